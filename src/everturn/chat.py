@@ -1,0 +1,338 @@
+"""The front door of the library: a `Chat` is one session, a `Turn` is what `send` returns.
+
+There is one path and it streams: `async for event in turn` shows a turn as it happens, `await turn` collects it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from everturn.core.canonical import JsonObject, canonical
+from everturn.core.commands import Answer, Cancel, Delete, Select, Send
+from everturn.core.deltas import Cursor, Reader, Shown
+from everturn.core.events import (
+    Gate,
+    HistoryPolicy,
+    LatePolicy,
+    Problem,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnOptions,
+    Verdict,
+)
+from everturn.core.messages import Message
+from everturn.core.parts import FilePart, Part, TextPart, Usage, last_text
+from everturn.core.ports import Model, Store, Tool
+from everturn.core.state import Phase, TurnState, fold
+from everturn.core.tree import Tree
+from everturn.errors import ConfigError, HookError, TurnError
+from everturn.turn.run import Prompt, Settings
+from everturn.wiring import Listener, Runtime
+
+Input = str | Iterable[TextPart | FilePart]
+
+
+class TurnResult(Struct, frozen=True):
+    """A turn that is over. `messages` are its own: the input, the answers, what plugins appended."""
+
+    turn: str
+    phase: Phase
+    messages: tuple[Message, ...]
+    usage: Usage
+    reports: tuple[Problem, ...] = ()
+
+    @property
+    def message(self) -> Message | None:
+        """The last answer."""
+        answers = [message for message in self.messages if message.role == "assistant"]
+        return answers[-1] if answers else None
+
+    @property
+    def text(self) -> str:
+        """What was said in the end: the text of the last answer's last step."""
+        return last_text(self.message.parts) if self.message is not None else ""
+
+
+class Turn:
+    """A turn, to be watched, collected, answered or cancelled. It runs whether or not anybody does."""
+
+    def __init__(self, runtime: Runtime, session: str, turn: str) -> None:
+        self._runtime, self.session, self.id = runtime, session, turn
+
+    def events(self, after: Cursor | str | None = None) -> AsyncGenerator[Shown, None]:
+        """Show the turn from its beginning, or from a cursor."""
+        cursor = Cursor.parse(after) if isinstance(after, str) else after
+        return self._runtime.follow(self.session, Reader(self.id, cursor))
+
+    def __aiter__(self) -> AsyncGenerator[Shown, None]:
+        """Show the turn as it happens: log events, and deltas between them."""
+        return self.events()
+
+    def __await__(self) -> Generator[Any, None, TurnResult]:
+        """Wait until the turn is over, and collect it.
+
+        Raises:
+            TurnError: it ended in an error.
+            ExceptionGroup: clean-ups failed; with the turn's own error, if it had one.
+        """
+        return self._collect().__await__()
+
+    async def _collect(self) -> TurnResult:
+        async for _ in self:
+            pass
+        entries = await self._runtime.store.events(self.session, turn=self.id)
+        if not entries:
+            return TurnResult(self.id, Phase.CANCELLED, (), Usage())
+        state = fold(entry.event for entry in entries)
+        ended = next(
+            entry.event for entry in entries if isinstance(entry.event, TurnCompleted | TurnFailed | TurnCancelled)
+        )
+        own = TurnError(ended.problem.text, ended.problem.kind) if isinstance(ended, TurnFailed) else None
+        if ended.reports:
+            failed: list[Exception] = [HookError(problem.text, problem.kind) for problem in ended.reports]
+            raise ExceptionGroup("the turn's clean-ups failed", [own, *failed] if own else failed)
+        if own is not None:
+            raise own
+        return TurnResult(self.id, state.phase, tuple(state.messages.values()), ended.usage, ended.reports)
+
+    async def state(self) -> TurnState:
+        """The turn as its log tells it, now."""
+        return fold(entry.event for entry in await self._runtime.store.events(self.session, turn=self.id))
+
+    async def cancel(self, *, hard: bool = False, key: str | None = None) -> None:
+        """End the turn. Its tools go on and their results come late, unless `hard` cancels them too."""
+        runtime = self._runtime
+        key = key or runtime.ids.new("cmd")
+        await runtime.command(Cancel(key=key, session=self.session, at=runtime.clock.now(), turn=self.id, hard=hard))
+
+    async def answer(
+        self,
+        gate: Gate,
+        *,
+        allow: Literal["once"] | None = None,
+        deny: str | bool | None = None,
+        arguments: JsonObject | None = None,
+        by: str = "person",
+    ) -> None:
+        """Answer a gate: `allow="once"`, with other `arguments` if you like, or `deny="a reason the model reads"`.
+
+        Raises:
+            BadArguments: the edited arguments do not fit the tool; nothing was answered.
+            GateClosed, HashMismatch, UnknownGate: the answer was not taken.
+        """
+        await answer(self._runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, by=by)
+
+
+async def answer(
+    runtime: Runtime,
+    session: str,
+    gate: Gate,
+    *,
+    allow: Literal["once"] | None,
+    deny: str | bool | None,
+    arguments: JsonObject | None,
+    by: str,
+) -> None:
+    """Hand in an answer; see `Turn.answer`."""
+    is_denied = deny is not None and deny is not False
+    if (allow is None) == (not is_denied):
+        raise ConfigError('a gate is answered with allow="once" or with deny=True or deny="the reason", one of them')
+    if arguments is not None:
+        if is_denied:
+            raise ConfigError("arguments can be edited only when the call is allowed")
+        tool = runtime.tools.get(gate.tool)
+        if tool is not None:
+            tool.validate(arguments)
+    verdict = Verdict(
+        allowed=not is_denied,
+        reason=deny if isinstance(deny, str) else "",
+        arguments="" if arguments is None else canonical(arguments),
+        by=by,
+    )
+    await runtime.command(
+        Answer(
+            key=runtime.ids.new("cmd"),
+            session=session,
+            at=runtime.clock.now(),
+            gate=gate.id,
+            hash=gate.hash,
+            verdict=verdict,
+        )
+    )
+
+
+class Chat:
+    """A conversation with a model that may call tools: a session, and what it runs on.
+
+    Everything else is a plugin, a wrapper around a model or a tool, or a field of `settings`.
+    """
+
+    def __init__(
+        self,
+        model: Model | str,
+        *,
+        tools: Iterable[Tool] = (),
+        plugins: Iterable[object] = (),
+        system: str = "",
+        session: str | None = None,
+        store: Store | None = None,
+        options: TurnOptions | None = None,
+        settings: Settings | None = None,
+        runtime: Runtime | None = None,
+    ) -> None:
+        if isinstance(model, str):
+            raise ConfigError(
+                f"{model!r}: models by name are not there yet; pass an object with `name` and `stream`, "
+                "for example everturn.testing.ScriptedModel"
+            )
+        if runtime is None:
+            settings = settings or Settings(prompt=Prompt(agent=system))
+            runtime = Runtime(model, tools=list(tools), plugins=plugins, store=store, settings=settings)
+        self.runtime = runtime
+        self.session = session or runtime.ids.new("session")
+        self._options = options or TurnOptions()
+
+    async def send(
+        self,
+        message: Input,
+        *,
+        after: str | None = None,
+        key: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        history: HistoryPolicy | None = None,
+        late: LatePolicy | None = None,
+        max_steps: int | None = None,
+    ) -> Turn:
+        """Send a message at the end of the selected branch, or `after` a message, and start a turn.
+
+        The message is safe when this returns. With the same `key` the same turn is returned, however often.
+        """
+        return await self._send(_parts(message), after, after is None, key, self._turn_options(
+            params=dict(params) if params is not None else None, history=history, late=late, max_steps=max_steps
+        ))  # fmt: skip
+
+    def _turn_options(self, **changed: Any) -> TurnOptions:
+        given = {name: value for name, value in changed.items() if value is not None}
+        fields = {name: getattr(self._options, name) for name in TurnOptions.__struct_fields__}
+        return TurnOptions(**{**fields, **given})
+
+    async def _send(
+        self,
+        parts: tuple[Part, ...] | None,
+        parent: str | None,
+        at_leaf: bool,
+        key: str | None = None,
+        options: TurnOptions | None = None,
+    ) -> Turn:
+        ids = self.runtime.ids
+        command = Send(
+            key=key or ids.new("cmd"),
+            session=self.session,
+            at=self.runtime.clock.now(),
+            turn=ids.new("turn"),
+            message=ids.new("msg") if parts is not None else "",
+            parts=parts,
+            parent=parent,
+            at_leaf=at_leaf,
+            options=options or self._options,
+        )
+        receipt = await self.runtime.command(command)
+        assert isinstance(receipt.command, Send)
+        return Turn(self.runtime, self.session, receipt.command.turn)
+
+    def turn(self, turn: str) -> Turn:
+        """A turn of this session, by its id: to follow it again, or from another process."""
+        return Turn(self.runtime, self.session, turn)
+
+    # The tree ----------------------------------------------------------------------------------------------------
+
+    async def rerun(self, message: str) -> Turn:
+        """Answer again: a new version beside an answer, or another answer to a message of the person's."""
+        found = (await self.tree()).get(message)
+        return await self._send(None, found.parent if found.role == "assistant" else found.id, at_leaf=False)
+
+    async def edit(self, message: str, text: Input) -> Turn:
+        """Say it differently: a new version beside a message, and an answer to it."""
+        found = (await self.tree()).get(message)
+        return await self._send(_parts(text), found.parent, at_leaf=False)
+
+    async def insert(self, after: str, text: Input) -> Turn:
+        """Say something after an earlier message: a new branch, beside whatever followed there."""
+        return await self._send(_parts(text), after, at_leaf=False)
+
+    async def fork(self, message: str | None) -> None:
+        """Go on from an earlier message (None: from the beginning): the next `send` starts a branch there."""
+        await self._tell(Select(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=message))
+
+    switch = fork
+
+    async def delete(self, message: str) -> None:
+        """Hide a message and everything under it."""
+        (await self.tree()).get(message)
+        await self._tell(Delete(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=message))
+
+    def _key(self) -> str:
+        return self.runtime.ids.new("cmd")
+
+    async def _tell(self, command: Select | Delete) -> None:
+        await self.runtime.command(command)
+        await self.runtime.acted_on(command)
+
+    async def tree(self) -> Tree:
+        """All messages of the session."""
+        return await self.runtime.store.tree(self.session)
+
+    async def messages(self, leaf: str | None = None) -> list[Message]:
+        """The selected branch, or the one that ends at `leaf`, oldest first."""
+        store = self.runtime.store
+        path = await store.path(self.session, leaf or (await store.info(self.session)).leaf)
+        return [message for message in path if not message.hidden]
+
+    # Around it -----------------------------------------------------------------------------------------------------
+
+    async def gates(self) -> list[Gate]:
+        """The questions that wait for a person in this session."""
+        return [row.gate for row in await self.runtime.store.gates(self.session)]
+
+    async def answer(
+        self,
+        gate: Gate,
+        *,
+        allow: Literal["once"] | None = None,
+        deny: str | bool | None = None,
+        arguments: JsonObject | None = None,
+        by: str = "person",
+    ) -> None:
+        """Answer a gate; see `Turn.answer`."""
+        await answer(self.runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, by=by)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Tell `listener` of every phase a turn enters, before its work starts; returns how to stop."""
+
+        def mine(snapshot: Any) -> None:
+            if snapshot.session == self.session:
+                listener(snapshot)
+
+        self.runtime.listeners.append(mine)
+        return lambda: self.runtime.listeners.remove(mine) if mine in self.runtime.listeners else None
+
+    async def __aenter__(self) -> Chat:
+        """Start, and go on with whatever the store has unfinished."""
+        await self.runtime.start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Stop driving; nothing in the store is lost by it."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop driving; nothing in the store is lost by it."""
+        await self.runtime.aclose()
+
+
+def _parts(message: Input) -> tuple[Part, ...]:
+    return (TextPart(message),) if isinstance(message, str) else tuple(message)

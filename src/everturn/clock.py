@@ -1,0 +1,30 @@
+"""Time and names as the machine has them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+
+from everturn.core.ports import Timer
+
+
+class SystemClock:
+    """The wall clock, and the event loop's timers."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """Call back after `delay` seconds."""
+        return asyncio.get_running_loop().call_later(delay, callback)
+
+
+class RandomIds:
+    """Names that sort by the second in which they were made and cannot be guessed."""
+
+    def new(self, kind: str) -> str:
+        """A name nobody has used."""
+        return f"{kind}_{int(time.time()):08x}{secrets.token_hex(8)}"

@@ -1,0 +1,81 @@
+"""The machine of one call.
+
+Rule 1: every transition is a row in `CALL_TRANSITIONS`. If it is not in the table it cannot happen.
+Rule 2: a settled call stays as it is; a late result is attached to it and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from everturn.core.events import CallSettled, CallStarted, Event, Gate, GateAnswered, GateOpened, LateArrived, Verdict
+from everturn.core.parts import CallState
+from everturn.errors import InvalidEvent
+
+SETTLED: Final[frozenset[CallState]] = frozenset({"completed", "failed", "denied", "cancelled", "outcome_unknown"})
+
+CALL_TRANSITIONS: Final[dict[CallState, dict[type[Event], CallState | frozenset[CallState]]]] = {
+    # An unknown tool, broken arguments or a cancel settle a call that never asked and never ran.
+    "pending": {GateOpened: "asking", CallStarted: "running", CallSettled: SETTLED},
+    # An answer sends it back to pending: the verdict is known, the effect has not begun.
+    "asking": {GateAnswered: "pending", CallSettled: SETTLED},
+    "running": {CallSettled: SETTLED},
+    "completed": {},
+    "failed": {LateArrived: "failed"},
+    "denied": {},
+    "cancelled": {LateArrived: "cancelled"},
+    "outcome_unknown": {},
+}
+
+
+class Call(Struct):
+    """A call as the fold sees it."""
+
+    id: str
+    step: int
+    index: int
+    name: str
+    arguments: str
+    state: CallState = "pending"
+    gate: Gate | None = None
+    verdict: Verdict | None = None
+    started: CallStarted | None = None
+    is_late: bool = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has its one result."""
+        return self.state in SETTLED
+
+    def advance(self, event: GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived) -> None:
+        """Move on, or refuse and stay.
+
+        Raises:
+            InvalidEvent: the table has no such row, or the event names another gate.
+        """
+        to = CALL_TRANSITIONS[self.state].get(type(event))
+        if to is None:
+            raise InvalidEvent(f"call {self.id} is {self.state}: {type(event).__name__} cannot happen")
+        match event:
+            case GateOpened(gate=gate):
+                if self.verdict is not None:
+                    raise InvalidEvent(f"call {self.id} has been answered already; it cannot ask again")
+                self.gate, self.state = gate, "asking"
+            case GateAnswered(gate=gate, verdict=verdict):
+                if self.gate is None or self.gate.id != gate:
+                    raise InvalidEvent(f"call {self.id} does not wait at gate {gate}")
+                self.verdict, self.state = verdict, "pending"
+            case CallStarted():
+                if self.verdict is not None and not self.verdict.allowed:
+                    raise InvalidEvent(f"call {self.id} was denied; it cannot start")
+                self.started, self.state = event, "running"
+            case CallSettled(state=state):
+                if state not in SETTLED:
+                    raise InvalidEvent(f"a call cannot be settled as {state}")
+                self.state = state
+            case LateArrived():
+                if self.is_late:
+                    raise InvalidEvent(f"call {self.id} has a late result already")
+                self.is_late = True

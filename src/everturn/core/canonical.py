@@ -1,0 +1,40 @@
+"""JSON values and their one canonical form: what is hashed, compared and shown is always these bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, cast
+
+import msgspec
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+JsonObject = dict[str, Any]
+
+
+def canonical(value: object) -> str:
+    """Write a JSON value with sorted keys and no spaces, so that equal values are equal text."""
+    return _encoder.encode(value).decode()
+
+
+def digest(*values: object) -> str:
+    """Hash a list of JSON values. The list is encoded as a whole, so no two lists share an encoding."""
+    return hashlib.sha256(_encoder.encode(values)).hexdigest()
+
+
+def parse_object(text: str) -> JsonObject | None:
+    """Read a JSON object; None when the text is anything else (broken, truncated, a list, a bare value)."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+    return cast(JsonObject, value) if isinstance(value, dict) else None
+
+
+def clean(text: str) -> str:
+    """Replace lone surrogates: they are legal in Python, illegal in UTF-8, and poison whatever stores them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text

@@ -1,0 +1,53 @@
+"""What a model streams: small neutral chunks, in the batches in which they arrived.
+
+This is the hot path. A chunk is made once per token, so it holds two or three fields and no behaviour.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from everturn.core.parts import Finish, Opaque, Usage
+
+
+class TextChunk(Struct, frozen=True, gc=False):
+    """A piece of text."""
+
+    text: str
+
+
+class ReasoningChunk(Struct, frozen=True, gc=False):
+    """A piece of reasoning."""
+
+    text: str
+
+
+class CallChunk(Struct, frozen=True, gc=False):
+    """A piece of a call. The first one of a slot brings the name; the arguments arrive in any number of pieces."""
+
+    slot: int
+    arguments: str = ""
+    name: str = ""
+    id: str = ""
+
+
+class OpaqueChunk(Struct, frozen=True, gc=False):
+    """A sealed payload that belongs to the part streamed last."""
+
+    opaque: Opaque
+
+
+class UsageChunk(Struct, frozen=True, gc=False):
+    """Tokens so far; the last one wins, as providers send running totals."""
+
+    usage: Usage
+
+
+class FinishChunk(Struct, frozen=True, gc=False):
+    """The stream ended well. One that ends without it was cut off."""
+
+    reason: Finish
+    raw: str = ""
+
+
+Chunk = TextChunk | ReasoningChunk | CallChunk | OpaqueChunk | UsageChunk | FinishChunk

@@ -1,0 +1,149 @@
+"""The live edge: what is shown while a step streams, and how a reader sees every character exactly once.
+
+A delta belongs to the step that began at `seq` in the log, and starts at `offset` inside part number `part`. Because a
+finished step holds the same characters, a reader that missed deltas (it came late, it was slow, the driver died) is
+given the missing rest out of the log: `Reader` is that rule, and it is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from everturn.core.events import Entry, Event, StepFinished, StepInterrupted, StepRestarted, StepStarted
+from everturn.core.parts import ReasoningPart, StreamedPart, TextPart
+
+
+class Delta(Struct, frozen=True, gc=False, tag=True):
+    """A piece of a part that is still streaming."""
+
+    turn: str
+    seq: int
+    part: int
+    offset: int
+    text: str
+
+
+class TextDelta(Delta, frozen=True, gc=False, tag=True):
+    """A piece of text."""
+
+
+class ReasoningDelta(Delta, frozen=True, gc=False, tag=True):
+    """A piece of reasoning."""
+
+
+class CallDelta(Delta, frozen=True, gc=False, tag=True):
+    """A piece of a call's arguments; `text` may be empty when only the name is known."""
+
+    call: str
+    name: str
+
+
+class CallProgress(Struct, frozen=True, gc=False, tag=True):
+    """What a running tool says of itself; shown when it happens, and to nobody later."""
+
+    turn: str
+    call: str
+    text: str
+
+
+class LogMoved(Struct, frozen=True, gc=False, tag=True):
+    """The log reached `seq`: read on there."""
+
+    seq: int
+
+
+class DriverGone(Struct, frozen=True, gc=False, tag=True):
+    """Nobody drives this turn any more in the process that did; its log is intact."""
+
+    text: str
+
+
+Frame = TextDelta | ReasoningDelta | CallDelta | CallProgress | LogMoved | DriverGone
+Shown = Event | Delta | CallProgress
+"""What a reader of a turn is shown: log events, and deltas between them."""
+
+
+class Cursor(Struct, frozen=True):
+    """A place in a turn: the last event seen and, inside a step that streams, how much of each part."""
+
+    seq: int = 0
+    offsets: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        """Write it as `12:0,345`, or `12` between steps."""
+        return f"{self.seq}:{','.join(map(str, self.offsets))}" if self.offsets else str(self.seq)
+
+    @classmethod
+    def parse(cls, text: str) -> Cursor:
+        """Read what `str` wrote; anything else is the beginning, for a cursor comes from strangers."""
+        seq, _, offsets = text.partition(":")
+        try:
+            return cls(max(int(seq), 0), tuple(max(int(n), 0) for n in offsets.split(",")) if offsets else ())
+        except ValueError:
+            return cls()
+
+
+def rest(turn: str, seq: int, parts: Sequence[StreamedPart], seen: Sequence[int]) -> Iterator[Delta]:
+    """The deltas of a finished step that a reader has not seen yet."""
+    for at, part in enumerate(parts):
+        have = seen[at] if at < len(seen) else 0
+        match part:
+            case TextPart(text=text):
+                if have < len(text):
+                    yield TextDelta(turn, seq, at, have, text[have:])
+            case ReasoningPart(text=text):
+                if have < len(text):
+                    yield ReasoningDelta(turn, seq, at, have, text[have:])
+            case _:
+                if have < len(part.arguments) or at >= len(seen):
+                    yield CallDelta(turn, seq, at, have, part.arguments[have:], part.call, part.name)
+
+
+class Reader:
+    """Turns log entries and deltas, in whatever pieces they come, into what one reader of a turn is shown."""
+
+    def __init__(self, turn: str, cursor: Cursor | None = None) -> None:
+        cursor = cursor or Cursor()
+        self.turn = turn
+        self.seq = cursor.seq
+        # Deltas flow only between a step's start and its end, so a cursor with offsets stands at that start.
+        self._step = cursor.seq
+        self._seen = list(cursor.offsets)
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where this reader is; another one can go on from here, on any node."""
+        return Cursor(self.seq, tuple(self._seen))
+
+    def entry(self, entry: Entry) -> Iterator[Shown]:
+        """Show an entry of the log, and before it what was missed of the step it ends."""
+        if entry.seq <= self.seq:
+            return
+        event = entry.event
+        match event:
+            case StepStarted() | StepRestarted():
+                self._step, self._seen = entry.seq, []
+            case StepFinished(parts=parts) | StepInterrupted(parts=parts):
+                yield from rest(self.turn, self._step, parts, self._seen)
+                self._seen = []
+            case _:
+                pass
+        self.seq = entry.seq
+        yield event
+
+    def delta(self, delta: Delta) -> Delta | None:
+        """Show a delta, or the part of it that is new; None when it is old, void, or after a gap."""
+        if delta.seq != self._step or self.seq != self._step:
+            return None
+        seen = self._seen
+        while len(seen) <= delta.part:
+            seen.append(0)
+        have = seen[delta.part]
+        end = delta.offset + len(delta.text)
+        if delta.offset > have or end < have or (end == have and delta.text):
+            return None
+        seen[delta.part] = end
+        return delta if delta.offset == have else replace(delta, offset=have, text=delta.text[have - delta.offset :])

@@ -1,0 +1,282 @@
+"""Everything that can happen in a session, in the past tense. The list of these is the log, and the log is the truth.
+
+Events are frozen data, versioned by `everturn.wire`. Whatever is not here (a piece of text that is still streaming, a
+tool's progress) is a delta: shown, and never stored.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from everturn.core.messages import Message
+from everturn.core.parts import CallState, Finish, Output, StreamedPart, Usage
+
+Outcome = Literal["completed", "error", "cancelled"]
+Effects = Literal["read", "write", "once"]
+HistoryPolicy = Literal["full", "results", "digest", "none"]
+LatePolicy = Literal["inject", "hold", "discard"]
+
+
+class Problem(Struct, frozen=True, gc=False):
+    """Why a turn failed, or what a plugin's hook reported: a stable `kind` and a text for people."""
+
+    kind: str
+    text: str
+
+
+class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What was decided for a turn when it began, and holds until it ends."""
+
+    model: str = ""
+    max_steps: int = 10
+    history: HistoryPolicy = "full"
+    late: LatePolicy = "inject"
+    system: str = ""
+    params: dict[str, object] | None = None
+
+
+class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A question to a person, bound by `hash` to the very bytes that would be executed."""
+
+    id: str
+    turn: str
+    call: str
+    tool: str
+    arguments: str
+    hash: str
+    expires: float = 0.0  # 0: as long as the turn waits
+
+
+class Verdict(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What was answered: allow (with these arguments, if they were edited), or deny (with a reason the model reads)."""
+
+    allowed: bool
+    reason: str = ""
+    arguments: str = ""
+    by: str = ""
+
+
+class Append(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A message a plugin has deferred until every plugin is done with the step."""
+
+    message: Message
+    priority: int = 0
+    request: bool = False
+
+
+class Event(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The root of all events; `at` is when it was written down."""
+
+    at: float = 0.0
+
+
+class TurnEvent(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """An event of one turn."""
+
+    turn: str
+
+
+class TurnStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A turn began: with a new input, or (a re-run) under a message that is already there."""
+
+    parent: str | None = None
+    input: Message | None = None
+    options: TurnOptions = TurnOptions()
+    command: str = ""
+    untitled: bool = False
+
+
+class AnswerOpened(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The placeholder the next steps fill."""
+
+    message: Message
+
+
+class MessageAdded(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A plugin, or the runtime itself, appended a message; `request` asks for another step."""
+
+    message: Message
+    request: bool = False
+
+
+class StepStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A model request is about to go out; a `closing` one carries no tools and is the last."""
+
+    step: int
+    closing: bool = False
+
+
+class StepRestarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A step whose driver died starts again; readers drop what they saw of it."""
+
+    step: int
+
+
+class StepFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The step's stream ended well, and these are its parts."""
+
+    step: int
+    parts: tuple[StreamedPart, ...]
+    finish: Finish
+    usage: Usage = Usage()
+
+
+class StepInterrupted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The step's stream broke off (an error or a cancel); these parts had arrived, and none of their calls runs."""
+
+    step: int
+    parts: tuple[StreamedPart, ...]
+    finish: Finish
+    problem: Problem | None = None
+
+
+class GateOpened(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A call asks a person."""
+
+    gate: Gate
+
+
+class GateAnswered(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Somebody who may has answered, once."""
+
+    gate: str
+    call: str
+    verdict: Verdict
+    command: str = ""
+
+
+class CallStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A tool is about to run with exactly these arguments. Written before the effect, always."""
+
+    call: str
+    tool: str
+    arguments: str
+    hash: str
+    effects: Effects
+    key: str
+
+
+class CallSettled(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A call has its one result."""
+
+    call: str
+    state: CallState
+    output: Output
+
+
+class LateArrived(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A tool finished after its call had been settled as cancelled; the result stays beside the call."""
+
+    call: str
+    output: Output
+    command: str = ""
+
+
+class HookFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A plugin is done with a step, and these are the appends it deferred."""
+
+    step: int
+    plugin: str
+    deferred: tuple[Append, ...] = ()
+
+
+class TurnParked(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Every plugin that is not done waits for something from outside; nothing is held in memory."""
+
+    step: int
+
+
+class TurnEnding(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The outcome is known; what is left is to settle, tidy up and say so."""
+
+    outcome: Outcome
+    problem: Problem | None = None
+    hard: bool = False
+    command: str = ""
+
+
+class TurnCompleted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The turn ended well."""
+
+    usage: Usage = Usage()
+    reports: tuple[Problem, ...] = ()
+
+
+class TurnFailed(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The turn ended in an error."""
+
+    problem: Problem
+    usage: Usage = Usage()
+    reports: tuple[Problem, ...] = ()
+
+
+class TurnCancelled(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The turn was cancelled."""
+
+    usage: Usage = Usage()
+    reports: tuple[Problem, ...] = ()
+
+
+class TitleSet(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The session has a title."""
+
+    title: str
+
+
+class LeafSelected(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Another branch was selected."""
+
+    message: str | None
+    command: str = ""
+
+
+class MessageDeleted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A message and everything under it was hidden."""
+
+    message: str
+    command: str = ""
+
+
+class CommandDropped(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """An admitted command had lost its object when its turn came (a cancel of a turn that was over)."""
+
+    command: str
+    reason: str
+
+
+Terminal = TurnCompleted | TurnFailed | TurnCancelled
+
+LogEvent = (
+    TurnStarted
+    | AnswerOpened
+    | MessageAdded
+    | StepStarted
+    | StepRestarted
+    | StepFinished
+    | StepInterrupted
+    | GateOpened
+    | GateAnswered
+    | CallStarted
+    | CallSettled
+    | LateArrived
+    | HookFinished
+    | TurnParked
+    | TurnEnding
+    | TurnCompleted
+    | TurnFailed
+    | TurnCancelled
+    | TitleSet
+    | LeafSelected
+    | MessageDeleted
+    | CommandDropped
+)
+"""Every event the log may hold, as one type: what `wire` reads and writes."""
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """An event at its place in the log."""
+
+    seq: int
+    event: Event

@@ -1,0 +1,59 @@
+"""Gates as a store keeps them: rows that outlive every process, and the check at the door.
+
+An answer is accepted once, for the bytes that were shown, while its turn still waits. Everything else is refused
+with an error of its own and changes nothing.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from everturn.core.events import Event, Gate, GateAnswered, GateOpened, TurnEnding, Verdict
+from everturn.errors import GateClosed, HashMismatch, UnknownGate
+
+
+class GateRow(Struct):
+    """A gate, the answer that was admitted for it, and whether it still stands open."""
+
+    gate: Gate
+    opened: float
+    verdict: Verdict | None = None
+    is_open: bool = True
+
+
+def apply_to_gates(rows: dict[str, GateRow], event: Event) -> None:
+    """Project one event onto the rows of its session."""
+    match event:
+        case GateOpened(gate=gate, at=at):
+            rows[gate.id] = GateRow(gate, at)
+        case GateAnswered(gate=gate, verdict=verdict):
+            rows[gate].verdict, rows[gate].is_open = verdict, False
+        case TurnEnding(turn=turn):
+            for row in rows.values():
+                if row.gate.turn == turn:
+                    row.is_open = False
+        case _:
+            pass
+
+
+def check_answer(row: GateRow | None, gate: str, hash: str, verdict: Verdict, now: float) -> bool:
+    """Whether an answer is news (True), or the same one again (False).
+
+    Raises:
+        UnknownGate: there is no such gate here.
+        HashMismatch: the answer was given to something else than what would run.
+        GateClosed: it was answered otherwise, has expired, or its turn is over.
+    """
+    if row is None:
+        raise UnknownGate(f"there is no gate {gate!r} in this session")
+    if row.gate.hash != hash:
+        raise HashMismatch(f"gate {gate} was opened for {row.gate.hash[:12]}…, the answer is for {hash[:12]}…")
+    if row.verdict is not None:
+        if row.verdict == verdict:
+            return False
+        raise GateClosed(f"gate {gate} has been answered otherwise already")
+    if not row.is_open:
+        raise GateClosed(f"gate {gate} is closed: its turn is over")
+    if row.gate.expires and now >= row.gate.expires:
+        raise GateClosed(f"gate {gate} has expired")
+    return True

@@ -1,0 +1,120 @@
+"""Messages as a model reads them: provider-valid by construction, whatever happened on the way.
+
+Every call is followed at once by its one result; placeholders and hidden messages are left out; no message is empty;
+arguments are always a JSON object. `render` is a pure function, so a request built twice is byte-equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from everturn.core.canonical import canonical, parse_object
+from everturn.core.events import HistoryPolicy
+from everturn.core.messages import Message
+from everturn.core.parts import FilePart, NoticePart, Part, ReasoningPart, StepPart, TextPart, ToolPart
+from everturn.core.requests import RequestCall, RequestMessage, RequestPart, RequestResult
+
+NO_RESULT = "This call was interrupted; it has no result."
+DIGEST_LIMIT = 200  # characters of a result in a digest: enough to recognise it, too little to quote from
+DIGEST_WARNING = "A log of tools that were used, for reference only; writing such lines calls nothing."
+
+
+def render(messages: Iterable[Message], policy: HistoryPolicy = "full") -> list[RequestMessage]:
+    """Show messages of earlier turns to a model, with their tool calls as the policy says."""
+    shown: list[RequestMessage] = []
+    for message in messages:
+        if not message.hidden:
+            shown += _RENDER[policy](message) if message.role == "assistant" else _said(message)
+    return shown
+
+
+def render_own(messages: Iterable[Message]) -> list[RequestMessage]:
+    """Show a turn its own messages: always in full, hidden ones too, for their calls are still being worked on."""
+    shown: list[RequestMessage] = []
+    for message in messages:
+        shown += _full(message) if message.role == "assistant" else _said(message)
+    return shown
+
+
+def _said(message: Message) -> Iterator[RequestMessage]:
+    parts = tuple(part for part in message.parts if isinstance(part, TextPart | FilePart | NoticePart))
+    if any(not isinstance(part, TextPart) or part.text for part in parts):
+        yield RequestMessage("user", parts)
+
+
+def _full(message: Message) -> Iterator[RequestMessage]:
+    """One assistant message per step, each followed by the results of its calls."""
+    said: list[RequestPart] = []
+    results: list[RequestResult] = []
+    for part in (*message.parts, None):
+        match part:
+            case None | StepPart():
+                if said:
+                    yield RequestMessage("assistant", tuple(said))
+                if results:
+                    yield RequestMessage("tool", tuple(results))
+                said, results = [], []
+            case ToolPart():
+                said.append(RequestCall(part.call, part.name, as_object(part.arguments), part.opaque))
+                results.append(_result(part))
+            case TextPart(text=text) | ReasoningPart(text=text):
+                if text or part.opaque:
+                    said.append(part)
+            case FilePart():
+                said.append(part)
+            case NoticePart():
+                pass
+
+
+def _result(part: ToolPart) -> RequestResult:
+    if part.output is None:
+        return RequestResult(part.call, part.name, NO_RESULT, is_error=True)
+    # Otherwise the model would puzzle over a result that does not fit what it asked for.
+    note = f"[The person changed the arguments to {part.used}]\n" if part.is_edited else ""
+    text = note + part.output.text
+    return RequestResult(part.call, part.name, text, part.state != "completed", part.output.attachments)
+
+
+def as_object(arguments: str) -> str:
+    """Arguments as the JSON object every provider demands; a broken text is shown as what it is, not as `{}`."""
+    return arguments if parse_object(arguments) is not None else canonical({"invalid_json": arguments})
+
+
+def _results(message: Message) -> Iterator[RequestMessage]:
+    """Calls dropped, results kept: in a notice before the answer, so that nothing poses as the model's own words."""
+    found = [f"{part.name}: {_result(part).text}" for part in message.parts if isinstance(part, ToolPart)]
+    if found:
+        yield RequestMessage("user", (NoticePart("tool_results", "Results of tools used:\n" + "\n".join(found)),))
+    yield from _none(message)
+
+
+def _none(message: Message) -> Iterator[RequestMessage]:
+    if text := message.text:
+        yield RequestMessage("assistant", (TextPart(text),))
+
+
+def _digest(message: Message) -> Iterator[RequestMessage]:
+    text, size = digest_of(message)
+    if text:
+        yield RequestMessage("assistant", (TextPart(text),), hint_size=size)
+
+
+def digest_of(message: Message) -> tuple[str, int]:
+    """An answer with its tool chain folded into a hint in front, and how long that hint is: a face can fold it."""
+    lines = [_line(part) for part in message.parts if isinstance(part, ToolPart)]
+    hint = f"[{DIGEST_WARNING}\n" + "\n".join(lines) + "]\n\n" if lines else ""
+    return hint + message.text, len(hint)
+
+
+def _line(part: ToolPart) -> str:
+    text = " ".join(_result(part).text.split())
+    excerpt = text if len(text) <= DIGEST_LIMIT else text[:DIGEST_LIMIT] + "…"
+    return f"{part.name} {part.used or part.arguments} -> {part.state}: {excerpt}"
+
+
+def has_content(parts: Iterable[Part]) -> bool:
+    """Whether a message has anything to show: a placeholder has not."""
+    return any(not isinstance(part, StepPart) for part in parts)
+
+
+_RENDER = {"full": _full, "results": _results, "digest": _digest, "none": _none}

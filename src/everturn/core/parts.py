@@ -1,0 +1,120 @@
+"""What a message is made of: text, reasoning, tool calls with their results, files, step boundaries, notices.
+
+Parts are plain frozen data. Text in them is whatever a model, a tool or a person wrote: nothing here is markup.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+CallState = Literal["pending", "asking", "running", "completed", "failed", "denied", "cancelled", "outcome_unknown"]
+"""The states of a call, as a tool part shows them. `core.calls` says how they follow one another."""
+
+Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "other", "cancelled", "error"]
+"""Why a step's stream ended. The last two are ours: the turn was cancelled, or the stream broke."""
+
+
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Tokens of a request, as the provider counted them; `cached` is part of `input`, `reasoning` part of `output`."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Sum two requests."""
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            self.reasoning + other.reasoning,
+        )
+
+
+class Opaque(Struct, frozen=True, gc=False):
+    """A provider's sealed payload (a signature, encrypted reasoning), to be replayed to its issuer and nobody else."""
+
+    issuer: str
+    data: str
+
+
+class TextPart(Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
+    """Text."""
+
+    text: str
+    opaque: Opaque | None = None
+
+
+class ReasoningPart(Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True):
+    """What the model thought on the way."""
+
+    text: str
+    opaque: Opaque | None = None
+
+
+class FilePart(Struct, frozen=True, gc=False, tag="file", omit_defaults=True):
+    """A file, by reference: the bytes are a blob."""
+
+    blob: str
+    media_type: str
+    size: int
+    name: str = ""
+
+
+class Output(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a call came to. `text` is exactly what the model reads; `blob` holds the whole when `text` is an excerpt."""
+
+    text: str
+    title: str = ""
+    code: str = ""
+    blob: str = ""
+    metadata: dict[str, object] | None = None
+    attachments: tuple[FilePart, ...] = ()
+
+
+class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True):
+    """A call and, once it is settled, its result. `arguments` is the text the model wrote, valid JSON or not."""
+
+    call: str
+    name: str
+    arguments: str
+    state: CallState = "pending"
+    output: Output | None = None
+    late: Output | None = None
+    used: str = ""  # the arguments it really ran with, where a plugin or a person changed them
+    is_edited: bool = False  # it was the person
+    given: str = ""  # the provider's own id of the call; ours is `call`, unique by construction
+    opaque: Opaque | None = None
+
+
+class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True):
+    """Where a step ended, and what it used."""
+
+    step: int
+    finish: Finish
+    usage: Usage = Usage()
+
+
+class NoticePart(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
+    """Something the runtime or a plugin has to say to the model; never a person's words."""
+
+    kind: str
+    text: str
+
+
+Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart
+StreamedPart = TextPart | ReasoningPart | ToolPart
+
+
+def text_of(parts: tuple[Part, ...]) -> str:
+    """Only what was said: the text parts, one after the other."""
+    return "".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def last_text(parts: tuple[Part, ...]) -> str:
+    """What was said in the end: the text of the last step, without what came between the calls before it."""
+    ends = [at for at, part in enumerate(parts) if isinstance(part, StepPart)]
+    return text_of(parts[ends[-2] + 1 :] if len(ends) > 1 else parts)

@@ -1,0 +1,259 @@
+"""Where the world comes in: the only seams. Each adapter of a port passes the suite of the same name in
+`everturn.testing`; the in-memory ones are the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from everturn.core.canonical import JsonObject
+from everturn.core.chunks import Chunk
+from everturn.core.commands import AnyCommand
+from everturn.core.deltas import Frame
+from everturn.core.events import Entry, Event
+from everturn.core.gates import GateRow
+from everturn.core.messages import Message
+from everturn.core.parts import Output
+from everturn.core.requests import ModelRequest, ToolSpec
+from everturn.core.tree import Tree
+
+
+class Model(Protocol):
+    """Answers a request with a stream of chunks, in the batches in which they arrive.
+
+    Closing the iterator ends the request. A stream without a `FinishChunk` was cut off.
+
+    Raises:
+        ModelError: the request failed, or the stream broke.
+    """
+
+    @property
+    def name(self) -> str:
+        """The badge a face shows."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+        """Ask; each item is what one read from the wire brought."""
+        ...
+
+
+class Progress(Struct, frozen=True):
+    """What a running tool has to say; yield it from an async generator."""
+
+    text: str
+
+
+class ToolContext(Struct, frozen=True):
+    """What a tool may know about the call it answers. `key` is the same however often the call is tried."""
+
+    session: str
+    turn: str
+    call: str
+    key: str
+    progress: Callable[[str], None]
+
+
+class Tool(Protocol):
+    """Something a model may call."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What it is."""
+        ...
+
+    def validate(self, arguments: JsonObject) -> None:
+        """Check arguments before anybody is asked about them.
+
+        Raises:
+            BadArguments: in words a model can act on.
+        """
+        ...
+
+    def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[object] | AsyncIterator[object]:
+        """Do it: an output, or an async iterator of `Progress` and then the output. May raise anything."""
+        ...
+
+
+class Receipt(Struct, frozen=True):
+    """A command that is safe. For a repeat it holds the command as it was admitted first."""
+
+    command: AnyCommand
+    is_new: bool
+
+
+class SessionInfo(Struct, frozen=True):
+    """A session in a list."""
+
+    id: str
+    title: str = ""
+    leaf: str | None = None
+    is_awake: bool = False  # it has commands to act on or turns that do not merely wait
+
+
+class Store(Protocol):
+    """The log, the inbox and their projections. Every write is one transaction."""
+
+    async def admit(self, command: AnyCommand) -> Receipt:
+        """Check a command at the door and keep it, or say why not.
+
+        Raises:
+            KeyConflict, UnknownSession, UnknownTurn, UnknownMessage, UnknownGate, HashMismatch, GateClosed
+        """
+        ...
+
+    async def inbox(self, session: str) -> list[AnyCommand]:
+        """The admitted commands no event has answered yet, oldest first."""
+        ...
+
+    async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+        """Write events behind position `after`, all or none, and return the new position.
+
+        Raises:
+            Stale: the log has moved on; the writer is no longer the one writer.
+        """
+        ...
+
+    async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
+        """The log behind `after`: all of it, or one turn's."""
+        ...
+
+    async def head(self, session: str) -> int:
+        """The position of the last event; 0 before the first."""
+        ...
+
+    async def open_turns(self, session: str) -> list[str]:
+        """The turns that are not over, oldest first."""
+        ...
+
+    async def path(self, session: str, leaf: str | None) -> list[Message]:
+        """The branch that ends at `leaf`, oldest first; its cost is its own length."""
+        ...
+
+    async def tree(self, session: str) -> Tree:
+        """All messages of a session."""
+        ...
+
+    async def gates(self, session: str | None = None) -> list[GateRow]:
+        """The gates that stand open, in one session or in all."""
+        ...
+
+    async def sessions(self, awake: bool = False) -> list[SessionInfo]:
+        """The sessions; with `awake` only those that somebody should drive."""
+        ...
+
+    async def info(self, session: str) -> SessionInfo:
+        """One session."""
+        ...
+
+    async def search(self, text: str) -> list[tuple[str, Message]]:
+        """Messages that contain a text, with their sessions."""
+        ...
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes under their hash."""
+        ...
+
+    async def blob(self, name: str) -> bytes:
+        """The bytes behind a hash."""
+        ...
+
+
+class Engine(Protocol):
+    """Sees to it that a woken session is driven: by one driver at a time, and again if that one dies."""
+
+    async def wake(self, session: str, at: float | None = None) -> None:
+        """Ask that somebody drive a session, at once or at a time. Many wakes are as good as one."""
+        ...
+
+    async def serve(self, drive: Callable[[str], Awaitable[None]]) -> None:
+        """Give the engine the function that drives; it returns once sessions can be woken."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop driving. What was under way stays in the log and goes on elsewhere."""
+        ...
+
+
+class Listening(Protocol):
+    """A driver's ear."""
+
+    async def wait(self) -> None:
+        """Return once the session was signalled since the last time."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+class Bus(Protocol):
+    """Carries the live edge. It may lose frames: every reader can make them up from the log."""
+
+    def publish(self, turn: str, frames: Sequence[Frame]) -> None:
+        """Show frames of a turn to whoever follows it."""
+        ...
+
+    def tail(self, turn: str) -> AsyncGenerator[Sequence[Frame], None]:
+        """Follow a turn: what of the present step is still known, then what comes, until it is closed."""
+        ...
+
+    def close(self, turn: str) -> None:
+        """The turn is over; those who follow it have been told, and nothing more comes."""
+        ...
+
+    def signal(self, session: str) -> None:
+        """Tell whoever drives a session that its inbox has something."""
+        ...
+
+    def listen(self, session: str) -> Listening:
+        """Hear the signals of a session."""
+        ...
+
+
+class Timer(Protocol):
+    """Something that will happen unless it is cancelled."""
+
+    def cancel(self) -> None:
+        """Let it not happen."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, so that a test can own it."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """Call back after `delay` seconds."""
+        ...
+
+
+class Ids(Protocol):
+    """Fresh names, so that a test can foresee them."""
+
+    def new(self, kind: str) -> str:
+        """A name nobody has used."""
+        ...
+
+
+__all__ = [
+    "Bus",
+    "Clock",
+    "Engine",
+    "Ids",
+    "Listening",
+    "Model",
+    "Output",
+    "Progress",
+    "Receipt",
+    "SessionInfo",
+    "Store",
+    "Timer",
+    "Tool",
+    "ToolContext",
+]

@@ -1,0 +1,91 @@
+"""What a model is shown: a neutral request that every adapter renders into its own wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, cast
+
+from msgspec import Struct
+
+from everturn.core.canonical import JsonObject
+from everturn.core.events import Effects
+from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
+from everturn.errors import ConfigError
+
+Execute = Literal["auto", "ask", "deny"]
+
+
+class ToolSpec(Struct, frozen=True, gc=False):
+    """What a tool is called, takes and does. Only name, description and schema are shown to a model."""
+
+    name: str
+    description: str
+    schema: JsonObject
+    effects: Effects = "once"
+    execute: Execute = "auto"
+    timeout: float = 60.0
+
+
+class RequestCall(Struct, frozen=True, gc=False, tag="call"):
+    """A call the model made before. `arguments` is always a JSON object, whatever the model wrote."""
+
+    call: str
+    name: str
+    arguments: str
+    opaque: Opaque | None = None
+
+
+class RequestResult(Struct, frozen=True, gc=False, tag="result"):
+    """What that call came to."""
+
+    call: str
+    name: str
+    text: str
+    is_error: bool = False
+    files: tuple[FilePart, ...] = ()
+
+
+RequestPart = TextPart | ReasoningPart | FilePart | NoticePart | RequestCall | RequestResult
+
+
+class RequestMessage(Struct, frozen=True, gc=False):
+    """One message of a request. `hint_size` is how much of its text is a digest of tools, in front of the answer."""
+
+    role: Literal["user", "assistant", "tool"]
+    parts: tuple[RequestPart, ...]
+    name: str = ""
+    hint_size: int = 0
+
+    @property
+    def text(self) -> str:
+        """Only the text."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart | NoticePart))
+
+
+REQUEST_MESSAGE_FIELDS: Final = frozenset(RequestMessage.__struct_fields__)
+
+
+class ModelRequest(Struct):
+    """A request as it goes to a model. Plugins may change it until it is sent; nobody may after that."""
+
+    model: str
+    system: str
+    messages: list[RequestMessage]
+    tools: list[ToolSpec]
+    params: dict[str, Any]
+
+
+def request_message(source: RequestMessage | Mapping[str, Any], fields: Iterable[str]) -> RequestMessage:
+    """Make a request message out of a plugin's, keeping only `fields`; `content` is short for a single text part."""
+    given: Mapping[str, Any]
+    if isinstance(source, RequestMessage):
+        given = {name: getattr(source, name) for name in source.__struct_fields__}
+    else:
+        given = dict(source)
+        if "content" in given:
+            given = {**given, "parts": (TextPart(str(given["content"])),)}
+    kept: dict[str, Any] = {name: given[name] for name in fields if name in given}
+    if "role" not in kept or "parts" not in kept:
+        raise ConfigError(f"a request message needs a role and parts (or content); this one has {sorted(given)}")
+    kept["parts"] = tuple(cast("Iterable[RequestPart]", kept["parts"]))
+    return RequestMessage(**kept)

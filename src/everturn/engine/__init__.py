@@ -1,0 +1,1 @@
+"""Engines: who drives a session, and again if they die. `inline` is one process."""

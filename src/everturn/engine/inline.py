@@ -1,0 +1,105 @@
+"""The engine of one process: a task per awake session, nothing for a sleeping one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from everturn.core.ports import Clock, Timer
+from everturn.errors import Stale
+
+log = logging.getLogger(__name__)
+
+TRIES = 3  # a drive that fails this often in a row is left alone; its log is intact
+BACKOFF = 0.5  # seconds before the second try, doubled before the third
+
+
+class InlineEngine:
+    """Drives sessions in this process; `on_lost` is told of one that could not be driven."""
+
+    def __init__(self, clock: Clock, on_lost: Callable[[str, BaseException], None] | None = None) -> None:
+        self._clock = clock
+        self._on_lost = on_lost
+        self._drive: Callable[[str], Awaitable[None]] | None = None
+        self._driving: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        self._timers: dict[Timer, None] = {}
+        self._is_closed = False
+
+    async def serve(self, drive: Callable[[str], Awaitable[None]]) -> None:
+        """Give the engine the function that drives."""
+        self._drive = drive
+
+    async def wake(self, session: str, at: float | None = None) -> None:
+        """Ask that a session be driven, at once or at a time. Many wakes are as good as one."""
+        if self._is_closed:
+            return
+        delay = 0.0 if at is None else at - self._clock.now()
+        if delay > 0:
+            self._later(delay, session)
+        else:
+            self._start(session)
+
+    def _later(self, delay: float, session: str) -> None:
+        def fire() -> None:
+            self._timers.pop(timer, None)
+            self._start(session)
+
+        timer = self._clock.call_later(delay, fire)
+        self._timers[timer] = None
+
+    def _start(self, session: str) -> None:
+        if session in self._driving:
+            self._again.add(session)
+        elif not self._is_closed:
+            self._driving[session] = asyncio.get_running_loop().create_task(self._keep_driving(session))
+
+    async def _keep_driving(self, session: str) -> None:
+        assert self._drive is not None, "serve(drive) comes before wake"
+        failures = 0
+        try:
+            while True:
+                self._again.discard(session)
+                try:
+                    await self._drive(session)
+                    failures = 0
+                except Stale as error:
+                    log.warning("%s: %s; leaving it to them", session, error)
+                    return
+                except Exception as error:
+                    failures += 1
+                    log.exception("driving %s failed (%d of %d)", session, failures, TRIES)
+                    if failures >= TRIES:
+                        if self._on_lost is not None:
+                            self._on_lost(session, error)
+                        return
+                    await self._pause(BACKOFF * 2 ** (failures - 1))
+                    continue
+                if session not in self._again:
+                    return
+        finally:
+            del self._driving[session]
+
+    async def _pause(self, seconds: float) -> None:
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def end() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = self._clock.call_later(seconds, end)
+        try:
+            await over
+        finally:
+            timer.cancel()
+
+    async def aclose(self) -> None:
+        """Stop driving. What was under way stays in the log and goes on elsewhere."""
+        self._is_closed = True
+        for timer in self._timers:
+            timer.cancel()
+        tasks = list(self._driving.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,137 @@
+"""Every error Everturn raises on purpose, on one page.
+
+EverturnError
+├─ for the person        (something was asked that cannot be done; nothing was changed)
+│  ├─ UnknownSession · UnknownTurn · UnknownMessage · UnknownGate
+│  ├─ KeyConflict            the same idempotency key with another body
+│  ├─ GateClosed             already answered otherwise, expired, or its turn is over
+│  ├─ CommandRefused         admitted, but its object was gone or busy when it was acted on
+│  ├─ HashMismatch           the answer does not echo what the gate shows
+│  └─ TurnError              the turn ended in an error; `problem` says which
+│     └─ HookError           a plugin's hook or clean-up failed
+├─ for the model         (becomes the result of a call, never the end of a turn)
+│  └─ ToolError
+│     ├─ UnknownTool · BadArguments · ToolTimeout · BadOutput
+├─ for the operator      (a part of the system does not answer as it must)
+│  ├─ ModelError             the model's stream failed; `retryable` says whether again may help
+│  ├─ Stale                  an append from a driver that has been overtaken
+│  ├─ DriverLost             nobody drives this turn any more in this process
+│  └─ UnreadableLog          a stored event this version cannot read
+└─ for the programmer    (a bug in a caller)
+   ├─ InvalidEvent           an event that cannot happen in this state
+   ├─ ConfigError            an option or name that makes no sense; the text says what does
+   └─ TurnClosed             a hook used its context after its turn had ended
+"""
+
+from __future__ import annotations
+
+
+class EverturnError(Exception):
+    """The root: `except EverturnError` catches everything raised here on purpose."""
+
+
+class UnknownSession(EverturnError):
+    """There is no such session (or it belongs to somebody else, which looks the same)."""
+
+
+class UnknownTurn(EverturnError):
+    """There is no such turn in this session."""
+
+
+class UnknownMessage(EverturnError):
+    """There is no such message in this session."""
+
+
+class UnknownGate(EverturnError):
+    """There is no such gate in this session."""
+
+
+class KeyConflict(EverturnError):
+    """An idempotency key came back with another body. Nothing was created."""
+
+
+class GateClosed(EverturnError):
+    """The gate was answered otherwise before, has expired, or its turn is over."""
+
+
+class HashMismatch(EverturnError):
+    """The answer echoes another hash than the one the gate was opened with."""
+
+
+class CommandRefused(EverturnError):
+    """A command that was admitted and then could not be carried out; nothing was changed."""
+
+
+class TurnError(EverturnError):
+    """A turn that ended in an error. `kind` is stable, the text is for people."""
+
+    def __init__(self, message: str, kind: str = "error") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class HookError(TurnError):
+    """A plugin's hook or clean-up failed; `kind` names plugin and hook."""
+
+
+class ToolError(EverturnError):
+    """Raise it in a tool to tell the model what went wrong; its text becomes the call's result."""
+
+    code = "failed"
+
+
+class UnknownTool(ToolError):
+    """The model called a tool that does not exist."""
+
+    code = "unknown_tool"
+
+
+class BadArguments(ToolError):
+    """The arguments do not fit the tool's schema, or are not JSON at all."""
+
+    code = "bad_arguments"
+
+
+class ToolTimeout(ToolError):
+    """The tool did not answer in time."""
+
+    code = "timeout"
+
+
+class BadOutput(ToolError):
+    """The tool returned something that cannot be written down."""
+
+    code = "bad_output"
+
+
+class ModelError(EverturnError):
+    """The model's stream failed or broke off."""
+
+    def __init__(self, message: str, kind: str = "model", retryable: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retryable = retryable
+
+
+class Stale(EverturnError):
+    """The log is not where the appender thinks it is: somebody else drives this session now."""
+
+
+class DriverLost(EverturnError):
+    """Driving failed again and again in this process; the log is intact and can be driven on."""
+
+
+class UnreadableLog(EverturnError):
+    """A stored event this version cannot read."""
+
+
+class InvalidEvent(EverturnError):
+    """An event that cannot happen in the present state; the state is unchanged."""
+
+
+class ConfigError(EverturnError):
+    """An option or a name that makes no sense; the text says what there is instead."""
+
+
+class TurnClosed(EverturnError):
+    """A hook used its context after the turn it belongs to had ended."""

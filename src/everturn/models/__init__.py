@@ -1,0 +1,1 @@
+"""Models: each file speaks one wire format; `scripted` is the reference and needs no network."""

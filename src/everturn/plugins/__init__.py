@@ -1,0 +1,1 @@
+"""Plugins: nothing here that a stranger could not write."""

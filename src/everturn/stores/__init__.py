@@ -1,0 +1,1 @@
+"""Stores: the log, the inbox and their projections. `memory` is the reference."""

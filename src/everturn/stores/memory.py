@@ -1,0 +1,208 @@
+"""The reference store: everything in dictionaries, nothing on disk, the same checks at the door as any other.
+
+No method awaits anything between its first read and its last write, so each is one transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from everturn.core.commands import Answer, AnyCommand, Cancel, Command, Delete, Late, Select, Send
+from everturn.core.events import (
+    CommandDropped,
+    Entry,
+    Event,
+    GateAnswered,
+    LateArrived,
+    LeafSelected,
+    MessageDeleted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEnding,
+    TurnEvent,
+    TurnFailed,
+    TurnParked,
+    TurnStarted,
+)
+from everturn.core.gates import GateRow, apply_to_gates, check_answer
+from everturn.core.messages import Message
+from everturn.core.ports import Receipt, SessionInfo
+from everturn.core.tree import Tree
+from everturn.errors import GateClosed, KeyConflict, Stale, UnknownMessage, UnknownSession, UnknownTurn
+
+_ACTED_ON = (TurnStarted, GateAnswered, TurnEnding, LateArrived, LeafSelected, MessageDeleted, CommandDropped)
+
+
+class _Session:
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
+        self.log: list[Entry] = []
+        self.by_turn: dict[str, list[Entry]] = {}
+        self.tree = Tree()
+        self.gates: dict[str, GateRow] = {}
+        self.open_turns: dict[str, bool] = {}  # turn -> whether it is parked
+        self.admitted: dict[str, AnyCommand] = {}
+        self.inbox: dict[str, AnyCommand] = {}
+
+    def apply(self, event: Event) -> None:
+        entry = Entry(len(self.log) + 1, event)
+        self.log.append(entry)
+        self.tree.apply(event)
+        apply_to_gates(self.gates, event)
+        if isinstance(event, TurnEvent):
+            self.by_turn.setdefault(event.turn, []).append(entry)
+            if isinstance(event, TurnCompleted | TurnFailed | TurnCancelled):
+                self.open_turns.pop(event.turn, None)
+            elif event.turn in self.open_turns or isinstance(event, TurnStarted):
+                self.open_turns[event.turn] = isinstance(event, TurnParked)
+        if isinstance(event, _ACTED_ON):
+            self.inbox.pop(event.command, None)
+
+    @property
+    def is_awake(self) -> bool:
+        return bool(self.inbox) or not all(self.open_turns.values())
+
+
+class MemoryStore:
+    """A store for one process and one lifetime."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Session] = {}
+        self._blobs: dict[str, bytes] = {}
+
+    def _session(self, session: str) -> _Session:
+        if session not in self._sessions:
+            raise UnknownSession(f"there is no session {session!r}")
+        return self._sessions[session]
+
+    async def admit(self, command: AnyCommand) -> Receipt:
+        """Check a command at the door and keep it, or say why not."""
+        session = self._sessions.get(command.session)
+        if session is None:
+            if not isinstance(command, Send):
+                raise UnknownSession(f"there is no session {command.session!r}")
+            session = _Session(command.tenant)
+        elif session.tenant != command.tenant:
+            raise UnknownSession(f"there is no session {command.session!r}")
+        if (earlier := session.admitted.get(command.key)) is not None:
+            if _body(earlier) != _body(command):
+                raise KeyConflict(f"the key {command.key!r} was used before, for something else")
+            return Receipt(earlier, is_new=False)
+        if not self._check(session, command):
+            return Receipt(command, is_new=False)
+        self._sessions[command.session] = session
+        session.admitted[command.key] = session.inbox[command.key] = command
+        return Receipt(command, is_new=True)
+
+    def _check(self, session: _Session, command: AnyCommand) -> bool:  # noqa: C901 - the door, command by command
+        """Whether a command is news; it raises what is wrong with one that cannot be taken."""
+        match command:
+            case Send(parent=parent, at_leaf=at_leaf):
+                if not at_leaf and parent is not None:
+                    session.tree.get(parent)
+            case Answer(gate=gate, hash=hash, verdict=verdict, at=at):
+                row = session.gates.get(gate)
+                if not check_answer(row, gate, hash, verdict, at):
+                    return False
+                if row is not None:
+                    # Taken at the door, in the same transaction: of two answers only one can be first.
+                    if any(isinstance(c, Cancel) and c.turn == row.gate.turn for c in session.inbox.values()):
+                        raise GateClosed(f"gate {gate} is closed: its turn is being cancelled")
+                    row.verdict = verdict
+            case Cancel(turn=turn):
+                pending = any(isinstance(c, Send) and c.turn == turn for c in session.inbox.values())
+                if turn not in session.by_turn and not pending:
+                    raise UnknownTurn(f"there is no turn {turn!r} in this session")
+            case Late(turn=turn):
+                if turn not in session.by_turn:
+                    raise UnknownTurn(f"there is no turn {turn!r} in this session")
+            case Select(message=message):
+                if message is not None:
+                    session.tree.get(message)
+            case Delete(message=message):
+                session.tree.get(message)
+        return True
+
+    async def inbox(self, session: str) -> list[AnyCommand]:
+        """The admitted commands no event has answered yet, oldest first."""
+        return list(self._session(session).inbox.values())
+
+    async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+        """Write events behind position `after`, all or none, and return the new position."""
+        row = self._session(session)
+        if len(row.log) != after:
+            raise Stale(f"session {session} is at {len(row.log)}, not at {after}: somebody else drives it")
+        for event in events:
+            row.apply(event)
+        return len(row.log)
+
+    async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
+        """The log behind `after`: all of it, or one turn's."""
+        row = self._session(session)
+        if turn is None:
+            return row.log[after:]
+        entries = row.by_turn.get(turn, [])
+        at = len(entries)
+        while at and entries[at - 1].seq > after:
+            at -= 1
+        return entries[at:]
+
+    async def head(self, session: str) -> int:
+        """The position of the last event; 0 before the first."""
+        return len(self._session(session).log)
+
+    async def open_turns(self, session: str) -> list[str]:
+        """The turns that are not over, oldest first."""
+        return list(self._session(session).open_turns)
+
+    async def path(self, session: str, leaf: str | None) -> list[Message]:
+        """The branch that ends at `leaf`, oldest first."""
+        return self._session(session).tree.path(leaf)
+
+    async def tree(self, session: str) -> Tree:
+        """All messages of a session."""
+        return self._session(session).tree
+
+    async def gates(self, session: str | None = None) -> list[GateRow]:
+        """The gates that stand open, in one session or in all."""
+        rows = self._sessions.values() if session is None else [self._session(session)]
+        return [gate for row in rows for gate in row.gates.values() if gate.is_open and gate.verdict is None]
+
+    async def sessions(self, awake: bool = False) -> list[SessionInfo]:
+        """The sessions; with `awake` only those that somebody should drive."""
+        infos = [_info(name, row) for name, row in self._sessions.items()]
+        return [info for info in infos if info.is_awake or not awake]
+
+    async def info(self, session: str) -> SessionInfo:
+        """One session."""
+        return _info(session, self._session(session))
+
+    async def search(self, text: str) -> list[tuple[str, Message]]:
+        """Messages that contain a text, with their sessions."""
+        return [
+            (name, message)
+            for name, row in self._sessions.items()
+            for message in row.tree.messages.values()
+            if message.id not in row.tree.deleted and text.casefold() in message.text.casefold()
+        ]
+
+    async def put_blob(self, data: bytes) -> str:
+        """Keep bytes under their hash."""
+        name = hashlib.sha256(data).hexdigest()
+        self._blobs[name] = data
+        return name
+
+    async def blob(self, name: str) -> bytes:
+        """The bytes behind a hash."""
+        if name not in self._blobs:
+            raise UnknownMessage(f"there is no blob {name!r}")
+        return self._blobs[name]
+
+
+def _info(name: str, row: _Session) -> SessionInfo:
+    return SessionInfo(name, row.tree.title, row.tree.leaf, row.is_awake)
+
+
+def _body(command: Command) -> Command:
+    return command.body

@@ -1,0 +1,65 @@
+"""A process that dies after any event, without leaving the process a test runs in.
+
+`MortalStore` stands before a real store and lets a given number of events through. Then the process counts as dead: that
+append and everything after it raise `Crash`, so whatever the old runtime still does on its way out changes nothing. A
+fresh runtime on the inner store is the process that takes over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from everturn.core.events import Event
+
+if TYPE_CHECKING:
+    from everturn.core.ports import Store
+
+
+class Crash(BaseException):
+    """The process is dead. Not an `Exception`: nobody may handle it."""
+
+
+class MortalStore:
+    """A store whose process dies when its log has `lives` events.
+
+    It dies right after writing the last of them, in the middle of a batch if it must, or (`before_next`) when it wants to
+    write the next one: then everything between the two has happened in the world and nothing of it is written down.
+    """
+
+    def __init__(self, inner: Store, lives: int | None = None, *, before_next: bool = False) -> None:
+        self.inner = inner
+        self._lives, self._before_next = lives, before_next
+        self.died = asyncio.Event()
+
+    def kill(self) -> None:
+        """Die now."""
+        self.died.set()
+
+    async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+        """Write events while alive."""
+        self._check()
+        if self._lives is None:
+            return await self.inner.append(session, after, events)
+        room = self._lives - after
+        if room > len(events) or (room == len(events) and self._before_next):
+            return await self.inner.append(session, after, events)
+        if room > 0:
+            await self.inner.append(session, after, events[:room])
+        self.kill()
+        raise Crash
+
+    def _check(self) -> None:
+        if self.died.is_set():
+            raise Crash
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the inner store's, while alive."""
+        method = getattr(self.inner, name)
+
+        async def checked(*args: Any, **kwargs: Any) -> Any:
+            self._check()
+            return await method(*args, **kwargs)
+
+        return checked

@@ -1,0 +1,1 @@
+"""Tools: what a model may call. `function` makes one out of a Python function."""

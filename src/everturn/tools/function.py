@@ -1,0 +1,162 @@
+"""A Python function → a tool: schema from its signature, descriptions from its docstring.
+
+pydantic is imported here, on the first `@tool`, and nowhere else: it is at the edge, never on the path of a chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import typing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+from everturn.core.canonical import JsonObject
+from everturn.core.events import Effects
+from everturn.core.ports import ToolContext
+from everturn.core.requests import Execute, ToolSpec
+from everturn.errors import BadArguments, ConfigError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # what every provider accepts
+
+
+class FunctionTool(Generic[P, R]):
+    """A tool made of a function; still callable as the function it was."""
+
+    def __init__(self, function: Callable[P, R], *, name: str, effects: Effects, execute: Execute, timeout: float):
+        if NAME.fullmatch(name) is None:
+            raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
+        self.function = function
+        summary, described = _read_docstring(inspect.getdoc(function) or "")
+        self._context, self._model = _arguments_model(function, name, described)
+        schema = self._model.model_json_schema()
+        self._spec = ToolSpec(name, summary, _plain(schema), effects, execute, timeout)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself."""
+        return self.function(*args, **kwargs)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What it is."""
+        return self._spec
+
+    def validate(self, arguments: JsonObject) -> None:
+        """Check arguments against the signature."""
+        self._checked(arguments)
+
+    def _checked(self, arguments: JsonObject) -> BaseModel:
+        from pydantic import ValidationError
+
+        try:
+            return self._model.model_validate(arguments)
+        except ValidationError as error:
+            raise BadArguments(_explain(self._spec, error)) from None
+
+    def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[object] | AsyncIterator[object]:
+        """Call the function: an async one here, a plain one in a thread."""
+        checked = self._checked(arguments)
+        given = {name: getattr(checked, name) for name in type(checked).model_fields}
+        if self._context is not None:
+            given[self._context] = context
+        function: Callable[..., Any] = self.function
+        if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
+            return function(**given)
+        return asyncio.to_thread(function, **given)
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+@overload
+def tool(
+    *, name: str | None = None, effects: Effects = "once", execute: Execute = "auto", timeout: float = 60.0
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    effects: Effects = "once",
+    execute: Execute = "auto",
+    timeout: float = 60.0,
+) -> Any:
+    """Make a tool of a function.
+
+    `effects` says what a repeat would do to the world: `read` nothing, `write` nothing more (it honours the call's
+    key), `once` harm. After a crash a `once` call is never run again, so that is what is assumed unless you say.
+    `execute="ask"` asks a person before every call; `timeout` is in seconds.
+    """
+
+    def make(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+        return FunctionTool(function, name=name or function.__name__, effects=effects, execute=execute, timeout=timeout)
+
+    return make if function is None else make(function)
+
+
+def _arguments_model(
+    function: Callable[..., Any], name: str, described: dict[str, str]
+) -> tuple[str | None, type[BaseModel]]:
+    """A model of the parameters, and the one that wants the context (which no model ever sees)."""
+    from pydantic import ConfigDict, Field, create_model
+
+    hints = typing.get_type_hints(function, include_extras=True)
+    context: str | None = None
+    fields: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be given by name")
+        hint = hints.get(parameter.name, str)
+        if hint is ToolContext:
+            context = parameter.name
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hint, Field(default, description=described.get(parameter.name)))
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+    return context, create_model(f"{name}_arguments", __config__=config, **fields)
+
+
+_ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
+
+
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """The summary, and what an `Args:` section says of each parameter."""
+    before, _, after = text.partition("\nArgs:")
+    described: dict[str, str] = {}
+    name = ""
+    for line in after.splitlines():
+        if line and not line[0].isspace():
+            break  # the next section
+        if (entry := _ENTRY.match(line)) is not None:
+            name = entry[1]
+            described[name] = entry[2].strip()
+        elif name and line.strip():
+            described[name] += " " + line.strip()
+    summary = re.split(r"\n(?:Returns|Raises|Yields|Example|Examples|Note|Notes):", before)[0]
+    return summary.strip(), described
+
+
+def _plain(schema: Any) -> Any:
+    """Drop the titles pydantic adds: they cost tokens in every request and say nothing new."""
+    if isinstance(schema, dict):
+        items = typing.cast("dict[str, Any]", schema).items()
+        return {key: _plain(value) for key, value in items if not (key == "title" and isinstance(value, str))}
+    if isinstance(schema, list):
+        return [_plain(value) for value in typing.cast("list[Any]", schema)]
+    return schema
+
+
+def _explain(spec: ToolSpec, error: ValidationError) -> str:
+    """Say what is wrong with the arguments so that a model can mend them."""
+    lines = [
+        f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    known = ", ".join(spec.schema.get("properties", {})) or "none"
+    return f"the arguments of {spec.name} are wrong: {'; '.join(lines)}. Its parameters are: {known}"

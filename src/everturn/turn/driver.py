@@ -1,0 +1,229 @@
+"""Commands in, turns on: drives one session until nothing is left to do in it.
+
+Whoever drives is the one writer of the session's log. Commands are acted on in the order in which they were admitted;
+one whose branch is busy waits for it in the inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Select, Send
+from everturn.core.events import (
+    CommandDropped,
+    Event,
+    GateAnswered,
+    LateArrived,
+    LeafSelected,
+    MessageDeleted,
+    TurnEnding,
+    TurnStarted,
+)
+from everturn.core.messages import Message
+from everturn.core.state import Phase, TurnState, fold
+from everturn.errors import InvalidEvent, UnknownMessage
+from everturn.turn.ledger import Announce, Ledger
+from everturn.turn.loop import drive_turn
+from everturn.turn.run import Run, Setup
+
+
+class Driver:
+    """Drives sessions with one setup."""
+
+    def __init__(self, setup: Setup, announce: Announce) -> None:
+        self._setup, self._announce = setup, announce
+
+    async def drive(self, session: str) -> None:
+        """Load what is open in a session, move it on until everything is over or waits, and return.
+
+        Raises:
+            Stale: somebody else drives it now.
+        """
+        store, bus = self._setup.store, self._setup.bus
+        ear = bus.listen(session)
+        try:
+            ledger = Ledger(session, await store.head(session), store, bus, self._announce)
+            for turn in await store.open_turns(session):
+                ledger.adopt(fold(entry.event for entry in await store.events(session, turn=turn)))
+            await _Drive(self._setup, ledger).until_idle(ear.wait)
+        finally:
+            ear.close()
+
+
+class _Drive:
+    """One drive of one session."""
+
+    def __init__(self, setup: Setup, ledger: Ledger) -> None:
+        self._setup, self._ledger = setup, ledger
+        self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
+
+    async def until_idle(self, signal: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        loop = asyncio.get_running_loop()
+        rung = loop.create_task(signal())
+        try:
+            while True:
+                for command in await self._setup.store.inbox(self._ledger.session):
+                    await self._act(command)
+                self._start_runs()
+                if not self._runs:
+                    return
+                tasks = {task for _, task in self._runs.values()}
+                await asyncio.wait({*tasks, rung}, return_when="FIRST_COMPLETED")
+                if rung.done():
+                    rung = loop.create_task(signal())
+                self._reap()
+        finally:
+            rung.cancel()
+            tasks = [task for _, task in self._runs.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _start_runs(self) -> None:
+        for turn, state in self._ledger.turns.items():
+            if turn not in self._runs and state.phase is not Phase.WAITING:
+                run = Run(self._setup, self._ledger, state)
+                self._runs[turn] = (run, asyncio.get_running_loop().create_task(drive_turn(run)))
+
+    def _reap(self) -> None:
+        for turn, (run, task) in list(self._runs.items()):
+            if task.done():
+                del self._runs[turn]
+                task.result()
+                if run.state.phase.is_terminal:
+                    del self._ledger.turns[turn]
+
+    async def _act(self, command: AnyCommand) -> None:
+        match command:
+            case Send():
+                await self._send(command)
+            case Answer():
+                await self._answer(command)
+            case Cancel():
+                await self._cancel(command)
+            case Late():
+                await self._late(command)
+            case Select(message=message):
+                await self._ledger.commit([LeafSelected(at=self._now(), message=message, command=command.key)])
+            case Delete():
+                await self._delete(command)
+
+    def _now(self) -> float:
+        return self._setup.clock.now()
+
+    async def _drop(self, command: AnyCommand, reason: str) -> None:
+        await self._ledger.commit([CommandDropped(at=self._now(), command=command.key, reason=reason)])
+        if isinstance(command, Send):
+            self._setup.bus.close(command.turn)
+
+    # Send --------------------------------------------------------------------------------------------------------
+
+    async def _send(self, command: Send) -> None:
+        info = await self._setup.store.info(self._ledger.session)
+        parent = info.leaf if command.at_leaf else command.parent
+        if self._is_busy(parent, command.at_leaf):
+            return
+        try:
+            await self._setup.store.path(self._ledger.session, parent)
+        except UnknownMessage:
+            await self._drop(command, f"message {parent} was deleted before its turn came")
+            return
+        message = None
+        if command.parts is not None:
+            message = Message(command.message, parent, "user", command.parts, turn=command.turn)
+        started = TurnStarted(
+            turn=command.turn,
+            at=self._now(),
+            parent=parent,
+            input=message,
+            options=command.options,
+            command=command.key,
+            untitled=not info.title,
+        )
+        await self._ledger.commit([started])
+
+    def _is_busy(self, place: str | None, at_leaf: bool) -> bool:
+        """Whether a turn is still writing where this one would begin; two on one branch never interleave."""
+        for state in self._ledger.turns.values():
+            # An input does not change any more, so answering it a second time beside the first answer is fine.
+            if place in state.messages and (at_leaf or place != state.input):
+                return True
+            if at_leaf and place == state.tip:
+                return True
+        return False
+
+    # Answers, cancels, late results --------------------------------------------------------------------------------
+
+    async def _answer(self, command: Answer) -> None:
+        for state in self._ledger.turns.values():
+            if command.gate in state.gates:
+                await self._answer_in(state, command)
+                return
+        await self._drop(command, "its turn is over")
+
+    async def _answer_in(self, state: TurnState, command: Answer) -> None:
+        asking = [call.id for call in state.calls.values() if call.gate is not None and call.gate.id == command.gate]
+        answered = GateAnswered(
+            turn=state.id,
+            at=self._now(),
+            gate=command.gate,
+            call=asking[0] if asking else "",
+            verdict=command.verdict,
+            command=command.key,
+        )
+
+        def events() -> list[Event]:
+            if state.phase in (Phase.TOOL_CALL, Phase.WAITING) and state.gates[command.gate] is None:
+                return [answered]
+            return [CommandDropped(at=self._now(), command=command.key, reason="its turn is ending")]
+
+        await self._ledger.commit(events)
+        if state.id in self._runs:
+            self._runs[state.id][0].arrive()
+
+    async def _cancel(self, command: Cancel) -> None:
+        state = self._ledger.turns.get(command.turn)
+        held = self._runs.get(command.turn)
+        if state is None:
+            await self._cancel_queued(command)
+        elif state.ending is not None:
+            await self._drop(command, "the turn is ending")
+        elif held is not None and not held[1].done():
+            if not held[0].is_cancelled:
+                held[0].cancel(command)
+            elif held[0].cancel_request != command:
+                await self._drop(command, "the turn is being cancelled already")
+        else:
+            at = self._now()
+            ending = TurnEnding(turn=state.id, at=at, outcome="cancelled", hard=command.hard, command=command.key)
+            await self._ledger.commit([ending])
+
+    async def _cancel_queued(self, command: Cancel) -> None:
+        """Cancel a turn that has not begun: it never does."""
+        for other in await self._setup.store.inbox(self._ledger.session):
+            if isinstance(other, Send) and other.turn == command.turn:
+                await self._drop(other, "cancelled before it began")
+        await self._drop(command, "the turn is not under way")
+
+    async def _late(self, command: Late) -> None:
+        session, turn = self._ledger.session, command.turn
+        arrived = LateArrived(turn=turn, at=self._now(), call=command.call, output=command.output, command=command.key)
+        try:
+            entries = await self._setup.store.events(session, turn=turn)
+            fold(entry.event for entry in entries).apply(arrived)
+        except InvalidEvent as error:
+            await self._drop(command, str(error))
+            return
+        await self._ledger.commit([arrived])
+        for run, _ in self._runs.values():
+            run.late[command.call] = arrived
+
+    async def _delete(self, command: Delete) -> None:
+        for state in self._ledger.turns.values():
+            path = await self._setup.store.path(self._ledger.session, state.tip)
+            if any(message.id == command.message for message in path):
+                await self._drop(command, "a turn is writing there")
+                return
+        await self._ledger.commit([MessageDeleted(at=self._now(), message=command.message, command=command.key)])

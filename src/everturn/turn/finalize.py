@@ -1,0 +1,105 @@
+"""An outcome → a turn that is over: every call has its one result, plugins are told, clean-ups have run, and the
+terminal event is the last.
+"""
+
+from __future__ import annotations
+
+from everturn.core.calls import Call
+from everturn.core.commands import Late
+from everturn.core.events import (
+    CallSettled,
+    Event,
+    Problem,
+    TitleSet,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEnding,
+    TurnFailed,
+)
+from everturn.core.parts import CallState, Output
+from everturn.turn.contexts import Context
+from everturn.turn.run import Run
+from everturn.turn.supervisor import HandIn, Settlement
+
+TITLE_SIZE = 30
+NEVER_RAN = "The turn ended before this call ran; it had no effect."
+STILL_RUNS = (
+    "The turn ended while this call was running. Whether it took effect is not known; its result may come later."
+)
+MAX_STEPS = '{"status":"incomplete","reason":"max_steps_reached"}'
+
+
+async def settle_incomplete(run: Run) -> None:
+    """Give the calls no step is left for their result, without running them."""
+    output = Output(MAX_STEPS, code="max_steps_reached")
+    await run.commit([_settled(run, call, "failed", output) for call in run.state.open_calls])
+
+
+async def finish(run: Run) -> None:
+    """Bring a turn whose outcome is known to its end."""
+    ending = run.state.ending
+    assert ending is not None
+    await run.commit(lambda: _settle(run))
+    if ending.hard:
+        run.setup.supervisor.cancel(run.turn)
+    else:
+        run.setup.supervisor.detach(run.turn, _hand_in(run))
+    if ending.outcome == "error":
+        problem = ending.problem or Problem("error", "the turn failed")
+        reports = await run.report_hooks("on_error", Context(run), problem)
+    else:
+        reports = await run.report_hooks("on_turn_end", Context(run))
+    reports += await run.clean_up()
+    await run.commit([_terminal(run, ending, tuple(reports))])
+    run.is_closed = True
+
+
+def _settle(run: Run) -> list[Event]:
+    """The results of calls that have none, and the title of a session that has none."""
+    events: list[Event] = []
+    for call in run.state.open_calls:
+        text = STILL_RUNS if call.state == "running" else NEVER_RAN
+        events.append(_settled(run, call, "cancelled", Output(text, code="cancelled")))
+    if run.state.untitled and (title := _title(run)):
+        events.append(TitleSet(turn=run.turn, at=run.now(), title=title))
+    return events
+
+
+def _settled(run: Run, call: Call, state: CallState, output: Output) -> CallSettled:
+    return CallSettled(turn=run.turn, at=run.now(), call=call.id, state=state, output=output)
+
+
+def _title(run: Run) -> str:
+    first = next(iter(run.state.messages.values()), None)
+    if first is None or first.role != "user":
+        return ""
+    return " ".join(first.text.split())[:TITLE_SIZE].rstrip()
+
+
+def _hand_in(run: Run) -> HandIn:
+    """How a tool that outlives this turn hands in its result: durably, through the front door."""
+    session, turn, setup = run.session, run.turn, run.setup
+
+    async def hand_in(call: str, settlement: Settlement) -> None:
+        if run.state.options.late != "discard":
+            late = Late(
+                key=f"late:{call}",
+                session=session,
+                at=setup.clock.now(),
+                turn=turn,
+                call=call,
+                output=settlement.output,
+            )
+            await setup.hand_in(late)
+
+    return hand_in
+
+
+def _terminal(run: Run, ending: TurnEnding, reports: tuple[Problem, ...]) -> Event:
+    turn, at, usage = run.turn, run.now(), run.state.usage
+    if ending.outcome == "completed":
+        return TurnCompleted(turn=turn, at=at, usage=usage, reports=reports)
+    if ending.outcome == "cancelled":
+        return TurnCancelled(turn=turn, at=at, usage=usage, reports=reports)
+    problem = ending.problem or Problem("error", "the turn failed")
+    return TurnFailed(turn=turn, at=at, problem=problem, usage=usage, reports=reports)

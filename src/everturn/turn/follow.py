@@ -1,0 +1,53 @@
+"""The log, then the live edge: how a reader sees a turn, from any position, every character once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+from everturn.core.commands import Send
+from everturn.core.deltas import CallProgress, DriverGone, Frame, LogMoved, Reader, Shown
+from everturn.core.events import TurnCancelled, TurnCompleted, TurnFailed
+from everturn.core.ports import Bus, Store
+from everturn.errors import DriverLost
+
+
+async def follow(store: Store, bus: Bus, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
+    """Show a turn from where the reader is until its terminal event (or until it was dropped before it began).
+
+    Raises:
+        DriverLost: nobody drives it any more in this process.
+    """
+    tail = bus.tail(reader.turn)
+    # The log first; after that it is read again whenever it moved, and deltas fill the time between.
+    frames: Sequence[Frame] | None = (LogMoved(reader.seq + 1),)
+    is_first = True
+    try:
+        while frames is not None:
+            for frame in frames:
+                if isinstance(frame, LogMoved):
+                    if frame.seq <= reader.seq:
+                        continue
+                    for entry in await store.events(session, reader.seq, reader.turn):
+                        for shown in reader.entry(entry):
+                            yield shown
+                        if isinstance(entry.event, TurnCompleted | TurnFailed | TurnCancelled):
+                            return
+                elif isinstance(frame, CallProgress):
+                    yield frame
+                elif isinstance(frame, DriverGone):
+                    raise DriverLost(frame.text)
+                elif (piece := reader.delta(frame)) is not None:
+                    yield piece
+            if is_first and await _was_dropped(store, session, reader):
+                return
+            is_first = False
+            frames = await anext(tail, None)
+    finally:
+        await tail.aclose()
+
+
+async def _was_dropped(store: Store, session: str, reader: Reader) -> bool:
+    """Whether a turn never began and never will: it has no events, and nobody asks for it any more."""
+    if reader.seq or await store.events(session, turn=reader.turn):
+        return False
+    return not any(isinstance(c, Send) and c.turn == reader.turn for c in await store.inbox(session))

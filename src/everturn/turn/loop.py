@@ -1,0 +1,222 @@
+"""The loop: the only module that knows the order of a turn.
+
+    prepare → request → stream ⇄ tools → finalize
+
+Going on after a crash is the same code: `decide` looks at the log and says what is next, whoever asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from everturn.core.events import (
+    Event,
+    HookFinished,
+    Outcome,
+    Problem,
+    StepFinished,
+    StepInterrupted,
+    StepRestarted,
+    StepStarted,
+    TurnEnding,
+    TurnParked,
+)
+from everturn.core.hooks import PENDING
+from everturn.core.parts import Finish
+from everturn.core.state import (
+    AfterRequest,
+    Done,
+    Finalize,
+    OpenAnswer,
+    Request,
+    SettleIncomplete,
+    Wait,
+    WriteDeferred,
+    decide,
+)
+from everturn.errors import ModelError, Stale, TurnError
+from everturn.turn import finalize, prepare, request, stream
+from everturn.turn.contexts import Context, OneStep, change_append
+from everturn.turn.run import Run, report
+
+log = logging.getLogger(__name__)
+
+CANCEL_GRACE = 0.05  # seconds the work of a cancelled turn has to end; one that takes longer is left behind
+
+
+async def drive_turn(run: Run) -> None:
+    """Move a turn on until it is over or waits, then let go of it."""
+    try:
+        if run.state.ending is None:
+            await _work(run)
+        else:
+            await _start_again(run)
+        if run.state.ending is not None and not run.state.phase.is_terminal:
+            await finalize.finish(run)
+    finally:
+        run.is_closed = True
+        await run.clean_up()
+
+
+async def _work(run: Run) -> None:
+    """Advance in a task of its own, so that a cancel can stop whatever is under way and nothing else."""
+    work = asyncio.get_running_loop().create_task(_advance(run))
+    run.begin(work, CANCEL_GRACE)
+    try:
+        await asyncio.wait({work, run.patience}, return_when="FIRST_COMPLETED")
+    except asyncio.CancelledError:  # this process lets go; the turn goes on elsewhere
+        work.cancel()
+        await asyncio.wait({work})
+        raise
+    if not work.done():
+        log.warning("turn %s: something ignores the cancel and is left behind", run.turn)
+    error = work.exception() if work.done() and not work.cancelled() else None
+    if isinstance(error, Stale) or (error is not None and not isinstance(error, Exception)):
+        raise error
+    if (asked := run.cancel_request) is not None:  # then any error is that cancellation, whoever raised it
+        await _end(run, "cancelled", "cancelled", hard=asked.hard, command=asked.key)
+    elif error is not None:
+        await _end(run, "error", "error", _problem(error))
+
+
+async def _end(
+    run: Run, outcome: Outcome, finish: Finish, problem: Problem | None = None, hard: bool = False, command: str = ""
+) -> None:
+    """Write down how it ends, and before that what had arrived of a step that broke off."""
+
+    def events() -> Sequence[Event]:
+        turn, at, step = run.turn, run.now(), run.state.step
+        if run.state.ending is not None:
+            return []
+        ending = TurnEnding(turn=turn, at=at, outcome=outcome, problem=problem, hard=hard, command=command)
+        if step is None or not step.is_open or run.assembly is None:
+            return [ending]
+        parts = run.assembly.parts()
+        broken = StepInterrupted(turn=turn, at=at, step=step.number, parts=parts, finish=finish, problem=problem)
+        return [broken, ending]
+
+    await run.commit(events)
+
+
+def _problem(error: BaseException) -> Problem:
+    if isinstance(error, TurnError | ModelError):
+        log.info("the turn failed", exc_info=error)
+        return Problem(error.kind, str(error))
+    log.error("the turn failed", exc_info=error)
+    return Problem("internal", f"{type(error).__name__}: {error}")
+
+
+async def _advance(run: Run) -> None:
+    """Do what `decide` says, until there is nothing to do."""
+    await _start(run)
+    while True:
+        match decide(run.state, run.setup.hooks.after_request):
+            case OpenAnswer():
+                await prepare.open_answer(run)
+            case Request() as action:
+                await _step(run, action)
+            case SettleIncomplete():
+                await finalize.settle_incomplete(run)
+            case AfterRequest(plugins=plugins):
+                await _after_request(run, plugins)
+            case WriteDeferred(appends=appends):
+                for append in appends:
+                    await run.join(append, lambda made: change_append(run, made))
+            case Finalize(outcome=outcome, problem=problem):
+                await _end(run, outcome, "error", problem)
+                return
+            case Wait() | Done():
+                return
+
+
+async def _start(run: Run) -> None:
+    """`on_turn_start`, whenever a process takes the turn; what it returns is owed a call when that process lets go."""
+    ctx = Context(run)
+    for plugin, method in run.setup.hooks["on_turn_start"]:
+        cleanup = await run.call_hook(plugin, "on_turn_start", method, ctx)
+        if cleanup is not None:
+            run.cleanups.append((plugin, cleanup))
+
+
+async def _start_again(run: Run) -> None:
+    """The same for a turn that only has to end: a failure cannot change its outcome any more."""
+    try:
+        await _start(run)
+    except TurnError as error:
+        report("everturn", "on_turn_start", error)
+
+
+async def _step(run: Run, action: Request) -> None:
+    """One model request, from its announcement to its parts in the log."""
+    if not action.again and action.step > 1 and await prepare.offer_late(run):
+        return  # the notice stands after the answer so far: `decide` opens the next one
+    turn, now = run.turn, run.now()
+    started = (
+        StepRestarted(turn=turn, at=now, step=action.step)
+        if action.again
+        else StepStarted(turn=turn, at=now, step=action.step, closing=action.closing)
+    )
+    seq = await run.commit([started])
+    history = await prepare.read_history(run)
+    body = await request.build(run, history, action.step, action.closing)
+    assembly = run.assembly = stream.Assembly(turn, action.step, seq)
+    await stream.stream(run, body, assembly)
+    finished = StepFinished(
+        turn=turn,
+        at=run.now(),
+        step=action.step,
+        parts=assembly.parts(),
+        finish=assembly.finish or "other",
+        usage=assembly.usage,
+    )
+    await run.commit([finished])
+    run.assembly = None
+
+
+async def _after_request(run: Run, plugins: Sequence[str]) -> None:
+    """Call `on_after_request` of these plugins, all at once; park the turn when all that are not done wait."""
+    step = run.state.step
+    assert step is not None
+    methods = {name: method for name, method in run.setup.hooks["on_after_request"] if name in plugins}
+    heard: dict[str, int] = {}  # plugin that is not done -> how much had arrived when it was last called
+    tasks: dict[str, tuple[OneStep, asyncio.Task[object]]] = {}
+    try:
+        while True:
+            stirs, arrivals = run.stirs.strokes, run.arrivals.strokes
+            for name, method in methods.items():
+                if name not in tasks and heard.get(name, -1) < arrivals:
+                    ctx = OneStep(run, step, name)
+                    work = run.call_hook(name, "on_after_request", method, ctx)
+                    task = asyncio.get_running_loop().create_task(work)
+                    task.add_done_callback(lambda _: run.stirs.ring())
+                    tasks[name], heard[name] = (ctx, task), arrivals
+            if not tasks:
+                break
+            await run.stirs.after(stirs)
+            done = [name for name in methods if name in tasks and tasks[name][1].done()]
+            ended = [ctx for name in done for ctx, task in [tasks.pop(name)] if task.result() is not PENDING]
+            await run.commit([_finished(run, step.number, ctx) for ctx in ended])
+            for ctx in ended:
+                del methods[ctx.plugin]
+    finally:
+        for _, task in tasks.values():
+            task.cancel()
+        if tasks:
+            await asyncio.wait({task for _, task in tasks.values()})
+    if methods:
+        await _park(run, step.number, min(heard[name] for name in methods))
+
+
+def _finished(run: Run, step: int, ctx: OneStep) -> HookFinished:
+    return HookFinished(turn=run.turn, at=run.now(), step=step, plugin=ctx.plugin, deferred=tuple(ctx.deferred))
+
+
+async def _park(run: Run, step: int, heard: int) -> None:
+    """Let the turn wait, unless something arrived while that was being decided."""
+
+    def events() -> Sequence[Event]:
+        return [] if run.arrivals.strokes > heard else [TurnParked(turn=run.turn, at=run.now(), step=step)]
+
+    await run.commit(events)

@@ -1,0 +1,73 @@
+"""An admitted input → a turn that can ask the model: the history it starts from, and a placeholder to answer into.
+
+The history is read before the placeholder exists, or the model would read its own empty answer.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from everturn.core.canonical import canonical
+from everturn.core.events import AnswerOpened, Append
+from everturn.core.messages import Message
+from everturn.core.parts import NoticePart, ToolPart
+from everturn.turn.contexts import change_append
+from everturn.turn.run import Run
+
+LATE = "late_result:"
+
+
+async def read_history(run: Run) -> list[Message]:
+    """The branch as it was before this turn: read once per hold, for nothing above a turn changes while it runs."""
+    if run.history is None:
+        run.history = await run.setup.store.path(run.session, run.state.parent)
+    return run.history
+
+
+async def offer_late(run: Run) -> bool:
+    """Tell the model of results that came after their turn was over, once each; True when there were any.
+
+    They are told in a notice of their own. What was sent before is never rewritten.
+    """
+    if run.state.options.late != "inject":
+        return False
+    history = await read_history(run)
+    told = {
+        part.kind.removeprefix(LATE)
+        for message in (*history, *run.state.messages.values())
+        for part in message.parts
+        if isinstance(part, NoticePart) and part.kind.startswith(LATE)
+    }
+    found = {
+        part.call: (part.name, part.late.text)
+        for message in history
+        for part in message.parts
+        if isinstance(part, ToolPart) and part.late is not None
+    }
+    names = {part.call: part.name for message in history for part in message.parts if isinstance(part, ToolPart)}
+    found.update((late.call, (names[late.call], late.output.text)) for late in run.late.values() if late.call in names)
+    news = tuple(
+        NoticePart(LATE + call, canonical({"late_tool_result": {"tool_call_id": call, "tool": tool, "result": text}}))
+        for call, (tool, text) in found.items()
+        if call not in told
+    )
+    if news:
+        number = sum(message.role == "notice" for message in run.state.messages.values())
+        notice = Message(f"{run.turn}.late.{number}", None, "notice", news, by="everturn", turn=run.turn)
+        await run.join(Append(notice), lambda made: change_append(run, made))
+    run.late.clear()
+    return bool(news)
+
+
+async def open_answer(run: Run) -> None:
+    """Make the placeholder, with the model's badge on it."""
+    await read_history(run)
+    if run.state.step is None and not run.state.messages.keys() & {f"{run.turn}.late.0"}:
+        await offer_late(run)
+    blank = Message(run.setup.ids.new("msg"), None, "assistant", by=run.setup.model.name, turn=run.turn)
+    answer = await change_append(run, blank)
+
+    def events() -> list[AnswerOpened]:
+        return [AnswerOpened(turn=run.turn, at=run.now(), message=replace(answer, parent=run.state.tip))]
+
+    await run.commit(events)

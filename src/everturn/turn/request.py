@@ -1,0 +1,88 @@
+"""The log → the next request, as a pure function of it: built twice, it is byte-equal.
+
+Plugins may change the system prompt, the parameters and the assembled body, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import Any, cast
+from zoneinfo import ZoneInfo
+
+from everturn.core.history import render, render_own
+from everturn.core.messages import Message
+from everturn.core.parts import NoticePart
+from everturn.core.requests import ModelRequest, RequestMessage
+from everturn.turn.contexts import OneRequest
+from everturn.turn.run import Prompt, Run
+
+CLOSING = (
+    "The limit of steps for this turn has been reached and no more tools can be called. Answer now with what is known: "
+    "say what was done, what was not, and what the person could do next."
+)
+
+
+async def build(run: Run, history: Iterable[Message], step: int, closing: bool) -> ModelRequest:
+    """Assemble the request of a step, and let the plugins at it."""
+    state, settings = run.state, run.setup.settings
+    if not run.rendered:
+        run.rendered = render(history, state.options.history)
+    system = system_prompt(settings.prompt, state.options.system, state.started)
+    params = merge((*settings.layers, state.options.params or {}))
+    messages = [*run.rendered, *render_own(state.messages.values())]
+    if closing:
+        messages.append(RequestMessage("user", (NoticePart("max_steps", CLOSING),)))
+    hooks = run.setup.hooks
+    ctx = OneRequest(run, step, closing, system, params)
+    if hooks["on_system_prompt"]:
+        await run.call_hooks("on_system_prompt", ctx)
+    if hooks["on_params"]:
+        await run.call_hooks("on_params", ctx)
+    body = ModelRequest(
+        model=state.options.model or run.setup.model.name,
+        system="\n\n".join(part for part in ctx.system if part),
+        messages=messages,
+        tools=[],
+        params=without_nulls(ctx.params),
+    )
+    ctx.body = body
+    await run.call_hooks("on_before_request", ctx)
+    return ctx.body
+
+
+def system_prompt(prompt: Prompt, user: str, started: float) -> list[str]:
+    """Header first and unchanging, then the body. The date has no time of day: a changing second would break caches."""
+    zone: tzinfo = UTC if prompt.timezone == "UTC" else ZoneInfo(prompt.timezone)
+    today = datetime.fromtimestamp(started, zone).date().isoformat()
+    return [
+        prompt.header,
+        prompt.agent,
+        prompt.workspace,
+        prompt.custom,
+        user,
+        f"Today is {today} ({prompt.timezone}).",
+        prompt.privacy,
+    ]
+
+
+def merge(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Merge options, later layers over earlier ones, objects key by key."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            old = merged.get(key)
+            if isinstance(old, Mapping) and isinstance(value, Mapping):
+                merged[key] = merge((cast("Mapping[str, Any]", old), cast("Mapping[str, Any]", value)))
+            else:
+                merged[key] = value
+    return merged
+
+
+def without_nulls(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is null: that is how a later layer takes an option of an earlier one back."""
+    return {
+        key: without_nulls(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else value
+        for key, value in params.items()
+        if value is not None
+    }

@@ -1,0 +1,187 @@
+"""What a process holds of a turn while it drives it, and what it was set up with. Lost with the process, and not missed:
+everything that matters is in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from everturn.core.commands import AnyCommand, Cancel
+from everturn.core.deltas import CallProgress
+from everturn.core.events import Append, Event, LateArrived, MessageAdded, Problem
+from everturn.core.hooks import Cleanup
+from everturn.core.messages import Message
+from everturn.core.parts import StreamedPart
+from everturn.core.ports import Bus, Clock, Ids, Model, Store
+from everturn.core.requests import REQUEST_MESSAGE_FIELDS, RequestMessage
+from everturn.core.state import TurnState
+from everturn.errors import HookError, TurnClosed
+from everturn.turn.bell import Bell
+from everturn.turn.hookup import Hook, Hookup, call
+from everturn.turn.ledger import Ledger
+from everturn.turn.supervisor import Supervisor
+
+log = logging.getLogger(__name__)
+
+
+class Prompt(Struct, frozen=True):
+    """The system prompt, in the order in which it is written. `header` never changes, for the provider's cache."""
+
+    header: str = ""
+    agent: str = ""
+    workspace: str = ""
+    custom: str = ""
+    privacy: str = ""
+    timezone: str = "UTC"
+
+
+class Settings(Struct, frozen=True):
+    """How turns are run here; one frozen value, so that nothing changes under a turn."""
+
+    prompt: Prompt = Prompt()
+    layers: tuple[Mapping[str, Any], ...] = ()  # options: provider < model < agent < variant; the turn's come last
+    request_message_fields: frozenset[str] = REQUEST_MESSAGE_FIELDS
+    first_chunk_timeout: float = 300.0
+    idle_timeout: float = 120.0
+
+
+class Setup(Struct, frozen=True):
+    """The parts a turn is driven with, as the wiring joined them."""
+
+    store: Store
+    bus: Bus
+    clock: Clock
+    ids: Ids
+    model: Model
+    hooks: Hookup
+    supervisor: Supervisor
+    hand_in: Callable[[AnyCommand], Awaitable[None]]
+    settings: Settings = Settings()
+
+
+class Partial(Protocol):
+    """A step as far as it has arrived."""
+
+    def parts(self) -> tuple[StreamedPart, ...]:
+        """Its parts so far."""
+        ...
+
+
+class Run:
+    """One turn in one process, from when it takes the turn until it lets go."""
+
+    def __init__(self, setup: Setup, ledger: Ledger, state: TurnState) -> None:
+        self.setup, self.ledger, self.state = setup, ledger, state
+        self.turn, self.session = state.id, ledger.session
+        self.cleanups: list[tuple[str, Cleanup]] = []
+        self.history: list[Message] | None = None
+        self.rendered: list[RequestMessage] = []
+        self.late: dict[str, LateArrived] = {}  # arrived for this branch, not yet offered
+        self.assembly: Partial | None = None  # the step that is being streamed
+        self.cancel_request: Cancel | None = None
+        self.patience: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._grace = 0.0
+        self.is_closed = False
+        self.arrivals = Bell()  # something came from outside: a hook that is pending is called again
+        self.stirs = Bell()  # that, or a tool is done
+        self.work: asyncio.Task[None] | None = None
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the turn is being cancelled; every error from now on is that cancellation."""
+        return self.cancel_request is not None
+
+    def now(self) -> float:
+        """The time, from the port."""
+        return self.setup.clock.now()
+
+    async def commit(self, make: Callable[[], Sequence[Event]] | Sequence[Event]) -> int:
+        """Write events of this turn, unless it has been let go."""
+        if self.is_closed:
+            raise TurnClosed(f"turn {self.turn} is over; a hook kept its context too long")
+        return await self.ledger.commit(make)
+
+    def arrive(self) -> None:
+        """Something for this turn has come from outside."""
+        self.arrivals.ring()
+        self.stirs.ring()
+
+    def cancel(self, request: Cancel) -> None:
+        """Stop the work under way; the turn itself ends in good order."""
+        self.cancel_request = request
+        if self.work is not None:
+            self.work.cancel()
+            asyncio.get_running_loop().call_later(self._grace, self._lose_patience)
+
+    def begin(self, work: asyncio.Task[None], grace: float) -> None:
+        """Remember what a cancel has to stop, and how long that may take."""
+        self.work, self._grace = work, grace
+        if self.cancel_request is not None:
+            self.cancel(self.cancel_request)
+
+    def _lose_patience(self) -> None:
+        if not self.patience.done():
+            self.patience.set_result(None)
+
+    async def call_hooks(self, hook: str, *args: object) -> None:
+        """Call a hook of every plugin that has it, in order; the first failure is the turn's."""
+        for plugin, method in self.setup.hooks[hook]:
+            await self.call_hook(plugin, hook, method, *args)
+
+    async def call_hook(self, plugin: str, hook: str, method: Hook, *args: object) -> Any:
+        """Call one hook, and say whose it was if it fails."""
+        try:
+            return await call(method, *args)
+        except Exception as error:
+            raise HookError(f"{plugin}.{hook} failed: {error!r}", kind="hook") from error
+
+    async def report_hooks(self, hook: str, *args: object) -> list[Problem]:
+        """Call a hook of every plugin; failures are reported and stop nothing."""
+        reports: list[Problem] = []
+        for plugin, method in self.setup.hooks[hook]:
+            try:
+                await call(method, *args)
+            except Exception as error:
+                reports.append(report(plugin, hook, error))
+        return reports
+
+    async def clean_up(self) -> list[Problem]:
+        """Run the clean-ups, last in first out, each even if another failed."""
+        reports: list[Problem] = []
+        while self.cleanups:
+            plugin, cleanup = self.cleanups.pop()
+            try:
+                await call(cleanup)
+            except Exception as error:
+                reports.append(report(plugin, "clean-up", error))
+        return reports
+
+    async def join(self, append: Append, change: Callable[[Message], Awaitable[Message]]) -> None:
+        """Let a plugin's message join the tree, once however often it is appended."""
+        if append.message.id in self.state.messages:
+            return
+        message = await change(append.message)
+
+        def events() -> list[Event]:
+            if message.id in self.state.messages:
+                return []
+            placed = replace(message, parent=self.state.tip)
+            return [MessageAdded(turn=self.turn, at=self.now(), message=placed, request=append.request)]
+
+        await self.commit(events)
+
+    def progress(self, call: str, text: str) -> None:
+        """Show what a tool says of itself."""
+        self.setup.bus.publish(self.turn, (CallProgress(self.turn, call, text),))
+
+
+def report(plugin: str, hook: str, error: BaseException) -> Problem:
+    """A failure that stops nothing: written into the turn's last event, and into the process's log."""
+    log.error("%s.%s failed", plugin, hook, exc_info=error)
+    return Problem("hook", f"{plugin}.{hook} failed: {error!r}")

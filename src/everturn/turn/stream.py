@@ -1,0 +1,182 @@
+"""Chunks → parts and, on the way, deltas for whoever watches. This is the hot path: per chunk one delta is made, one
+piece is kept, and nothing is copied; a part is joined once, at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, cast
+
+from everturn.core.canonical import clean
+from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
+from everturn.core.deltas import CallDelta, Frame, ReasoningDelta, TextDelta
+from everturn.core.parts import Finish, Opaque, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
+from everturn.core.ports import Clock
+from everturn.core.requests import ModelRequest
+from everturn.errors import ModelError
+from everturn.turn.contexts import Context
+from everturn.turn.run import Run
+
+
+class _Open:
+    """A part that is still growing."""
+
+    __slots__ = ("call", "given", "kind", "name", "opaque", "pieces", "size")
+
+    def __init__(self, kind: type[Chunk], call: str = "", name: str = "", given: str = "") -> None:
+        self.kind, self.call, self.name, self.given = kind, call, name, given
+        self.pieces: list[str] = []
+        self.size = 0
+        self.opaque: Opaque | None = None
+
+    def close(self) -> StreamedPart:
+        text = clean("".join(self.pieces))
+        if self.kind is CallChunk:
+            return ToolPart(self.call, clean(self.name), text, given=clean(self.given), opaque=self.opaque)
+        return (TextPart if self.kind is TextChunk else ReasoningPart)(text, self.opaque)
+
+
+class Assembly:
+    """The parts of one step as they arrive. `seq` is where the step began in the log."""
+
+    def __init__(self, turn: str, step: int, seq: int) -> None:
+        self._turn, self._step, self._seq = turn, step, seq
+        self._parts: list[_Open] = []
+        self._slots: dict[int, int] = {}  # a call's slot -> its part
+        self.usage = Usage()
+        self.finish: Finish | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of this step so far."""
+        return "".join(piece for part in self._parts if part.kind is TextChunk for piece in part.pieces)
+
+    def feed(self, chunks: Sequence[Chunk]) -> list[Frame]:
+        """Take chunks in, and say what they show."""
+        frames: list[Frame] = []
+        turn, seq, parts = self._turn, self._seq, self._parts
+        for chunk in chunks:
+            kind = type(chunk)
+            if kind is TextChunk or kind is ReasoningChunk:
+                text = cast("TextChunk", chunk).text  # told apart by identity: isinstance costs more
+                if not text:
+                    continue
+                if not parts or parts[-1].kind is not kind:
+                    parts.append(_Open(kind))
+                part = parts[-1]
+                delta = TextDelta if kind is TextChunk else ReasoningDelta
+                frames.append(delta(turn, seq, len(parts) - 1, part.size, text))
+                part.pieces.append(text)
+                part.size += len(text)
+            else:
+                self._feed_other(chunk, frames)
+        return frames
+
+    def _feed_other(self, chunk: Chunk, frames: list[Frame]) -> None:
+        match chunk:
+            case CallChunk(slot=slot, arguments=text):
+                at = self._slots.get(slot)
+                if at is None:
+                    at = self._slots[slot] = len(self._parts)
+                    # Our own id: providers repeat theirs, leave them blank, or use them in two branches at once.
+                    call = f"{self._turn}-{self._step}-{len(self._slots)}"
+                    self._parts.append(_Open(CallChunk, call, chunk.name, chunk.id))
+                part = self._parts[at]
+                part.name = part.name or chunk.name
+                part.given = part.given or chunk.id
+                frames.append(CallDelta(self._turn, self._seq, at, part.size, text, part.call, part.name))
+                part.pieces.append(text)
+                part.size += len(text)
+            case OpaqueChunk(opaque=opaque):
+                if not self._parts:  # sealed reasoning that shows nothing of itself
+                    self._parts.append(_Open(ReasoningChunk))
+                self._parts[-1].opaque = opaque
+            case UsageChunk(usage=usage):
+                self.usage = usage
+            case FinishChunk(reason=reason):
+                self.finish = reason
+            case _:
+                pass
+
+    def parts(self) -> tuple[StreamedPart, ...]:
+        """What has arrived so far, joined."""
+        return tuple(part.close() for part in self._parts)
+
+
+class Watchdog:
+    """Ends a stream that is silent for too long: until its first chunk, and between any two."""
+
+    def __init__(self, clock: Clock, first: float, idle: float) -> None:
+        self._clock, self._idle = clock, idle
+        self._task = asyncio.current_task()
+        self._limit = first
+        self._heard = clock.now()
+        self.has_bitten = False
+        self._timer = clock.call_later(first, self._look)
+
+    def heard(self) -> None:
+        """Something came: reading the clock is all it costs, the timer finds out by itself."""
+        self._heard = self._clock.now()
+        if self._limit is not self._idle:
+            self._limit = self._idle
+            self._timer.cancel()
+            self._timer = self._clock.call_later(self._idle, self._look)
+
+    def _look(self) -> None:
+        left = self._heard + self._limit - self._clock.now()
+        if left > 0:
+            self._timer = self._clock.call_later(left, self._look)
+        elif self._task is not None:
+            self.has_bitten = True
+            self._task.cancel()
+
+    def off(self) -> None:
+        """Stop watching."""
+        self._timer.cancel()
+
+
+async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
+    """Read a step's stream to its end.
+
+    Raises:
+        ModelError: it failed, fell silent, or ended without saying that it was finished.
+    """
+    settings, clock = run.setup.settings, run.setup.clock
+    listeners = run.setup.hooks["on_stream_chunk"]
+    publish, turn, feed = run.setup.bus.publish, run.turn, assembly.feed
+    watchdog = Watchdog(clock, settings.first_chunk_timeout, settings.idle_timeout)
+    batches = run.setup.model.stream(request)
+    try:
+        async for batch in batches:
+            watchdog.heard()
+            if frames := feed(batch):
+                publish(turn, frames)
+            if listeners:
+                await _tell(run, listeners, batch, assembly)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not watchdog.has_bitten or run.is_cancelled or task is None or task.uncancel() > 0:
+            raise
+        raise ModelError("the model's stream fell silent and was given up", kind="stalled", retryable=True) from None
+    finally:
+        watchdog.off()
+        await _close(batches)
+    if assembly.finish is None:
+        raise ModelError("the model's stream ended without finishing", kind="truncated", retryable=True)
+
+
+async def _tell(
+    run: Run, listeners: Sequence[tuple[str, Callable[..., Any]]], batch: Sequence[Chunk], assembly: Assembly
+) -> None:
+    ctx = Context(run)
+    for chunk in batch:
+        for plugin, method in listeners:
+            await run.call_hook(plugin, "on_stream_chunk", method, ctx, chunk, assembly)
+
+
+async def _close(batches: AsyncIterator[Sequence[Chunk]]) -> None:
+    """Close the stream at once: left to the garbage collector, the provider would go on writing."""
+    aclose = getattr(batches, "aclose", None)
+    if aclose is not None:
+        await aclose()

@@ -1,0 +1,108 @@
+"""What is meant to outlive its turn: running tools. The one owner of every tool task in the process.
+
+A turn watches its tools from here; when it is cancelled they are detached, and what they bring later is handed in
+through the front door like anything else that comes from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec import Struct
+
+from everturn.core.parts import CallState, Output
+
+log = logging.getLogger(__name__)
+
+
+class Settlement(Struct, frozen=True):
+    """What a tool came to."""
+
+    state: CallState
+    output: Output
+
+
+Work = Coroutine[Any, Any, Settlement]
+HandIn = Callable[[str, Settlement], Coroutine[Any, Any, None]]
+
+
+class Supervisor:
+    """Owns tool tasks, by turn and call."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, dict[str, asyncio.Task[Settlement]]] = {}
+        self._given_up: dict[str, dict[str, Settlement]] = {}
+        self._loose: set[asyncio.Task[Any]] = set()
+
+    def spawn(self, turn: str, call: str, work: Work, stirred: Callable[[], None]) -> None:
+        """Run a tool; `stirred` is called when it is done."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._turns.setdefault(turn, {})[call] = task
+        task.add_done_callback(lambda _: stirred())
+
+    def running(self, turn: str) -> set[str]:
+        """The calls whose tools this process holds, finished ones included until they are taken."""
+        return {*self._turns.get(turn, ()), *self._given_up.get(turn, ())}
+
+    def take_done(self, turn: str) -> dict[str, Settlement]:
+        """Hand over what has finished."""
+        tasks = self._turns.get(turn, {})
+        done = {call: task.result() for call, task in tasks.items() if task.done() and not task.cancelled()}
+        for call in done:
+            del tasks[call]
+        if not tasks:
+            self._turns.pop(turn, None)
+        return done | self._given_up.pop(turn, {})
+
+    def give_up(self, turn: str, call: str, settlement: Settlement) -> None:
+        """Stop waiting for a tool that does not end: its call is settled, its task is on its own."""
+        task = self._turns.get(turn, {}).pop(call, None)
+        if task is not None and not task.done():
+            self._given_up.setdefault(turn, {})[call] = settlement
+            self._let_go(task)
+
+    def detach(self, turn: str, hand_in: HandIn) -> None:
+        """Let the tools of a turn go on without it; each result is handed in when it comes."""
+        for call, task in self._turns.pop(turn, {}).items():
+            self._own(self._deliver(call, task, hand_in))
+
+    async def _deliver(self, call: str, task: asyncio.Task[Settlement], hand_in: HandIn) -> None:
+        await hand_in(call, await task)
+
+    def cancel(self, turn: str) -> None:
+        """Stop the tools of a turn."""
+        for task in self._turns.pop(turn, {}).values():
+            task.cancel()
+            self._let_go(task)
+
+    def _let_go(self, task: asyncio.Task[Any]) -> None:
+        self._loose.add(task)
+        task.add_done_callback(self._loose.discard)
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._loose.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._loose.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a late result could not be handed in", exc_info=error)
+
+    async def settled(self) -> None:
+        """Wait until nothing runs any more: for tests, and for a shutdown that can wait."""
+        while self._loose or self._turns:
+            tasks = [*self._loose, *(task for turn in self._turns.values() for task in turn.values())]
+            if not tasks:
+                return
+            await asyncio.wait(tasks)
+
+    async def aclose(self) -> None:
+        """Stop everything. A `once` tool stopped here is `outcome_unknown` to whoever drives on."""
+        tasks = [*self._loose, *(task for turn in self._turns.values() for task in turn.values())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,366 @@
+"""Calls → results: find → repair → parse → validate → permit → (gate) → start → run → shape → settle.
+
+Each stage is a small function. A failure at any of them is a result that tells the model what was wrong and what there is
+instead; it is never an exception of the turn. Nothing runs before its `CallStarted` is in the log.
+
+These are the functions `plugins/tool_calling.py` stands on; another plugin may stand on them as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from everturn.core.calls import Call
+from everturn.core.canonical import JsonObject, canonical, clean, digest, parse_object
+from everturn.core.events import CallSettled, CallStarted, Event, Gate, GateAnswered, GateOpened
+from everturn.core.hooks import PENDING, Pending, StepContext
+from everturn.core.parts import CallState, Output
+from everturn.core.ports import Progress, Tool, ToolContext
+from everturn.core.requests import ToolSpec
+from everturn.errors import BadArguments, BadOutput, ToolError, ToolTimeout, UnknownTool
+from everturn.turn.contexts import OneCall, OneGate, OneStep
+from everturn.turn.hookup import call as call_hook
+from everturn.turn.supervisor import Settlement
+
+log = logging.getLogger(__name__)
+
+OUTCOME_UNKNOWN = (
+    "The process that ran this call died before it had a result. Whether it took effect is not known, and it was not "
+    "run again. Find out before you try anew."
+)
+GRACE = 1.0  # seconds a tool has to end after it was told to
+UNRUN = {
+    "length": "the model's output was cut off at its length limit, so these arguments may be incomplete",
+    "content_filter": "the provider filtered this answer",
+    "refusal": "the model refused to answer",
+}
+
+
+class Limits(Struct, frozen=True):
+    """How much at once, and how much of a result a model is shown."""
+
+    parallel: int = 8
+    output: int = 50_000  # characters
+
+
+class Start(Struct, frozen=True):
+    """A call that may run, with exactly these arguments."""
+
+    call: Call
+    tool: Tool
+    arguments: JsonObject
+
+
+def find(name: str, tools: Mapping[str, Tool]) -> Tool:
+    """Look a tool up, forgiving case and `-` for `_`: models write `ReadFile` for `read_file`.
+
+    Raises:
+        UnknownTool: and it names the tools there are.
+    """
+    if name in tools:
+        return tools[name]
+    alike = [tool for other, tool in tools.items() if _plain(other) == _plain(name)]
+    if len(alike) == 1:
+        return alike[0]
+    raise UnknownTool(f"there is no tool called {name!r}; there are: {', '.join(tools) or 'none'}")
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").replace("_", "").casefold()
+
+
+def parse(arguments: str) -> JsonObject:
+    """Read arguments. None at all are an empty object; broken ones are refused, never guessed at.
+
+    Raises:
+        BadArguments: they are not one JSON object.
+    """
+    parsed = parse_object(arguments) if arguments.strip() else {}
+    if parsed is None:
+        raise BadArguments("the arguments are not one complete JSON object; send them again, whole")
+    return parsed
+
+
+async def settle_calls(ctx: StepContext, tools: Mapping[str, Tool], limits: Limits) -> Pending | None:
+    """Bring every call of a step to its result, or return `PENDING` while a person is asked about one."""
+    assert isinstance(ctx, OneStep), "call this with the context the hook was given"
+    while True:
+        heard = ctx.stirs
+        await _record_done(ctx)
+        events, starts = await _plan(ctx, tools, limits)
+        if events:
+            await ctx.record(*events)
+        for start in starts:
+            ctx.spawn(start.call.id, _run(ctx, start, limits))
+        if ctx.running():
+            await ctx.stir(heard)
+        elif not events:
+            return PENDING if any(not call.is_settled for call in ctx.calls) else None
+
+
+async def _record_done(ctx: OneStep) -> None:
+    """Write down what has finished, in the order of the calls."""
+    if done := ctx.take_done():
+        found = ((call.id, done[call.id]) for call in ctx.calls if call.id in done and not call.is_settled)
+        await ctx.record(*(_settled(ctx, call, end.state, end.output) for call, end in found))
+
+
+async def _plan(ctx: OneStep, tools: Mapping[str, Tool], limits: Limits) -> tuple[list[Event], list[Start]]:
+    """What to write down next, and what may then be started: as much as the cap allows."""
+    events: list[Event] = []
+    starts: list[Start] = []
+    running = ctx.running()
+    for call in ctx.calls:
+        if call.is_settled or call.state == "asking" or call.id in running:
+            continue
+        if call.state == "running":
+            _take_over(ctx, call, tools, events, starts)
+            continue
+        if len(running) + len(starts) >= limits.parallel:
+            continue
+        try:
+            await _judge(ctx, call, tools, events, starts)
+        except Exception as error:
+            events.append(_settled(ctx, call.id, "failed", _failure(error)))
+    return events, starts
+
+
+def _take_over(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: list[Event], starts: list[Start]) -> None:
+    """A call somebody else had started and never settled: run it again only if a repeat does no harm."""
+    started = call.started
+    assert started is not None
+    tool = tools.get(started.tool)
+    if started.effects == "once" or tool is None:
+        events.append(_settled(ctx, call.id, "outcome_unknown", Output(OUTCOME_UNKNOWN, code="outcome_unknown")))
+    else:
+        starts.append(Start(call, tool, parse(started.arguments)))
+
+
+async def _judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: list[Event], starts: list[Start]) -> None:
+    """Find, parse, check and permit one call that has not run: it starts, asks, or is settled here and now."""
+    if ctx.finish in UNRUN:
+        raise BadArguments(f"this call was not run: {UNRUN[ctx.finish]}")
+    tool = find(call.name, tools)
+    verdict = call.verdict
+    if verdict is not None:
+        assert call.gate is not None
+        if not verdict.allowed:
+            reason = f" and said why: {verdict.reason}" if verdict.reason else ""
+            output = Output(f"The person did not allow this call{reason}.", code="denied")
+            events.append(_settled(ctx, call.id, "denied", output))
+            return
+        # What was shown is what runs: the bytes of the gate, or the person's own edit of them.
+        arguments = parse(verdict.arguments or call.gate.arguments)
+        tool.validate(arguments)
+    else:
+        arguments = await _rewrite(ctx, call, tool, parse(call.arguments))
+        tool.validate(arguments)
+        if tool.spec.execute == "deny":
+            events.append(_settled(ctx, call.id, "denied", Output("This tool may not be used here.", code="denied")))
+            return
+        if tool.spec.execute == "ask":
+            events += await _ask(ctx, call, tool, arguments)
+            return
+    starts.append(Start(call, tool, arguments))
+    events.append(_started(ctx, call, tool, arguments))
+
+
+async def _rewrite(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) -> JsonObject:
+    hooks = ctx.run.setup.hooks["on_call_start"]
+    if not hooks:
+        return arguments
+    one = OneCall(ctx.run, call, tool.spec, arguments)
+    for plugin, method in hooks:
+        await ctx.run.call_hook(plugin, "on_call_start", method, one)
+    return one.arguments
+
+
+async def _ask(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) -> list[Event]:
+    """Open a gate for exactly these bytes; a plugin may answer it on the spot."""
+    text = canonical(arguments)
+    name = tool.spec.name
+    gate = Gate(ctx.run.setup.ids.new("gate"), ctx.turn, call.id, name, text, _bound(ctx, call, name, text))
+    events: list[Event] = [GateOpened(turn=ctx.turn, at=ctx.run.now(), gate=gate)]
+    one = OneGate(ctx.run, gate)
+    for plugin, method in ctx.run.setup.hooks["on_gate"]:
+        try:
+            await call_hook(method, one)
+        except Exception:
+            log.exception("%s.on_gate failed; the person is asked", plugin)
+            one.verdict = None
+            break
+        if one.verdict is not None:
+            verdict = replace(one.verdict, by=f"plugin:{plugin}")
+            events.append(GateAnswered(turn=ctx.turn, at=ctx.run.now(), gate=gate.id, call=call.id, verdict=verdict))
+            ctx.run.stirs.ring()  # it can go on at once
+            break
+    return events
+
+
+def _bound(ctx: OneStep, call: Call, tool: str, arguments: str) -> str:
+    """The hash of everything that is executed: what a gate shows, an answer echoes and a start records."""
+    return digest(ctx.session, ctx.turn, call.id, tool, arguments)
+
+
+def _started(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) -> CallStarted:
+    spec, text = tool.spec, canonical(arguments)
+    return CallStarted(
+        turn=ctx.turn,
+        at=ctx.run.now(),
+        call=call.id,
+        tool=spec.name,
+        arguments=text,
+        hash=_bound(ctx, call, spec.name, text),
+        effects=spec.effects,
+        key=call.id,
+    )
+
+
+def _settled(ctx: OneStep, call: str, state: CallState, output: Output) -> CallSettled:
+    return CallSettled(turn=ctx.turn, at=ctx.run.now(), call=call, state=state, output=output)
+
+
+# Running one call ------------------------------------------------------------------------------------------------
+
+
+async def _run(ctx: OneStep, start: Start, limits: Limits) -> Settlement:
+    """Run a tool to its end. Never raises, whatever the tool does."""
+    run, call, tool = ctx.run, start.call, start.tool
+    try:
+        context = ToolContext(run.session, run.turn, call.id, call.id, lambda text: run.progress(call.id, text))
+        value = await _within(ctx, tool, start.arguments, context)
+        state: CallState = "completed"
+        output = await shape(ctx, to_output(value), limits)
+    except asyncio.CancelledError:
+        if _is_cancelling():
+            raise
+        state, output = "failed", Output("the tool was cancelled from within", code="failed")
+    except BaseException as error:  # a tool may raise SystemExit; it harms its own call and nothing else
+        state, output = "failed", await shape(ctx, _failure(error), limits)
+    return await _after(ctx, start, state, output)
+
+
+def _is_cancelling() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _within(ctx: OneStep, tool: Tool, arguments: JsonObject, context: ToolContext) -> object:
+    """Wait for a tool no longer than it may take."""
+    seconds = tool.spec.timeout
+    task = asyncio.current_task()
+    assert task is not None
+    has_expired = False
+
+    def expire() -> None:
+        nonlocal has_expired
+        has_expired = True
+        task.cancel()
+        # A tool that swallows its cancellation keeps running, but not the turn waiting.
+        gone = Settlement("failed", _failure(late))
+        clock.call_later(GRACE, lambda: ctx.give_up(context.call, gone))
+
+    clock = ctx.run.setup.clock
+    late = ToolTimeout(f"the tool did not answer within {seconds:g} s; whether it took effect is unknown")
+    timer = clock.call_later(seconds, expire)
+    try:
+        return await _result(tool.run(arguments, context), context)
+    except asyncio.CancelledError:
+        if not has_expired or task.uncancel() > 0:
+            raise
+        raise late from None
+    finally:
+        timer.cancel()
+
+
+async def _result(answer: Awaitable[object] | AsyncIterator[object], context: ToolContext) -> object:
+    if not isinstance(answer, AsyncIterator):
+        return await answer
+    output: object = None
+    try:
+        async for item in answer:
+            if isinstance(item, Progress):
+                context.progress(item.text)
+            else:
+                output = item
+    finally:
+        aclose = getattr(answer, "aclose", None)
+        if aclose is not None:
+            await aclose()
+    return output
+
+
+async def _after(ctx: OneStep, start: Start, state: CallState, output: Output) -> Settlement:
+    """Let plugins have the last word on a result, a late one included; one that fails fails the call."""
+    hooks = ctx.run.setup.hooks["on_call_end"]
+    if not hooks:
+        return Settlement(state, output)
+    one = OneCall(ctx.run, start.call, start.tool.spec, start.arguments)
+    one.output, one.state = output, "completed" if state == "completed" else "failed"
+    try:
+        for plugin, method in hooks:
+            await ctx.run.call_hook(plugin, "on_call_end", method, one)
+    except Exception as error:
+        return Settlement("failed", _failure(error))
+    return Settlement(one.state, one.output)
+
+
+def to_output(value: object) -> Output:
+    """Write down whatever a tool returned.
+
+    Raises:
+        BadOutput: it cannot be written as JSON.
+    """
+    match value:
+        case Output():
+            return replace(value, text=clean(value.text))
+        case str():
+            return Output(clean(value))
+        case None:
+            return Output("done")
+        case _:
+            pass
+    try:
+        dump = getattr(value, "model_dump", None)
+        plain: Any = dump(mode="json") if callable(dump) and not inspect.isclass(value) else value
+        return Output(msgspec.json.encode(plain).decode())
+    except Exception as error:
+        kind = type(value).__name__
+        raise BadOutput(
+            f"the tool returned a {kind} that cannot be written as JSON ({error}); return text or data"
+        ) from None
+
+
+async def shape(ctx: OneStep, output: Output, limits: Limits) -> Output:
+    """Cut what is too long to its head and tail; the whole is kept as a blob."""
+    if len(output.text) <= limits.output:
+        return output
+    half = limits.output // 2
+    blob = await ctx.run.setup.store.put_blob(output.text.encode())
+    left_out = len(output.text) - 2 * half
+    text = f"{output.text[:half]}\n[… {left_out} characters left out; the whole is kept …]\n{output.text[-half:]}"
+    return replace(output, text=text, blob=blob)
+
+
+def _failure(error: BaseException) -> Output:
+    """What a model is told of a failure: a `ToolError` in its own words, anything else by its type and text."""
+    if isinstance(error, ToolError):
+        return Output(clean(str(error)), code=error.code)
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:
+        text = type(error).__name__
+    return Output(clean(text), code="failed")
+
+
+def offered(tools: Mapping[str, Tool]) -> list[ToolSpec]:
+    """The tools a model is told of: those denied outright are not."""
+    return [tool.spec for tool in tools.values() if tool.spec.execute != "deny"]

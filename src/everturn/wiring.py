@@ -1,0 +1,166 @@
+"""Where everything is joined: ports and adapters below, one runtime above. Nobody else knows both sides."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable
+
+from msgspec import Struct
+
+from everturn.bus.memory import MemoryBus
+from everturn.clock import RandomIds, SystemClock
+from everturn.core.commands import AnyCommand
+from everturn.core.deltas import DriverGone, Reader, Shown
+from everturn.core.events import CommandDropped, Gate, Problem
+from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, Tool
+from everturn.core.state import Phase, TurnState
+from everturn.engine.inline import InlineEngine
+from everturn.errors import CommandRefused
+from everturn.plugins.tool_calling import ToolCalling
+from everturn.stores.memory import MemoryStore
+from everturn.turn.driver import Driver
+from everturn.turn.follow import follow
+from everturn.turn.hookup import Hookup
+from everturn.turn.run import Settings, Setup
+from everturn.turn.supervisor import Supervisor
+from everturn.turn.tools import Limits
+
+log = logging.getLogger(__name__)
+
+
+class Snapshot(Struct, frozen=True):
+    """A turn as it enters a phase: sent before the work of that phase starts."""
+
+    session: str
+    turn: str
+    phase: Phase
+    step: int
+    open_calls: tuple[str, ...]
+    gates: tuple[Gate, ...]
+    problem: Problem | None
+
+
+RECENT = 100  # events behind the end of a log among which the answer to a command just acted on is found
+
+Listener = Callable[[Snapshot], None]
+
+
+class Runtime:
+    """Sessions that run in this process: commands go in, events come out."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        tools: Iterable[Tool] = (),
+        plugins: Iterable[object] = (),
+        store: Store | None = None,
+        bus: Bus | None = None,
+        engine: Engine | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        settings: Settings | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.clock = clock or SystemClock()
+        self.ids = ids or RandomIds()
+        self.store = store or MemoryStore()
+        self.bus = bus or MemoryBus()
+        tools = list(tools)
+        self.tools = {tool.spec.name: tool for tool in tools}
+        self.supervisor = Supervisor()
+        self.engine = engine or InlineEngine(self.clock, self._lost)
+        # First, so that a plugin of the same name takes its place.
+        calling = ToolCalling(tools, limits or Limits())
+        self.hooks = Hookup([calling, *plugins])
+        self.listeners: list[Listener] = []
+        setup = Setup(
+            store=self.store,
+            bus=self.bus,
+            clock=self.clock,
+            ids=self.ids,
+            model=model,
+            hooks=self.hooks,
+            supervisor=self.supervisor,
+            hand_in=self._hand_in,
+            settings=settings or Settings(),
+        )
+        self._driver = Driver(setup, self._announce)
+        self._followed: dict[str, set[str]] = {}
+        self._has_started = False
+
+    async def start(self) -> None:
+        """Begin to drive: whatever was left unfinished goes on by itself."""
+        if not self._has_started:
+            self._has_started = True
+            await self.engine.serve(self._driver.drive)
+            for session in await self.store.sessions(awake=True):
+                await self.engine.wake(session.id)
+
+    async def command(self, command: AnyCommand) -> Receipt:
+        """Admit a command, and see to it that somebody acts on it."""
+        await self.start()
+        receipt = await self.store.admit(command)
+        self.bus.signal(command.session)
+        await self.engine.wake(command.session)
+        return receipt
+
+    async def _hand_in(self, command: AnyCommand) -> None:
+        await self.command(command)
+
+    async def follow(self, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
+        """Show a turn from where the reader is, until it is over."""
+        self._followed.setdefault(session, set()).add(reader.turn)
+        shown = follow(self.store, self.bus, session, reader)
+        try:
+            async for item in shown:
+                yield item
+        finally:
+            await shown.aclose()
+
+    async def acted_on(self, command: AnyCommand) -> None:
+        """Wait until a driver has acted on a command that starts no turn.
+
+        Raises:
+            CommandRefused: it had lost its object by then; nothing was changed.
+        """
+        session, key = command.session, command.key
+        tail = self.bus.tail(session)
+        try:
+            while any(waiting.key == key for waiting in await self.store.inbox(session)):
+                await anext(tail)
+        finally:
+            await tail.aclose()
+        for entry in reversed(await self.store.events(session, max(await self.store.head(session) - RECENT, 0))):
+            if isinstance(entry.event, CommandDropped) and entry.event.command == key:
+                raise CommandRefused(entry.event.reason)
+
+    def _announce(self, session: str, state: TurnState) -> None:
+        if not self.listeners:
+            return
+        problem = state.ending.problem if state.ending is not None else None
+        waiting = tuple(call.gate for call in state.open_calls if call.state == "asking" and call.gate is not None)
+        snapshot = Snapshot(
+            session,
+            state.id,
+            state.phase,
+            state.step.number if state.step is not None else 0,
+            tuple(call.id for call in state.open_calls),
+            waiting,
+            problem,
+        )
+        for listener in list(self.listeners):
+            try:
+                listener(snapshot)
+            except Exception:
+                log.exception("a listener failed; the turn does not mind")
+
+    def _lost(self, session: str, error: BaseException) -> None:
+        text = f"driving session {session} failed again and again: {error!r}"
+        for turn in self._followed.pop(session, ()):
+            self.bus.publish(turn, (DriverGone(text),))
+
+    async def aclose(self) -> None:
+        """Stop. What is unfinished stays in the store, and goes on when somebody starts there again."""
+        await self.engine.aclose()
+        await self.supervisor.aclose()
