@@ -165,7 +165,7 @@ class Plugin:
         return type(self).__name__
 
     def on_turn_start(self, ctx: TurnContext) -> Awaitable[Cleanup | None] | Cleanup | None:
-        """Input admitted, before the first request; again when a process takes the turn over.
+        """Input admitted, before the first request; again when a process takes the turn over to go on with it.
 
         In registration order. A failure ends the turn; clean-ups of those that ran still run.
         """

@@ -39,7 +39,7 @@ from everturn.core.state import (
 from everturn.errors import ModelError, Stale, TurnError
 from everturn.turn import finalize, prepare, request, stream
 from everturn.turn.contexts import Context, OneStep, change_append
-from everturn.turn.run import Run, report
+from everturn.turn.run import Run
 
 log = logging.getLogger(__name__)
 
@@ -49,10 +49,9 @@ CANCEL_GRACE = 0.05  # seconds the work of a cancelled turn has to end; one that
 async def drive_turn(run: Run) -> None:
     """Move a turn on until it is over or waits, then let go of it."""
     try:
+        # A turn that only has to end is not started again: nothing a plugin does could change its outcome.
         if run.state.ending is None:
             await _work(run)
-        else:
-            await _start_again(run)
         if run.state.ending is not None and not run.state.phase.is_terminal:
             await finalize.finish(run)
     finally:
@@ -138,14 +137,6 @@ async def _start(run: Run) -> None:
         cleanup = await run.call_hook(plugin, "on_turn_start", method, ctx)
         if cleanup is not None:
             run.cleanups.append((plugin, cleanup))
-
-
-async def _start_again(run: Run) -> None:
-    """The same for a turn that only has to end: a failure cannot change its outcome any more."""
-    try:
-        await _start(run)
-    except TurnError as error:
-        report("everturn", "on_turn_start", error)
 
 
 async def _step(run: Run, action: Request) -> None:

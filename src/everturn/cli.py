@@ -1,0 +1,66 @@
+"""Words on a command line → the command they ask for, and an exit code.
+
+What a command needs is imported when it is asked for: `everturn --help` answers at once, and knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from everturn import EverturnError, __version__
+
+INTERRUPTED = 130  # what shells say of a program that Ctrl-C has ended
+NO_TERMINAL = "the demo asks you a question, and there is no terminal to ask on; run `everturn demo --auto`"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, with the next thing to do."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="everturn", description="A runtime for chat turns that call tools.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"everturn {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    about = "watch a turn: two tools at once, a question to you, Ctrl-C to cancel; offline"
+    demo = commands.add_parser("demo", help=about, description=f"{about.capitalize()}.", allow_abbrev=False)
+    demo.add_argument("--auto", action="store_true", help="answer the question by itself; needs no terminal")
+    demo.add_argument("--fast", action="store_true", help="wait for nothing: no human pace, no slow tools")
+    demo.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line asks, and return the exit code."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    try:
+        return _demo(options)
+    except EverturnError as error:
+        return _complain(f"{error}; please report it, with what you did before", 1)
+    except KeyboardInterrupt:  # before the demo listens for it
+        return INTERRUPTED
+
+
+def _demo(options: argparse.Namespace) -> int:
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if not (is_terminal or options.auto):
+        return _complain(NO_TERMINAL, 2)
+    from everturn import demo
+
+    color = sys.stdout.isatty() and not (options.no_color or os.environ.get("NO_COLOR"))
+    return demo.play(demo.Options(options.auto, options.fast, color and os.environ.get("TERM") != "dumb"))
+
+
+def _complain(text: str, code: int) -> int:
+    print(f"everturn: {text}", file=sys.stderr)
+    return code

@@ -1,0 +1,227 @@
+"""The scenarios every crash test runs: each is told whole, and again with a death after every one of its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from everturn import (
+    PENDING,
+    Chat,
+    GateOpened,
+    ModelError,
+    StepStarted,
+    TextDelta,
+    TurnOptions,
+    TurnStarted,
+)
+from everturn.core.events import CallStarted, TurnParked
+from everturn.core.hooks import StepContext, TurnContext
+from everturn.core.ports import Model
+from everturn.testing import Fail, Hang, ScriptedModel, call, calls, say, think
+from tests.turn.world import SESSION, Process, Story, World, watch
+
+__all__ = ["STORIES", "Process"]
+
+
+def model(*script: Any) -> Callable[[World], Model]:
+    return lambda _: ScriptedModel(*script)
+
+
+def one(**how: Any) -> Any:
+    """The person sends one message and watches."""
+
+    async def play(chat: Chat, world: World) -> None:
+        await watch(await chat.send("please", key="first"), **how)
+
+    return play
+
+
+class Noisy:
+    """Appends now and later, from two plugins, and asks for another step once."""
+
+    def __init__(self, name: str, priority: int) -> None:
+        self.name, self._priority = name, priority
+
+    async def on_after_request(self, ctx: StepContext) -> None:
+        if ctx.step == 1:
+            await ctx.append_message(f"{self.name} later", deferred=True, priority=self._priority)
+            await ctx.append_message(f"{self.name} later too", deferred=True, priority=0, role="notice")
+            if self.name == "high":
+                await ctx.append_and_request(f"{self.name} now", role="notice")
+
+
+class Questioner:
+    """Asks the person before it lets the turn end: waiting, with no tool in sight."""
+
+    name = "questioner"
+
+    async def on_after_request(self, ctx: StepContext) -> Any:
+        if ctx.step > 1:
+            return None
+        verdict = await ctx.ask("Shall I go on?")
+        if verdict is None:
+            return PENDING
+        await ctx.append_and_request("yes" if verdict.allowed else f"no: {verdict.reason}")
+        return None
+
+
+class Stuck:
+    """Hangs before the turn begins."""
+
+    name = "stuck"
+
+    async def on_turn_start(self, ctx: TurnContext) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
+class Broken:
+    name = "broken"
+
+    def on_turn_start(self, ctx: TurnContext) -> None:
+        raise RuntimeError("no")
+
+
+async def tree_play(chat: Chat, world: World) -> None:
+    first = await chat.send("one", key="1")
+    await watch(first)
+    path = await chat.messages()
+    if len(path) < 2 or path[0].text != "one":  # another process forked already: find the first branch again
+        path = (await chat.tree()).path((await chat.tree()).versions((await chat.tree()).children[None][0])[0])
+    question = (await chat.tree()).children[None][0]
+    answer = (await chat.tree()).children[question][0]
+    again = await chat._send(None, question, False, key="2")
+    await watch(again)
+    edited = await chat._send((await chat.tree()).get(question).parts, None, False, key="3")
+    await watch(edited)
+    inserted = await chat.send("in between", after=answer, key="4")
+    await watch(inserted)
+
+
+async def two_branches(chat: Chat, world: World) -> None:
+    first = await chat.send("one", key="1")
+    # Both answer the same question at once; the first waits in a tool until the second is over.
+    async for event in first:
+        if isinstance(event, CallStarted):
+            break
+        if isinstance(event, TurnStarted) and world.processes > 1:
+            break
+    question = (await chat.tree()).children[None][0]
+    second = await chat._send(None, question, False, key="2")
+    world.release.set()
+    await asyncio.gather(watch(first), watch(second))
+
+
+async def queued(chat: Chat, world: World) -> None:
+    first = await chat.send("one", key="1")
+    second = await chat.send("two", key="2")
+    await asyncio.gather(watch(first, verdict={"allow": "once"}), watch(second))
+
+
+def late(arrives: bool) -> Any:
+    async def play(chat: Chat, world: World) -> None:
+        first = await chat.send("one", key="1")
+        await watch(first, cancel_at=lambda e: isinstance(e, CallStarted))
+        if arrives and world.processes == 1:
+            world.release.set()
+            await chat.runtime.supervisor.settled()
+        await watch(await chat.send("two", key="2"))
+
+    return play
+
+
+def saw(text: str) -> Callable[[Any], bool]:
+    return lambda event: isinstance(event, TextDelta) and text in event.text
+
+
+STORIES = [
+    Story("plain", model(say("Hello, how are you?")), one()),
+    Story("reasoning", model([think("let me see"), say("It is four.")]), one()),
+    Story(
+        "parallel calls",
+        model(
+            [say("I look."), calls(call("look", path="a"), call("put", path="b", text="x"), call("pay", amount=3))],
+            calls(call("look", path="c")),
+            say("Done."),
+        ),
+        one(),
+    ),
+    Story("a broken stream", model([say("I was about to"), [Fail(ModelError("boom", kind="server"))]]), one()),
+    Story(
+        "calls that fail",
+        model(calls(call("look"), call("nope", x=1), call("fall"), call("LOOK", path="a")), say("Oh.")),
+        one(),
+    ),
+    Story("a cut-off call", model(calls(call("pay", amount=1), finish="length"), say("Again?")), one()),
+    Story(
+        "denied",
+        model(calls(call("mail", to="ada"), call("look", path="a")), say("Then not.")),
+        one(verdict={"deny": "not today"}),
+    ),
+    Story(
+        "edited",
+        model(calls(call("mail", to="ada")), say("Sent.")),
+        one(verdict={"allow": "once", "arguments": {"to": "bob"}}),
+    ),
+    Story(
+        "two gates",
+        model(calls(call("mail", to="ada"), call("mail", to="eve"), call("pay", amount=1)), say("Sent.")),
+        one(verdict={"allow": "once"}),
+    ),
+    Story(
+        "cancel while preparing",
+        model(say("never")),
+        one(cancel_at=lambda e: isinstance(e, TurnStarted)),
+        plugins=lambda _: [Stuck()],
+    ),
+    Story("cancel while streaming", model([say("as far as here"), [Hang()]]), one(cancel_at=saw("here"))),
+    Story(
+        "cancel in the middle of a call",
+        model([*calls(call("pay", amount=1), call("pay", amount=2))[:3], Hang()]),
+        one(cancel_at=lambda e: type(e).__name__ == "CallDelta" and e.call.endswith("-2")),
+    ),
+    Story(
+        "cancel while a tool runs",
+        model(calls(call("linger"), call("mail", to="ada"))),
+        one(cancel_at=lambda e: isinstance(e, GateOpened)),
+    ),
+    Story(
+        "cancel while waiting", model(calls(call("mail", to="ada"))), one(cancel_at=lambda e: isinstance(e, TurnParked))
+    ),
+    Story(
+        "max_steps",
+        model(*[calls(call("look", path=str(n))) for n in range(3)], say("That is all I know.")),
+        one(),
+        options=TurnOptions(max_steps=3),
+    ),
+    Story(
+        "plugins append",
+        model(say("First."), say("Second.")),
+        one(),
+        plugins=lambda _: [Noisy("low", 1), Noisy("high", 5)],
+    ),
+    Story(
+        "a plugin asks",
+        model(say("First."), say("Second.")),
+        one(verdict={"deny": "stop"}),
+        plugins=lambda _: [Questioner()],
+    ),
+    Story("a hook fails", model(say("never")), one(), plugins=lambda _: [Broken()]),
+    Story("a tree", model(say("Answer."), say("Answer two."), say("Three.")), tree_play),
+    Story("two branches at once", model([calls(call("wait"))], say("Done.")), two_branches),
+    Story("a queue", model(calls(call("mail", to="ada")), say("Sent."), say("Also fine.")), queued),
+    Story("a late result", model(calls(call("wait")), say("I see.")), late(arrives=True)),
+    Story(
+        "digested history",
+        model(calls(call("look", path="a")), say("Looked."), say("As I said.")),
+        one(),
+        options=TurnOptions(history="digest"),
+    ),
+]
+
+NEVER_LATE = Story("a late result", model(calls(call("wait")), say("I see.")), late(arrives=False))
+"""The same story when the tool died with its process: what a death between cancel and result must come to."""
+
+STEP_STARTED = StepStarted
+SESSION_NAME = SESSION

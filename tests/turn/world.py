@@ -1,0 +1,290 @@
+"""A small world for crash tests: tools whose effects are counted outside the process, and processes that can die.
+
+A `Story` says what the model, the tools, the plugins and the person do. It is told by a process that dies after a given
+number of events; then another process takes over with nothing but the store, and the person goes on as people do: they
+look at the screen, and answer what is still to be answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from everturn import Chat, GateOpened, ToolContext, Turn, TurnOptions, tool
+from everturn.core.events import (
+    CallSettled,
+    CallStarted,
+    CommandDropped,
+    Entry,
+    Event,
+    Gate,
+    GateAnswered,
+    LateArrived,
+    StepRestarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    TurnParked,
+)
+from everturn.core.history import render
+from everturn.core.ports import Model, Store, Tool
+from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
+from everturn.core.state import fold
+from everturn.testing import CountingIds, FakeClock, MemoryStore, MortalStore
+from everturn.turn.run import Settings
+from everturn.wiring import Runtime
+
+SESSION = "session_0"
+
+
+@dataclass
+class World:
+    """What outlives every process: the store, and the ledger of what was really done."""
+
+    store: MemoryStore = field(default_factory=MemoryStore)
+    done: Counter[str] = field(default_factory=Counter[str])  # call -> how often its effect happened
+    effects: dict[str, str] = field(default_factory=dict[str, str])  # call -> effects of its tool
+    requests: list[ModelRequest] = field(default_factory=list[ModelRequest])
+    wrongs: list[str] = field(default_factory=list[str])
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+    processes: int = 0
+
+    async def happen(self, effects: str, ctx: ToolContext) -> None:
+        """An effect: counted, and checked to have been written down before (I25)."""
+        log = [entry.event for entry in await self.store.events(SESSION)]
+        if not any(isinstance(event, CallStarted) and event.call == ctx.call for event in log):
+            self.wrongs.append(f"{ctx.call} ran before it was written down")
+        if any(isinstance(event, CallSettled) and event.call == ctx.call for event in log):
+            self.wrongs.append(f"{ctx.call} ran after it was settled")
+        self.done[ctx.call] += 1
+        self.effects[ctx.call] = effects
+
+    def tools(self) -> list[Tool]:
+        """A tool of every kind."""
+
+        @tool(effects="read")
+        async def look(path: str, ctx: ToolContext) -> str:
+            await self.happen("read", ctx)
+            return f"content of {path}"
+
+        @tool(effects="write")
+        async def put(path: str, text: str, ctx: ToolContext) -> str:
+            await self.happen("write", ctx)
+            return f"wrote {len(text)} to {path}"
+
+        @tool(effects="once")
+        async def pay(amount: int, ctx: ToolContext) -> str:
+            await self.happen("once", ctx)
+            return f"paid {amount}"
+
+        @tool(effects="once", execute="ask")
+        async def mail(to: str, ctx: ToolContext) -> str:
+            await self.happen("once", ctx)
+            return f"mailed {to}"
+
+        @tool(effects="read")
+        async def fall(ctx: ToolContext) -> str:
+            await self.happen("read", ctx)
+            raise ValueError("it fell")
+
+        @tool(effects="once")
+        async def wait(ctx: ToolContext) -> str:
+            await self.happen("once", ctx)
+            await self.release.wait()
+            return "waited"
+
+        @tool(effects="read")
+        async def linger(ctx: ToolContext) -> str:
+            await self.happen("read", ctx)
+            await self.release.wait()
+            return "lingered"
+
+        return [look, put, pay, mail, fall, wait, linger]
+
+
+Play = Callable[[Chat, World], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Story:
+    """One scenario."""
+
+    name: str
+    model: Callable[[World], Model]
+    play: Play
+    plugins: Callable[[World], Sequence[object]] = lambda _: ()
+    options: TurnOptions = field(default_factory=TurnOptions)
+    settings: Settings = field(default_factory=Settings)
+
+
+async def watch(turn: Turn, *, verdict: dict[str, Any] | None = None, cancel_at: Callable[[Any], bool] | None = None):
+    """Look at a turn from its beginning to its end, answer its gates once it waits, and cancel it where that is told."""
+    gates: list[Gate] = []
+    async for event in turn:
+        if isinstance(event, GateOpened):
+            gates.append(event.gate)
+        if isinstance(event, TurnParked) and verdict is not None:
+            for gate in gates:  # a person who looks at the screen a second time answers a second time
+                await turn.answer(gate, **verdict)
+        if cancel_at is not None and cancel_at(event):
+            await turn.cancel(key="cancel")
+
+
+class Process:
+    """One process that tells a story on a store, until it ends or the process dies."""
+
+    def __init__(self, story: Story, world: World, lives: int | None = None, before_next: bool = False) -> None:
+        world.processes += 1
+        self._story, self._world = story, world
+        self.store = MortalStore(world.store, lives, before_next=before_next)
+        self._model = story.model(world)
+        ids = CountingIds("abcdefgh"[min(world.processes, 7)])
+        store: Store = self.store  # type: ignore[assignment]
+        self._runtime = Runtime(
+            self._model,
+            tools=world.tools(),
+            plugins=story.plugins(world),
+            store=store,
+            clock=FakeClock(),
+            ids=ids,
+            settings=story.settings,
+        )
+        self.chat = Chat(self._model, session=SESSION, runtime=self._runtime, options=story.options)
+
+    async def tell(self) -> bool:
+        """Tell the story; False when the process died of it."""
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+        play = asyncio.ensure_future(self._play())
+        died = asyncio.ensure_future(self.store.died.wait())
+        await asyncio.wait({play, died}, return_when="FIRST_COMPLETED")
+        is_dead = self.store.died.is_set()
+        self.store.kill()
+        for task in (play, died):
+            task.cancel()
+        results = await asyncio.gather(play, died, return_exceptions=True)
+        await self._runtime.aclose()
+        self._world.requests += getattr(self._model, "requests", [])
+        if not is_dead and isinstance(results[0], BaseException):
+            raise results[0]
+        return not is_dead
+
+    async def _play(self) -> None:
+        await self.chat.runtime.start()
+        await self._story.play(self.chat, self._world)
+
+
+async def tell(story: Story, lives: int | None = None, before_next: bool = False) -> World:
+    """Tell a story with one death in it (or none), and return the world it leaves."""
+    world = World()
+    if not await Process(story, world, lives, before_next).tell():
+        assert await Process(story, world).tell()
+    return world
+
+
+# What is the same -------------------------------------------------------------------------------------------------
+
+_ID = re.compile(r"\b(turn|msg|gate|cmd)_[a-h]\d+")
+
+
+async def log_of(world: World) -> list[Entry]:
+    return await world.store.events(SESSION)
+
+
+def plain(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """A log without ids, times, hashes and announced restarts.
+
+    What runs at the same time may be written in any order, so branches and parallel calls are put one after the other.
+    """
+    turns: dict[str, dict[str, list[Event]]] = {}
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, StepRestarted):
+            continue
+        turn = event.turn if isinstance(event, TurnEvent) else ""
+        call = event.gate.call if isinstance(event, GateOpened) else ""
+        if isinstance(event, CallStarted | CallSettled | GateAnswered | LateArrived):
+            call = event.call
+        turns.setdefault(turn, {}).setdefault(call, []).append(event)
+    names: dict[str, str] = {}
+
+    def rename(match: re.Match[str]) -> str:
+        return names.setdefault(match[0], f"{match[1]}#{len(names)}")
+
+    def strip(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: strip(item) for key, item in value.items() if key not in ("at", "hash")}
+        if isinstance(value, list | tuple):
+            return [strip(item) for item in value]
+        return _ID.sub(rename, value) if isinstance(value, str) else value
+
+    return [strip(msgspec.to_builtins(event)) for one in turns.values() for events in one.values() for event in events]
+
+
+def unknown_calls(log: list[dict[str, Any]]) -> set[str]:
+    """The calls a death left with an unknown outcome."""
+    return {event["call"] for event in log if event["type"] == "CallSettled" and event["state"] == "outcome_unknown"}
+
+
+def without_results(log: list[dict[str, Any]], calls: set[str]) -> list[dict[str, Any]]:
+    """The log with the results of these calls left out, to compare the rest."""
+    return [event for event in log if not (event["type"] == "CallSettled" and event["call"] in calls)]
+
+
+# What must always hold ----------------------------------------------------------------------------------------------
+
+
+async def check(world: World) -> None:
+    """The invariants, whatever happened: terminal turns, one result per call, effects at most once, valid history."""
+    assert world.wrongs == []
+    entries = await log_of(world)
+    assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))  # I4
+    for turn in {entry.event.turn for entry in entries if isinstance(entry.event, TurnEvent)}:
+        events = [entry.event for entry in entries if isinstance(entry.event, TurnEvent) and entry.event.turn == turn]
+        assert fold(events).phase.is_terminal  # I6
+        ends = [at for at, e in enumerate(events) if isinstance(e, TurnCompleted | TurnFailed | TurnCancelled)]
+        assert len(ends) == 1  # I7
+        assert all(isinstance(event, LateArrived) for event in events[ends[0] + 1 :])
+    settled = Counter(entry.event.call for entry in entries if isinstance(entry.event, CallSettled))
+    assert all(count == 1 for count in settled.values())  # I15
+    for call, count in world.done.items():
+        assert count == 1 or world.effects[call] != "once"  # I23
+    tree = await world.store.tree(SESSION)
+    for message in tree.messages.values():
+        if message.id not in tree.deleted:
+            for policy in ("full", "results", "digest", "none"):
+                validate(render(tree.path(message.id), policy))
+    for request in world.requests:
+        validate(request.messages)
+    assert await world.store.inbox(SESSION) == []
+    dropped = [entry.event for entry in entries if isinstance(entry.event, CommandDropped)]
+    assert all(event.reason for event in dropped)
+
+
+def validate(messages: Sequence[RequestMessage]) -> None:
+    """What every provider demands, at its strictest (I15, I17, I18)."""
+    seen: set[str] = set()
+    for at, message in enumerate(messages):
+        assert message.parts, "an empty message"
+        called = [part.call for part in message.parts if isinstance(part, RequestCall)]
+        results = [part.call for part in message.parts if isinstance(part, RequestResult)]
+        assert not set(called) & seen, "a call id twice"
+        seen |= set(called)
+        if called:
+            after = messages[at + 1] if at + 1 < len(messages) else None
+            assert after is not None, "calls without results"
+            assert [part.call for part in after.parts if isinstance(part, RequestResult)] == called
+        if results:
+            before = messages[at - 1]
+            assert at > 0, "results without calls"
+            assert [part.call for part in before.parts if isinstance(part, RequestCall)] == results
+            assert message.role == "tool"
+        for part in message.parts:
+            if isinstance(part, RequestCall):
+                assert isinstance(msgspec.json.decode(part.arguments), dict)
