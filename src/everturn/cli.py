@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from everturn import EverturnError, __version__
 
@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"everturn {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     about = "watch a turn: two tools at once, a question to you, Ctrl-C to cancel; offline"
-    demo = commands.add_parser("demo", help=about, description=f"{about.capitalize()}.", allow_abbrev=False)
+    demo = commands.add_parser("demo", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
     demo.add_argument("--auto", action="store_true", help="answer the question by itself; needs no terminal")
     demo.add_argument("--fast", action="store_true", help="wait for nothing: no human pace, no slow tools")
     demo.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
@@ -43,22 +43,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return 0
+    code = 1
     try:
-        return _demo(options)
-    except EverturnError as error:
-        return _complain(f"{error}; please report it, with what you did before", 1)
-    except KeyboardInterrupt:  # before the demo listens for it
-        return INTERRUPTED
+        code = _demo(options)
+    except* EverturnError as failed:
+        code = _complain(f"{failed.exceptions[0]}; please report this, and what you did before", 1)
+    except* KeyboardInterrupt:  # pressed before, or after, the command listens for it
+        code = INTERRUPTED
+    return code
 
 
 def _demo(options: argparse.Namespace) -> int:
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if not (is_terminal or options.auto):
+    if not (options.auto or (_is_terminal(sys.stdin) and _is_terminal(sys.stdout))):
         return _complain(NO_TERMINAL, 2)
     from everturn import demo
 
-    color = sys.stdout.isatty() and not (options.no_color or os.environ.get("NO_COLOR"))
-    return demo.play(demo.Options(options.auto, options.fast, color and os.environ.get("TERM") != "dumb"))
+    if (reconfigure := getattr(sys.stdout, "reconfigure", None)) is not None:
+        reconfigure(errors="replace")  # an output that cannot have a ✓ has a ?
+    is_plain = options.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    color = _is_terminal(sys.stdout) and not is_plain
+    return demo.play(demo.Options(options.auto, options.fast, color))
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 def _complain(text: str, code: int) -> int:

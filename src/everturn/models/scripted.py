@@ -116,7 +116,7 @@ def _flat(answer: Iterable[object]) -> list[Batch | Fail | Hang]:
     for item in answer:
         if isinstance(item, Fail | Hang):
             flat.append(item)
-        elif isinstance(item, list) and item and isinstance(item[0], list):
+        elif isinstance(item, list) and item and isinstance(item[0], list | Fail | Hang):
             flat += _flat(item)  # type: ignore[reportUnknownArgumentType]
         else:
             flat.append(item)  # type: ignore[arg-type]

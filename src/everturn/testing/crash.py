@@ -38,17 +38,23 @@ class MortalStore:
         self.died.set()
 
     async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
-        """Write events while alive."""
+        """Write events while alive. It takes its time, as a real store does: whoever does not wait for it is found out."""
+        await asyncio.sleep(0)
         self._check()
         if self._lives is None:
-            return await self.inner.append(session, after, events)
+            return await self._write(session, after, events)
         room = self._lives - after
         if room > len(events) or (room == len(events) and self._before_next):
-            return await self.inner.append(session, after, events)
+            return await self._write(session, after, events)
         if room > 0:
             await self.inner.append(session, after, events[:room])
         self.kill()
         raise Crash
+
+    async def _write(self, session: str, after: int, events: Sequence[Event]) -> int:
+        head = await self.inner.append(session, after, events)
+        await asyncio.sleep(0)
+        return head
 
     def _check(self) -> None:
         if self.died.is_set():

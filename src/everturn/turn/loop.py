@@ -71,6 +71,7 @@ async def _work(run: Run) -> None:
         raise
     if not work.done():
         log.warning("turn %s: something ignores the cancel and is left behind", run.turn)
+        work.add_done_callback(lambda left: left.cancelled() or left.exception())
     error = work.exception() if work.done() and not work.cancelled() else None
     if isinstance(error, Stale) or (error is not None and not isinstance(error, Exception)):
         raise error
@@ -194,8 +195,7 @@ async def _after_request(run: Run, plugins: Sequence[str]) -> None:
     finally:
         for _, task in tasks.values():
             task.cancel()
-        if tasks:
-            await asyncio.wait({task for _, task in tasks.values()})
+        await asyncio.gather(*(task for _, task in tasks.values()), return_exceptions=True)
     if methods:
         await _park(run, step.number, min(heard[name] for name in methods))
 

@@ -1,0 +1,116 @@
+"""A turn in a terminal, offline: a scripted model, two tools at once, a question to a person, Ctrl-C to cancel.
+
+    story → view → screen, and a person who answers
+
+It is a face like any other: it draws events, sends commands and decides nothing. The model is a script and its tools
+only pretend; everything between the two is the real runtime.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections import Counter
+
+from msgspec import Struct
+
+from everturn import Chat, LateArrived, Phase, Turn
+from everturn.core.state import TurnState
+from everturn.demo.person import INTERRUPTED, Desk, interrupts
+from everturn.demo.screen import Screen
+from everturn.demo.story import QUESTION, make_model, make_tools
+from everturn.demo.view import View
+
+WORD = 0.05  # seconds between two words, about as fast as one reads
+MOMENT = 0.8  # seconds between two signs of life of a tool
+LATE_PATIENCE = 5.0  # seconds we stay to see what a tool brings after its turn was cancelled
+TICK = 0.05
+
+
+class Options(Struct, frozen=True):
+    """How the demo is played."""
+
+    auto: bool = False
+    fast: bool = False
+    color: bool = False
+
+
+def play(options: Options) -> int:
+    """Play the demo on this terminal, and return the exit code."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it quietly, like any other program
+    return asyncio.run(_play(options, Screen(sys.stdout, options.color)))
+
+
+async def _play(options: Options, screen: Screen) -> int:
+    pace = 0.0 if options.fast else 1.0
+    async with Chat(make_model(WORD * pace), tools=make_tools(MOMENT * pace)) as chat:
+        screen.begin("you")
+        screen.line(QUESTION, "bold")
+        turn = await chat.send(QUESTION)
+        view, interrupted = View(screen, turn.id), asyncio.Event()
+        with interrupts(interrupted.set):
+            await watch(turn, view, interrupted, Desk(screen, turn, options.auto))
+            await _wait_for_late(chat, view)
+        await _sum_up(chat, view.state, screen)
+        screen.begin("next")
+        screen.line(_what_next(view.state.phase, options), "bold")
+    return {Phase.COMPLETED: 0, Phase.CANCELLED: INTERRUPTED}.get(view.state.phase, 1)
+
+
+async def watch(turn: Turn, view: View, interrupted: asyncio.Event, desk: Desk) -> None:
+    """Draw the turn until it is over, and carry to it what the person wants."""
+
+    async def cancel() -> None:
+        await interrupted.wait()
+        view.screen.echoed("^C")
+        await turn.cancel()
+
+    async with asyncio.TaskGroup() as group:
+        beside = [group.create_task(cancel())]
+        async for shown in turn:
+            if view.show(shown):
+                beside += [group.create_task(desk.ask(gate)) for gate in view.gates]
+            if view.state.ending is not None:
+                for task in beside:
+                    task.cancel()
+
+
+async def _wait_for_late(chat: Chat, view: View) -> None:
+    """Stay a little for tools that outlived the turn: what they bring is attached to their calls, in the log."""
+    state = view.state
+    left = [call for call in state.calls.values() if call.state == "cancelled" and call.started is not None]
+    if not left:
+        return
+    view.screen.begin("later", "the tools go on without the turn; Ctrl-C again leaves them")
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LATE_PATIENCE):
+            while not all(call.is_late for call in left):
+                await asyncio.sleep(TICK)
+                for entry in await chat.runtime.store.events(chat.session, turn=state.id):
+                    if isinstance(entry.event, LateArrived) and not state.calls[entry.event.call].is_late:
+                        view.show(entry.event)
+
+
+async def _sum_up(chat: Chat, state: TurnState, screen: Screen) -> None:
+    """Say what happened, from the log alone."""
+    log = await chat.runtime.store.events(chat.session)
+    ends = Counter(call.state for call in state.calls.values())
+    late = sum(call.is_late for call in state.calls.values())
+    told = [f"{count} {end}" for end, count in ends.items()] + ([f"{late} with a late result"] if late else [])
+    screen.begin("summary")
+    screen.row("steps   ", f"{state.step.number if state.step is not None else 0}")
+    screen.row("calls   ", f"{len(state.calls)}{': ' if told else ''}{', '.join(told)}")
+    screen.row("tokens  ", f"{state.usage.input} in, {state.usage.output} out; the script made them up")
+    screen.row("log     ", f"{len(log)} events, in the memory of this process and nowhere else")
+    screen.row("world   ", "unchanged: the tools only pretend")
+
+
+def _what_next(phase: Phase, options: Options) -> str:
+    if phase is Phase.CANCELLED:
+        return "run it again and answer the question: y, e or n"
+    if options.auto:
+        return "run `everturn demo` in a terminal, and answer the question yourself"
+    return "run it again: answer e or n, or press Ctrl-C while a tool runs"

@@ -1,0 +1,110 @@
+"""What a turn shows → lines on a screen. It knows no commands: whoever watches may only look."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from everturn import (
+    CallProgress,
+    CallSettled,
+    CallStarted,
+    Gate,
+    GateAnswered,
+    GateOpened,
+    LateArrived,
+    Phase,
+    ReasoningDelta,
+    StepInterrupted,
+    TextDelta,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+)
+from everturn.core.deltas import Shown
+from everturn.core.events import TurnEvent
+from everturn.core.state import TurnState
+from everturn.demo.screen import Screen
+
+NOTES: Final = {
+    Phase.PREPARING: "your message is in the log",
+    Phase.WAITING: "nothing runs until you answer",
+    Phase.FINALIZING: "every call gets its one result",
+}
+
+
+class View:
+    """Draws a turn. Its state is the fold of the events it was shown, as everybody's is."""
+
+    def __init__(self, screen: Screen, turn: str) -> None:
+        self.screen, self.state = screen, TurnState(turn)
+        self._is_thinking = False
+
+    @property
+    def gates(self) -> list[Gate]:
+        """The gates that wait for a person."""
+        return [call.gate for call in self.state.open_calls if call.state == "asking" and call.gate is not None]
+
+    def show(self, shown: Shown) -> bool:
+        """Draw an event or a delta, and say whether with it the turn began to wait."""
+        before = self.state.phase
+        if isinstance(shown, TurnEvent):
+            self.state.apply(shown)
+        phase = self.state.phase
+        if phase is not before:
+            self.screen.begin(phase, NOTES.get(phase, ""))
+        if not self._draw_end(shown):
+            self._draw(shown)
+        return phase is not before and phase is Phase.WAITING
+
+    def _draw(self, shown: Shown) -> None:
+        match shown:
+            case TextDelta(text=text):
+                self._say(text, is_thinking=False)
+            case ReasoningDelta(text=text):
+                self._say(text, is_thinking=True)
+            case GateOpened(gate=gate):
+                self._call(gate.call, "?", "a person is asked before it runs", "ask")
+            case GateAnswered(call=call, verdict=verdict):
+                answer = "allowed once" if verdict.allowed else "not allowed"
+                self._call(call, "?", answer + (", with changes" if verdict.arguments else ""), "ask")
+            case CallStarted(call=call, arguments=arguments):
+                self._call(call, "→", json.dumps(json.loads(arguments), ensure_ascii=False))
+            case CallProgress(call=call, text=text):
+                self._call(call, "·", text, "dim")
+            case CallSettled(call=call, state="completed", output=output):
+                self._call(call, "✓", output.text, "good")
+            case CallSettled(call=call, state="cancelled", output=output):
+                self._call(call, "×", f"cancelled: {output.text.partition('. ')[0]}", "bad")
+            case CallSettled(call=call, state=state, output=output):
+                self._call(call, "×", f"{state}: {output.text}", "bad")
+            case LateArrived(call=call, output=output):
+                self._call(call, "+", f"late result: {output.text}", "good")
+            case _:
+                pass
+
+    def _draw_end(self, shown: Shown) -> bool:
+        match shown:
+            case StepInterrupted():
+                self.screen.write(" …", "dim")
+            case TurnCompleted(at=at):
+                self.screen.line(f"after {at - self.state.started:.1f} s", "good")
+            case TurnCancelled(at=at):
+                self.screen.line(f"after {at - self.state.started:.1f} s; the turn is over", "bad")
+            case TurnFailed(problem=problem):
+                self.screen.line(f"{problem.kind}: {problem.text}", "bad")
+            case _:
+                return False
+        return True
+
+    def _say(self, text: str, is_thinking: bool) -> None:
+        if is_thinking is not self._is_thinking:
+            self.screen.end()
+            self._is_thinking = is_thinking
+        self.screen.write(text, "dim" if is_thinking else "")
+
+    def _call(self, call: str, mark: str, text: str, style: str = "") -> None:
+        """A line about a call, aligned with those of the calls beside it."""
+        made = self.state.calls[call]
+        pad = max(len(other.name) for other in self.state.calls.values() if other.step == made.step)
+        self.screen.row(f"{mark} {made.name:<{pad}}  ", text, style)

@@ -1,0 +1,268 @@
+"""A driver without a world: answers every action of `decide` with events that could really follow it.
+
+Its choices are read off bytes that hypothesis draws, so an example is cheap, and it shrinks towards the turn in which
+nothing remarkable happens: when the bytes run out, every choice is the first one.
+"""
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from everturn.core.calls import Call
+from everturn.core.events import (
+    AnswerOpened,
+    Append,
+    CallSettled,
+    CallStarted,
+    Gate,
+    GateAnswered,
+    GateOpened,
+    HookFinished,
+    LateArrived,
+    MessageAdded,
+    Problem,
+    StepFinished,
+    StepInterrupted,
+    StepRestarted,
+    StepStarted,
+    TitleSet,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEnding,
+    TurnEvent,
+    TurnFailed,
+    TurnOptions,
+    TurnParked,
+    TurnStarted,
+    Verdict,
+)
+from everturn.core.messages import Message
+from everturn.core.parts import CallState, Output, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
+from everturn.core.state import (
+    Action,
+    AfterRequest,
+    Done,
+    Finalize,
+    OpenAnswer,
+    Request,
+    SettleIncomplete,
+    TurnState,
+    Wait,
+    WriteDeferred,
+    decide,
+)
+
+T = TypeVar("T")
+
+TOOLS, NOTES, IDLE = PLUGINS = ("tool_calling", "notes", "idle")
+TERMINAL = (TurnCompleted, TurnFailed, TurnCancelled)
+BROKEN = Problem("model", "the stream broke")
+
+
+class Dice:
+    """Choices, until they run out."""
+
+    def __init__(self, rolls: bytes) -> None:
+        self._all, self._rolls = rolls, iter(rolls)
+
+    def pick(self, *options: T) -> T:
+        return options[next(self._rolls, 0) % len(options)]
+
+    def __repr__(self) -> str:
+        return f"Dice({self._all!r})"
+
+
+dice = st.binary(min_size=64, max_size=256).map(Dice)
+
+
+class Play:
+    """One turn, played to its end: `events` yields each event after the state has taken it in."""
+
+    def __init__(self, dice: Dice, turn: str = "t", parent: str | None = None, has_input: bool = True) -> None:
+        self.dice, self.turn = dice, turn
+        self.state, self.log = TurnState(turn), list[TurnEvent]()
+        message = Message(f"{turn}.in", parent, "user", (TextPart("hello"),), turn=turn) if has_input else None
+        self._started = TurnStarted(
+            turn=turn,
+            parent=parent,
+            input=message,
+            options=TurnOptions(max_steps=dice.pick(3, 1, 2, 4)),
+            untitled=dice.pick(True, False),
+        )
+
+    def events(self, rounds: int = 500) -> Iterator[TurnEvent]:
+        yield self._take(self._started)
+        for _ in range(rounds):
+            action = decide(self.state, PLUGINS)
+            if isinstance(action, Done):
+                break
+            for event in self._next(action):
+                yield self._take(event)
+                if self.dice.pick(False, False, False, False, False, True):
+                    break  # the driver dies here, and another one decides anew
+        assert self.state.phase.is_terminal, f"still {self.state.phase} after {rounds} rounds"
+        for event in late(self.state, self.dice):
+            yield self._take(event)
+
+    def _next(self, action: Action) -> Iterator[TurnEvent]:
+        if self.state.ending is None and self.dice.pick(*([False] * 30), True):
+            return cancelled(self.state, self.dice)
+        return carry_out(self.state, action, self.dice)
+
+    def _take(self, event: TurnEvent) -> TurnEvent:
+        self.state.apply(event)
+        self.log.append(event)
+        return event
+
+    def to_end(self) -> "Play":
+        for _ in self.events():
+            pass
+        return self
+
+
+plays = dice.map(lambda dice: Play(dice).to_end())
+
+
+def carry_out(state: TurnState, action: Action, dice: Dice) -> Iterator[TurnEvent]:  # noqa: C901 - a row per action
+    """What a driver writes down while it does what `decide` said."""
+    turn = state.id
+    match action:
+        case OpenAnswer():
+            news = f"{turn}.late"
+            if state.step is None and news not in state.messages and dice.pick(False, False, True):
+                yield MessageAdded(turn=turn, message=Message(news, state.tip, "notice", turn=turn))
+            name = f"{turn}.answer{len(state.messages)}"
+            yield AnswerOpened(turn=turn, message=Message(name, state.tip, "assistant", by="model", turn=turn))
+        case Request(step=step, closing=closing, again=again):
+            if again:
+                yield StepRestarted(turn=turn, step=step)
+            else:
+                yield StepStarted(turn=turn, step=step, closing=closing)
+            yield stream_end(turn, step, dice)
+        case SettleIncomplete():
+            for call in state.open_calls:
+                yield settled(call, turn, "failed")
+        case AfterRequest(plugins=plugins):
+            yield from after_request(state, plugins, dice)
+        case WriteDeferred(appends=appends):
+            for append in appends:
+                message = replace(append.message, parent=state.tip)
+                yield MessageAdded(turn=turn, message=message, request=append.request)
+        case Finalize(outcome=outcome, problem=problem):
+            if state.ending is None:
+                yield TurnEnding(turn=turn, outcome=outcome, problem=problem)
+            yield from finish(state, dice)
+        case Wait():
+            if gates := [gate for gate, verdict in state.gates.items() if verdict is None]:
+                yield answered(state, dice.pick(*gates), dice)
+            else:  # nobody was asked, so all that can still come is a cancel
+                yield from cancelled(state, dice)
+        case Done():
+            pass
+
+
+def stream_end(turn: str, step: int, dice: Dice) -> TurnEvent:
+    parts: list[StreamedPart] = [TextPart(f"step {step}"), *dice.pick([], [ReasoningPart("hm")])]
+    for number in range(dice.pick(0, 1, 2, 0, 3)):
+        parts.append(ToolPart(f"{turn}-{step}-{number}", "look", dice.pick("{}", '{"a":1}', '{"a')))
+    whole = tuple(parts)
+    match dice.pick("well", "well", "well", "well", "broken", "cancelled"):
+        case "broken":
+            return StepInterrupted(turn=turn, step=step, parts=whole, finish="error", problem=BROKEN)
+        case "cancelled":
+            return StepInterrupted(turn=turn, step=step, parts=whole, finish="cancelled")
+        case _:
+            return StepFinished(turn=turn, step=step, parts=whole, finish="stop", usage=Usage(1, 1))
+
+
+def after_request(state: TurnState, plugins: tuple[str, ...], dice: Dice) -> Iterator[TurnEvent]:
+    step, turn = state.step, state.id
+    assert step is not None
+    for call in step.calls:
+        yield from move_call(call, turn, dice)
+    question = f"{turn}.ask{step.number}"
+    for plugin in plugins:
+        if plugin == TOOLS and any(not call.is_settled for call in step.calls):
+            continue
+        if plugin == NOTES:
+            if question not in state.gates and dice.pick(False, False, False, True):
+                yield GateOpened(turn=turn, gate=Gate(question, turn, "", "plugin:notes", "really?", "hash"))
+            if question in state.gates and state.gates[question] is None:
+                continue
+            now = f"{turn}.now{step.number}"
+            if now not in state.messages and dice.pick(False, False, True):
+                message = Message(now, state.tip, "notice", (TextPart("note"),), by=plugin, turn=turn)
+                yield MessageAdded(turn=turn, message=message, request=dice.pick(False, True))
+        if plugin == IDLE and dice.pick(*([False] * 20), True):
+            continue  # it waits for something that is not a gate
+        appends = deferred(turn, step.number, plugin, dice)
+        yield HookFinished(turn=turn, step=step.number, plugin=plugin, deferred=appends)
+    left = [plugin for plugin in plugins if plugin not in step.done]
+    if left and all(call.is_settled or call.state == "asking" for call in step.calls):
+        yield TurnParked(turn=turn, step=step.number)
+
+
+def deferred(turn: str, step: int, plugin: str, dice: Dice) -> tuple[Append, ...]:
+    names = [f"{turn}.{plugin}.{step}.{at}" for at in range(dice.pick(0, 0, 1, 2))]
+    messages = [Message(name, None, "notice", (TextPart(name),), by=plugin, turn=turn) for name in names]
+    return tuple(Append(message, dice.pick(0, 1, 2), dice.pick(False, True)) for message in messages)
+
+
+def move_call(call: Call, turn: str, dice: Dice) -> Iterator[TurnEvent]:
+    """Move a call on by a few events, or leave it with a person."""
+    if call.state == "pending" and call.verdict is None and dice.pick(False, True):
+        yield GateOpened(turn=turn, gate=Gate(f"{call.id}.gate", turn, call.id, "look", "{}", "hash"))
+    if call.state == "asking" and call.gate is not None and dice.pick(False, False, True):
+        yield GateAnswered(turn=turn, gate=call.gate.id, call=call.id, verdict=Verdict(dice.pick(True, False)))
+    if call.state == "pending" and call.verdict is not None and not call.verdict.allowed:
+        yield settled(call, turn, "denied")
+    if call.state == "pending" and dice.pick(True, False):
+        yield CallStarted(
+            turn=turn, call=call.id, tool="look", arguments="{}", hash="hash", effects="once", key=call.id
+        )
+    if call.state in ("pending", "running"):
+        yield settled(call, turn, dice.pick("completed", "failed", "outcome_unknown"))
+
+
+def answered(state: TurnState, gate: str, dice: Dice) -> GateAnswered:
+    asking = [call.id for call in state.open_calls if call.gate is not None and call.gate.id == gate]
+    verdict = dice.pick(Verdict(True), Verdict(False, "no"), Verdict(True, arguments='{"b":2}'))
+    return GateAnswered(turn=state.id, gate=gate, call=asking[0] if asking else "", verdict=verdict)
+
+
+def cancelled(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
+    """Somebody cancels, in any phase."""
+    step, parts = state.step, (TextPart("so f"),)
+    if step is not None and step.is_open and dice.pick(True, False):
+        yield StepInterrupted(turn=state.id, step=step.number, parts=parts, finish="cancelled")
+    yield TurnEnding(turn=state.id, outcome="cancelled", hard=dice.pick(False, True))
+    yield from finish(state, dice)
+
+
+def finish(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
+    assert state.ending is not None
+    for call in state.open_calls:
+        yield settled(call, state.id, "cancelled")
+    yield from late(state, dice)
+    if state.untitled and dice.pick(True, False):
+        yield TitleSet(turn=state.id, title="a title")
+    match state.ending.outcome:
+        case "completed":
+            yield TurnCompleted(turn=state.id, usage=state.usage)
+        case "error":
+            yield TurnFailed(turn=state.id, problem=state.ending.problem or BROKEN)
+        case "cancelled":
+            yield TurnCancelled(turn=state.id)
+
+
+def late(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
+    """Tools that outlived their calls hand in what they have."""
+    for call in state.calls.values():
+        if call.state in ("failed", "cancelled") and not call.is_late and dice.pick(False, True):
+            yield LateArrived(turn=state.id, call=call.id, output=Output("late"))
+
+
+def settled(call: Call, turn: str, state: CallState) -> CallSettled:
+    return CallSettled(turn=turn, call=call.id, state=state, output=Output(f"it {state}"))

@@ -1,0 +1,165 @@
+"""Scripted turns → tests/golden/v{VERSION}/*.jsonl: logs as this version writes them, kept for every later one to read.
+
+    python tests/golden/make.py            all logs of a new version
+    python tests/golden/make.py late       one that a version does not have yet
+
+A log that is there is never written again: it stands for the logs people have.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from everturn import Chat, GateOpened, LateArrived, TextDelta, Turn, TurnError, tool
+from everturn.core.ports import Tool
+from everturn.errors import ModelError
+from everturn.testing import CountingIds, Fail, FakeClock, Hang, ScriptedModel, call, calls, say, think
+from everturn.wire import VERSION, dump_log
+from everturn.wiring import Runtime
+
+FOLDER = Path(__file__).parent
+
+
+@tool(effects="read")
+async def look(at: str) -> str:
+    """Look at something."""
+    return f"{at} is there"
+
+
+@tool(effects="write", execute="ask")
+async def mail(to: str, text: str) -> str:
+    """Send a mail."""
+    return f"sent to {to}"
+
+
+@asynccontextmanager
+async def chatting(*script: Any, tools: tuple[Tool, ...] = ()) -> AsyncGenerator[Chat, None]:
+    model, clock = ScriptedModel(*script), FakeClock()
+    async with Chat(model, runtime=Runtime(model, tools=tools, clock=clock, ids=CountingIds())) as chat:
+        yield chat
+
+
+async def log_of(chat: Chat) -> bytes:
+    return dump_log(await chat.runtime.store.events(chat.session))
+
+
+async def plain() -> bytes:
+    async with chatting(say("Hello, Ada."), say("Fine, and you?")) as chat:
+        await (await chat.send("Hello! I am Ada – 你好 👋"))
+        await (await chat.send("How are you?", params={"temperature": 0.5}))
+        return await log_of(chat)
+
+
+async def reasoning() -> bytes:
+    async with chatting([think("She greets me."), say("Hello.")]) as chat:
+        await (await chat.send("Hello"))
+        return await log_of(chat)
+
+
+async def gate_edited() -> bytes:
+    made = calls(call("look", at="the clock"), call("mail", to="Bob", text="Lunch?"), call("nothing"))
+    async with chatting([say("One moment."), made], say("Ada knows."), tools=(look, mail)) as chat:
+        turn = await chat.send("Tell Ada that lunch is at noon")
+        async for event in turn:
+            if isinstance(event, GateOpened):
+                await turn.answer(event.gate, allow="once", arguments={"to": "Ada", "text": "Lunch at noon"})
+        return await log_of(chat)
+
+
+async def denied() -> bytes:
+    async with chatting(calls(call("mail", to="Bob", text="Hi")), say("Then not."), tools=(mail,)) as chat:
+        turn = await chat.send("Write to Bob")
+        async for event in turn:
+            if isinstance(event, GateOpened):
+                await turn.answer(event.gate, deny="He is asleep")
+        return await log_of(chat)
+
+
+async def cancelled() -> bytes:
+    async with chatting([say("One two "), Hang()]) as chat:
+        turn = await chat.send("Count")
+        await until(turn, lambda event: isinstance(event, TextDelta) and event.text == "two ")
+        await turn.cancel()
+        await turn
+        return await log_of(chat)
+
+
+async def error() -> bytes:
+    async with chatting([say("One two "), Fail(ModelError("the line went dead", kind="broken"))]) as chat:
+        try:
+            await (await chat.send("Count"))
+        except TurnError:
+            return await log_of(chat)
+        raise AssertionError("this turn fails")
+
+
+async def max_steps() -> bytes:
+    script = calls(call("look", at="a")), calls(call("look", at="b")), say("I saw only a.")
+    async with chatting(*script, tools=(look,)) as chat:
+        await (await chat.send("Look everywhere", max_steps=2))
+        return await log_of(chat)
+
+
+async def late() -> bytes:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool(effects="once")
+    async def slow() -> str:
+        """Take a while."""
+        started.set()
+        await go_on.wait()
+        return "done after all"
+
+    async with chatting(calls(call("slow")), say("It is done."), tools=(slow,)) as chat:
+        turn = await chat.send("Do it")
+        await started.wait()
+        await turn.cancel()
+        await turn
+        go_on.set()
+        while not any(isinstance(entry.event, LateArrived) for entry in await chat.runtime.store.events(chat.session)):
+            await asyncio.sleep(0)
+        await (await chat.send("And?"))
+        return await log_of(chat)
+
+
+async def fork() -> bytes:
+    async with chatting(say("First."), say("Second.")) as chat:
+        first = await (await chat.send("Say something"))
+        question, answer = first.messages
+        await (await chat.rerun(answer.id))
+        await (await chat.edit(question.id, "Say something else"))
+        await (await chat.insert(answer.id, "Go on"))
+        await chat.fork(answer.id)
+        await chat.delete(question.id)
+        return await log_of(chat)
+
+
+async def until(turn: Turn, is_it: Callable[[object], bool]) -> None:
+    events = turn.events()
+    async for event in events:
+        if is_it(event):
+            break
+    await events.aclose()
+
+
+LOGS: dict[str, Callable[[], Awaitable[bytes]]] = {
+    made.__name__: made for made in (plain, reasoning, gate_edited, denied, cancelled, error, max_steps, late, fork)
+}
+
+
+async def make(folder: Path, names: list[str]) -> None:
+    """Write these logs, or (one of them is there) none."""
+    paths = {name: folder / f"v{VERSION}" / f"{name}.jsonl" for name in names or LOGS}
+    if there := [name for name, path in paths.items() if path.exists()]:
+        raise SystemExit(f"version {VERSION} has {', '.join(there)}: a golden log is never written again")
+    logs = {name: await LOGS[name]() for name in paths}
+    for name, path in paths.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(logs[name])
+
+
+if __name__ == "__main__":
+    asyncio.run(make(FOLDER, sys.argv[1:]))

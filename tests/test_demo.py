@@ -1,0 +1,341 @@
+"""The demo, as a person in front of a terminal sees it, and what it does with text that means harm."""
+
+import asyncio
+import io
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everturn import Chat, Progress, tool
+from everturn.demo import watch
+from everturn.demo.person import Desk
+from everturn.demo.screen import WIDTH, Screen, printable
+from everturn.demo.view import View
+from everturn.testing import ScriptedModel, call, calls, say, think
+
+DEMO = [sys.executable, "-W", "error", "-m", "everturn", "demo"]
+PLAIN = {**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1", "TERM": "xterm"}
+PLAIN.pop("NO_COLOR", None)
+
+CHOICES = "[n] deny\n             > "
+
+
+class Terminal:
+    """A program under a terminal of its own."""
+
+    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
+        self._master, slave = pty.openpty()
+        self._program = subprocess.Popen(
+            words, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+        )
+        os.close(slave)
+        self._raw = b""
+
+    @property
+    def text(self) -> str:
+        """Everything it has shown, and what was typed."""
+        return self._raw.decode(errors="replace").replace("\r\n", "\n")
+
+    def until(self, text: str) -> None:
+        """Read until it has shown a text after what was read before."""
+        seen = len(self.text)
+        while text not in self.text[seen:]:
+            assert self._read(), f"it ended without {text!r}:\n{self.text}"
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def interrupt(self) -> None:
+        self._program.send_signal(signal.SIGINT)
+
+    def end(self) -> int:
+        """Read to the end, and return the exit code."""
+        while self._read():
+            pass
+        return self._program.wait()
+
+    def _read(self) -> bytes:
+        try:
+            piece = os.read(self._master, 65536)
+        except OSError:  # how Linux says that the other end is gone
+            piece = b""
+        self._raw += piece
+        return piece
+
+    def close(self) -> None:
+        self._program.kill()
+        self._program.wait()
+        os.close(self._master)
+
+
+Start = Callable[..., Terminal]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    opened: list[Terminal] = []
+
+    def start(*words: str, **environment: str) -> Terminal:
+        opened.append(Terminal([*DEMO, *words], PLAIN | environment))
+        return opened[-1]
+
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+def labels(text: str) -> list[str]:
+    """What stands in the gutter, from top to bottom."""
+    return [line.split()[0] for line in text.splitlines() if line[:1] == " " and line[1:2] not in ("", " ")]
+
+
+def flat(text: str) -> str:
+    """Text without the breaks and spaces a screen puts in it."""
+    return "".join(text.split())
+
+
+# The story
+
+
+def test_by_itself_it_shows_the_phases_in_order_and_ends_well():
+    done = subprocess.run([*DEMO, "--auto", "--fast"], input="", env=PLAIN, capture_output=True, encoding="utf-8")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " ".join(labels(done.stdout)) == (
+        "you preparing streaming tool_call streaming tool_call waiting tool_call streaming finalizing completed "
+        "summary next"
+    )
+    assert "calls   3: 3 completed" in done.stdout
+    assert "Done: sent to ada@example.org and grace@example.org" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= WIDTH
+    assert "\x1b" not in done.stdout
+
+
+def test_both_tools_start_before_either_of_them_ends():
+    done = subprocess.run([*DEMO, "--auto", "--fast"], input="", env=PLAIN, capture_output=True, encoding="utf-8")
+
+    first_end = done.stdout.index("✓")
+    assert done.stdout.index("→ weather") < done.stdout.index("→ calendar") < first_end
+    assert done.stdout.index("· weather") < done.stdout.index("· calendar") < first_end
+
+
+def test_an_allowed_call_runs_with_the_arguments_that_were_shown(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    assert '"time": "12:30"' in terminal.text
+    terminal.type("y\n")
+
+    assert terminal.end() == 0
+    assert "send_invitation  allowed once\n" in terminal.text
+    assert "Done: sent to ada@example.org and grace@example.org: Friday at 12:30," in " ".join(terminal.text.split())
+
+
+def test_edited_arguments_are_what_runs_and_the_model_hears_of_it(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    terminal.type("e\n")
+    terminal.until("> ")
+    terminal.type('{"time": "13:00"}\n')
+
+    assert terminal.end() == 0
+    assert "allowed once, with changes" in terminal.text
+    assert "Done, with your changes: sent to ada@example.org and grace@example.org: Friday at 13:00" in " ".join(
+        terminal.text.split()
+    )
+
+
+@pytest.mark.parametrize("wrong", ["half past twelve", '{"tiem": "13:00"}', ""])
+def test_arguments_that_do_not_fit_change_nothing_and_it_asks_again(start: Start, wrong: str):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    terminal.type("e\n")
+    terminal.until("> ")
+    terminal.type(wrong + "\n")
+    terminal.until(CHOICES)
+    terminal.type("y\n")
+
+    assert terminal.end() == 0
+    assert "Friday at 12:30" in " ".join(terminal.text.split())
+
+
+def test_a_denied_call_never_starts_and_the_model_reads_why(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    terminal.type("n\n")
+    terminal.until("> ")
+    terminal.type("Grace is on holiday\n")
+
+    assert terminal.end() == 0
+    assert "→ send_invitation" not in terminal.text
+    assert "Nothing was sent. You said: Grace is on holiday." in terminal.text
+    assert "calls   3: 2 completed, 1 denied" in terminal.text
+
+
+def test_what_was_typed_before_the_question_is_not_its_answer(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.type("y\n")
+    terminal.until(CHOICES)
+    terminal.type("n\n")
+    terminal.until("> ")
+    terminal.type("\n")
+
+    assert terminal.end() == 0
+    assert "Nothing was sent. Tell me" in terminal.text
+
+
+def test_another_word_than_the_choices_is_explained(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    terminal.type("perhaps\n")
+    terminal.until(CHOICES)
+    terminal.type("y\n")
+
+    assert terminal.end() == 0
+    assert "Type y, e or n" in terminal.text
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_ends_the_turn_while_its_tools_go_on_and_their_results_come_late(start: Start):
+    terminal = start("--no-color")
+    terminal.until("looking at the clouds")
+    terminal.interrupt()
+
+    assert terminal.end() == 130
+    over = terminal.text.index("cancelled   after")
+    assert terminal.text.index("× weather   cancelled") < terminal.text.index("× calendar  cancelled") < over
+    assert over < terminal.text.index("+ weather   late result: sunny")
+    assert over < terminal.text.index("+ calendar  late result: Ada and Grace")
+    assert "calls   2: 2 cancelled, 2 with a late result" in terminal.text
+
+
+def test_a_second_ctrl_c_leaves_at_once(start: Start):
+    terminal = start("--no-color")
+    terminal.until("looking at the clouds")
+    terminal.interrupt()
+    terminal.until("later")
+    terminal.interrupt()
+
+    assert terminal.end() == 130
+    assert "summary" not in terminal.text
+
+
+def test_ctrl_c_while_the_model_speaks_keeps_what_it_said(start: Start):
+    terminal = start("--no-color")
+    terminal.until("Two things")
+    terminal.interrupt()
+
+    assert terminal.end() == 130
+    assert "calls   0" in terminal.text
+    assert "tool_call" not in terminal.text
+
+
+def test_ctrl_c_at_the_question_cancels_the_turn(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    terminal.interrupt()
+
+    assert terminal.end() == 130
+    assert "it had no effect" in terminal.text
+    assert "calls   3: 2 completed, 1 cancelled" in terminal.text
+
+
+def test_the_end_of_the_input_cancels_the_turn_for_nobody_can_answer(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    terminal.type("\x04")
+
+    assert terminal.end() == 130
+    assert "1 cancelled" in terminal.text
+
+
+# The screen
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "is_colored"),
+    [((), {}, True), (("--no-color",), {}, False), ((), {"NO_COLOR": "1"}, False), ((), {"TERM": "dumb"}, False)],
+)
+def test_color_is_for_terminals_that_want_it(
+    start: Start, words: tuple[str, ...], environment: dict[str, str], is_colored: bool
+):
+    terminal = start("--auto", "--fast", *words, **environment)
+
+    assert terminal.end() == 0
+    assert ("\x1b[" in terminal.text) is is_colored
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m\r"
+HARMLESS = r"\x1b[2J\x1b]0;owned\x07\u202e\x9b31m\r"
+
+
+def test_escapes_a_person_pastes_come_back_harmless_from_model_and_tool(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    terminal.type("e\n")
+    terminal.until("> ")
+    terminal.type(r'{"place": "\u001b[2J\u001b]0;owned\u0007"}' + "\n")
+
+    assert terminal.end() == 0
+    assert "\x1b" not in terminal.text
+    assert "\x07" not in terminal.text
+    assert flat(terminal.text).count(r"\x1b[2J\x1b]0;owned\x07") >= 2
+
+
+async def test_hostile_text_of_models_and_tools_is_shown_and_never_obeyed():
+    @tool(effects="read", execute="ask")
+    async def look(at: str) -> AsyncIterator[Progress | str]:
+        yield Progress(f"progress {HOSTILE}")
+        yield f"output of {at}"
+
+    script = (
+        [think(f"thought {HOSTILE}"), say(f"said {HOSTILE}"), calls(call("look", at=HOSTILE))],
+        calls(call(HOSTILE)),
+        say("bye"),
+    )
+    out = io.StringIO()
+    screen = Screen(out)
+    async with Chat(ScriptedModel(*script), tools=[look]) as chat:
+        turn = await chat.send("Hello")
+        await watch(turn, View(screen, turn.id), asyncio.Event(), Desk(screen, turn, auto=True))
+
+    shown = out.getvalue()
+    assert shown.replace("\n", "").isprintable()
+    for place in ("thought", "said", "progress", "output of"):
+        assert flat(place + HARMLESS) in flat(shown)
+
+
+ANYTHING = st.text(st.characters(exclude_categories=()))
+
+
+@given(ANYTHING)
+def test_printable_text_is_nothing_but_printable(text: str):
+    assert printable(text).isprintable()
+
+
+@given(st.text().filter(str.isprintable))
+def test_plain_text_stays_as_it_is(text: str):
+    assert printable(text) == text
+
+
+@given(st.lists(st.tuples(st.sampled_from(["write", "line", "row"]), ANYTHING)))
+def test_no_line_is_wider_than_the_screen_whatever_is_written(written: list[tuple[str, str]]):
+    out = io.StringIO()
+    screen = Screen(out)
+    for how, text in written:
+        if how == "row":
+            screen.row(text, text)
+        else:
+            getattr(screen, how)(text)
+    screen.begin("end")
+
+    lines = out.getvalue().split("\n")
+    assert all(line.isprintable() and len(line) <= WIDTH for line in lines)
