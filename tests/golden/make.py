@@ -8,12 +8,13 @@ A log that is there is never written again: it stands for the logs people have.
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from everturn import Chat, GateOpened, LateArrived, TextDelta, Turn, TurnError, tool
+from everturn.core.events import CommandDropped, Event
 from everturn.core.ports import Tool
 from everturn.errors import ModelError
 from everturn.testing import CountingIds, Fail, FakeClock, Hang, ScriptedModel, call, calls, say, think
@@ -119,8 +120,7 @@ async def late() -> bytes:
         await turn.cancel()
         await turn
         go_on.set()
-        while not any(isinstance(entry.event, LateArrived) for entry in await chat.runtime.store.events(chat.session)):
-            await asyncio.sleep(0)
+        await written(chat, LateArrived)
         await (await chat.send("And?"))
         return await log_of(chat)
 
@@ -137,6 +137,27 @@ async def fork() -> bytes:
         return await log_of(chat)
 
 
+async def restarted() -> bytes:
+    async with chatting([say("One two "), Hang()]) as chat:
+        turn = await chat.send("Count")
+        await until(turn, lambda event: isinstance(event, TextDelta) and event.text == "two ")
+    model, store = ScriptedModel(say("One two three")), chat.runtime.store
+    runtime = Runtime(model, store=store, clock=FakeClock(), ids=CountingIds("b"))
+    async with Chat(model, runtime=runtime, session=chat.session) as again:
+        turn = again.turn(turn.id)
+        await turn
+        await turn.cancel()  # too late
+        await written(again, CommandDropped)
+        return await log_of(again)
+
+
+async def written(chat: Chat, kind: type[Event]) -> None:
+    """Wait until the log has such an event. A late result and a dropped command are announced to nobody."""
+    store = chat.runtime.store
+    while not any(isinstance(entry.event, kind) for entry in await store.events(chat.session)):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
 async def until(turn: Turn, is_it: Callable[[object], bool]) -> None:
     events = turn.events()
     async for event in events:
@@ -145,21 +166,22 @@ async def until(turn: Turn, is_it: Callable[[object], bool]) -> None:
     await events.aclose()
 
 
-LOGS: dict[str, Callable[[], Awaitable[bytes]]] = {
-    made.__name__: made for made in (plain, reasoning, gate_edited, denied, cancelled, error, max_steps, late, fork)
+LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
+    made.__name__: made
+    for made in (plain, reasoning, gate_edited, denied, cancelled, error, max_steps, late, fork, restarted)
 }
 
 
-async def make(folder: Path, names: list[str]) -> None:
+def make(folder: Path, names: list[str]) -> None:
     """Write these logs, or (one of them is there) none."""
     paths = {name: folder / f"v{VERSION}" / f"{name}.jsonl" for name in names or LOGS}
     if there := [name for name, path in paths.items() if path.exists()]:
         raise SystemExit(f"version {VERSION} has {', '.join(there)}: a golden log is never written again")
-    logs = {name: await LOGS[name]() for name in paths}
+    logs = {name: asyncio.run(LOGS[name]()) for name in paths}
     for name, path in paths.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(logs[name])
 
 
 if __name__ == "__main__":
-    asyncio.run(make(FOLDER, sys.argv[1:]))
+    make(FOLDER, sys.argv[1:])

@@ -174,9 +174,10 @@ async def _after_request(run: Run, plugins: Sequence[str]) -> None:
     methods = {name: method for name, method in run.setup.hooks["on_after_request"] if name in plugins}
     heard: dict[str, int] = {}  # plugin that is not done -> how much had arrived when it was last called
     tasks: dict[str, tuple[OneStep, asyncio.Task[object]]] = {}
+    stirs = run.stirs.strokes
     try:
         while True:
-            stirs, arrivals = run.stirs.strokes, run.arrivals.strokes
+            arrivals = run.arrivals.strokes
             for name, method in methods.items():
                 if name not in tasks and heard.get(name, -1) < arrivals:
                     ctx = OneStep(run, step, name)
@@ -187,6 +188,7 @@ async def _after_request(run: Run, plugins: Sequence[str]) -> None:
             if not tasks:
                 break
             await run.stirs.after(stirs)
+            stirs = run.stirs.strokes  # before looking, or one that ends while we write is never looked at
             done = [name for name in methods if name in tasks and tasks[name][1].done()]
             ended = [ctx for name in done for ctx, task in [tasks.pop(name)] if task.result() is not PENDING]
             await run.commit([_finished(run, step.number, ctx) for ctx in ended])

@@ -1,0 +1,530 @@
+"""Calls: whatever a model asks for and whatever a tool does is a result, and the turn goes on. Gates: a person decides."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from everturn import Chat, Output, StepFinished, ToolContext, ToolError, Turn, tool
+from everturn.core.canonical import canonical
+from everturn.core.events import CallStarted, GateOpened, TurnParked
+from everturn.core.hooks import CallContext, GateContext
+from everturn.core.parts import Finish, ToolPart
+from everturn.core.ports import Tool
+from everturn.core.requests import RequestResult
+from everturn.errors import ModelError
+from everturn.models.scripted import ScriptedCall
+from everturn.testing import Fail, FakeClock, MemoryStore, ScriptedModel, call, calls, say
+from everturn.turn.tools import GRACE, Limits
+from everturn.wire import dump_log, load_log
+from everturn.wiring import Runtime
+
+SOON = 2  # seconds after which something that should have happened is taken to hang
+
+
+async def settled(
+    tools: Sequence[Tool], *made: ScriptedCall, finish: Finish = "tool_calls", plugins: Sequence[object] = ()
+) -> list[ToolPart]:
+    """Make these calls in one step, see the turn complete all the same, and hand over the calls as they ended."""
+    async with Chat(ScriptedModel(calls(*made, finish=finish), say("Done.")), tools=tools, plugins=plugins) as chat:
+        async with asyncio.timeout(SOON):
+            result = await (await chat.send("please"))
+        assert result.text == "Done."
+        entries = await chat.runtime.store.events(chat.session)
+        assert load_log(dump_log(entries)) == entries  # whatever it was, it can be written down
+        assert result.message is not None
+        return [part for part in result.message.parts if isinstance(part, ToolPart)]
+
+
+def ends(parts: Sequence[ToolPart]) -> list[tuple[str, str]]:
+    return [(part.state, part.output.text) for part in parts if part.output is not None]
+
+
+def chat_on(model: ScriptedModel, tools: Sequence[Tool], **ports: Any) -> Chat:
+    return Chat(model, runtime=Runtime(model, tools=tools, **ports))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SOON):
+        while not condition():  # noqa: ASYNC110 - what is waited for rings no bell
+            await asyncio.sleep(0)
+
+
+# When and how many ------------------------------------------------------------------------------------------------
+
+
+async def test_calls_of_a_step_run_at_once_and_never_more_than_the_cap() -> None:
+    inside, peak, full = 0, 0, asyncio.Event()
+
+    @tool
+    async def work(n: int) -> int:
+        nonlocal inside, peak
+        inside += 1
+        peak = max(peak, inside)
+        if inside == 3:
+            full.set()
+        await full.wait()  # nobody gets past here unless three are inside together
+        inside -= 1
+        return n
+
+    model = ScriptedModel(calls(*(call("work", n=n) for n in range(7))), say("Done."))
+    async with chat_on(model, [work], limits=Limits(parallel=3)) as chat:
+        async with asyncio.timeout(SOON):
+            await (await chat.send("please"))
+    assert peak == 3
+    assert [part.text for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)] == list(
+        "0123456"
+    )
+
+
+async def test_calls_start_only_after_their_stream_has_ended() -> None:
+    async with Chat(ScriptedModel(calls(call("look")), say("Done.")), tools=[quiet("look")]) as chat:
+        await (turn := await chat.send("please"))
+        events = [entry.event for entry in await chat.runtime.store.events(chat.session, turn=turn.id)]
+    ended = next(at for at, event in enumerate(events) if isinstance(event, StepFinished))
+    assert all(at > ended for at, event in enumerate(events) if isinstance(event, CallStarted))
+
+
+async def test_a_call_of_a_stream_that_broke_never_runs() -> None:
+    ran: list[str] = []
+    async with Chat(
+        ScriptedModel([*calls(call("look"))[:-1], Fail(ModelError("gone"))]), tools=[quiet("look", ran)]
+    ) as chat:
+        turn = await chat.send("please")
+        with pytest.raises(Exception, match="gone"):
+            await turn
+        [called] = (await turn.state()).calls.values()
+    assert (called.state, ran) == ("cancelled", [])
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "refusal"])
+async def test_a_call_after_which_the_output_was_cut_never_runs(finish: Finish) -> None:
+    ran: list[str] = []
+    [part] = await settled([quiet("look", ran)], call("look"), finish=finish)
+    assert (part.state, ran) == ("failed", [])
+
+
+async def test_results_stand_in_the_order_of_the_calls_whoever_was_first() -> None:
+    second_is_done = asyncio.Event()
+
+    @tool
+    async def first() -> str:
+        await second_is_done.wait()
+        return "one"
+
+    @tool
+    async def second() -> str:
+        second_is_done.set()
+        return "two"
+
+    model = ScriptedModel(calls(call("first"), call("second")), say("Done."))
+    async with Chat(model, tools=[first, second]) as chat:
+        await (await chat.send("please"))
+    results = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
+    assert [result.text for result in results] == ["one", "two"]
+
+
+def quiet(name: str, ran: list[str] | None = None, **how: Any) -> Tool:
+    """A tool that takes nothing and says nothing; `ran` tells whether it ran."""
+
+    async def function() -> str:
+        if ran is not None:
+            ran.append(name)
+        return "ran"
+
+    return tool(name=name, **how)(function)
+
+
+# What a model may get wrong -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["read_file", "ReadFile", "READ-FILE", "readfile", "read-file"])
+async def test_a_name_is_found_whatever_its_case_and_dashes(name: str) -> None:
+    assert ends(await settled([quiet("read_file")], call(name))) == [("completed", "ran")]
+
+
+async def test_an_unknown_tool_fails_its_call_and_says_which_there_are() -> None:
+    parts = await settled([quiet("read_file"), quiet("write_file")], call("ReadFil"), call("read_file"))
+    assert ends(parts) == [
+        ("failed", "there is no tool called 'ReadFil'; there are: read_file, write_file"),
+        ("completed", "ran"),
+    ]
+
+
+async def test_a_name_that_fits_two_tools_alike_is_nobodys() -> None:
+    [part] = await settled([quiet("read_file"), quiet("readfile")], call("Read-File"))
+    assert part.output is not None
+    assert part.output.code == "unknown_tool"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("{}", "path: Field required"),
+        ("", "path: Field required"),  # none at all are an empty object
+        ('{"path": "a", "mode": "r"}', "mode: Extra inputs are not permitted"),
+        ('{"path": 1}', "path: Input should be a valid string"),
+        ("please read a.txt", "not one complete JSON object"),
+        ('{"path": "a', "not one complete JSON object"),
+        ('["a"]', "not one complete JSON object"),
+        ('{"path": "a"} {"path": "b"}', "not one complete JSON object"),
+        ('{"path": NaN}', "not one complete JSON object"),
+        ('{"path": "\\ud800"}', "not one complete JSON object"),
+        ("[" * 20_000, "not one complete JSON object"),
+        ('{"path": "a\ud800', "not one complete JSON object"),
+    ],
+)
+async def test_bad_arguments_fail_the_call_and_say_what_is_wrong(arguments: str, says: str) -> None:
+    ran: list[str] = []
+
+    @tool
+    async def read(path: str) -> str:
+        ran.append(path)
+        return path
+
+    [part] = await settled([read], ScriptedCall("read", arguments))
+    assert part.output is not None
+    assert (part.state, part.output.code, ran) == ("failed", "bad_arguments", [])
+    assert says in part.output.text
+
+
+async def test_a_denied_tool_is_not_offered_and_is_refused_when_it_is_called() -> None:
+    ran: list[str] = []
+    model = ScriptedModel(calls(call("drop")), say("Done."))
+    async with Chat(model, tools=[quiet("drop", ran, execute="deny"), quiet("look")]) as chat:
+        await (await chat.send("please"))
+    assert [spec.name for spec in model.requests[0].tools] == ["look"]
+    [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
+    assert (result.text, result.is_error, ran) == ("This tool may not be used here.", True, [])
+
+
+# What a tool may do -------------------------------------------------------------------------------------------------
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class UnspeakableToo(ToolError):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class Stop(KeyboardInterrupt):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ValueError("it fell"), "ValueError: it fell"),
+        (ToolError("no such file; there is: a.txt"), "no such file; there is: a.txt"),
+        (SystemExit(3), "SystemExit: 3"),
+        (Stop("now"), "Stop: now"),
+        (GeneratorExit(), "GeneratorExit: "),
+        (asyncio.CancelledError(), "the tool was cancelled from within"),
+        (ExceptionGroup("two", [ValueError("a"), ValueError("b")]), "ExceptionGroup: two (2 sub-exceptions)"),
+        (Unspeakable(), "Unspeakable"),
+        (UnspeakableToo(), "UnspeakableToo"),
+        (ValueError("\ud800 and \x00"), "ValueError: ? and \x00"),
+        (ValueError("x" * 60_000), "x" * 100),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+@pytest.mark.parametrize("kind", ["async", "thread"])
+async def test_a_tool_that_raises_fails_its_call(error: BaseException, says: str, kind: str) -> None:
+    async def fall() -> None:
+        raise error
+
+    def fall_in_a_thread() -> None:
+        raise error
+
+    [part] = await settled([tool(name="fall")(fall if kind == "async" else fall_in_a_thread)], call("fall"))
+    assert part.output is not None
+    assert part.state == "failed"
+    assert says in part.output.text
+
+
+async def test_a_plain_function_that_raises_stop_iteration_fails_its_call() -> None:
+    @tool
+    def first_of(n: int) -> int:
+        return next(iter(range(n)))
+
+    [part] = await settled([first_of], call("first_of", n=0))
+    assert part.state == "failed"
+
+
+async def test_a_tool_that_cancels_itself_fails_its_call() -> None:
+    @tool
+    async def give_up() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.Event().wait()
+
+    [part] = await settled([give_up], call("give_up"))
+    assert part.state == "failed"
+
+
+class Point(BaseModel):
+    x: int
+    y: int = 2
+
+
+def circle() -> list[Any]:
+    knot: list[Any] = []
+    knot.append(knot)
+    return knot
+
+
+@pytest.mark.parametrize(
+    ("value", "state", "says"),
+    [
+        ("hello", "completed", "hello"),
+        (None, "completed", "done"),
+        ({"b": 1, "a": [True]}, "completed", '{"b":1,"a":[true]}'),
+        (Point(x=1), "completed", '{"x":1,"y":2}'),
+        (Output("short", title="a title"), "completed", "short"),
+        ("\ud800 and \x00", "completed", "? and \x00"),
+        (Output("\ud800"), "completed", "?"),
+        (Output("x", title="\ud800", metadata={"a": "\ud800"}), "completed", "x"),
+        (Output("x", metadata={"a": object()}), "failed", "cannot be written as JSON"),
+        (object(), "failed", "the tool returned a object that cannot be written as JSON"),
+        (circle(), "failed", "the tool returned a list that cannot be written as JSON"),
+        (Point, "failed", "cannot be written as JSON"),
+        (Output(7), "failed", ""),  # type: ignore[arg-type]
+    ],
+    ids=repr,
+)
+async def test_whatever_a_tool_returns_is_a_result(value: object, state: str, says: str) -> None:
+    async def give() -> object:
+        return value
+
+    [part] = await settled([tool(give)], call("give"))
+    assert part.output is not None
+    assert part.state == state
+    assert says in part.output.text
+
+
+async def test_of_a_huge_output_the_model_reads_head_and_tail_and_the_whole_is_kept() -> None:
+    whole = "a" * 30_000 + "middle" + "z" * 30_000
+
+    @tool
+    async def dump() -> str:
+        return whole
+
+    model = ScriptedModel(calls(call("dump")), say("Done."))
+    async with Chat(model, tools=[dump]) as chat:
+        result = await (await chat.send("please"))
+        assert result.message is not None
+        [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]
+        assert part.output is not None
+        assert (await chat.runtime.store.blob(part.output.blob)).decode() == whole
+    [read] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
+    assert read.text == f"{'a' * 25_000}\n[… 10006 characters left out; the whole is kept …]\n{'z' * 25_000}"
+
+
+LATE = Output("the tool did not answer within 7 s; whether it took effect is unknown", code="timeout")
+
+
+@pytest.mark.parametrize("kind", ["async", "thread", "stubborn"])
+async def test_a_tool_that_hangs_is_given_up_after_its_time(kind: str) -> None:
+    clock, started, release = FakeClock(), threading.Event(), threading.Event()
+
+    async def hang() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    def hang_in_a_thread() -> None:
+        started.set()
+        release.wait()
+
+    async def hang_on() -> None:
+        started.set()
+        while not release.is_set():
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                clock.advance(GRACE)  # it does not care, and its grace passes
+
+    functions: dict[str, Callable[..., Any]] = {"async": hang, "thread": hang_in_a_thread, "stubborn": hang_on}
+    hanging = tool(name="hang", timeout=7)(functions[kind])
+    async with chat_on(ScriptedModel(calls(call("hang")), say("Done.")), [hanging], clock=clock) as chat:
+        turn = await chat.send("please")
+        await until(started.is_set)
+        clock.advance(7)
+        async with asyncio.timeout(SOON):
+            result = await turn
+        release.set()
+    assert result.message is not None
+    [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]
+    assert (part.state, part.output, result.text) == ("failed", LATE, "Done.")
+
+
+async def test_a_tool_that_ends_with_its_grace_has_a_result() -> None:
+    clock, started = FakeClock(), asyncio.Event()
+
+    @tool(timeout=7)
+    async def hang() -> None:
+        started.set()
+        task = asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(lambda _: clock.advance(GRACE))
+        await asyncio.Event().wait()
+
+    async with chat_on(ScriptedModel(calls(call("hang")), say("Done.")), [hang], clock=clock) as chat:
+        turn = await chat.send("please")
+        await started.wait()
+        clock.advance(7)
+        result = await turn
+    assert result.message is not None
+    [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]
+    assert (part.state, part.output) == ("failed", LATE)
+
+
+# What is written down is what runs ------------------------------------------------------------------------------------
+
+
+async def test_what_runs_are_the_very_bytes_that_were_written_down() -> None:
+    seen: list[tuple[str, str]] = []
+
+    @tool
+    async def put(path: str, lines: list[int], ctx: ToolContext) -> None:
+        seen.append((ctx.call, canonical({"path": path, "lines": lines})))
+        lines.append(99)  # a tool may do as it likes with what it was given
+
+    class Absolute:
+        def on_call_start(self, ctx: CallContext) -> None:
+            ctx.arguments = {**ctx.arguments, "path": "/" + ctx.arguments["path"]}
+
+    model = ScriptedModel(calls(ScriptedCall("put", '{ "path":"a",  "lines":[1,2] }')), say("Done."))
+    async with Chat(model, tools=[put], plugins=[Absolute()]) as chat:
+        await (await chat.send("please"))
+        events = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+    assert [(event.call, event.arguments) for event in events if isinstance(event, CallStarted)] == seen
+    assert seen[0][1] == '{"lines":[1,2],"path":"/a"}'
+
+
+async def test_arguments_that_cannot_be_written_down_are_not_run() -> None:
+    ran: list[str] = []
+
+    class Word(str):
+        """Fits a signature that wants text, and is no JSON."""
+
+    class Clever:
+        def on_call_start(self, ctx: CallContext) -> None:
+            ctx.arguments = {"to": Word("ada")}
+
+    @tool
+    async def mail(to: str) -> None:
+        ran.append(to)
+
+    [part] = await settled([mail], call("mail", to="bob"), plugins=[Clever()])
+    assert (part.state, ran) == ("failed", [])
+
+
+# Gates ----------------------------------------------------------------------------------------------------------------
+
+
+async def parked(turn: Turn) -> None:
+    async for event in turn:
+        if isinstance(event, TurnParked):
+            return
+
+
+async def test_a_call_that_asks_parks_its_turn_and_nothing_is_held_in_memory() -> None:
+    ran: list[str] = []
+    store, tools = MemoryStore(), [quiet("mail", ran, execute="ask")]
+    model = ScriptedModel(calls(call("mail")), say("Sent."))
+    before = asyncio.all_tasks()
+    chat = Chat(model, tools=tools, store=store, session="s")
+    turn = await chat.send("please")
+    await parked(turn)
+    await until(lambda: asyncio.all_tasks() == before)
+    assert ran == []
+    await chat.aclose()
+
+    async with Chat(model, tools=tools, store=store, session="s") as other:
+        [gate] = await other.gates()
+        await other.answer(gate, allow="once")
+        assert (await other.turn(turn.id)).text == "Sent."
+        events = [entry.event for entry in await store.events("s")]
+    assert ran == ["mail"]
+    opened = [event.gate.hash for event in events if isinstance(event, GateOpened)]
+    assert opened == [event.hash for event in events if isinstance(event, CallStarted)]
+
+
+async def test_a_denied_call_does_not_run_and_the_model_reads_why() -> None:
+    ran: list[str] = []
+    model = ScriptedModel(calls(call("mail")), say("Then not."))
+    async with Chat(model, tools=[quiet("mail", ran, execute="ask")]) as chat:
+        turn = await chat.send("please")
+        await parked(turn)
+        await turn.answer((await chat.gates())[0], deny="not before noon")
+        await turn
+    [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
+    assert (result.is_error, ran) == (True, [])
+    assert result.text == "The person did not allow this call and said why: not before noon."
+
+
+@pytest.mark.parametrize("to", ["bob", "ada"])
+async def test_a_person_may_edit_what_runs_and_the_model_is_told(to: str) -> None:
+    sent: list[str] = []
+
+    @tool(execute="ask")
+    async def mail(to: str) -> str:
+        sent.append(to)
+        return "sent"
+
+    model = ScriptedModel(calls(call("mail", to="ada")), say("Sent."))
+    async with Chat(model, tools=[mail]) as chat:
+        turn = await chat.send("please")
+        await parked(turn)
+        await turn.answer((await chat.gates())[0], allow="once", arguments={"to": to})
+        await turn
+    [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
+    # Edited to what it was, it was not changed: there is nothing to tell.
+    told = {"bob": '[The person changed the arguments to {"to":"bob"}]\nsent', "ada": "sent"}
+    assert (sent, result.text) == ([to], told[to])
+
+
+async def test_part_of_a_batch_may_be_answered_and_the_rest_later() -> None:
+    ran: list[str] = []
+    tools = [quiet(name, ran, execute="ask") for name in ("one", "two", "three")]
+    async with Chat(ScriptedModel(calls(call("one"), call("two"), call("three")), say("Done.")), tools=tools) as chat:
+        turn, order = await chat.send("please"), ["two", "three", "one"]
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                assert ran == order[: len(ran)]
+                [gate] = [gate for gate in await chat.gates() if gate.tool == order[len(ran)]]
+                await turn.answer(gate, allow="once")
+    assert ran == order
+
+
+@pytest.mark.parametrize(("verdict", "state"), [("allow", "completed"), ("deny", "denied")])
+async def test_a_plugin_may_answer_a_gate_before_a_person_is_asked(verdict: str, state: str) -> None:
+    class Guard:
+        def on_gate(self, ctx: GateContext) -> None:
+            getattr(ctx, verdict)()
+
+    [part] = await settled([quiet("mail", execute="ask")], call("mail"), plugins=[Guard()])
+    assert part.state == state
+
+
+async def test_a_plugin_that_fails_at_a_gate_leaves_it_to_the_person() -> None:
+    class Shaky:
+        def on_gate(self, ctx: GateContext) -> None:
+            ctx.allow()
+            raise RuntimeError("on second thoughts")
+
+    async with Chat(
+        ScriptedModel(calls(call("mail"))), tools=[quiet("mail", execute="ask")], plugins=[Shaky()]
+    ) as chat:
+        await parked(await chat.send("please"))
+        assert [gate.tool for gate in await chat.gates()] == ["mail"]
