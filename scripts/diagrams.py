@@ -41,20 +41,33 @@ def draw(table: Mapping[State, Mapping[type[Event], State | frozenset[State]]]) 
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    drawings = {"phases.txt": draw(TRANSITIONS), "calls.txt": draw(CALL_TRANSITIONS)}
-    old = [
-        name
-        for name, text in drawings.items()
-        if not (FOLDER / name).exists() or (FOLDER / name).read_text(encoding="utf-8") != text
+DRAWINGS = {"phases.txt": draw(TRANSITIONS), "calls.txt": draw(CALL_TRANSITIONS)}
+
+
+def outdated(folder: Path) -> list[str]:
+    """The drawings that are not there, or not what the tables say now."""
+    paths = {name: folder / name for name in DRAWINGS}
+    return [
+        name for name, path in paths.items() if not path.exists() or path.read_text(encoding="utf-8") != DRAWINGS[name]
     ]
+
+
+def write(folder: Path) -> list[str]:
+    """Draw anew what is out of date."""
+    folder.mkdir(exist_ok=True)
+    old = outdated(folder)
+    for name in old:
+        (folder / name).write_text(DRAWINGS[name], encoding="utf-8")
+    return old
+
+
+def main() -> int:
     if "--check" in sys.argv[1:]:
+        old = outdated(FOLDER)
         for name in old:
             print(f"docs/diagrams/{name} is out of date; run: python scripts/diagrams.py", file=sys.stderr)
         return 1 if old else 0
-    FOLDER.mkdir(exist_ok=True)
-    for name in old:
-        (FOLDER / name).write_text(drawings[name], encoding="utf-8")
+    for name in write(FOLDER):
         print(f"wrote docs/diagrams/{name}")
     return 0
 

@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everturn import Chat, Progress, tool
-from everturn.demo import watch
+from everturn.demo import wait_for_late, watch
 from everturn.demo.person import Desk
 from everturn.demo.screen import WIDTH, Screen, printable
 from everturn.demo.view import View
 from everturn.testing import ScriptedModel, call, calls, say, think
 
-DEMO = [sys.executable, "-W", "error", "-m", "everturn", "demo"]
+PYTHON = [sys.executable, "-W", "error"]
+PLAY = "import sys; from everturn.demo import Options, play; sys.exit(play(Options({})))"
 PLAIN = {**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1", "TERM": "xterm"}
 PLAIN.pop("NO_COLOR", None)
 
@@ -82,8 +83,9 @@ Start = Callable[..., Terminal]
 def start() -> Iterator[Start]:
     opened: list[Terminal] = []
 
-    def start(*words: str, **environment: str) -> Terminal:
-        opened.append(Terminal([*DEMO, *words], PLAIN | environment))
+    def start(*words: str, played: str = "", **environment: str) -> Terminal:
+        program = ["-c", PLAY.format(played)] if played else ["-m", "everturn", "demo", *words]
+        opened.append(Terminal([*PYTHON, *program], PLAIN | environment))
         return opened[-1]
 
     yield start
@@ -105,7 +107,13 @@ def flat(text: str) -> str:
 
 
 def test_by_itself_it_shows_the_phases_in_order_and_ends_well():
-    done = subprocess.run([*DEMO, "--auto", "--fast"], input="", env=PLAIN, capture_output=True, encoding="utf-8")
+    done = subprocess.run(
+        [*PYTHON, "-m", "everturn", "demo", "--auto", "--fast"],
+        input="",
+        env=PLAIN,
+        capture_output=True,
+        encoding="utf-8",
+    )
 
     assert (done.returncode, done.stderr) == (0, "")
     assert " ".join(labels(done.stdout)) == (
@@ -119,7 +127,13 @@ def test_by_itself_it_shows_the_phases_in_order_and_ends_well():
 
 
 def test_both_tools_start_before_either_of_them_ends():
-    done = subprocess.run([*DEMO, "--auto", "--fast"], input="", env=PLAIN, capture_output=True, encoding="utf-8")
+    done = subprocess.run(
+        [*PYTHON, "-m", "everturn", "demo", "--auto", "--fast"],
+        input="",
+        env=PLAIN,
+        capture_output=True,
+        encoding="utf-8",
+    )
 
     first_end = done.stdout.index("✓")
     assert done.stdout.index("→ weather") < done.stdout.index("→ calendar") < first_end
@@ -204,36 +218,59 @@ def test_another_word_than_the_choices_is_explained(start: Start):
 # Ctrl-C
 
 
-def test_ctrl_c_ends_the_turn_while_its_tools_go_on_and_their_results_come_late(start: Start):
-    terminal = start("--no-color")
-    terminal.until("looking at the clouds")
+def test_ctrl_c_ends_the_turn_while_its_tools_go_on(start: Start):
+    terminal = start(played="word=0, moment=3600, patience=0")
+    terminal.until("reading Ada's Friday")
     terminal.interrupt()
 
     assert terminal.end() == 130
     over = terminal.text.index("cancelled   after")
     assert terminal.text.index("× weather   cancelled") < terminal.text.index("× calendar  cancelled") < over
-    assert over < terminal.text.index("+ weather   late result: sunny")
-    assert over < terminal.text.index("+ calendar  late result: Ada and Grace")
-    assert "calls   2: 2 cancelled, 2 with a late result" in terminal.text
+    assert over < terminal.text.index("left behind: weather, calendar")
+    assert "calls   2: 2 cancelled" in terminal.text
+
+
+async def test_what_a_tool_brings_after_its_turn_was_cancelled_is_shown_as_late():
+    interrupted, release = asyncio.Event(), asyncio.Event()
+
+    @tool(effects="read")
+    async def dig() -> str:
+        """Dig until it is told to stop."""
+        interrupted.set()
+        await release.wait()
+        return "gold"
+
+    out = io.StringIO()
+    screen = Screen(out)
+    async with Chat(ScriptedModel(calls(call("dig"))), tools=[dig]) as chat:
+        turn = await chat.send("Dig")
+        view = View(screen, turn.id)
+        await watch(turn, view, interrupted, Desk(screen, turn, auto=True))
+        assert "× dig  cancelled" in out.getvalue()
+        release.set()
+        await wait_for_late(chat, view, patience=60)
+
+    assert "+ dig  late result: gold" in out.getvalue()
 
 
 def test_a_second_ctrl_c_leaves_at_once(start: Start):
-    terminal = start("--no-color")
-    terminal.until("looking at the clouds")
+    terminal = start(played="word=0, moment=3600, patience=3600")
+    terminal.until("reading Ada's Friday")
     terminal.interrupt()
-    terminal.until("later")
+    terminal.until("Ctrl-C again leaves them")
     terminal.interrupt()
 
     assert terminal.end() == 130
     assert "summary" not in terminal.text
 
 
-def test_ctrl_c_while_the_model_speaks_keeps_what_it_said(start: Start):
-    terminal = start("--no-color")
-    terminal.until("Two things")
+def test_ctrl_c_while_the_model_speaks_ends_its_sentence(start: Start):
+    terminal = start(played="word=1")
+    terminal.until("Two")
     terminal.interrupt()
 
     assert terminal.end() == 130
+    assert "…" in terminal.text
     assert "calls   0" in terminal.text
     assert "tool_call" not in terminal.text
 

@@ -62,7 +62,8 @@ def _demo(options: argparse.Namespace) -> int:
         reconfigure(errors="replace")  # an output that cannot have a ✓ has a ?
     is_plain = options.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     color = _is_terminal(sys.stdout) and not is_plain
-    return demo.play(demo.Options(options.auto, options.fast, color))
+    pace = {"word": 0.0, "moment": 0.0} if options.fast else {}
+    return demo.play(demo.Options(options.auto, color, **pace))
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -15,7 +15,7 @@ EverturnError
 ├─ for the operator      (a part of the system does not answer as it must)
 │  ├─ ModelError             the model's stream failed; `retryable` says whether again may help
 │  ├─ Stale                  an append from a driver that has been overtaken
-│  ├─ DriverLost             nobody drives this turn any more in this process
+│  ├─ DriverLost             driving failed here; the log is intact and can be driven on
 │  └─ UnreadableLog          a stored event this version cannot read
 └─ for the programmer    (a bug in a caller)
    ├─ InvalidEvent           an event that cannot happen in this state
@@ -118,7 +118,7 @@ class Stale(EverturnError):
 
 
 class DriverLost(EverturnError):
-    """Driving failed again and again in this process; the log is intact and can be driven on."""
+    """Driving failed in this process (its store did not take an append); the log is intact and can be driven on."""
 
 
 class UnreadableLog(EverturnError):

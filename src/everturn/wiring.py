@@ -116,6 +116,7 @@ class Runtime:
             async for item in shown:
                 yield item
         finally:
+            self._followed[session].discard(reader.turn)
             await shown.aclose()
 
     async def acted_on(self, command: AnyCommand) -> None:

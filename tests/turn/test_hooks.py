@@ -402,20 +402,22 @@ async def test_a_pending_plugin_is_called_again_while_another_still_works() -> N
     assert (await turn).phase is Phase.COMPLETED
 
 
-async def test_an_error_raised_because_of_a_cancel_is_that_cancellation() -> None:
-    class Angry:
-        async def on_after_request(self, ctx: Any) -> None:
-            try:
-                await asyncio.get_running_loop().create_future()
-            except asyncio.CancelledError:
-                raise RuntimeError("how dare you") from None
+@pytest.mark.parametrize("hook", ["on_before_request", "on_after_request"])
+async def test_an_error_raised_because_of_a_cancel_is_that_cancellation(hook: str) -> None:
+    reached = asyncio.Event()
+
+    async def angry(self: object, ctx: Any) -> None:
+        reached.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            raise RuntimeError("how dare you") from None
 
     log: Log = []
-    chat = Chat(ScriptedModel(say("Hi.")), plugins=[Angry(), recorder("one", log)])
+    chat = Chat(ScriptedModel(say("Hi.")), plugins=[type("Angry", (), {hook: angry})(), recorder("one", log)])
     turn = await chat.send("go")
-    async for event in turn:
-        if isinstance(event, HookFinished):
-            await turn.cancel()
+    await reached.wait()
+    await turn.cancel()
     assert (await turn).phase is Phase.CANCELLED
     assert "one.on_turn_end" in log
     assert "one.on_error" not in log

@@ -1,4 +1,4 @@
-"""Calls: whatever a model asks for and whatever a tool does is a result, and the turn goes on. Gates: a person decides."""
+"""Calls: whatever a model asks for and whatever a tool does is a result, and the turn goes on."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from everturn import Chat, Output, StepFinished, ToolContext, ToolError, Turn, tool
+from everturn import Chat, Output, StepFinished, ToolContext, ToolError, tool
 from everturn.core.canonical import canonical
-from everturn.core.events import CallStarted, GateOpened, TurnParked
-from everturn.core.hooks import CallContext, GateContext
+from everturn.core.events import CallStarted
+from everturn.core.hooks import CallContext
 from everturn.core.parts import Finish, ToolPart
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
 from everturn.errors import ModelError
 from everturn.models.scripted import ScriptedCall
-from everturn.testing import Fail, FakeClock, MemoryStore, ScriptedModel, call, calls, say
+from everturn.testing import Fail, FakeClock, ScriptedModel, call, calls, say
 from everturn.turn.tools import GRACE, Limits
 from everturn.wire import dump_log, load_log
 from everturn.wiring import Runtime
@@ -92,9 +92,8 @@ async def test_calls_start_only_after_their_stream_has_ended() -> None:
 
 async def test_a_call_of_a_stream_that_broke_never_runs() -> None:
     ran: list[str] = []
-    async with Chat(
-        ScriptedModel([*calls(call("look"))[:-1], Fail(ModelError("gone"))]), tools=[quiet("look", ran)]
-    ) as chat:
+    broken: Any = [*calls(call("look"))[:-1], Fail(ModelError("gone"))]
+    async with Chat(ScriptedModel(broken), tools=[quiet("look", ran)]) as chat:
         turn = await chat.send("please")
         with pytest.raises(Exception, match="gone"):
             await turn
@@ -300,7 +299,7 @@ def circle() -> list[Any]:
         (Point, "failed", "cannot be written as JSON"),
         (Output(7), "failed", ""),  # type: ignore[arg-type]
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
 async def test_whatever_a_tool_returns_is_a_result(value: object, state: str, says: str) -> None:
     async def give() -> object:
@@ -427,104 +426,3 @@ async def test_arguments_that_cannot_be_written_down_are_not_run() -> None:
 
     [part] = await settled([mail], call("mail", to="bob"), plugins=[Clever()])
     assert (part.state, ran) == ("failed", [])
-
-
-# Gates ----------------------------------------------------------------------------------------------------------------
-
-
-async def parked(turn: Turn) -> None:
-    async for event in turn:
-        if isinstance(event, TurnParked):
-            return
-
-
-async def test_a_call_that_asks_parks_its_turn_and_nothing_is_held_in_memory() -> None:
-    ran: list[str] = []
-    store, tools = MemoryStore(), [quiet("mail", ran, execute="ask")]
-    model = ScriptedModel(calls(call("mail")), say("Sent."))
-    before = asyncio.all_tasks()
-    chat = Chat(model, tools=tools, store=store, session="s")
-    turn = await chat.send("please")
-    await parked(turn)
-    await until(lambda: asyncio.all_tasks() == before)
-    assert ran == []
-    await chat.aclose()
-
-    async with Chat(model, tools=tools, store=store, session="s") as other:
-        [gate] = await other.gates()
-        await other.answer(gate, allow="once")
-        assert (await other.turn(turn.id)).text == "Sent."
-        events = [entry.event for entry in await store.events("s")]
-    assert ran == ["mail"]
-    opened = [event.gate.hash for event in events if isinstance(event, GateOpened)]
-    assert opened == [event.hash for event in events if isinstance(event, CallStarted)]
-
-
-async def test_a_denied_call_does_not_run_and_the_model_reads_why() -> None:
-    ran: list[str] = []
-    model = ScriptedModel(calls(call("mail")), say("Then not."))
-    async with Chat(model, tools=[quiet("mail", ran, execute="ask")]) as chat:
-        turn = await chat.send("please")
-        await parked(turn)
-        await turn.answer((await chat.gates())[0], deny="not before noon")
-        await turn
-    [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
-    assert (result.is_error, ran) == (True, [])
-    assert result.text == "The person did not allow this call and said why: not before noon."
-
-
-@pytest.mark.parametrize("to", ["bob", "ada"])
-async def test_a_person_may_edit_what_runs_and_the_model_is_told(to: str) -> None:
-    sent: list[str] = []
-
-    @tool(execute="ask")
-    async def mail(to: str) -> str:
-        sent.append(to)
-        return "sent"
-
-    model = ScriptedModel(calls(call("mail", to="ada")), say("Sent."))
-    async with Chat(model, tools=[mail]) as chat:
-        turn = await chat.send("please")
-        await parked(turn)
-        await turn.answer((await chat.gates())[0], allow="once", arguments={"to": to})
-        await turn
-    [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
-    # Edited to what it was, it was not changed: there is nothing to tell.
-    told = {"bob": '[The person changed the arguments to {"to":"bob"}]\nsent', "ada": "sent"}
-    assert (sent, result.text) == ([to], told[to])
-
-
-async def test_part_of_a_batch_may_be_answered_and_the_rest_later() -> None:
-    ran: list[str] = []
-    tools = [quiet(name, ran, execute="ask") for name in ("one", "two", "three")]
-    async with Chat(ScriptedModel(calls(call("one"), call("two"), call("three")), say("Done.")), tools=tools) as chat:
-        turn, order = await chat.send("please"), ["two", "three", "one"]
-        async for event in turn:
-            if isinstance(event, TurnParked):
-                assert ran == order[: len(ran)]
-                [gate] = [gate for gate in await chat.gates() if gate.tool == order[len(ran)]]
-                await turn.answer(gate, allow="once")
-    assert ran == order
-
-
-@pytest.mark.parametrize(("verdict", "state"), [("allow", "completed"), ("deny", "denied")])
-async def test_a_plugin_may_answer_a_gate_before_a_person_is_asked(verdict: str, state: str) -> None:
-    class Guard:
-        def on_gate(self, ctx: GateContext) -> None:
-            getattr(ctx, verdict)()
-
-    [part] = await settled([quiet("mail", execute="ask")], call("mail"), plugins=[Guard()])
-    assert part.state == state
-
-
-async def test_a_plugin_that_fails_at_a_gate_leaves_it_to_the_person() -> None:
-    class Shaky:
-        def on_gate(self, ctx: GateContext) -> None:
-            ctx.allow()
-            raise RuntimeError("on second thoughts")
-
-    async with Chat(
-        ScriptedModel(calls(call("mail"))), tools=[quiet("mail", execute="ask")], plugins=[Shaky()]
-    ) as chat:
-        await parked(await chat.send("please"))
-        assert [gate.tool for gate in await chat.gates()] == ["mail"]

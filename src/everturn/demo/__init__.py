@@ -23,18 +23,17 @@ from everturn.demo.screen import Screen
 from everturn.demo.story import QUESTION, make_model, make_tools
 from everturn.demo.view import View
 
-WORD = 0.05  # seconds between two words, about as fast as one reads
-MOMENT = 0.8  # seconds between two signs of life of a tool
-LATE_PATIENCE = 5.0  # seconds we stay to see what a tool brings after its turn was cancelled
-TICK = 0.05
+TICK = 0.05  # seconds between two looks at the log
 
 
 class Options(Struct, frozen=True):
-    """How the demo is played."""
+    """How the demo is played; times are in seconds."""
 
     auto: bool = False
-    fast: bool = False
     color: bool = False
+    word: float = 0.05  # between two words, about as fast as one reads
+    moment: float = 0.8  # between two signs of life of a tool
+    patience: float = 5.0  # for what a tool brings after its turn was cancelled
 
 
 def play(options: Options) -> int:
@@ -45,15 +44,14 @@ def play(options: Options) -> int:
 
 
 async def _play(options: Options, screen: Screen) -> int:
-    pace = 0.0 if options.fast else 1.0
-    async with Chat(make_model(WORD * pace), tools=make_tools(MOMENT * pace)) as chat:
+    async with Chat(make_model(options.word), tools=make_tools(options.moment)) as chat:
         screen.begin("you")
         screen.line(QUESTION, "bold")
         turn = await chat.send(QUESTION)
         view, interrupted = View(screen, turn.id), asyncio.Event()
         with interrupts(interrupted.set):
             await watch(turn, view, interrupted, Desk(screen, turn, options.auto))
-            await _wait_for_late(chat, view)
+            await wait_for_late(chat, view, options.patience)
         await _sum_up(chat, view.state, screen)
         screen.begin("next")
         screen.line(_what_next(view.state.phase, options), "bold")
@@ -78,7 +76,7 @@ async def watch(turn: Turn, view: View, interrupted: asyncio.Event, desk: Desk) 
                     task.cancel()
 
 
-async def _wait_for_late(chat: Chat, view: View) -> None:
+async def wait_for_late(chat: Chat, view: View, patience: float) -> None:
     """Stay a little for tools that outlived the turn: what they bring is attached to their calls, in the log."""
     state = view.state
     left = [call for call in state.calls.values() if call.state == "cancelled" and call.started is not None]
@@ -86,12 +84,14 @@ async def _wait_for_late(chat: Chat, view: View) -> None:
         return
     view.screen.begin("later", "the tools go on without the turn; Ctrl-C again leaves them")
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(LATE_PATIENCE):
+        async with asyncio.timeout(patience):
             while not all(call.is_late for call in left):
                 await asyncio.sleep(TICK)
                 for entry in await chat.runtime.store.events(chat.session, turn=state.id):
                     if isinstance(entry.event, LateArrived) and not state.calls[entry.event.call].is_late:
                         view.show(entry.event)
+    if names := [call.name for call in left if not call.is_late]:
+        view.screen.line(f"left behind: {', '.join(names)}", "dim")
 
 
 async def _sum_up(chat: Chat, state: TurnState, screen: Screen) -> None:

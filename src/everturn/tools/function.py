@@ -6,8 +6,11 @@ pydantic is imported here, on the first `@tool`, and nowhere else: it is at the 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import inspect
 import re
+import threading
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -35,7 +38,7 @@ class FunctionTool(Generic[P, R]):
             raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
         self.function = function
         summary, described = _read_docstring(inspect.getdoc(function) or "")
-        self._context, self._model = _arguments_model(function, name, described)
+        self._context, self._names, self._model = _arguments_model(function, name, described)
         schema = self._model.model_json_schema()
         self._spec = ToolSpec(name, summary, _plain(schema), effects, execute, timeout)
 
@@ -63,13 +66,13 @@ class FunctionTool(Generic[P, R]):
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[object] | AsyncIterator[object]:
         """Call the function: an async one here, a plain one in a thread."""
         checked = self._checked(arguments)
-        given = {name: getattr(checked, name) for name in type(checked).model_fields}
+        given = {name: getattr(checked, field) for field, name in self._names.items()}
         if self._context is not None:
             given[self._context] = context
         function: Callable[..., Any] = self.function
         if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
             return function(**given)
-        return asyncio.to_thread(function, **given)
+        return _in_thread(function, given)
 
 
 @overload
@@ -100,26 +103,66 @@ def tool(
     return make if function is None else make(function)
 
 
+async def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> object:
+    """Run a plain function in a thread of its own.
+
+    Not in a pool: one that hangs would hold a place in it for ever, and keep the process from ending.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def finish(result: object, error: BaseException | None) -> None:
+        if not done.done():  # it may have been given up in the meantime
+            done.set_result(result) if error is None else done.set_exception(error)
+
+    def work() -> None:
+        result: object = None
+        error: BaseException | None = None
+        try:
+            result = context.run(function, **given)
+        except StopIteration as stop:  # which no future takes
+            error = RuntimeError(f"StopIteration: {stop}")
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever asked
+            loop.call_soon_threadsafe(finish, result, error)
+
+    threading.Thread(target=work, name=f"tool-{function.__name__}", daemon=True).start()
+    return await done
+
+
 def _arguments_model(
     function: Callable[..., Any], name: str, described: dict[str, str]
-) -> tuple[str | None, type[BaseModel]]:
-    """A model of the parameters, and the one that wants the context (which no model ever sees)."""
+) -> tuple[str | None, dict[str, str], type[BaseModel]]:
+    """The parameter that wants the context (which no model ever sees), and a model of the others.
+
+    The fields have names of their own and the parameters' names as aliases: a parameter may be called `json` or
+    `schema`, which on a pydantic model mean something else.
+    """
     from pydantic import ConfigDict, Field, create_model
 
-    hints = typing.get_type_hints(function, include_extras=True)
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise ConfigError(f"tool {name!r}: {error}; types of parameters must be defined at module level") from None
     context: str | None = None
+    names: dict[str, str] = {}
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for at, parameter in enumerate(inspect.signature(function).parameters.values()):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be given by name")
         hint = hints.get(parameter.name, str)
         if hint is ToolContext:
             context = parameter.name
             continue
+        more: dict[str, Any] = {}
+        if parameter.name in described:
+            more["description"] = described[parameter.name]
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hint, Field(default, description=described.get(parameter.name)))
-    config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
-    return context, create_model(f"{name}_arguments", __config__=config, **fields)
+        names[f"argument_{at}"] = parameter.name
+        fields[f"argument_{at}"] = (hint, Field(default, alias=parameter.name, **more))
+    return context, names, create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
 
 _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")

@@ -191,14 +191,18 @@ class _Drive:
         elif state.ending is not None:
             await self._drop(command, "the turn is ending")
         elif held is not None and not held[1].done():
-            if not held[0].is_cancelled:
-                held[0].cancel(command)
-            elif held[0].cancel_request != command:
-                await self._drop(command, "the turn is being cancelled already")
+            await self._cancel_held(held[0], command)
         else:
             at = self._now()
             ending = TurnEnding(turn=state.id, at=at, outcome="cancelled", hard=command.hard, command=command.key)
             await self._ledger.commit([ending])
+
+    async def _cancel_held(self, run: Run, command: Cancel) -> None:
+        if not run.is_cancelled:
+            async with self._ledger.at_rest:
+                run.cancel(command)
+        elif run.cancel_request != command:
+            await self._drop(command, "the turn is being cancelled already")
 
     async def _cancel_queued(self, command: Cancel) -> None:
         """Cancel a turn that has not begun: it never does."""

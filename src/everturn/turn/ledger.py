@@ -15,7 +15,7 @@ from everturn.core.deltas import LogMoved
 from everturn.core.events import Event, TurnEvent, TurnStarted
 from everturn.core.ports import Bus, Store
 from everturn.core.state import Phase, TurnState
-from everturn.errors import Stale
+from everturn.errors import DriverLost
 
 log = logging.getLogger(__name__)
 
@@ -31,26 +31,34 @@ class Ledger:
         self.turns: dict[str, TurnState] = {}
         self._store, self._bus, self._announce = store, bus, announce
         self._lock = asyncio.Lock()
-        self._is_broken = False
+        self._failure: BaseException | None = None
 
     def adopt(self, state: TurnState) -> None:
         """Take over a turn that was begun before."""
         self.turns[state.id] = state
 
+    @property
+    def at_rest(self) -> asyncio.Lock:
+        """Hold this to cancel what may be writing: an append under way is never interrupted, or nobody knew its end."""
+        return self._lock
+
     async def commit(self, make: Callable[[], Sequence[Event]] | Sequence[Event]) -> int:
-        """Write events, all or none, and return the position of the last; a callable makes them under the lock, from the state as it is then."""
+        """Write events, all or none, and return the position of the last; a callable makes them under the lock."""
         async with self._lock:
-            if self._is_broken:
-                raise Stale(f"an earlier append to {self.session} failed; this driver has stopped")
+            if self._failure is not None:
+                raise DriverLost(f"an earlier append to {self.session} failed: {self._failure!r}") from self._failure
             events = make() if callable(make) else make
             if not events:
                 return self.head
-            self._is_broken = True
             before = {turn: self._phase(turn) for turn in _turns_of(events)}
-            for event in events:
-                self._fold(event)
-            self.head = await self._store.append(self.session, self.head, events)
-            self._is_broken = False
+            try:
+                for event in events:
+                    self._fold(event)
+                self.head = await self._store.append(self.session, self.head, events)
+            except BaseException as error:
+                # What is folded and what is written may differ now: only the log knows, and another drive reads it.
+                self._failure = error
+                raise
             if any(not isinstance(event, TurnEvent) for event in events):
                 self._bus.publish(self.session, (LogMoved(self.head),))
             for turn, phase in before.items():

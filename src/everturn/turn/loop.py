@@ -36,7 +36,7 @@ from everturn.core.state import (
     WriteDeferred,
     decide,
 )
-from everturn.errors import ModelError, Stale, TurnError
+from everturn.errors import DriverLost, ModelError, Stale, TurnError
 from everturn.turn import finalize, prepare, request, stream
 from everturn.turn.contexts import Context, OneStep, change_append
 from everturn.turn.run import Run
@@ -73,7 +73,7 @@ async def _work(run: Run) -> None:
         log.warning("turn %s: something ignores the cancel and is left behind", run.turn)
         work.add_done_callback(lambda left: left.cancelled() or left.exception())
     error = work.exception() if work.done() and not work.cancelled() else None
-    if isinstance(error, Stale) or (error is not None and not isinstance(error, Exception)):
+    if isinstance(error, Stale | DriverLost) or (error is not None and not isinstance(error, Exception)):
         raise error
     if (asked := run.cancel_request) is not None:  # then any error is that cancellation, whoever raised it
         await _end(run, "cancelled", "cancelled", hard=asked.hard, command=asked.key)
@@ -195,8 +195,10 @@ async def _after_request(run: Run, plugins: Sequence[str]) -> None:
             for ctx in ended:
                 del methods[ctx.plugin]
     finally:
-        for _, task in tasks.values():
-            task.cancel()
+        if tasks:
+            async with run.ledger.at_rest:
+                for _, task in tasks.values():
+                    task.cancel()
         await asyncio.gather(*(task for _, task in tasks.values()), return_exceptions=True)
     if methods:
         await _park(run, step.number, min(heard[name] for name in methods))

@@ -1,0 +1,46 @@
+import asyncio
+
+from everturn import Chat, tool
+from everturn.core.events import TurnParked
+from everturn.core.requests import RequestResult
+from everturn.errors import BadArguments
+from everturn.testing import ScriptedModel, call, calls, say
+
+
+@tool(effects="once", execute="ask")
+async def book(table: str, people: int) -> str:
+    """Book a table."""
+    return f"booked {table} for {people}"
+
+
+model = ScriptedModel(
+    calls(
+        call("book", table="inside", people=2),
+        call("book", table="garden", people=2),
+        call("book", table="roof", people=2),
+    ),
+    say("The garden it is."),
+)
+
+
+async def main() -> None:
+    async with Chat(model, tools=[book]) as chat:
+        turn = await chat.send("Book us a table")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                inside, garden, roof = await chat.gates()
+                await turn.answer(inside, deny="it is too warm in there")
+                try:
+                    await turn.answer(garden, allow="once", arguments={"table": "garden", "people": "many"})
+                except BadArguments as error:
+                    print("refused:", error)
+                await turn.answer(garden, allow="once", arguments={"table": "garden", "people": 3})
+                await turn.answer(roof, deny=True)
+        print((await turn).text)
+    for part in model.requests[-1].messages[-1].parts:  # what the model read
+        if isinstance(part, RequestResult):
+            print("-", part.text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,38 @@
+import asyncio
+
+from everturn import Chat, tool
+from everturn.core.events import TurnParked
+from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
+
+
+@tool(effects="once", execute="ask")
+async def send_mail(to: str) -> str:
+    """Send a mail."""
+    return f"sent to {to}"
+
+
+def open_chat(store: MemoryStore) -> Chat:
+    """A fresh process: all it shares with the one before is the store."""
+    model = ScriptedModel([say("I will write to Ada."), calls(call("send_mail", to="Ada"))], say("Ada knows."))
+    return Chat(model, tools=[send_mail], store=store, session="lunch")
+
+
+async def main() -> None:
+    store = MemoryStore()
+
+    async with open_chat(store) as chat:  # the first process
+        turn = await chat.send("Tell Ada")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                break
+        print("the turn waits, and the process ends")
+
+    async with open_chat(store) as chat:  # another one, whenever you like
+        (gate,) = await chat.gates()
+        print(f"still open: {gate.tool} {gate.arguments}")
+        await chat.answer(gate, allow="once")
+        print((await chat.turn(turn.id)).text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,47 @@
+import asyncio
+
+from everturn import Chat, tool
+from everturn.core.events import HistoryPolicy
+from everturn.core.history import render
+from everturn.core.parts import NoticePart, TextPart
+from everturn.core.requests import RequestCall, RequestPart, RequestResult
+from everturn.testing import ScriptedModel, call, calls, say
+
+POLICIES: list[HistoryPolicy] = ["full", "results", "digest", "none"]
+
+
+@tool(effects="read")
+async def weather(city: str) -> str:
+    """Look up the weather."""
+    return "sunny, 22 degrees"
+
+
+def shown(part: RequestPart) -> str:
+    match part:
+        case RequestCall(name=name, arguments=arguments):
+            return f"(call {name} {arguments})"
+        case RequestResult(text=text):
+            return f"(result) {text}"
+        case NoticePart(text=text):
+            return f"(notice) {text}"
+        case TextPart(text=text):
+            return text
+        case _:
+            return ""
+
+
+async def main() -> None:
+    model = ScriptedModel([say("One moment. "), calls(call("weather", city="Lisbon"))], say("It is sunny."))
+    async with Chat(model, tools=[weather]) as chat:
+        await (await chat.send("How is Lisbon?"))
+        branch = await chat.messages()
+    for policy in POLICIES:
+        print(f"--- {policy}")
+        for message in render(branch, policy):
+            print(f"{message.role}:", *(shown(part) for part in message.parts))
+            if message.hint_size:
+                print("hint_size:", message.hint_size, "→ the answer alone:", message.text[message.hint_size :])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,40 @@
+import asyncio
+
+from everturn import CallStarted, Chat, tool
+from everturn.core.requests import RequestResult
+from everturn.testing import ScriptedModel, call, calls, say
+
+has_arrived = asyncio.Event()
+
+
+@tool(effects="once")
+async def order(dish: str) -> str:
+    """Order food; it takes a while."""
+    await has_arrived.wait()
+    return f"{dish}: delivered"
+
+
+model = ScriptedModel(calls(call("order", dish="soup")), say("Your soup is here."))
+
+
+async def main() -> None:
+    async with Chat(model, tools=[order]) as chat:
+        turn = await chat.send("Order soup")
+        async for event in turn:
+            if isinstance(event, CallStarted):
+                await turn.cancel()
+        print((await turn).phase)
+
+        has_arrived.set()  # the order was never cancelled, only the turn
+        await chat.runtime.supervisor.settled()
+        print((await (await chat.send("And?"))).text)
+
+    # The first turn's call keeps the result it was given; the late one comes in a notice of its own.
+    for message in model.requests[-1].messages:
+        for part in message.parts:
+            text = part.text if isinstance(part, RequestResult) else message.text
+            print(f"{message.role:<9}  {type(part).__name__:<13}  {text[:62]}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,26 @@
+import asyncio
+
+from everturn import Chat, tool
+from everturn.core.events import TurnParked
+from everturn.testing import ScriptedModel, call, calls, say
+
+
+@tool(effects="once", execute="ask")
+async def send_mail(to: str) -> str:
+    """Send a mail."""
+    return f"sent to {to}"
+
+
+async def main() -> None:
+    model = ScriptedModel(calls(call("send_mail", to="Ada")), say("Done."))
+    async with Chat(model, tools=[send_mail]) as chat:
+        chat.subscribe(lambda snapshot: print(f"{snapshot.phase:<10}  step {snapshot.step}"))
+        turn = await chat.send("Write to Ada")
+        async for event in turn:
+            if isinstance(event, TurnParked):  # nothing is left to do without a person
+                for gate in await chat.gates():
+                    await turn.answer(gate, allow="once")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

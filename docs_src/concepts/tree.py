@@ -1,0 +1,43 @@
+import asyncio
+
+from everturn import Chat, Message
+from everturn.testing import ScriptedModel, say
+
+
+async def show(chat: Chat, what: str) -> list[Message]:
+    branch = await chat.messages()
+    print(f"{what:<7}", " → ".join(message.text for message in branch))
+    return branch
+
+
+async def main() -> None:
+    # The script counts the answers in a branch, so every first answer is A1 and every second one A2.
+    async with Chat(ScriptedModel(say("A1"), say("A2"))) as chat:
+        await (await chat.send("one"))
+        await (await chat.send("two"))
+        one, a1, two, a2 = await show(chat, "send")
+
+        await (await chat.rerun(a2.id))
+        await show(chat, "rerun")  # another answer beside A2
+        print("        versions of A2:", len((await chat.tree()).versions(a2.id)))
+
+        await (await chat.edit(one.id, "One!"))
+        await show(chat, "edit")  # another message beside "one", and an answer to it
+
+        await (await chat.insert(a1.id, "in between"))
+        await show(chat, "insert")  # after A1, beside "two"
+
+        await chat.switch(a2.id)
+        await show(chat, "switch")  # nothing was lost: here is where we began
+
+        await chat.fork(a1.id)
+        await (await chat.send("other"))
+        await show(chat, "fork")  # the next message starts a branch there
+
+        await chat.switch(a2.id)
+        await chat.delete(two.id)
+        await show(chat, "delete")  # "two" and everything under it is hidden
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

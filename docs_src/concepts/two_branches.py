@@ -1,0 +1,41 @@
+import asyncio
+
+from everturn import CallStarted, Chat, Turn, tool
+from everturn.testing import ScriptedModel, call, calls, say
+
+may_finish = asyncio.Event()
+
+
+@tool(effects="read")
+async def ponder() -> str:
+    """Think for a long time."""
+    await may_finish.wait()
+    return "thought"
+
+
+async def begun(turn: Turn) -> None:
+    async for event in turn:
+        if isinstance(event, CallStarted):
+            return
+
+
+async def main() -> None:
+    model = ScriptedModel(calls(call("ponder")), say("I have thought."), say("Then lunch."))
+    async with Chat(model, tools=[ponder]) as chat:
+        slow = await chat.send("Hm?")
+        await begun(slow)
+        question, _ = await chat.messages()
+
+        quick = await chat.rerun(question.id)  # a second answer beside the first: it need not wait
+        queued = await chat.send("And then?")  # on the branch that is busy: it waits its turn
+        await begun(quick)
+        print("at once:", (await slow.state()).phase, (await quick.state()).phase)
+        print("in the inbox:", len(await chat.runtime.store.inbox(chat.session)))
+
+        may_finish.set()
+        for turn in (slow, quick, queued):
+            print((await turn).text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

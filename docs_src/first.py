@@ -1,0 +1,44 @@
+import asyncio
+
+from everturn import Chat, GateOpened, TextDelta, tool
+from everturn.testing import ScriptedModel, call, calls, say
+
+
+@tool(effects="read")  # it changes nothing, so a repeat does no harm
+async def calendar(person: str) -> str:
+    """Find out when somebody is free."""
+    return f"{person} is free from noon to two"
+
+
+@tool(effects="once", execute="ask")  # a person is asked first, and it never runs twice
+async def send_mail(to: str, text: str) -> str:
+    """Send a mail."""
+    return f"sent to {to}"
+
+
+# This model follows a script, so the example needs no network and no key.
+model = ScriptedModel(
+    [say("Let me look. "), calls(call("calendar", person="Ada"))],
+    [say("Noon is fine. "), calls(call("send_mail", to="Ada", text="Lunch at noon?"))],
+    say("Ada has your invitation."),
+)
+
+
+async def main() -> None:
+    async with Chat(model, tools=[calendar, send_mail]) as chat:
+        turn = await chat.send("Invite Ada to lunch")
+        async for event in turn:
+            match event:
+                case TextDelta(text=text):
+                    print(text, end="")
+                case GateOpened(gate=gate):
+                    print(f"\n[{gate.tool} {gate.arguments}: allowed]")
+                    await turn.answer(gate, allow="once")
+                case _:
+                    pass
+        result = await turn
+        print(f"\n{result.phase}, {len(result.messages)} messages")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,52 @@
+import asyncio
+
+from everturn import PENDING, Chat
+from everturn.core.events import TurnParked
+from everturn.core.hooks import Pending, StepContext
+from everturn.testing import MemoryStore, ScriptedModel, say
+
+
+class PlanFirst:
+    """Asks a person about the first answer of a turn, the plan, before the model goes on."""
+
+    name = "plan_first"
+
+    async def on_after_request(self, ctx: StepContext) -> Pending | None:
+        if ctx.step > 1 or ctx.calls:
+            return None
+        verdict = await ctx.ask(f"Shall I carry out this plan? {ctx.message.text}")
+        if verdict is None:
+            return PENDING  # the turn parks; this hook is called again once there is an answer
+        if verdict.allowed:
+            await ctx.append_and_request("The plan is approved. Carry it out.", role="notice")
+        elif verdict.reason:
+            await ctx.append_and_request(f"The plan is not approved: {verdict.reason}", role="notice")
+        return None
+
+
+def open_chat(store: MemoryStore) -> Chat:
+    model = ScriptedModel(say("First soup, then bread."), say("Dinner is ready."))
+    return Chat(model, plugins=[PlanFirst()], store=store, session="dinner")
+
+
+async def main() -> None:
+    store = MemoryStore()
+
+    async with open_chat(store) as chat:
+        turn = await chat.send("Make dinner")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                break
+    print("the turn waits, and no process runs")
+
+    async with open_chat(store) as chat:
+        (gate,) = await chat.gates()
+        print(gate.arguments)
+        await chat.answer(gate, allow="once")
+        result = await chat.turn(turn.id)
+    for message in result.messages:
+        print(f"{message.role}: {message.text}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

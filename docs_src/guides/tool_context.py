@@ -1,0 +1,41 @@
+import asyncio
+from collections.abc import AsyncIterator
+
+from everturn import CallProgress, Chat, Progress, ToolContext, tool
+from everturn.testing import ScriptedModel, call, calls, say
+
+kept: dict[str, str] = {}
+
+
+@tool(effects="write")
+async def save(text: str, ctx: ToolContext) -> str:
+    """Save a note."""
+    ctx.progress("saving")
+    kept[ctx.key] = text  # the same key however often this call is tried: a repeat changes nothing
+    return "saved"
+
+
+@tool(effects="read")
+async def count(to: int) -> AsyncIterator[Progress | str]:
+    """Count."""
+    for number in range(1, to + 1):
+        yield Progress(f"at {number}")
+    yield f"counted to {to}"
+
+
+@tool(effects="read")
+def lines(text: str) -> int:
+    """Count the lines of a text; a plain function runs in a thread."""
+    return len(text.splitlines())
+
+
+async def main() -> None:
+    model = ScriptedModel(calls(call("save", text="hello")), calls(call("count", to=2)), say("Done."))
+    async with Chat(model, tools=[save, count, lines]) as chat:
+        async for event in await chat.send("Save it, then count to two"):
+            if isinstance(event, CallProgress):
+                print(event.text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,22 @@
+"""What every adapter of a port has to keep: derive from a suite, say how to make yours, and pytest does the rest.
+
+    class TestMyStore(StoreContract):
+        async def make(self) -> Store:
+            return await MyStore.connect(...)
+
+`make` is awaited in every test, inside its event loop, and gives an empty adapter; what has to be closed afterwards goes
+into a fixture of your class. The tests are async: run them with pytest-asyncio in auto mode, or mark your class. For readable
+failures call `pytest.register_assert_rewrite("everturn.testing.contracts")` in your conftest.py.
+"""
+
+from everturn.testing.contracts.bus import BusContract
+from everturn.testing.contracts.door import DoorContract
+from everturn.testing.contracts.engine import EngineContract
+from everturn.testing.contracts.log import LogContract
+
+
+class StoreContract(DoorContract, LogContract):
+    """Log, inbox and projections; every write one transaction; the checks at the door."""
+
+
+__all__ = ["BusContract", "EngineContract", "StoreContract"]

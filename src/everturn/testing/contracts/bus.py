@@ -1,0 +1,222 @@
+"""What a bus carries: the live edge to every reader, and the bell to whoever drives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+
+from everturn.core.deltas import Frame, LogMoved, TextDelta
+from everturn.core.ports import Bus
+
+Tail = AsyncGenerator[Sequence[Frame], None]
+
+
+def delta(text: str, offset: int = 0, turn: str = "t", seq: int = 1) -> TextDelta:
+    """A piece of the text that is being streamed."""
+    return TextDelta(turn, seq, 0, offset, text)
+
+
+class BusContract:
+    """Frames to readers, signals to drivers. A bus may lose frames; it may not mix, reorder or block."""
+
+    patience = 5.0
+    """Seconds after which something that should have come counts as lost."""
+
+    async def make(self) -> Bus:
+        """A bus nobody uses yet."""
+        raise NotImplementedError
+
+    async def settle(self) -> None:
+        """Let what is under way arrive; override it where that takes longer than a few turns of the event loop."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def read(self, tail: Tail, last: Frame) -> list[Frame]:
+        """What a reader is shown, up to a frame it must be shown."""
+        shown: list[Frame] = []
+        async with asyncio.timeout(self.patience):
+            while last not in shown:
+                shown += await anext(tail)
+        return shown
+
+    async def rest(self, tail: Tail) -> list[Frame]:
+        """What a reader is shown until the turn is closed."""
+        async with asyncio.timeout(self.patience):
+            return [frame async for frames in tail for frame in frames]
+
+    # Readers -----------------------------------------------------------------------------------------------------
+
+    async def test_a_reader_is_shown_every_frame_once_and_in_order(self) -> None:
+        bus = await self.make()
+        frames: list[Frame] = [delta(str(at % 10), at) for at in range(200)]
+        bus.publish("t", [LogMoved(1)])
+        await self.settle()
+        tail = bus.tail("t")
+        shown = await self.read(tail, LogMoved(1))
+
+        for at in range(0, 200, 4):
+            bus.publish("t", frames[at : at + 4])
+            if at % 3 == 0:
+                shown += await self.read(tail, frames[at + 3])
+        shown += await self.read(tail, frames[-1]) if frames[-1] not in shown else []
+
+        assert shown == [LogMoved(1), *frames]
+        await tail.aclose()
+
+    async def test_a_reader_that_comes_late_is_shown_the_step_that_is_under_way(self) -> None:
+        bus = await self.make()
+        bus.publish("t", [LogMoved(1)])
+        bus.publish("t", [delta("Hello, "), delta("dear ", 7)])
+        await self.settle()
+
+        tail = bus.tail("t")
+        shown = await self.read(tail, delta("dear ", 7))
+        bus.publish("t", [delta("world", 12)])
+        shown += await self.read(tail, delta("world", 12))
+
+        assert "".join(frame.text for frame in shown if isinstance(frame, TextDelta)) == "Hello, dear world"
+        await tail.aclose()
+
+    async def test_a_reader_may_come_before_anything_is_said(self) -> None:
+        bus = await self.make()
+        tail = bus.tail("t")
+        reading = asyncio.ensure_future(self.read(tail, delta("Hello")))
+        await self.settle()
+
+        bus.publish("t", [delta("Hello")])
+
+        assert await reading == [delta("Hello")]
+        await tail.aclose()
+
+    async def test_turns_do_not_mix(self) -> None:
+        bus = await self.make()
+        bus.publish("t", [delta("one")])
+        bus.publish("t2", [delta("two", turn="t2")])
+        await self.settle()
+        tails = bus.tail("t"), bus.tail("t2")
+
+        assert await self.read(tails[0], delta("one")) == [delta("one")]
+        assert await self.read(tails[1], delta("two", turn="t2")) == [delta("two", turn="t2")]
+        for tail in tails:
+            await tail.aclose()
+
+    async def test_a_slow_reader_delays_nobody_and_is_told_where_the_log_is(self) -> None:
+        bus = await self.make()
+        slow, fast = bus.tail("t"), bus.tail("t")
+        bus.publish("t", [LogMoved(1)])
+        await self.settle()
+        await self.read(slow, LogMoved(1))
+        shown = await self.read(fast, LogMoved(1))
+
+        for at in range(1_000):
+            bus.publish("t", [delta("x", at)])
+            shown += await self.read(fast, delta("x", at))
+        bus.publish("t", [LogMoved(2)])
+
+        assert len(shown) == 1_001
+        missed = await self.read(slow, LogMoved(2))
+        offsets = [frame.offset for frame in missed if isinstance(frame, TextDelta)]
+        assert offsets == sorted(set(offsets))  # it may have missed some, and has seen none twice
+        for tail in (slow, fast):
+            await tail.aclose()
+
+    async def test_a_reader_that_leaves_takes_nothing_from_the_others(self) -> None:
+        bus = await self.make()
+        bus.publish("t", [LogMoved(1)])
+        await self.settle()
+        leaving, staying = bus.tail("t"), bus.tail("t")
+        await self.read(leaving, LogMoved(1))
+        await self.read(staying, LogMoved(1))
+
+        await leaving.aclose()
+        bus.publish("t", [delta("still here")])
+
+        assert await self.read(staying, delta("still here")) == [delta("still here")]
+        await staying.aclose()
+
+    async def test_when_a_turn_is_closed_its_readers_are_shown_the_rest_and_then_end(self) -> None:
+        bus = await self.make()
+        bus.publish("t", [LogMoved(1)])
+        await self.settle()
+        tails = [bus.tail("t") for _ in range(3)]
+        for tail in tails:
+            await self.read(tail, LogMoved(1))
+
+        bus.publish("t", [delta("bye"), LogMoved(2)])
+        bus.close("t")
+
+        for tail in tails:
+            assert (await self.rest(tail))[-1] == LogMoved(2)
+
+    async def test_a_reader_that_has_not_read_yet_when_its_turn_is_closed_ends_too(self) -> None:
+        bus = await self.make()
+        bus.publish("t", [LogMoved(1)])
+        await self.settle()
+        tail = bus.tail("t")
+
+        bus.close("t")
+
+        await self.rest(tail)
+
+    async def test_closing_a_turn_nobody_follows_is_nothing(self) -> None:
+        bus = await self.make()
+
+        bus.close("nobody")
+        bus.close("nobody")
+
+    # Drivers -----------------------------------------------------------------------------------------------------
+
+    async def hears(self, waiting: asyncio.Future[None]) -> bool:
+        await self.settle()
+        return waiting.done()
+
+    async def test_a_signal_wakes_whoever_listens_to_its_session(self) -> None:
+        bus = await self.make()
+        ears = bus.listen("s"), bus.listen("s"), bus.listen("other")
+        waiting = [asyncio.ensure_future(ear.wait()) for ear in ears]
+        await self.settle()
+
+        bus.signal("s")
+
+        async with asyncio.timeout(self.patience):
+            await asyncio.gather(*waiting[:2])
+        assert not await self.hears(waiting[2])
+        waiting[2].cancel()
+        for ear in ears:
+            ear.close()
+
+    async def test_a_signal_between_two_waits_is_not_lost(self) -> None:
+        bus = await self.make()
+        ear = bus.listen("s")
+        await self.settle()
+
+        for _ in range(3):
+            bus.signal("s")
+            await self.settle()
+            async with asyncio.timeout(self.patience):
+                await ear.wait()
+        ear.close()
+
+    async def test_a_signal_is_heard_once(self) -> None:
+        bus = await self.make()
+        ear = bus.listen("s")
+        await self.settle()
+        bus.signal("s")
+        bus.signal("s")
+        async with asyncio.timeout(self.patience):
+            await ear.wait()
+
+        again = asyncio.ensure_future(ear.wait())
+
+        assert not await self.hears(again)
+        again.cancel()
+        ear.close()
+
+    async def test_a_signal_to_nobody_is_nothing(self) -> None:
+        bus = await self.make()
+        bus.signal("s")
+        ear = bus.listen("s")
+        ear.close()
+        ear.close()
+
+        bus.signal("s")

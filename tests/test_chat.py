@@ -1,0 +1,409 @@
+"""The front door: a turn is awaited, watched, answered and found again; a person decides at its gates."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from everturn import (
+    Chat,
+    GateOpened,
+    ModelError,
+    Phase,
+    Snapshot,
+    TextDelta,
+    Turn,
+    TurnError,
+    tool,
+)
+from everturn.core.events import CallStarted, GateAnswered, TurnParked
+from everturn.core.hooks import GateContext
+from everturn.core.parts import FilePart, TextPart
+from everturn.core.ports import Tool
+from everturn.core.requests import RequestResult
+from everturn.core.state import TRANSITIONS
+from everturn.errors import (
+    BadArguments,
+    ConfigError,
+    GateClosed,
+    HashMismatch,
+    UnknownGate,
+    UnknownTurn,
+)
+from everturn.testing import Fail, Hang, MemoryStore, ScriptedModel, call, calls, say
+from everturn.wire import dump_log
+
+SOON = 2  # seconds after which something that should have happened is taken to hang
+
+
+def quiet(name: str, ran: list[str] | None = None, **how: Any) -> Tool:
+    """A tool that takes nothing and says nothing; `ran` tells whether it ran."""
+
+    async def function() -> str:
+        if ran is not None:
+            ran.append(name)
+        return "ran"
+
+    return tool(name=name, **how)(function)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SOON):
+        while not condition():  # noqa: ASYNC110 - what is waited for rings no bell
+            await asyncio.sleep(0)
+
+
+async def parked(turn: Turn) -> None:
+    async for event in turn:
+        if isinstance(event, TurnParked):
+            return
+
+
+# A turn -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_turn_may_be_awaited_as_often_as_one_likes() -> None:
+    async with Chat(ScriptedModel(say("Hello."))) as chat:
+        turn = await chat.send("hi")
+        first, second = await turn, await turn
+    assert first == second
+    assert (first.text, first.phase) == ("Hello.", Phase.COMPLETED)
+    assert [message.role for message in first.messages] == ["user", "assistant"]
+
+
+async def test_a_turn_may_be_watched_and_then_awaited() -> None:
+    async with Chat(ScriptedModel(say("Hello you."))) as chat:
+        turn = await chat.send("hi")
+        live = "".join([event.text async for event in turn if isinstance(event, TextDelta)])
+        assert live == (await turn).text == "Hello you."
+
+
+async def test_several_may_watch_and_wait_at_once() -> None:
+    async with Chat(ScriptedModel(say("Hello you."))) as chat:
+        turn = await chat.send("hi")
+
+        async def watch() -> str:
+            return "".join([event.text async for event in turn if isinstance(event, TextDelta)])
+
+        async def wait() -> str:
+            return (await turn).text
+
+        assert await asyncio.gather(watch(), wait(), watch(), wait()) == ["Hello you."] * 4
+
+
+async def test_the_text_of_a_turn_is_what_was_said_in_the_end() -> None:
+    model = ScriptedModel([say("Let me look."), calls(call("look"))], say("It is empty."))
+    async with Chat(model, tools=[quiet("look")]) as chat:
+        result = await (await chat.send("hi"))
+    assert result.text == "It is empty."
+    assert result.message is not None
+    assert [type(part).__name__ for part in result.message.parts] == [
+        "TextPart", "ToolPart", "StepPart", "TextPart", "StepPart",
+    ]  # fmt: skip
+
+
+async def test_a_turn_is_found_again_by_its_id_and_an_unknown_one_is_not() -> None:
+    async with Chat(ScriptedModel(say("Hello."))) as chat:
+        turn = await chat.send("hi")
+        assert (await chat.turn(turn.id)).text == "Hello."
+        with pytest.raises(UnknownTurn):
+            await chat.turn("nothing").cancel()
+
+
+@pytest.mark.parametrize("kind", ["server", "auth", "anything"])
+async def test_a_failed_turn_raises_what_it_failed_of(kind: str) -> None:
+    failing: Any = [say("so far"), Fail(ModelError("no luck", kind=kind))]
+    async with Chat(ScriptedModel(failing)) as chat:
+        turn = await chat.send("hi")
+        for _ in range(2):
+            with pytest.raises(TurnError, match="no luck") as caught:
+                await turn
+            assert caught.value.kind == kind
+        assert [message.text for message in await chat.messages()] == ["hi", "so far"]
+        assert (await turn.state()).phase is Phase.ERROR
+
+
+async def test_a_message_may_bring_files() -> None:
+    model = ScriptedModel(say("A cat."))
+    async with Chat(model) as chat:
+        blob = await chat.runtime.store.put_blob(b"...")
+        parts = (TextPart("what is this?"), FilePart(blob, "image/png", 3, "cat.png"))
+        await (await chat.send(parts))
+        assert (await chat.messages())[0].parts == parts
+    assert model.requests[0].messages[0].parts == parts
+
+
+async def test_text_that_is_no_text_is_mended_at_the_door() -> None:
+    model = ScriptedModel(say("Hello."))
+    async with Chat(model) as chat:
+        await (await chat.send("a\ud800b"))
+        assert (await chat.messages())[0].text == "a?b"
+        dump_log(await chat.runtime.store.events(chat.session))
+
+
+async def test_a_model_by_name_is_refused_with_what_there_is_instead() -> None:
+    with pytest.raises(ConfigError, match="ScriptedModel"):
+        Chat("acme/large")
+
+
+# Snapshots ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_subscriber_hears_of_every_phase_in_order_and_a_failing_one_does_no_harm() -> None:
+    heard: list[Snapshot] = []
+
+    def fail(snapshot: Snapshot) -> None:
+        raise RuntimeError("I do not want to know")
+
+    model = ScriptedModel(calls(call("look"), call("mail")), say("Done."))
+    async with Chat(model, tools=[quiet("look"), quiet("mail", execute="ask")]) as chat:
+        chat.subscribe(fail)
+        stop = chat.subscribe(heard.append)
+        turn = await chat.send("hi")
+        await parked(turn)
+        await turn.answer(heard[-1].gates[0], allow="once")
+        await turn
+        stop()
+        stop()
+        await (await chat.rerun((await chat.messages())[0].id)).cancel()
+    assert [snapshot.phase.value for snapshot in heard] == [
+        "preparing", "streaming", "tool_call", "waiting", "tool_call", "streaming", "finalizing", "completed",
+    ]  # fmt: skip
+    ways = {(before, after) for before, row in TRANSITIONS.items() for after in row.values()}
+    phases = [Phase.IDLE, *(snapshot.phase for snapshot in heard)]
+    assert set(itertools.pairwise(phases)) <= ways
+    assert [len(snapshot.open_calls) for snapshot in heard] == [0, 0, 2, 1, 1, 0, 0, 0]
+    assert {snapshot.turn for snapshot in heard} == {turn.id}
+
+
+async def test_a_subscriber_hears_only_of_its_own_session() -> None:
+    heard: list[Snapshot] = []
+    model = ScriptedModel(say("Hello."))
+    async with Chat(model) as chat:
+        other = Chat(model, runtime=chat.runtime)
+        other.subscribe(heard.append)
+        await (await chat.send("hi"))
+    assert heard == []
+
+
+# Another process ------------------------------------------------------------------------------------------------------
+
+
+async def test_what_one_process_leaves_the_next_goes_on_with_by_itself() -> None:
+    store = MemoryStore()
+    hanging: Any = [say("I was about to"), [Hang()]]
+    chat = Chat(ScriptedModel(hanging), store=store, session="s")
+    turn, queued = await chat.send("hi"), await chat.send("and?")
+    async for event in turn:
+        if isinstance(event, TextDelta):
+            break
+    await chat.aclose()
+    assert (await turn.state()).phase is Phase.STREAMING
+    async with Chat(ScriptedModel(say("Hello."), say("And you.")), store=store, session="s") as other:
+        assert (await other.turn(turn.id)).text == "Hello."
+        assert (await other.turn(queued.id)).text == "And you."
+
+
+async def test_closing_does_not_wait_for_a_tool_that_ignores_it() -> None:
+    started, release = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def dig() -> None:
+        started.set()
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                pass  # it does not care
+
+    chat = Chat(ScriptedModel(calls(call("dig"))), tools=[dig])
+    await chat.send("hi")
+    await started.wait()
+    closing = asyncio.ensure_future(chat.aclose())
+    try:
+        async with asyncio.timeout(SOON):
+            await asyncio.shield(closing)
+    finally:
+        release.set()
+        await closing
+
+
+# Gates ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_call_that_asks_parks_its_turn_and_nothing_is_held_in_memory() -> None:
+    ran: list[str] = []
+    store, tools = MemoryStore(), [quiet("mail", ran, execute="ask")]
+    model = ScriptedModel(calls(call("mail")), say("Sent."))
+    before = asyncio.all_tasks()
+    chat = Chat(model, tools=tools, store=store, session="s")
+    turn = await chat.send("please")
+    await parked(turn)
+    await until(lambda: asyncio.all_tasks() == before)
+    assert ran == []
+    await chat.aclose()
+
+    async with Chat(model, tools=tools, store=store, session="s") as other:
+        [gate] = await other.gates()
+        await other.answer(gate, allow="once")
+        assert (await other.turn(turn.id)).text == "Sent."
+        events = [entry.event for entry in await store.events("s")]
+    assert ran == ["mail"]
+    opened = [event.gate.hash for event in events if isinstance(event, GateOpened)]
+    assert opened == [event.hash for event in events if isinstance(event, CallStarted)]
+
+
+async def test_a_denied_call_does_not_run_and_the_model_reads_why() -> None:
+    ran: list[str] = []
+    model = ScriptedModel(calls(call("mail")), say("Then not."))
+    async with Chat(model, tools=[quiet("mail", ran, execute="ask")]) as chat:
+        turn = await chat.send("please")
+        await parked(turn)
+        await turn.answer((await chat.gates())[0], deny="not before noon")
+        await turn
+    [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
+    assert (result.is_error, ran) == (True, [])
+    assert result.text == "The person did not allow this call and said why: not before noon."
+
+
+@pytest.mark.parametrize("to", ["bob", "ada"])
+async def test_a_person_may_edit_what_runs_and_the_model_is_told(to: str) -> None:
+    sent: list[str] = []
+
+    @tool(execute="ask")
+    async def mail(to: str) -> str:
+        sent.append(to)
+        return "sent"
+
+    model = ScriptedModel(calls(call("mail", to="ada")), say("Sent."))
+    async with Chat(model, tools=[mail]) as chat:
+        turn = await chat.send("please")
+        await parked(turn)
+        await turn.answer((await chat.gates())[0], allow="once", arguments={"to": to})
+        await turn
+    [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
+    # Edited to what it was, it was not changed: there is nothing to tell.
+    told = {"bob": '[The person changed the arguments to {"to":"bob"}]\nsent', "ada": "sent"}
+    assert (sent, result.text) == ([to], told[to])
+
+
+async def test_part_of_a_batch_may_be_answered_and_the_rest_later() -> None:
+    ran: list[str] = []
+    tools = [quiet(name, ran, execute="ask") for name in ("one", "two", "three")]
+    async with Chat(ScriptedModel(calls(call("one"), call("two"), call("three")), say("Done.")), tools=tools) as chat:
+        turn, order = await chat.send("please"), ["two", "three", "one"]
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                assert ran == order[: len(ran)]
+                [gate] = [gate for gate in await chat.gates() if gate.tool == order[len(ran)]]
+                await turn.answer(gate, allow="once")
+    assert ran == order
+
+
+@pytest.mark.parametrize(("verdict", "state"), [("allow", "completed"), ("deny", "denied")])
+async def test_a_plugin_may_answer_a_gate_before_a_person_is_asked(verdict: str, state: str) -> None:
+    class Guard:
+        def on_gate(self, ctx: GateContext) -> None:
+            getattr(ctx, verdict)()
+
+    model = ScriptedModel(calls(call("mail")), say("Done."))
+    async with Chat(model, tools=[quiet("mail", execute="ask")], plugins=[Guard()]) as chat:
+        turn = await chat.send("please")
+        await turn
+        [called] = (await turn.state()).calls.values()
+        events = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+    assert (called.state, called.verdict and called.verdict.by) == (state, "plugin:Guard")
+    assert not any(isinstance(event, TurnParked) for event in events)
+
+
+async def test_a_plugin_that_fails_at_a_gate_leaves_it_to_the_person() -> None:
+    class Shaky:
+        def on_gate(self, ctx: GateContext) -> None:
+            ctx.allow()
+            raise RuntimeError("on second thoughts")
+
+    async with Chat(
+        ScriptedModel(calls(call("mail"))), tools=[quiet("mail", execute="ask")], plugins=[Shaky()]
+    ) as chat:
+        await parked(await chat.send("please"))
+        assert [gate.tool for gate in await chat.gates()] == ["mail"]
+
+
+# What a gate refuses --------------------------------------------------------------------------------------------------
+
+
+async def at_a_gate(ran: list[str]) -> tuple[Chat, Turn, Any]:
+    @tool(execute="ask")
+    async def mail(to: str) -> str:
+        ran.append(to)
+        return "sent"
+
+    chat = Chat(ScriptedModel(calls(call("mail", to="ada")), say("Done.")), tools=[mail])
+    turn = await chat.send("please")
+    await parked(turn)
+    [gate] = await chat.gates()
+    return chat, turn, gate
+
+
+async def test_the_same_answer_again_is_taken_for_the_first() -> None:
+    ran: list[str] = []
+    chat, turn, gate = await at_a_gate(ran)
+    await asyncio.gather(*(turn.answer(gate, allow="once") for _ in range(3)))
+    await turn
+    await turn.answer(gate, allow="once")
+    answered = [e for e in await chat.runtime.store.events(chat.session) if isinstance(e.event, GateAnswered)]
+    assert (len(answered), ran, await chat.gates()) == (1, ["ada"], [])
+    await chat.aclose()
+
+
+async def test_of_two_answers_that_differ_the_first_counts() -> None:
+    ran: list[str] = []
+    chat, turn, gate = await at_a_gate(ran)
+    await turn.answer(gate, deny=True)
+    others: list[Any] = [{"allow": "once"}, {"deny": "because"}, {"allow": "once", "arguments": {"to": "eve"}}]
+    for other in others:
+        with pytest.raises(GateClosed):
+            await turn.answer(gate, **other)
+    await turn
+    with pytest.raises(GateClosed):
+        await turn.answer(gate, allow="once")
+    assert ran == []
+    await chat.aclose()
+
+
+async def test_an_answer_to_something_else_than_was_shown_is_refused_and_the_gate_stays_open() -> None:
+    ran: list[str] = []
+    chat, turn, gate = await at_a_gate(ran)
+    with pytest.raises(HashMismatch):
+        await turn.answer(replace(gate, hash="0" * 64), allow="once")
+    with pytest.raises(UnknownGate):
+        await turn.answer(replace(gate, id="gate_of_somebody_else"), allow="once")
+    for wrong in ({"to": 7}, {}, {"to": "ada", "bcc": "eve"}):
+        with pytest.raises(BadArguments):
+            await turn.answer(gate, allow="once", arguments=wrong)
+    nothing, both, neither = {}, {"allow": "once", "deny": True}, {"deny": True, "arguments": {"to": "eve"}}
+    unclear_ones: list[dict[str, Any]] = [nothing, both, neither, {"deny": False}]
+    for unclear in unclear_ones:
+        with pytest.raises(ConfigError):
+            await turn.answer(gate, **unclear)
+    assert (ran, await chat.gates()) == ([], [gate])
+    await chat.answer(gate, allow="once")
+    await turn
+    assert ran == ["ada"]
+    await chat.aclose()
+
+
+async def test_a_gate_of_one_session_cannot_be_answered_from_another() -> None:
+    ran: list[str] = []
+    chat, _, gate = await at_a_gate(ran)
+    other = Chat(ScriptedModel(), runtime=chat.runtime)
+    await other.send("hi")
+    with pytest.raises(UnknownGate):
+        await other.answer(gate, allow="once")
+    await chat.aclose()
+    assert ran == []

@@ -1,0 +1,133 @@
+"""What `import everturn` promises. A change here is a change for everybody: say so in CHANGELOG.md."""
+
+import inspect
+from collections.abc import Iterator
+
+from inline_snapshot import snapshot
+
+import everturn
+from everturn import Chat, Plugin, Turn, tool
+
+
+def signatures(cls: type) -> Iterator[str]:
+    """Every public method of a class as it is called."""
+    for name, member in vars(cls).items():
+        if name == "__init__" or not name.startswith("_"):
+            if isinstance(member, property):
+                yield f"{name} -> {inspect.signature(member.fget).return_annotation}"  # type: ignore[arg-type]
+            elif callable(member):
+                kind = "async " if inspect.iscoroutinefunction(member) else ""
+                yield f"{kind}{name}{inspect.signature(member)}"
+
+
+def test_the_names():
+    assert everturn.__all__ == snapshot(
+        [
+            "PENDING",
+            "AnswerOpened",
+            "CallDelta",
+            "CallProgress",
+            "CallSettled",
+            "CallStarted",
+            "Chat",
+            "Cursor",
+            "EverturnError",
+            "Gate",
+            "GateAnswered",
+            "GateOpened",
+            "LateArrived",
+            "Message",
+            "MessageAdded",
+            "ModelError",
+            "Output",
+            "Phase",
+            "Plugin",
+            "Progress",
+            "Prompt",
+            "ReasoningDelta",
+            "Settings",
+            "Snapshot",
+            "StepFinished",
+            "StepInterrupted",
+            "StepRestarted",
+            "StepStarted",
+            "TextDelta",
+            "ToolContext",
+            "ToolError",
+            "Turn",
+            "TurnCancelled",
+            "TurnCompleted",
+            "TurnEnding",
+            "TurnError",
+            "TurnFailed",
+            "TurnOptions",
+            "TurnResult",
+            "TurnStarted",
+            "tool",
+        ]
+    )
+
+
+def test_every_name_is_there():
+    assert all(hasattr(everturn, name) for name in everturn.__all__)
+    assert sorted(set(everturn.__all__)) == sorted(everturn.__all__)
+
+
+def test_chat():
+    assert list(signatures(Chat)) == snapshot(
+        [
+            "__init__(self, model: 'Model | str', *, tools: 'Iterable[Tool]' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, runtime: 'Runtime | None' = None) -> 'None'",
+            "async send(self, message: 'Input', *, after: 'str | None' = None, key: 'str | None' = None, params: 'Mapping[str, Any] | None' = None, history: 'HistoryPolicy | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None) -> 'Turn'",
+            "turn(self, turn: 'str') -> 'Turn'",
+            "async rerun(self, message: 'str') -> 'Turn'",
+            "async edit(self, message: 'str', text: 'Input') -> 'Turn'",
+            "async insert(self, after: 'str', text: 'Input') -> 'Turn'",
+            "async fork(self, message: 'str | None') -> 'None'",
+            "async switch(self, message: 'str | None') -> 'None'",
+            "async delete(self, message: 'str') -> 'None'",
+            "async tree(self) -> 'Tree'",
+            "async messages(self, leaf: 'str | None' = None) -> 'list[Message]'",
+            "async gates(self) -> 'list[Gate]'",
+            "async answer(self, gate: 'Gate', *, allow: \"Literal['once'] | None\" = None, deny: 'str | bool | None' = None, arguments: 'JsonObject | None' = None, by: 'str' = 'person') -> 'None'",
+            "subscribe(self, listener: 'Listener') -> 'Callable[[], None]'",
+            "async aclose(self) -> 'None'",
+        ]
+    )
+
+
+def test_turn():
+    assert list(signatures(Turn)) == snapshot(
+        [
+            "__init__(self, runtime: 'Runtime', session: 'str', turn: 'str') -> 'None'",
+            "events(self, after: 'Cursor | str | None' = None) -> 'AsyncGenerator[Shown, None]'",
+            "async state(self) -> 'TurnState'",
+            "async cancel(self, *, hard: 'bool' = False, key: 'str | None' = None) -> 'None'",
+            "async answer(self, gate: 'Gate', *, allow: \"Literal['once'] | None\" = None, deny: 'str | bool | None' = None, arguments: 'JsonObject | None' = None, by: 'str' = 'person') -> 'None'",
+        ]
+    )
+
+
+def test_tool():
+    assert f"tool{inspect.signature(tool)}" == snapshot(
+        "tool(function: 'Callable[..., Any] | None' = None, /, *, name: 'str | None' = None, effects: 'Effects' = 'once', execute: 'Execute' = 'auto', timeout: 'float' = 60.0) -> 'Any'"
+    )
+
+
+def test_plugin():
+    assert list(signatures(Plugin)) == snapshot(
+        [
+            "name -> str",
+            "on_turn_start(self, ctx: 'TurnContext') -> 'Awaitable[Cleanup | None] | Cleanup | None'",
+            "on_system_prompt(self, ctx: 'RequestContext') -> 'MaybeAwaitable'",
+            "on_params(self, ctx: 'RequestContext') -> 'MaybeAwaitable'",
+            "on_before_request(self, ctx: 'RequestContext') -> 'MaybeAwaitable'",
+            "on_stream_chunk(self, ctx: 'TurnContext', chunk: 'Chunk', message: 'Draft') -> 'MaybeAwaitable'",
+            "on_after_request(self, ctx: 'StepContext') -> 'Awaitable[Pending | None] | Pending | None'",
+            "on_message_append(self, ctx: 'AppendContext') -> 'MaybeAwaitable'",
+            "on_call_start(self, ctx: 'CallContext') -> 'MaybeAwaitable'",
+            "on_call_end(self, ctx: 'CallContext') -> 'MaybeAwaitable'",
+            "on_gate(self, ctx: 'GateContext') -> 'MaybeAwaitable'",
+            "on_turn_end(self, ctx: 'TurnContext') -> 'MaybeAwaitable'",
+            "on_error(self, ctx: 'TurnContext', error: 'Problem') -> 'MaybeAwaitable'",
+        ]
+    )
