@@ -10,7 +10,7 @@ async def calendar(person: str) -> str:
     return f"{person} is free from noon to two"
 
 
-@tool(effects="once", execute="ask")  # a person is asked first, and it never runs twice
+@tool(effects="once", execute="ask")  # asks a person first, and never runs twice
 async def send_mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"sent to {to}"

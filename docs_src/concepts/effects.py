@@ -31,7 +31,7 @@ async def pay() -> str:
 
 
 async def live(store: Any) -> TurnResult:
-    """One process: it asks for the turn, or finds it begun, and drives it to its end."""
+    """One process: it begins the turn, or finds it begun, and drives it to its end."""
     model = ScriptedModel(calls(call("look"), call("put"), call("pay")), say("Done."))
     async with Chat(model, tools=[look, put, pay], store=store, session="s") as chat:
         return await (await chat.send("Go", key="only once"))
@@ -39,7 +39,7 @@ async def live(store: Any) -> TurnResult:
 
 async def main() -> None:
     store = MemoryStore()
-    # The process dies when the three calls have run and before a result of theirs is written down.
+    # It dies when the three calls have run, before any result is written down.
     mortal = MortalStore(store, lives=7, before_next=True)
     first = asyncio.ensure_future(live(mortal))
     await mortal.died.wait()

@@ -12,15 +12,18 @@ async def weather(city: str) -> str:
 
 
 async def main() -> None:
-    async with Chat(ScriptedModel(calls(call("weather", city="Lisbon")), say("Sunny.")), tools=[weather]) as chat:
+    model = ScriptedModel(calls(call("weather", city="Lisbon")), say("Sunny."))
+    async with Chat(model, tools=[weather]) as chat:
         turn = await chat.send("How is Lisbon?")
         await turn
-        log = [entry.event for entry in await chat.runtime.store.events(chat.session, turn=turn.id)]
-    # A process that takes the turn over after any event reads what is there, folds it, and does what is next.
+        entries = await chat.runtime.store.events(chat.session, turn=turn.id)
+    log = [entry.event for entry in entries]
+    # A process that takes over reads what is there, folds it, and does what is next.
     for size in range(1, len(log) + 1):
         state = fold(log[:size])
         action = decide(state, plugins=["tool_calling"])
-        print(f"{size:>2} {type(log[size - 1]).__name__:<13} {state.phase:<10} → {type(action).__name__}")
+        last = type(log[size - 1]).__name__
+        print(f"{size:>2} {last:<13} {state.phase:<10} → {type(action).__name__}")
 
 
 if __name__ == "__main__":

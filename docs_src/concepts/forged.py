@@ -14,7 +14,7 @@ async def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-async def attempt(chat: Chat, what: str, gate: Gate, deny: str | None = None) -> None:
+async def give(chat: Chat, what: str, gate: Gate, deny: str | None = None) -> None:
     try:
         await chat.answer(gate, allow=None if deny else "once", deny=deny)
         print(f"{what}: taken")
@@ -23,16 +23,17 @@ async def attempt(chat: Chat, what: str, gate: Gate, deny: str | None = None) ->
 
 
 async def main() -> None:
-    async with Chat(ScriptedModel(calls(call("pay", amount=5)), say("Paid.")), tools=[pay]) as chat:
+    model = ScriptedModel(calls(call("pay", amount=5)), say("Paid."))
+    async with Chat(model, tools=[pay]) as chat:
         turn = await chat.send("Pay them")
         async for event in turn:
             if isinstance(event, TurnParked):
                 (gate,) = await chat.gates()
-                await attempt(chat, "a gate that never opened", replace(gate, id="gate_of_mine"))
-                await attempt(chat, "a hash of other arguments", replace(gate, hash="0" * 64))
-                await attempt(chat, "what was shown", gate)
-                await attempt(chat, "the same again", gate)
-                await attempt(chat, "another answer", gate, deny="no, wait")
+                await give(chat, "a gate that never opened", replace(gate, id="mine"))
+                await give(chat, "the hash of another", replace(gate, hash="00"))
+                await give(chat, "what was shown", gate)
+                await give(chat, "the same again", gate)
+                await give(chat, "another answer", gate, deny="no, wait")
         print((await turn).text)
 
 

@@ -30,11 +30,13 @@ async def main() -> None:
             if isinstance(event, TurnParked):
                 inside, garden, roof = await chat.gates()
                 await turn.answer(inside, deny="it is too warm in there")
+                edited = {"table": "garden", "people": "many"}
                 try:
-                    await turn.answer(garden, allow="once", arguments={"table": "garden", "people": "many"})
+                    await turn.answer(garden, allow="once", arguments=edited)
                 except BadArguments as error:
-                    print("refused:", error)
-                await turn.answer(garden, allow="once", arguments={"table": "garden", "people": 3})
+                    print("refused:", str(error).partition(",")[0])
+                edited = {"table": "garden", "people": 3}
+                await turn.answer(garden, allow="once", arguments=edited)
                 await turn.answer(roof, deny=True)
         print((await turn).text)
     for part in model.requests[-1].messages[-1].parts:  # what the model read

@@ -13,7 +13,7 @@ async def send_mail(to: str) -> str:
 
 def open_chat(store: MemoryStore) -> Chat:
     """A fresh process: all it shares with the one before is the store."""
-    model = ScriptedModel([say("I will write to Ada."), calls(call("send_mail", to="Ada"))], say("Ada knows."))
+    model = ScriptedModel(calls(call("send_mail", to="Ada")), say("Ada knows."))
     return Chat(model, tools=[send_mail], store=store, session="lunch")
 
 

@@ -31,16 +31,20 @@ def shown(part: RequestPart) -> str:
 
 
 async def main() -> None:
-    model = ScriptedModel([say("One moment. "), calls(call("weather", city="Lisbon"))], say("It is sunny."))
+    model = ScriptedModel(
+        [say("One moment."), calls(call("weather", city="Lisbon"))],
+        say("It is sunny."),
+    )
     async with Chat(model, tools=[weather]) as chat:
         await (await chat.send("How is Lisbon?"))
         branch = await chat.messages()
     for policy in POLICIES:
         print(f"--- {policy}")
         for message in render(branch, policy):
-            print(f"{message.role}:", *(shown(part) for part in message.parts))
-            if message.hint_size:
-                print("hint_size:", message.hint_size, "→ the answer alone:", message.text[message.hint_size :])
+            print(f"{message.role}:")
+            print(*(shown(part) for part in message.parts))
+            if size := message.hint_size:
+                print(f"({size} characters of hint, then: {message.text[size:]})")
 
 
 if __name__ == "__main__":

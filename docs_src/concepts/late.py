@@ -29,11 +29,11 @@ async def main() -> None:
         await chat.runtime.supervisor.settled()
         print((await (await chat.send("And?"))).text)
 
-    # The first turn's call keeps the result it was given; the late one comes in a notice of its own.
+    # The call keeps its result; the late one comes in a notice of its own.
     for message in model.requests[-1].messages:
         for part in message.parts:
             text = part.text if isinstance(part, RequestResult) else message.text
-            print(f"{message.role:<9}  {type(part).__name__:<13}  {text[:62]}")
+            print(f"{message.role:<9}  {type(part).__name__:<13}  {text[:60]}")
 
 
 if __name__ == "__main__":

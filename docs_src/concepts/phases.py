@@ -14,7 +14,7 @@ async def send_mail(to: str) -> str:
 async def main() -> None:
     model = ScriptedModel(calls(call("send_mail", to="Ada")), say("Done."))
     async with Chat(model, tools=[send_mail]) as chat:
-        chat.subscribe(lambda snapshot: print(f"{snapshot.phase:<10}  step {snapshot.step}"))
+        chat.subscribe(lambda turn: print(f"{turn.phase:<10}  step {turn.step}"))
         turn = await chat.send("Write to Ada")
         async for event in turn:
             if isinstance(event, TurnParked):  # nothing is left to do without a person

@@ -11,7 +11,8 @@ async def main() -> None:
     store = MemoryStore()
     text = ""
 
-    async with Chat(ScriptedModel([say("The answer is "), SILENCE]), store=store, session="s") as chat:
+    model = ScriptedModel([say("The answer is "), SILENCE])
+    async with Chat(model, store=store, session="s") as chat:
         turn = await chat.send("What is it?")
         async for event in turn:
             if isinstance(event, TextDelta):
@@ -20,14 +21,16 @@ async def main() -> None:
                     break
     print(f"{text!r}, and the process is gone")
 
-    async with Chat(ScriptedModel(say("The answer is 42.")), store=store, session="s") as chat:
+    model = ScriptedModel(say("The answer is 42."))
+    async with Chat(model, store=store, session="s") as chat:
         async for event in chat.turn(turn.id).events():
             if isinstance(event, StepRestarted):
                 text = ""  # drop what was seen of this step: it is told again, whole
             elif isinstance(event, TextDelta):
                 text += event.text
     print(f"{text!r}")
-    print(" ".join(type(entry.event).__name__ for entry in await store.events("s")))
+    names = [type(entry.event).__name__ for entry in await store.events("s")]
+    print(*(name for name in names if name.startswith("Step")))
 
 
 if __name__ == "__main__":

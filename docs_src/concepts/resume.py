@@ -6,7 +6,8 @@ from everturn.testing import ScriptedModel, say
 
 
 async def main() -> None:
-    async with Chat(ScriptedModel(say("Every character is seen exactly once."))) as chat:
+    model = ScriptedModel(say("Every character is seen exactly once."))
+    async with Chat(model) as chat:
         turn = await chat.send("Say it")
 
         seen = ""

@@ -11,7 +11,7 @@ async def show(chat: Chat, what: str) -> list[Message]:
 
 
 async def main() -> None:
-    # The script counts the answers in a branch, so every first answer is A1 and every second one A2.
+    # The script counts the answers in a branch: the first is A1, the second A2.
     async with Chat(ScriptedModel(say("A1"), say("A2"))) as chat:
         await (await chat.send("one"))
         await (await chat.send("two"))

@@ -20,14 +20,14 @@ async def begun(turn: Turn) -> None:
 
 
 async def main() -> None:
-    model = ScriptedModel(calls(call("ponder")), say("I have thought."), say("Then lunch."))
+    model = ScriptedModel(calls(call("ponder")), say("I have thought."), say("Lunch."))
     async with Chat(model, tools=[ponder]) as chat:
         slow = await chat.send("Hm?")
         await begun(slow)
         question, _ = await chat.messages()
 
-        quick = await chat.rerun(question.id)  # a second answer beside the first: it need not wait
-        queued = await chat.send("And then?")  # on the branch that is busy: it waits its turn
+        quick = await chat.rerun(question.id)  # beside the first: it need not wait
+        queued = await chat.send("And then?")  # on a branch that is busy: it waits
         await begun(quick)
         print("at once:", (await slow.state()).phase, (await quick.state()).phase)
         print("in the inbox:", len(await chat.runtime.store.inbox(chat.session)))

@@ -7,7 +7,7 @@ from everturn.testing import MemoryStore, ScriptedModel, say
 
 
 class PlanFirst:
-    """Asks a person about the first answer of a turn, the plan, before the model goes on."""
+    """Asks a person about the first answer, the plan, before the model goes on."""
 
     name = "plan_first"
 
@@ -16,11 +16,11 @@ class PlanFirst:
             return None
         verdict = await ctx.ask(f"Shall I carry out this plan? {ctx.message.text}")
         if verdict is None:
-            return PENDING  # the turn parks; this hook is called again once there is an answer
+            return PENDING  # the turn parks; with the answer this is called again
         if verdict.allowed:
-            await ctx.append_and_request("The plan is approved. Carry it out.", role="notice")
+            await ctx.append_and_request("Approved. Carry it out.", role="notice")
         elif verdict.reason:
-            await ctx.append_and_request(f"The plan is not approved: {verdict.reason}", role="notice")
+            await ctx.append_and_request(f"No: {verdict.reason}", role="notice")
         return None
 
 

@@ -7,12 +7,21 @@ import pytest
 from everturn import Chat, ToolContext, TurnResult, tool
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
-from everturn.testing import CountingIds, FakeClock, MemoryStore, MortalStore, ScriptedModel, call, calls, say
+from everturn.testing import (
+    CountingIds,
+    FakeClock,
+    MemoryStore,
+    MortalStore,
+    ScriptedModel,
+    call,
+    calls,
+    say,
+)
 from everturn.wiring import Runtime
 
 
 class Bank:
-    """The world outside: it outlives every process, and takes a payment only once per key."""
+    """The world outside. It outlives every process, and takes one payment per key."""
 
     def __init__(self) -> None:
         self.payments: dict[str, int] = {}
@@ -60,7 +69,7 @@ async def test_a_tool_that_hangs_is_given_up() -> None:
     runtime = Runtime(model, tools=[ask_the_bank], clock=clock, ids=CountingIds())
     async with Chat(model, runtime=runtime) as chat:
         turn = await chat.send("Ask")
-        assert turn.id == "turn_3"  # session_1, cmd_2, turn_3: a test can foresee every name
+        assert turn.id == "turn_3"  # after session_1 and cmd_2: a test can foresee it
         await hangs.wait()
         clock.advance(10)  # no test waits for time to pass
         assert (await turn).text == "The bank is closed."
@@ -72,7 +81,7 @@ async def test_a_tool_that_hangs_is_given_up() -> None:
 # --8<-- [end:clock]
 # --8<-- [start:crash]
 async def live(store: Any, bank: Bank) -> TurnResult:
-    """One process. The key makes the second `send` find the turn the first one began."""
+    """One process. By the key the second one finds the turn that the first began."""
     async with Chat(script(), tools=bank.tools(), store=store, session="s") as chat:
         return await (await chat.send("Pay Ada", key="pay"))
 

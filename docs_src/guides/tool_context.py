@@ -11,7 +11,7 @@ kept: dict[str, str] = {}
 async def save(text: str, ctx: ToolContext) -> str:
     """Save a note."""
     ctx.progress("saving")
-    kept[ctx.key] = text  # the same key however often this call is tried: a repeat changes nothing
+    kept[ctx.key] = text  # the same key however often this call is tried
     return "saved"
 
 
@@ -30,7 +30,11 @@ def lines(text: str) -> int:
 
 
 async def main() -> None:
-    model = ScriptedModel(calls(call("save", text="hello")), calls(call("count", to=2)), say("Done."))
+    model = ScriptedModel(
+        calls(call("save", text="hello")),
+        calls(call("count", to=2)),
+        say("Done."),
+    )
     async with Chat(model, tools=[save, count, lines]) as chat:
         async for event in await chat.send("Save it, then count to two"):
             if isinstance(event, CallProgress):

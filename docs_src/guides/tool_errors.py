@@ -1,4 +1,5 @@
 import asyncio
+import textwrap
 
 from everturn import Chat, ToolError, tool
 from everturn.core.requests import RequestResult
@@ -39,7 +40,8 @@ async def main() -> None:
         print((await (await chat.send("What is there?"))).phase)
     for part in model.requests[-1].messages[-1].parts:
         if isinstance(part, RequestResult):
-            print("error:" if part.is_error else "ok:   ", part.text)
+            label = "error: " if part.is_error else "ok:    "
+            print(textwrap.fill(label + part.text, 80, subsequent_indent=" " * 7))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@ from typing import Literal
 
 from everturn import tool
 
+Unit = Literal["C", "F"]
+
 
 @tool(effects="read", timeout=10)
-async def forecast(city: str, day: str = "today", unit: Literal["C", "F"] = "C") -> str:
+async def forecast(city: str, day: str = "today", unit: Unit = "C") -> str:
     """Look up the weather of a day.
 
     Args:
@@ -16,8 +18,9 @@ async def forecast(city: str, day: str = "today", unit: Literal["C", "F"] = "C")
 
 
 def main() -> None:
-    print(forecast.spec.name, "|", forecast.spec.description, "|", forecast.spec.effects)
-    print(json.dumps(forecast.spec.schema, indent=2))
+    spec = forecast.spec
+    print(f"{spec.name} ({spec.effects}): {spec.description}")
+    print(json.dumps(spec.schema, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 from everturn.core.hooks import StepContext
 
+GO_ON = "Your answer was cut off. Go on exactly where it stopped."
+
 
 class ContinueOnLength:
-    """Asks the model to go on when its answer was cut off at the length limit, a few times per turn."""
+    """Asks the model to go on when its answer was cut off, a few times per turn."""
 
     name = "continue_on_length"
 
@@ -10,10 +12,10 @@ class ContinueOnLength:
         self._times = times
 
     async def on_after_request(self, ctx: StepContext) -> None:
-        # With calls the turn goes on anyway: they were not run, and the model is told why.
+        # With calls the turn goes on anyway: the model is told why they were not run.
         if ctx.finish != "length" or ctx.calls:
             return
-        # Counted in the turn's messages and not in a field: another process that takes the turn over counts the same.
+        # Counted in the messages, not in a field: every process counts the same.
         asked = sum(message.by == self.name for message in ctx.messages)
         if asked < self._times:
-            await ctx.append_and_request("Your answer was cut off. Go on exactly where it stopped.", role="notice")
+            await ctx.append_and_request(GO_ON, role="notice")

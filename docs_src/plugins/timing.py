@@ -11,7 +11,7 @@ class Timing:
 
     def __init__(self, clock: Callable[[], float], log: logging.Logger) -> None:
         self._clock, self._log = clock, log
-        self._began: dict[str, float] = {}  # call -> when; only what this process has seen
+        self._began: dict[str, float] = {}  # call -> when, if this process saw it
 
     def on_turn_start(self, ctx: TurnContext) -> Cleanup:
         began = self._clock()
@@ -19,8 +19,10 @@ class Timing:
         def let_go() -> None:
             """The turn is over, or parked: whoever takes it next is timed anew."""
             self._log.info("held %s for %.1f s", ctx.turn, self._clock() - began)
-            for call in [call for call in self._began if call.startswith(f"{ctx.turn}-")]:
-                del self._began[call]  # refused before they ran, so they never came to an end
+            # What is left was refused before it ran, and has no end.
+            mine = [call for call in self._began if call.startswith(f"{ctx.turn}-")]
+            for call in mine:
+                del self._began[call]
 
         return let_go
 
@@ -29,5 +31,6 @@ class Timing:
 
     def on_call_end(self, ctx: CallContext) -> None:
         began = self._began.pop(ctx.call.id, None)
-        if began is not None:  # a call that waited for a person may have begun in another process
-            self._log.info("%s %s after %.1f s", ctx.tool.name, ctx.state, self._clock() - began)
+        if began is not None:  # one that waited may have begun in another process
+            took = self._clock() - began
+            self._log.info("%s %s after %.1f s", ctx.tool.name, ctx.state, took)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from everturn.core.canonical import JsonObject, canonical
+from everturn.core.canonical import JsonObject, canonical, clean, clean_all
 from everturn.core.commands import Answer, Cancel, Delete, Select, Send
 from everturn.core.deltas import Cursor, Reader, Shown
 from everturn.core.events import (
@@ -29,7 +29,7 @@ from everturn.core.parts import FilePart, Part, TextPart, Usage, last_text
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.state import Phase, TurnState, fold
 from everturn.core.tree import Tree
-from everturn.errors import ConfigError, HookError, TurnError
+from everturn.errors import ConfigError, HookError, TurnError, UnknownSession, UnknownTurn
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Listener, Runtime
 
@@ -60,8 +60,9 @@ class TurnResult(Struct, frozen=True):
 class Turn:
     """A turn, to be watched, collected, answered or cancelled. It runs whether or not anybody does."""
 
-    def __init__(self, runtime: Runtime, session: str, turn: str) -> None:
+    def __init__(self, runtime: Runtime, session: str, turn: str, was_sent: bool = False) -> None:
         self._runtime, self.session, self.id = runtime, session, turn
+        self._was_sent = was_sent
 
     def events(self, after: Cursor | str | None = None) -> AsyncGenerator[Shown, None]:
         """Show the turn from its beginning, or from a cursor."""
@@ -85,6 +86,8 @@ class Turn:
         async for _ in self:
             pass
         entries = await self._runtime.store.events(self.session, turn=self.id)
+        if not entries and not self._was_sent:
+            raise UnknownTurn(f"there is no turn {self.id!r} in this session")
         if not entries:
             return TurnResult(self.id, Phase.CANCELLED, (), Usage())
         state = fold(entry.event for entry in entries)
@@ -138,19 +141,21 @@ async def answer(
     by: str,
 ) -> None:
     """Hand in an answer; see `Turn.answer`."""
+    edited = ""
     is_denied = deny is not None and deny is not False
     if (allow is None) == (not is_denied):
         raise ConfigError('a gate is answered with allow="once" or with deny=True or deny="the reason", one of them')
     if arguments is not None:
         if is_denied:
             raise ConfigError("arguments can be edited only when the call is allowed")
-        tool = runtime.tools.get(gate.tool)
-        if tool is not None:
-            tool.validate(arguments)
+        edit: JsonObject = clean_all(arguments)
+        if (tool := runtime.tools.get(gate.tool)) is not None:
+            tool.validate(edit)
+        edited = canonical(edit)
     verdict = Verdict(
         allowed=not is_denied,
-        reason=deny if isinstance(deny, str) else "",
-        arguments="" if arguments is None else canonical(arguments),
+        reason=clean(deny) if isinstance(deny, str) else "",
+        arguments="" if edited == gate.arguments else edited,  # saying the same again is no edit
         by=by,
     )
     await runtime.command(
@@ -242,7 +247,7 @@ class Chat:
         )
         receipt = await self.runtime.command(command)
         assert isinstance(receipt.command, Send)
-        return Turn(self.runtime, self.session, receipt.command.turn)
+        return Turn(self.runtime, self.session, receipt.command.turn, was_sent=True)
 
     def turn(self, turn: str) -> Turn:
         """A turn of this session, by its id: to follow it again, or from another process."""
@@ -284,19 +289,28 @@ class Chat:
 
     async def tree(self) -> Tree:
         """All messages of the session."""
-        return await self.runtime.store.tree(self.session)
+        try:
+            return await self.runtime.store.tree(self.session)
+        except UnknownSession:  # it begins with its first message
+            return Tree()
 
     async def messages(self, leaf: str | None = None) -> list[Message]:
         """The selected branch, or the one that ends at `leaf`, oldest first."""
         store = self.runtime.store
-        path = await store.path(self.session, leaf or (await store.info(self.session)).leaf)
+        try:
+            path = await store.path(self.session, leaf or (await store.info(self.session)).leaf)
+        except UnknownSession:  # it begins with its first message
+            return []
         return [message for message in path if not message.hidden]
 
     # Around it -----------------------------------------------------------------------------------------------------
 
     async def gates(self) -> list[Gate]:
         """The questions that wait for a person in this session."""
-        return [row.gate for row in await self.runtime.store.gates(self.session)]
+        try:
+            return [row.gate for row in await self.runtime.store.gates(self.session)]
+        except UnknownSession:  # it begins with its first message
+            return []
 
     async def answer(
         self,
@@ -335,4 +349,6 @@ class Chat:
 
 
 def _parts(message: Input) -> tuple[Part, ...]:
-    return (TextPart(message),) if isinstance(message, str) else tuple(message)
+    if isinstance(message, str):
+        return (TextPart(clean(message)),)
+    return tuple(TextPart(clean(part.text)) if isinstance(part, TextPart) else part for part in message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from everturn.core.events import CommandDropped, Gate, Problem
 from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, Tool
 from everturn.core.state import Phase, TurnState
 from everturn.engine.inline import InlineEngine
-from everturn.errors import CommandRefused
+from everturn.errors import CommandRefused, ConfigError, EverturnError
 from everturn.plugins.tool_calling import ToolCalling
 from everturn.stores.memory import MemoryStore
 from everturn.turn.driver import Driver
@@ -86,7 +87,8 @@ class Runtime:
             settings=settings or Settings(),
         )
         self._driver = Driver(setup, self._announce)
-        self._followed: dict[str, set[str]] = {}
+        self._followed: dict[str, Counter[str]] = {}
+        self._is_closed = False
         self._has_started = False
 
     async def start(self) -> None:
@@ -99,6 +101,8 @@ class Runtime:
 
     async def command(self, command: AnyCommand) -> Receipt:
         """Admit a command, and see to it that somebody acts on it."""
+        if self._is_closed:
+            raise ConfigError("this chat is closed; open another one on the same store to go on")
         await self.start()
         receipt = await self.store.admit(command)
         self.bus.signal(command.session)
@@ -106,17 +110,21 @@ class Runtime:
         return receipt
 
     async def _hand_in(self, command: AnyCommand) -> None:
-        await self.command(command)
+        try:
+            await self.command(command)
+        except EverturnError as error:
+            log.warning("a late result of %s was not taken: %s", command.session, error)
 
     async def follow(self, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
         """Show a turn from where the reader is, until it is over."""
-        self._followed.setdefault(session, set()).add(reader.turn)
+        followed = self._followed.setdefault(session, Counter())
+        followed[reader.turn] += 1
         shown = follow(self.store, self.bus, session, reader)
         try:
             async for item in shown:
                 yield item
         finally:
-            self._followed[session].discard(reader.turn)
+            followed[reader.turn] -= 1
             await shown.aclose()
 
     async def acted_on(self, command: AnyCommand) -> None:
@@ -157,11 +165,16 @@ class Runtime:
                 log.exception("a listener failed; the turn does not mind")
 
     def _lost(self, session: str, error: BaseException) -> None:
-        text = f"driving session {session} failed again and again: {error!r}"
-        for turn in self._followed.pop(session, ()):
+        self._tell_followers(session, f"driving session {session} failed again and again: {error!r}")
+
+    def _tell_followers(self, session: str, text: str) -> None:
+        for turn in +self._followed.get(session, Counter()):
             self.bus.publish(turn, (DriverGone(text),))
 
     async def aclose(self) -> None:
         """Stop. What is unfinished stays in the store, and goes on when somebody starts there again."""
+        self._is_closed = True
         await self.engine.aclose()
         await self.supervisor.aclose()
+        for session in list(self._followed):
+            self._tell_followers(session, "this runtime was closed; the turn goes on when somebody drives it again")

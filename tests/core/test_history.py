@@ -1,13 +1,14 @@
 """History: whatever happened on the way, what a model is shown is valid for every provider."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.core.simulate import Dice, Play, dice, plays
 
 from everturn.core.canonical import parse_object
@@ -63,6 +64,11 @@ histories = st.lists(said | answers, max_size=5)
 policies = st.sampled_from(POLICIES)
 
 
+def own(messages: Iterable[Message]) -> list[RequestMessage]:
+    """What a turn is shown of itself."""
+    return [shown for message in messages for shown in render_own(message)]
+
+
 def check(messages: Sequence[RequestMessage]) -> None:
     """What the strictest provider would refuse."""
     known: set[str] = set()
@@ -107,12 +113,21 @@ def test_what_a_turn_left_behind_is_valid_under_every_policy(play: Play, policy:
 def test_a_turn_is_shown_its_own_messages_at_any_moment(dice: Dice):
     play = Play(dice)
     for _ in play.events():
-        check(render_own(play.state.messages.values()))
+        check(own(play.state.messages.values()))
 
 
 @given(histories)
 def test_a_turn_is_shown_its_hidden_answers_too_and_they_are_valid(history: list[Message]):
-    check(render_own(history))
+    check(own(history))
+
+
+@given(answers)
+def test_an_answer_shown_step_by_step_is_the_answer_shown_whole(answer: Message):
+    ends = [at + 1 for at, part in enumerate(answer.parts) if isinstance(part, StepPart)]
+
+    for end in ends:
+        before = replace(answer, parts=answer.parts[:end])
+        assert [*render_own(before), *render_own(answer, end)] == render_own(answer)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -142,7 +157,7 @@ def test_a_request_built_twice_is_byte_equal(history: list[Message], policy: His
     def build() -> bytes:
         copy = msgspec.json.decode(msgspec.json.encode(history), type=list[Message])  # another process read the log
         tool = ToolSpec("look", "Look.", {"type": "object"})
-        messages = [*render(copy, policy), *render_own(copy[-1:])]
+        messages = [*render(copy, policy), *own(copy[-1:])]
         return msgspec.json.encode(ModelRequest("model", "be kind", messages, [tool], {"top_p": 1}))
 
     assert build() == build()

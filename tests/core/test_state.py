@@ -69,22 +69,54 @@ def test_the_simulated_turns_take_every_row_of_the_table():
     assert rows == {(phase, event) for phase, row in TRANSITIONS.items() for event in row}
 
 
+def check_shape(state: TurnState, log: list[TurnEvent]) -> None:
+    """What holds of every turn, whoever wrote its events and in whatever order."""
+    names = list(state.messages)
+    assert [message.parent for message in state.messages.values()] == [state.parent, *names][: len(names)], "a chain"
+    assert state.tip == (names[-1] if names else state.parent)
+    assert {event.turn for event in log} <= {state.id}
+    steps = [event.step for event in log if isinstance(event, StepStarted)]
+    assert steps == list(range(1, len(steps) + 1))
+    for unique in (
+        [event.step for event in log if isinstance(event, StepFinished | StepInterrupted)],
+        [event.call for event in log if isinstance(event, CallSettled)],
+        [event.call for event in log if isinstance(event, CallStarted)],
+        [event.gate for event in log if isinstance(event, GateAnswered)],
+        [event.gate.id for event in log if isinstance(event, GateOpened)],
+        [(event.step, event.plugin) for event in log if isinstance(event, HookFinished)],
+        ["the end" for event in log if isinstance(event, TERMINAL)],
+    ):
+        assert len(unique) == len(set(unique))
+    parts = [part for message in state.messages.values() for part in message.parts if isinstance(part, ToolPart)]
+    assert {part.call: part.state for part in parts} == {call.id: call.state for call in state.calls.values()}
+    assert len(parts) == len(state.calls)
+    if state.phase.is_terminal:
+        assert state.ending is not None
+        assert state.ending.outcome == state.phase
+        assert all(part.state in SETTLED and part.output is not None for part in parts)
+
+
 @given(dice)
 def test_any_event_advances_by_the_table_or_is_refused_and_changes_nothing(dice: Dice):
-    state = TurnState("t")
+    state, log = TurnState("t"), list[TurnEvent]()
     for _ in range(80):
         action = decide(state, PLUGINS)
         is_wild = state.phase is Phase.IDLE or isinstance(action, Wait | Done) or dice.pick(True, False)
         made_up = wild(state, dice)
-        apply_or_refuse(state, made_up if is_wild else next(carry_out(state, action, dice), made_up))
+        event = made_up if is_wild else next(carry_out(state, action, dice), made_up)
+        if apply_or_refuse(state, event):
+            log.append(event)
+            check_shape(state, log)
 
 
 @given(dice, dice)
 def test_at_any_moment_of_a_real_turn_a_made_up_event_advances_or_changes_nothing(dice: Dice, other: Dice):
     play = Play(dice)
     for _ in play.events():
-        copy = fold(play.log)
-        apply_or_refuse(copy, wild(copy, other))
+        for _ in range(3):
+            copy, event = fold(play.log), wild(play.state, other)
+            if apply_or_refuse(copy, event):
+                check_shape(copy, [*play.log, event])
 
 
 @given(plays)

@@ -128,15 +128,15 @@ MUTANTS = [
     Mutant(
         "a waiting plugin is not called again",
         "turn/loop.py",
-        "heard.get(name, -1) < arrivals:",
+        "heard.get(name, -1) < run.arrived:",
         "name not in heard:",
         f"{HOOKS}test_a_pending_plugin_is_called_again_while_another_still_works",
     ),
     Mutant(
         "one that ends while another's end is written is overlooked",
         "turn/loop.py",
-        "            await run.stirs.after(stirs)\n            stirs = run.stirs.strokes",
-        "            await run.stirs.after(run.stirs.strokes)\n            stirs = run.stirs.strokes",
+        "            await run.news.after(strokes)\n            strokes = run.news.strokes",
+        "            await run.news.after(run.news.strokes)\n            strokes = run.news.strokes",
         f"{TOLD}[plugins append]",
     ),
     Mutant(

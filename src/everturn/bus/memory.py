@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
-from everturn.core.deltas import Frame, LogMoved
+from everturn.core.deltas import Delta, Frame, LogMoved
 
 
 class _Channel:
-    __slots__ = ("frames", "is_closed", "start", "waiters")
+    __slots__ = ("frames", "is_closed", "readers", "start", "waiters")
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.start = 0  # the number of the first frame kept
         self.waiters: list[asyncio.Future[None]] = []
         self.is_closed = False
+        self.readers = 0
 
     def add(self, frames: Sequence[Frame]) -> None:
         if type(frames[0]) is LogMoved:
@@ -68,26 +69,38 @@ class MemoryBus:
         """Show frames of a turn to whoever follows it."""
         channel = self._channels.get(turn)
         if channel is None:
+            # Nobody follows it, and what the log holds need not be kept here.
+            if not isinstance(frames[0], Delta):
+                return
             channel = self._channels[turn] = _Channel()
         channel.add(frames)
 
-    async def tail(self, turn: str) -> AsyncGenerator[Sequence[Frame], None]:
+    def tail(self, turn: str) -> AsyncGenerator[Sequence[Frame], None]:
         """Follow a turn: what of the present step is still known, then what comes, until it is closed."""
         channel = self._channels.get(turn)
         if channel is None:
             channel = self._channels[turn] = _Channel()
+        channel.readers += 1
+        return self._tail(turn, channel)
+
+    async def _tail(self, turn: str, channel: _Channel) -> AsyncGenerator[Sequence[Frame], None]:
         at = channel.start
-        while True:
-            at = max(at, channel.start)
-            if fresh := channel.frames[at - channel.start :]:
-                at += len(fresh)
-                yield fresh
-            elif channel.is_closed:
-                return
-            else:
-                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                channel.waiters.append(waiter)
-                await waiter
+        try:
+            while True:
+                at = max(at, channel.start)
+                if fresh := channel.frames[at - channel.start :]:
+                    at += len(fresh)
+                    yield fresh
+                elif channel.is_closed:
+                    return
+                else:
+                    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                    channel.waiters.append(waiter)
+                    await waiter
+        finally:
+            channel.readers -= 1
+            if not channel.readers and not channel.frames and self._channels.get(turn) is channel:
+                del self._channels[turn]
 
     def close(self, turn: str) -> None:
         """The turn is over: drop what is kept of it; its log says it all."""

@@ -6,7 +6,7 @@ Rule 2: a settled call stays as it is; a late result is attached to it and chang
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct
 
@@ -58,24 +58,36 @@ class Call(Struct):
         to = CALL_TRANSITIONS[self.state].get(type(event))
         if to is None:
             raise InvalidEvent(f"call {self.id} is {self.state}: {type(event).__name__} cannot happen")
-        match event:
-            case GateOpened(gate=gate):
-                if self.verdict is not None:
-                    raise InvalidEvent(f"call {self.id} has been answered already; it cannot ask again")
-                self.gate, self.state = gate, "asking"
-            case GateAnswered(gate=gate, verdict=verdict):
-                if self.gate is None or self.gate.id != gate:
-                    raise InvalidEvent(f"call {self.id} does not wait at gate {gate}")
-                self.verdict, self.state = verdict, "pending"
-            case CallStarted():
-                if self.verdict is not None and not self.verdict.allowed:
-                    raise InvalidEvent(f"call {self.id} was denied; it cannot start")
-                self.started, self.state = event, "running"
-            case CallSettled(state=state):
-                if state not in SETTLED:
-                    raise InvalidEvent(f"a call cannot be settled as {state}")
-                self.state = state
-            case LateArrived():
-                if self.is_late:
-                    raise InvalidEvent(f"call {self.id} has a late result already")
-                self.is_late = True
+        kind = type(event)
+        if kind is CallStarted:
+            self._start(cast("CallStarted", event))
+        elif kind is CallSettled:
+            self._settle(cast("CallSettled", event))
+        elif kind is GateOpened:
+            self._ask(cast("GateOpened", event))
+        elif kind is GateAnswered:
+            self._answer(cast("GateAnswered", event))
+        elif self.is_late:
+            raise InvalidEvent(f"call {self.id} has a late result already")
+        else:
+            self.is_late = True
+
+    def _start(self, event: CallStarted) -> None:
+        if self.verdict is not None and not self.verdict.allowed:
+            raise InvalidEvent(f"call {self.id} was denied; it cannot start")
+        self.started, self.state = event, "running"
+
+    def _settle(self, event: CallSettled) -> None:
+        if event.state not in SETTLED:
+            raise InvalidEvent(f"a call cannot be settled as {event.state}")
+        self.state = event.state
+
+    def _ask(self, event: GateOpened) -> None:
+        if self.verdict is not None:
+            raise InvalidEvent(f"call {self.id} has been answered already; it cannot ask again")
+        self.gate, self.state = event.gate, "asking"
+
+    def _answer(self, event: GateAnswered) -> None:
+        if self.gate is None or self.gate.id != event.gate:
+            raise InvalidEvent(f"call {self.id} does not wait at gate {event.gate}")
+        self.verdict, self.state = event.verdict, "pending"

@@ -31,6 +31,17 @@ def parse_object(text: str) -> JsonObject | None:
     return cast(JsonObject, value) if isinstance(value, dict) else None
 
 
+def clean_all(value: Any) -> Any:
+    """`clean` every text in a JSON value."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean_all(key): clean_all(item) for key, item in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [clean_all(item) for item in cast("list[Any]", value)]
+    return value
+
+
 def clean(text: str) -> str:
     """Replace lone surrogates: they are legal in Python, illegal in UTF-8, and poison whatever stores them."""
     try:

@@ -127,23 +127,27 @@ class Reader:
             case StepStarted() | StepRestarted():
                 self._step, self._seen = entry.seq, []
             case StepFinished(parts=parts) | StepInterrupted(parts=parts):
-                yield from rest(self.turn, self._step, parts, self._seen)
+                for delta in rest(self.turn, self._step, parts, tuple(self._seen)):
+                    self._note(delta)
+                    yield delta
                 self._seen = []
             case _:
                 pass
         self.seq = entry.seq
         yield event
 
+    def _note(self, delta: Delta) -> None:
+        while len(self._seen) <= delta.part:
+            self._seen.append(0)
+        self._seen[delta.part] = delta.offset + len(delta.text)
+
     def delta(self, delta: Delta) -> Delta | None:
         """Show a delta, or the part of it that is new; None when it is old, void, or after a gap."""
         if delta.seq != self._step or self.seq != self._step:
             return None
-        seen = self._seen
-        while len(seen) <= delta.part:
-            seen.append(0)
-        have = seen[delta.part]
+        have = self._seen[delta.part] if delta.part < len(self._seen) else 0
         end = delta.offset + len(delta.text)
         if delta.offset > have or end < have or (end == have and delta.text):
             return None
-        seen[delta.part] = end
+        self._note(delta)
         return delta if delta.offset == have else replace(delta, offset=have, text=delta.text[have - delta.offset :])

@@ -6,7 +6,10 @@ with an error of its own and changes nothing.
 
 from __future__ import annotations
 
+from typing import cast
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from everturn.core.events import Event, Gate, GateAnswered, GateOpened, TurnEnding, Verdict
 from everturn.errors import GateClosed, HashMismatch, UnknownGate
@@ -23,17 +26,17 @@ class GateRow(Struct):
 
 def apply_to_gates(rows: dict[str, GateRow], event: Event) -> None:
     """Project one event onto the rows of its session."""
-    match event:
-        case GateOpened(gate=gate, at=at):
-            rows[gate.id] = GateRow(gate, at)
-        case GateAnswered(gate=gate, verdict=verdict):
-            rows[gate].verdict, rows[gate].is_open = verdict, False
-        case TurnEnding(turn=turn):
-            for row in rows.values():
-                if row.gate.turn == turn:
-                    row.is_open = False
-        case _:
-            pass
+    kind = type(event)
+    if kind is GateOpened:
+        opened = cast("GateOpened", event)
+        rows[opened.gate.id] = GateRow(opened.gate, opened.at)
+    elif kind is GateAnswered:
+        answered = cast("GateAnswered", event)
+        rows[answered.gate].verdict, rows[answered.gate].is_open = answered.verdict, False
+    elif kind is TurnEnding and rows:
+        for row in rows.values():
+            if row.gate.turn == cast("TurnEnding", event).turn:
+                row.is_open = False
 
 
 def check_answer(row: GateRow | None, gate: str, hash: str, verdict: Verdict, now: float) -> bool:
@@ -49,7 +52,7 @@ def check_answer(row: GateRow | None, gate: str, hash: str, verdict: Verdict, no
     if row.gate.hash != hash:
         raise HashMismatch(f"gate {gate} was opened for {row.gate.hash[:12]}…, the answer is for {hash[:12]}…")
     if row.verdict is not None:
-        if row.verdict == verdict:
+        if replace(row.verdict, by="") == replace(verdict, by=""):
             return False
         raise GateClosed(f"gate {gate} has been answered otherwise already")
     if not row.is_open:

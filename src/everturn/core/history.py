@@ -28,12 +28,12 @@ def render(messages: Iterable[Message], policy: HistoryPolicy = "full") -> list[
     return shown
 
 
-def render_own(messages: Iterable[Message]) -> list[RequestMessage]:
-    """Show a turn its own messages: always in full, hidden ones too, for their calls are still being worked on."""
-    shown: list[RequestMessage] = []
-    for message in messages:
-        shown += _full(message) if message.role == "assistant" else _said(message)
-    return shown
+def render_own(message: Message, after: int = 0) -> list[RequestMessage]:
+    """Show a turn one of its own messages, from its part number `after` on, which must begin a step.
+
+    Always in full, hidden ones too, for their calls are still being worked on.
+    """
+    return list(_full(message, after) if message.role == "assistant" else _said(message))
 
 
 def _said(message: Message) -> Iterator[RequestMessage]:
@@ -42,11 +42,11 @@ def _said(message: Message) -> Iterator[RequestMessage]:
         yield RequestMessage("user", parts)
 
 
-def _full(message: Message) -> Iterator[RequestMessage]:
+def _full(message: Message, after: int = 0) -> Iterator[RequestMessage]:
     """One assistant message per step, each followed by the results of its calls."""
     said: list[RequestPart] = []
     results: list[RequestResult] = []
-    for part in (*message.parts, None):
+    for part in (*message.parts[after:], None):
         match part:
             case None | StepPart():
                 if said:

@@ -110,8 +110,14 @@ StreamedPart = TextPart | ReasoningPart | ToolPart
 
 
 def text_of(parts: tuple[Part, ...]) -> str:
-    """Only what was said: the text parts, one after the other."""
-    return "".join(part.text for part in parts if isinstance(part, TextPart))
+    """Only what was said: the text parts, one after the other, steps with a blank line between."""
+    said: list[str] = [""]
+    for part in parts:
+        if type(part) is TextPart:
+            said[-1] += part.text
+        elif type(part) is StepPart and said[-1]:
+            said.append("")
+    return "\n\n".join(said if said[-1] else said[:-1])
 
 
 def last_text(parts: tuple[Part, ...]) -> str:

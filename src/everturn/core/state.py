@@ -8,9 +8,9 @@ Rule 3: there is nothing else to know. A process that takes a turn over reads th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
 
@@ -45,7 +45,7 @@ from everturn.core.events import (
 )
 from everturn.core.messages import Message
 from everturn.core.parts import Finish, ToolPart, Usage
-from everturn.core.tree import absorb
+from everturn.core.tree import CallEvent, called_by, with_call, with_step
 from everturn.errors import InvalidEvent
 
 
@@ -167,7 +167,7 @@ class TurnState(Struct):
         """The calls without a result, in the order in which the model made them."""
         return [call for call in self.calls.values() if not call.is_settled]
 
-    def apply(self, event: TurnEvent) -> None:  # noqa: C901 - a row per event, no logic of its own
+    def apply(self, event: TurnEvent) -> None:
         """Take one event in, or refuse it and stay as it was.
 
         Raises:
@@ -176,42 +176,7 @@ class TurnState(Struct):
         to = TRANSITIONS[self.phase].get(type(event))
         if to is None or event.turn != self.id:
             raise InvalidEvent(f"turn {self.id} is {self.phase}: {type(event).__name__} cannot happen")
-        match event:
-            case TurnStarted():
-                self._start(event)
-            case AnswerOpened(message=message):
-                self._open(message)
-            case MessageAdded(message=message, request=request):
-                self._join(message)
-                if self.step is not None:
-                    self.step.request |= request
-            case StepStarted(step=number, closing=closing):
-                self._begin(number, closing)
-            case StepRestarted(step=number):
-                self._open_step(number)
-            case StepFinished(step=number, parts=parts, finish=finish, usage=usage):
-                self._finish(self._open_step(number), event, parts, finish)
-                self.usage = self.usage + usage
-            case StepInterrupted(step=number, parts=parts, finish=finish, problem=problem):
-                step = self._open_step(number)
-                self._finish(step, event, parts, finish)
-                step.problem = problem
-            case HookFinished(step=number, plugin=plugin, deferred=deferred):
-                self._finish_hook(number, plugin, deferred)
-            case GateOpened() | GateAnswered():
-                self._advance_gate(event)
-            case CallStarted() | CallSettled() | LateArrived():
-                self._advance_call(event)
-            case TurnParked(step=number):
-                self._closed_step(number)
-            case TurnEnding():
-                self.ending = event
-            case TitleSet():
-                self.untitled = False
-            case TurnCompleted() | TurnFailed() | TurnCancelled():
-                self._end(event)
-            case _:
-                raise InvalidEvent(f"{type(event).__name__} is not an event of a turn")
+        self._handlers[type(event)](self, event)
         self.phase = to
 
     def _start(self, event: TurnStarted) -> None:
@@ -229,18 +194,24 @@ class TurnState(Struct):
         self.messages[message.id] = message
         self.tip = message.id
 
-    def _open(self, message: Message) -> None:
+    def _append(self, event: MessageAdded) -> None:
+        self._join(event.message)
+        if self.step is not None:
+            self.step.request |= event.request
+
+    def _open(self, event: AnswerOpened) -> None:
+        message = event.message
         if self.answer is not None and self.answer == self.tip:
             raise InvalidEvent("there is an answer to write into already")
         self._settled_step()
         self._join(message)
         self.answer = message.id
 
-    def _begin(self, number: int, closing: bool) -> None:
-        last = self._settled_step()
+    def _begin(self, event: StepStarted) -> None:
+        number, last = event.step, self._settled_step()
         if number != last + 1 or self.answer is None or self.answer != self.tip:
             raise InvalidEvent(f"step {number} cannot follow step {last}")
-        self.step = Step(number, closing)
+        self.step = Step(number, event.closing)
 
     def _settled_step(self) -> int:
         if self.step is None:
@@ -259,10 +230,19 @@ class TurnState(Struct):
             raise InvalidEvent(f"step {number} has not finished")
         return self.step
 
-    def _finish(
-        self, step: Step, event: StepFinished | StepInterrupted, parts: Sequence[object], finish: Finish
-    ) -> None:
-        made = [part for part in parts if isinstance(part, ToolPart)]
+    def _restart(self, event: StepRestarted) -> None:
+        self._open_step(event.step)
+
+    def _finish(self, event: StepFinished) -> None:
+        self._end_step(event)
+        self.usage = self.usage + event.usage
+
+    def _interrupt(self, event: StepInterrupted) -> None:
+        self._end_step(event).problem = event.problem
+
+    def _end_step(self, event: StepFinished | StepInterrupted) -> Step:
+        step = self._open_step(event.step)
+        made = [part for part in event.parts if type(part) is ToolPart]
         ids = {part.call for part in made}
         if self.answer is None or len(ids) < len(made) or not ids.isdisjoint(self.calls):
             raise InvalidEvent(f"step {step.number} repeats a call")
@@ -270,47 +250,82 @@ class TurnState(Struct):
             call = Call(part.call, step.number, index, part.name, part.arguments)
             self.calls[part.call] = call
             step.calls.append(call)
-        self.messages[self.answer] = absorb(self.messages[self.answer], event)
-        step.finish = finish
+        self.messages[self.answer] = with_step(self.messages[self.answer], event)
+        step.finish = event.finish
+        return step
 
-    def _finish_hook(self, number: int, plugin: str, deferred: tuple[Append, ...]) -> None:
-        step = self._closed_step(number)
-        if plugin in step.done:
-            raise InvalidEvent(f"{plugin} was done with step {number} already")
-        step.done.add(plugin)
-        step.deferred += [(plugin, append) for append in deferred]
+    def _finish_hook(self, event: HookFinished) -> None:
+        step = self._closed_step(event.step)
+        if event.plugin in step.done:
+            raise InvalidEvent(f"{event.plugin} was done with step {event.step} already")
+        step.done.add(event.plugin)
+        step.deferred += [(event.plugin, append) for append in event.deferred]
 
-    def _advance_gate(self, event: GateOpened | GateAnswered) -> None:
-        if isinstance(event, GateOpened):
-            gate, called, verdict = event.gate.id, event.gate.call, None
-            is_wrong = gate in self.gates
-        else:
-            gate, called, verdict = event.gate, event.call, event.verdict
-            is_wrong = gate not in self.gates or self.gates[gate] is not None
-        if is_wrong:
-            raise InvalidEvent(f"gate {gate} was opened or answered already, or never opened")
-        if called:  # a gate without a call is a plugin's own question
+    def _open_gate(self, event: GateOpened) -> None:
+        gate = event.gate
+        if gate.id in self.gates:
+            raise InvalidEvent(f"gate {gate.id} was opened already")
+        if gate.call:  # a gate without a call is a plugin's own question
             self._advance_call(event)
-        self.gates[gate] = verdict
+        self.gates[gate.id] = None
 
-    def _advance_call(self, event: GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived) -> None:
-        called = event.gate.call if isinstance(event, GateOpened) else event.call
+    def _answer_gate(self, event: GateAnswered) -> None:
+        if event.gate not in self.gates or self.gates[event.gate] is not None:
+            raise InvalidEvent(f"gate {event.gate} was answered already, or never opened")
+        if event.call:
+            self._advance_call(event)
+        self.gates[event.gate] = event.verdict
+
+    def _advance_call(self, event: CallEvent) -> None:
+        called = called_by(event)
         call = self.calls.get(called)
         if call is None:
             raise InvalidEvent(f"there is no call {called} in turn {self.id}")
         call.advance(event)
         # A call stands in the answer of its own step, which need not be the one being written now.
         for at in reversed(self.messages):
-            changed = absorb(self.messages[at], event)
-            if changed is not self.messages[at]:
+            changed = with_call(self.messages[at], event)
+            if changed is not None:
                 self.messages[at] = changed
                 return
+
+    def _park(self, event: TurnParked) -> None:
+        self._closed_step(event.step)
+
+    def _name(self, event: TitleSet) -> None:
+        self.untitled = False
+
+    def _begin_to_end(self, event: TurnEnding) -> None:
+        self.ending = event
 
     def _end(self, event: TurnCompleted | TurnFailed | TurnCancelled) -> None:
         if self.ending is None or self.ending.outcome != _OUTCOME_OF[type(event)]:
             raise InvalidEvent(f"{type(event).__name__} is not how this turn was ending")
         if self.open_calls:
             raise InvalidEvent(f"{len(self.open_calls)} calls have no result yet")
+
+    # By exact type, a row per event: a class pattern that misses on a Struct costs more than most of these do.
+    _handlers: ClassVar[dict[type[Event], Callable[[Any, Any], None]]] = {
+        TurnStarted: _start,
+        AnswerOpened: _open,
+        MessageAdded: _append,
+        StepStarted: _begin,
+        StepRestarted: _restart,
+        StepFinished: _finish,
+        StepInterrupted: _interrupt,
+        HookFinished: _finish_hook,
+        GateOpened: _open_gate,
+        GateAnswered: _answer_gate,
+        CallStarted: _advance_call,
+        CallSettled: _advance_call,
+        LateArrived: _advance_call,
+        TurnParked: _park,
+        TitleSet: _name,
+        TurnEnding: _begin_to_end,
+        TurnCompleted: _end,
+        TurnFailed: _end,
+        TurnCancelled: _end,
+    }
 
 
 def fold(events: Iterable[Event]) -> TurnState:

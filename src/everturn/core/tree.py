@@ -6,7 +6,8 @@ hidden by a delete: what stands beside or above a message never changes because 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,39 +29,53 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.messages import Message
-from everturn.core.parts import StepPart, ToolPart
+from everturn.core.parts import StepPart, ToolPart, Usage
 from everturn.errors import UnknownMessage
 
-
-def absorb(message: Message, event: Event) -> Message:
-    """Complete a message with what an event of its turn says about it; the message itself when that is nothing."""
-    match event:
-        case StepFinished(step=step, parts=parts, finish=finish, usage=usage):
-            return replace(message, parts=(*message.parts, *parts, StepPart(step, finish, usage)))
-        case StepInterrupted(step=step, parts=parts, finish=finish):
-            return replace(message, parts=(*message.parts, *parts, StepPart(step, finish)))
-        case GateOpened() | GateAnswered() | CallStarted() | CallSettled() | LateArrived():
-            called = event.gate.call if isinstance(event, GateOpened) else event.call
-            for at, part in enumerate(message.parts):
-                if isinstance(part, ToolPart) and part.call == called:
-                    return replace(message, parts=(*message.parts[:at], _moved(part, event), *message.parts[at + 1 :]))
-            return message
-        case _:
-            return message
+CallEvent = GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived
 
 
-def _moved(part: ToolPart, event: GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived) -> ToolPart:
-    match event:
-        case GateOpened():
-            return replace(part, state="asking")
-        case GateAnswered(verdict=verdict):
-            return replace(part, state="pending", is_edited=bool(verdict.arguments))
-        case CallStarted(arguments=arguments):
-            return replace(part, state="running", used=arguments if arguments != part.arguments else "")
-        case CallSettled(state=state, output=output):
-            return replace(part, state=state, output=output)
-        case LateArrived(output=output):
-            return replace(part, late=output)
+def called_by(event: CallEvent) -> str:
+    """The call an event is about."""
+    return event.gate.call if type(event) is GateOpened else cast("CallStarted", event).call
+
+
+def with_step(message: Message, event: StepFinished | StepInterrupted) -> Message:
+    """An answer with the parts of one more step at its end."""
+    usage = event.usage if isinstance(event, StepFinished) else Usage()
+    return replace(message, parts=(*message.parts, *event.parts, StepPart(event.step, event.finish, usage)))
+
+
+def with_call(message: Message, event: CallEvent) -> Message | None:
+    """A message whose call has moved on; None when the call does not stand in it."""
+    called = called_by(event)
+    parts = message.parts
+    # From the end, where the calls of the present step are: a long turn must not cost more with every step.
+    for at in range(len(parts) - 1, -1, -1):
+        part = parts[at]
+        if type(part) is ToolPart and part.call == called:
+            changed = list(parts)
+            changed[at] = _MOVED[type(event)](part, event)
+            return replace(message, parts=tuple(changed))
+    return None
+
+
+def _answered(part: ToolPart, event: GateAnswered) -> ToolPart:
+    return replace(part, state="pending", is_edited=bool(event.verdict.arguments))
+
+
+def _started(part: ToolPart, event: CallStarted) -> ToolPart:
+    return replace(part, state="running", used=event.arguments if event.arguments != part.arguments else "")
+
+
+# By exact type: a class pattern that misses on a Struct costs more than the whole change.
+_MOVED: dict[type[Event], Callable[[ToolPart, Any], ToolPart]] = {
+    GateOpened: lambda part, event: replace(part, state="asking"),
+    GateAnswered: _answered,
+    CallStarted: _started,
+    CallSettled: lambda part, event: replace(part, state=event.state, output=event.output),
+    LateArrived: lambda part, event: replace(part, late=event.output),
+}
 
 
 class Tree(Struct):
@@ -76,34 +91,39 @@ class Tree(Struct):
 
     def apply(self, event: Event) -> None:
         """Take one event in. Events that say nothing about messages are ignored."""
-        match event:
-            case TurnStarted(parent=parent, input=message):
-                if message is not None:
-                    self._add(message)
-                self.leaf = parent if message is None else message.id
-            case AnswerOpened(turn=turn, message=message):
-                self._add(message)
-                self.writing[turn] = message.id
-                self._follow(message)
-            case MessageAdded(message=message):
-                self._add(message)
-                self._follow(message)
-            case StepFinished(turn=turn, parts=parts) | StepInterrupted(turn=turn, parts=parts):
-                at = self.writing[turn]
-                self.messages[at] = absorb(self.messages[at], event)
-                self.calls.update((part.call, at) for part in parts if isinstance(part, ToolPart))
-            case GateOpened() | GateAnswered() | CallStarted() | CallSettled() | LateArrived():
-                call = event.gate.call if isinstance(event, GateOpened) else event.call
-                if (at := self.calls.get(call, "")) in self.messages:
-                    self.messages[at] = absorb(self.messages[at], event)
-            case LeafSelected(message=leaf):
-                self.leaf = leaf
-            case MessageDeleted(message=gone):
-                self._delete(gone)
-            case TitleSet(title=title):
-                self.title = title
-            case _:
-                pass
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(self, event)
+
+    def _start(self, event: TurnStarted) -> None:
+        if event.input is not None:
+            self._add(event.input)
+        self.leaf = event.parent if event.input is None else event.input.id
+
+    def _open(self, event: AnswerOpened) -> None:
+        self._add(event.message)
+        self.writing[event.turn] = event.message.id
+        self._follow(event.message)
+
+    def _append(self, event: MessageAdded) -> None:
+        self._add(event.message)
+        self._follow(event.message)
+
+    def _step(self, event: StepFinished | StepInterrupted) -> None:
+        at = self.writing[event.turn]
+        self.messages[at] = with_step(self.messages[at], event)
+        self.calls.update((part.call, at) for part in event.parts if type(part) is ToolPart)
+
+    def _call(self, event: CallEvent) -> None:
+        at = self.calls.get(called_by(event))
+        if at is not None:  # a plugin's question is no call
+            self.messages[at] = with_call(self.messages[at], event) or self.messages[at]
+
+    def _select(self, event: LeafSelected) -> None:
+        self.leaf = event.message
+
+    def _name(self, event: TitleSet) -> None:
+        self.title = event.title
 
     def _add(self, message: Message) -> None:
         self.messages[message.id] = message
@@ -115,7 +135,8 @@ class Tree(Struct):
         if self.leaf == message.parent:
             self.leaf = message.id
 
-    def _delete(self, gone: str) -> None:
+    def _delete(self, event: MessageDeleted) -> None:
+        gone = event.message
         below = list(self.below(gone))
         self.deleted.update(below)
         if self.leaf in below:
@@ -154,3 +175,16 @@ class Tree(Struct):
         """A message and its siblings, oldest first: what a branch picker offers."""
         parent = self.get(message).parent
         return [other for other in self.children.get(parent, ()) if other not in self.deleted]
+
+    # By exact type, a row per event: a class pattern that misses on a Struct costs more than most of these do.
+    _handlers: ClassVar[dict[type[Event], Callable[[Any, Any], None]]] = {
+        TurnStarted: _start,
+        AnswerOpened: _open,
+        MessageAdded: _append,
+        StepFinished: _step,
+        StepInterrupted: _step,
+        **dict.fromkeys(_MOVED, _call),
+        LeafSelected: _select,
+        MessageDeleted: _delete,
+        TitleSet: _name,
+    }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -20,8 +21,6 @@ from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
 
 Batch = Sequence[Chunk]
-Answer = Iterable[Batch]
-Script = Answer | Callable[[ModelRequest], Answer]
 
 
 class Fail(Struct, frozen=True):
@@ -32,6 +31,12 @@ class Fail(Struct, frozen=True):
 
 class Hang(Struct, frozen=True):
     """A place in a script where nothing more comes."""
+
+
+Answer = Iterable[Any]
+"""Batches of chunks, `Fail` and `Hang`, nested as deep as it reads best."""
+
+Script = Answer | Callable[[ModelRequest], Answer]
 
 
 def say(text: str, size: int = 0) -> list[Batch]:
@@ -76,7 +81,7 @@ def calls(*made: ScriptedCall, finish: Finish = "tool_calls") -> list[Batch]:
 class ScriptedModel:
     """Answers from a script; `requests` keeps what it was asked."""
 
-    def __init__(self, *script: Script | Sequence[Answer], name: str = "scripted", pace: float = 0.0) -> None:
+    def __init__(self, *script: Script, name: str = "scripted", pace: float = 0.0) -> None:
         self._script = script
         self._pace = pace
         self._name = name
@@ -110,14 +115,16 @@ class ScriptedModel:
             yield [UsageChunk(Usage(input=words // 4 + 1, output=1)), FinishChunk("stop")]
 
 
-def _flat(answer: Iterable[object]) -> list[Batch | Fail | Hang]:
+def _flat(answer: Iterable[Any]) -> list[Batch | Fail | Hang]:
     """A script may be nested: `[say(…), calls(…)]` is one answer."""
     flat: list[Batch | Fail | Hang] = []
     for item in answer:
         if isinstance(item, Fail | Hang):
             flat.append(item)
-        elif isinstance(item, list) and item and isinstance(item[0], list | Fail | Hang):
-            flat += _flat(item)  # type: ignore[reportUnknownArgumentType]
+            continue
+        inner = cast("list[Any]", item)
+        if inner and isinstance(inner[0], list | Fail | Hang):
+            flat += _flat(inner)
         else:
-            flat.append(item)  # type: ignore[arg-type]
+            flat.append(inner)
     return flat

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import cast
 
 from everturn.core.commands import Answer, AnyCommand, Cancel, Command, Delete, Late, Select, Send
 from everturn.core.events import (
@@ -20,7 +21,6 @@ from everturn.core.events import (
     TurnCancelled,
     TurnCompleted,
     TurnEnding,
-    TurnEvent,
     TurnFailed,
     TurnParked,
     TurnStarted,
@@ -31,7 +31,10 @@ from everturn.core.ports import Receipt, SessionInfo
 from everturn.core.tree import Tree
 from everturn.errors import GateClosed, KeyConflict, Stale, UnknownMessage, UnknownSession, UnknownTurn
 
-_ACTED_ON = (TurnStarted, GateAnswered, TurnEnding, LateArrived, LeafSelected, MessageDeleted, CommandDropped)
+_ACTED_ON = frozenset(
+    (TurnStarted, GateAnswered, TurnEnding, LateArrived, LeafSelected, MessageDeleted, CommandDropped)
+)
+_TERMINAL = frozenset((TurnCompleted, TurnFailed, TurnCancelled))
 
 
 class _Session:
@@ -50,14 +53,16 @@ class _Session:
         self.log.append(entry)
         self.tree.apply(event)
         apply_to_gates(self.gates, event)
-        if isinstance(event, TurnEvent):
-            self.by_turn.setdefault(event.turn, []).append(entry)
-            if isinstance(event, TurnCompleted | TurnFailed | TurnCancelled):
-                self.open_turns.pop(event.turn, None)
-            elif event.turn in self.open_turns or isinstance(event, TurnStarted):
-                self.open_turns[event.turn] = isinstance(event, TurnParked)
-        if isinstance(event, _ACTED_ON):
-            self.inbox.pop(event.command, None)
+        kind = type(event)
+        turn = getattr(event, "turn", None)
+        if turn is not None:
+            self.by_turn.setdefault(turn, []).append(entry)
+            if kind in _TERMINAL:
+                self.open_turns.pop(turn, None)
+            elif turn in self.open_turns or kind is TurnStarted:
+                self.open_turns[turn] = kind is TurnParked
+        if kind in _ACTED_ON:
+            self.inbox.pop(cast("CommandDropped", event).command, None)
 
     @property
     def is_awake(self) -> bool:

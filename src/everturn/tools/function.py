@@ -22,7 +22,7 @@ from everturn.core.requests import Execute, ToolSpec
 from everturn.errors import BadArguments, ConfigError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import BaseModel
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,9 +37,12 @@ class FunctionTool(Generic[P, R]):
         if NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
         self.function = function
-        summary, described = _read_docstring(inspect.getdoc(function) or "")
+        summary, described = _read_docstring(
+            inspect.getdoc(function) or "", set(inspect.signature(function).parameters)
+        )
         self._context, self._names, self._model = _arguments_model(function, name, described)
         schema = self._model.model_json_schema()
+        self._is_async = inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function)
         self._spec = ToolSpec(name, summary, _plain(schema), effects, execute, timeout)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -56,11 +59,9 @@ class FunctionTool(Generic[P, R]):
         self._checked(arguments)
 
     def _checked(self, arguments: JsonObject) -> BaseModel:
-        from pydantic import ValidationError
-
         try:
             return self._model.model_validate(arguments)
-        except ValidationError as error:
+        except ValueError as error:  # pydantic's ValidationError is one
             raise BadArguments(_explain(self._spec, error)) from None
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[object] | AsyncIterator[object]:
@@ -70,7 +71,7 @@ class FunctionTool(Generic[P, R]):
         if self._context is not None:
             given[self._context] = context
         function: Callable[..., Any] = self.function
-        if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
+        if self._is_async:
             return function(**given)
         return _in_thread(function, given)
 
@@ -168,7 +169,7 @@ def _arguments_model(
 _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
 
 
-def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+def _read_docstring(text: str, parameters: set[str]) -> tuple[str, dict[str, str]]:
     """The summary, and what an `Args:` section says of each parameter."""
     before, _, after = text.partition("\nArgs:")
     described: dict[str, str] = {}
@@ -176,7 +177,8 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     for line in after.splitlines():
         if line and not line[0].isspace():
             break  # the next section
-        if (entry := _ENTRY.match(line)) is not None:
+        entry = _ENTRY.match(line)
+        if entry is not None and entry[1] in parameters:
             name = entry[1]
             described[name] = entry[2].strip()
         elif name and line.strip():
@@ -185,18 +187,29 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     return summary.strip(), described
 
 
+_VALUES = frozenset(("default", "const", "enum", "examples"))  # data, not schema: nothing in them is ours to drop
+
+
 def _plain(schema: Any) -> Any:
     """Drop the titles pydantic adds: they cost tokens in every request and say nothing new."""
     if isinstance(schema, dict):
         items = typing.cast("dict[str, Any]", schema).items()
-        return {key: _plain(value) for key, value in items if not (key == "title" and isinstance(value, str))}
+        return {
+            key: value if key in _VALUES else _plain(value)
+            for key, value in items
+            if not (key == "title" and isinstance(value, str))
+        }
     if isinstance(schema, list):
         return [_plain(value) for value in typing.cast("list[Any]", schema)]
     return schema
 
 
-def _explain(spec: ToolSpec, error: ValidationError) -> str:
+def _explain(spec: ToolSpec, error: ValueError) -> str:
     """Say what is wrong with the arguments so that a model can mend them."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return f"the arguments of {spec.name} are wrong: {error}"
     lines = [
         f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}"
         for problem in error.errors(include_url=False, include_context=False, include_input=False)

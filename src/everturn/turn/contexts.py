@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from everturn.core.calls import Call
-from everturn.core.canonical import JsonObject, digest
+from everturn.core.canonical import JsonObject, clean, digest
 from everturn.core.events import Append, Event, Gate, GateOpened, Verdict
 from everturn.core.messages import Message, Role
 from everturn.core.parts import Finish, Output, Part, StepPart, TextPart, Usage
@@ -145,7 +145,7 @@ class OneStep(Context):
         deferred: bool = False,
     ) -> None:
         """Append a message now, or once every plugin is done."""
-        parts = (TextPart(message),) if isinstance(message, str) else tuple(message)
+        parts = (TextPart(clean(message)),) if isinstance(message, str) else tuple(message)
         name = f"{self.turn}.{self.plugin}.{self.step}.{self._appended}"
         self._appended += 1
         append = Append(Message(name, None, role, parts, by=self.plugin, turn=self.turn), priority, request)

@@ -186,6 +186,8 @@ class _Drive:
     async def _cancel(self, command: Cancel) -> None:
         state = self._ledger.turns.get(command.turn)
         held = self._runs.get(command.turn)
+        if command.hard and (state is None or state.ending is not None):
+            self._setup.supervisor.cancel(command.turn)  # the turn is over, its tools need not be
         if state is None:
             await self._cancel_queued(command)
         elif state.ending is not None:
@@ -222,7 +224,8 @@ class _Drive:
             return
         await self._ledger.commit([arrived])
         for run, _ in self._runs.values():
-            run.late[command.call] = arrived
+            if run.late is not None:
+                run.late[command.call] = arrived
 
     async def _delete(self, command: Delete) -> None:
         for state in self._ledger.turns.values():

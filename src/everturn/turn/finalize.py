@@ -26,6 +26,7 @@ NEVER_RAN = "The turn ended before this call ran; it had no effect."
 STILL_RUNS = (
     "The turn ended while this call was running. Whether it took effect is not known; its result may come later."
 )
+STOPPED = "The turn ended and this call was stopped while it was running. Whether it took effect is not known."
 MAX_STEPS = '{"status":"incomplete","reason":"max_steps_reached"}'
 
 
@@ -57,8 +58,9 @@ async def finish(run: Run) -> None:
 def _settle(run: Run) -> list[Event]:
     """The results of calls that have none, and the title of a session that has none."""
     events: list[Event] = []
+    is_hard = run.state.ending is not None and run.state.ending.hard
     for call in run.state.open_calls:
-        text = STILL_RUNS if call.state == "running" else NEVER_RAN
+        text = NEVER_RAN if call.state != "running" else STOPPED if is_hard else STILL_RUNS
         events.append(_settled(run, call, "cancelled", Output(text, code="cancelled")))
     if run.state.untitled and (title := _title(run)):
         events.append(TitleSet(turn=run.turn, at=run.now(), title=title))

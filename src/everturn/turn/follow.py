@@ -17,10 +17,10 @@ async def follow(store: Store, bus: Bus, session: str, reader: Reader) -> AsyncG
     Raises:
         DriverLost: nobody drives it any more in this process.
     """
-    tail = bus.tail(reader.turn)
-    # The log first; after that it is read again whenever it moved, and deltas fill the time between.
+    tail = bus.tail(reader.turn)  # before the log is read, so that nothing falls between the two
+    # After that the log is read again whenever it moved, and deltas fill the time between.
     frames: Sequence[Frame] | None = (LogMoved(reader.seq + 1),)
-    is_first = True
+    is_over = await _is_over(store, session, reader.turn)
     try:
         while frames is not None:
             for frame in frames:
@@ -38,16 +38,18 @@ async def follow(store: Store, bus: Bus, session: str, reader: Reader) -> AsyncG
                     raise DriverLost(frame.text)
                 elif (piece := reader.delta(frame)) is not None:
                     yield piece
-            if is_first and await _was_dropped(store, session, reader):
+            if is_over:
                 return
-            is_first = False
             frames = await anext(tail, None)
     finally:
         await tail.aclose()
 
 
-async def _was_dropped(store: Store, session: str, reader: Reader) -> bool:
-    """Whether a turn never began and never will: it has no events, and nobody asks for it any more."""
-    if reader.seq or await store.events(session, turn=reader.turn):
+async def _is_over(store: Store, session: str, turn: str) -> bool:
+    """Whether nothing more can come: nobody asks for this turn any more, and it is not under way.
+
+    In this order: a turn that begins between the two looks is then seen by one of them.
+    """
+    if any(isinstance(command, Send) and command.turn == turn for command in await store.inbox(session)):
         return False
-    return not any(isinstance(c, Send) and c.turn == reader.turn for c in await store.inbox(session))
+    return turn not in await store.open_turns(session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,7 +43,18 @@ def _implements(plugin: object, hook: str) -> bool:
     return callable(method) and getattr(type(plugin), hook, None) is not getattr(Plugin, hook)
 
 
+def is_cancelling() -> bool:
+    """Whether this task is really being cancelled, and not merely told so by code that raises `CancelledError`."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 async def call(method: Hook, *args: object) -> Any:
-    """Call a hook, plain or async."""
-    result = method(*args)
-    return await result if inspect.isawaitable(result) else result
+    """Call a hook, plain or async. One that raises a cancellation of its own accord has failed, like any other."""
+    try:
+        result = method(*args)
+        return await result if inspect.isawaitable(result) else result
+    except asyncio.CancelledError:
+        if is_cancelling():
+            raise
+        raise RuntimeError("it raised CancelledError though nobody cancelled it") from None

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import cast
 
 from everturn.core.deltas import LogMoved
 from everturn.core.events import Event, TurnEvent, TurnStarted
@@ -50,39 +51,38 @@ class Ledger:
             events = make() if callable(make) else make
             if not events:
                 return self.head
-            before = {turn: self._phase(turn) for turn in _turns_of(events)}
+            before: dict[str, Phase] = {}
             try:
                 for event in events:
-                    self._fold(event)
+                    self._fold(event, before)
                 self.head = await self._store.append(self.session, self.head, events)
             except BaseException as error:
                 # What is folded and what is written may differ now: only the log knows, and another drive reads it.
                 self._failure = error
                 raise
-            if any(not isinstance(event, TurnEvent) for event in events):
-                self._bus.publish(self.session, (LogMoved(self.head),))
-            for turn, phase in before.items():
-                self._bus.publish(turn, (LogMoved(self.head),))
-                state = self.turns.get(turn)
-                if state is not None and state.phase is not phase:
-                    self._announce(self.session, state)
-                if state is not None and state.phase.is_terminal:
-                    self._bus.close(turn)
+            self._tell(before)
             return self.head
 
-    def _phase(self, turn: str) -> Phase:
-        state = self.turns.get(turn)
-        return Phase.IDLE if state is None else state.phase
-
-    def _fold(self, event: Event) -> None:
-        if not isinstance(event, TurnEvent):
+    def _fold(self, event: Event, before: dict[str, Phase]) -> None:
+        turn = getattr(event, "turn", None)
+        if turn is None:
+            before[""] = Phase.IDLE  # an event of the session itself
             return
-        if isinstance(event, TurnStarted):
-            self.turns[event.turn] = TurnState(event.turn)
-        state = self.turns.get(event.turn)
+        state = self.turns.get(turn)
+        if type(event) is TurnStarted:
+            state = self.turns[turn] = TurnState(turn)
+        if turn not in before:
+            before[turn] = Phase.IDLE if state is None else state.phase
         if state is not None:  # a late result may come for a turn that is long over
-            state.apply(event)
+            state.apply(cast("TurnEvent", event))
 
-
-def _turns_of(events: Iterable[Event]) -> list[str]:
-    return list(dict.fromkeys(event.turn for event in events if isinstance(event, TurnEvent)))
+    def _tell(self, before: dict[str, Phase]) -> None:
+        """Tell readers that the log moved, and listeners of every phase that was entered."""
+        moved = (LogMoved(self.head),)
+        for turn, phase in before.items():
+            self._bus.publish(turn or self.session, moved)
+            state = self.turns.get(turn)
+            if state is not None and state.phase is not phase:
+                self._announce(self.session, state)
+                if state.phase.is_terminal:
+                    self._bus.close(turn)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from everturn.core.canonical import clean
 from everturn.core.events import (
     Event,
     HookFinished,
@@ -73,6 +74,8 @@ async def _work(run: Run) -> None:
         log.warning("turn %s: something ignores the cancel and is left behind", run.turn)
         work.add_done_callback(lambda left: left.cancelled() or left.exception())
     error = work.exception() if work.done() and not work.cancelled() else None
+    if work.cancelled() and not run.is_cancelled:
+        error = TurnError("the turn's work was cancelled from within", kind="internal")
     if isinstance(error, Stale | DriverLost) or (error is not None and not isinstance(error, Exception)):
         raise error
     if (asked := run.cancel_request) is not None:  # then any error is that cancellation, whoever raised it
@@ -103,9 +106,9 @@ async def _end(
 def _problem(error: BaseException) -> Problem:
     if isinstance(error, TurnError | ModelError):
         log.info("the turn failed", exc_info=error)
-        return Problem(error.kind, str(error))
+        return Problem(error.kind, clean(str(error)))
     log.error("the turn failed", exc_info=error)
-    return Problem("internal", f"{type(error).__name__}: {error}")
+    return Problem("internal", clean(f"{type(error).__name__}: {error}"))
 
 
 async def _advance(run: Run) -> None:
@@ -174,34 +177,37 @@ async def _after_request(run: Run, plugins: Sequence[str]) -> None:
     methods = {name: method for name, method in run.setup.hooks["on_after_request"] if name in plugins}
     heard: dict[str, int] = {}  # plugin that is not done -> how much had arrived when it was last called
     tasks: dict[str, tuple[OneStep, asyncio.Task[object]]] = {}
-    stirs = run.stirs.strokes
+    strokes = run.news.strokes
     try:
         while True:
-            arrivals = run.arrivals.strokes
             for name, method in methods.items():
-                if name not in tasks and heard.get(name, -1) < arrivals:
+                if name not in tasks and heard.get(name, -1) < run.arrived:
+                    heard[name] = run.arrived
                     ctx = OneStep(run, step, name)
                     work = run.call_hook(name, "on_after_request", method, ctx)
-                    task = asyncio.get_running_loop().create_task(work)
-                    task.add_done_callback(lambda _: run.stirs.ring())
-                    tasks[name], heard[name] = (ctx, task), arrivals
+                    tasks[name] = ctx, asyncio.get_running_loop().create_task(work)
+                    tasks[name][1].add_done_callback(lambda _: run.news.ring())
             if not tasks:
                 break
-            await run.stirs.after(stirs)
-            stirs = run.stirs.strokes  # before looking, or one that ends while we write is never looked at
+            await run.news.after(strokes)
+            strokes = run.news.strokes  # before looking, or one that ends while we write is never looked at
             done = [name for name in methods if name in tasks and tasks[name][1].done()]
             ended = [ctx for name in done for ctx, task in [tasks.pop(name)] if task.result() is not PENDING]
             await run.commit([_finished(run, step.number, ctx) for ctx in ended])
             for ctx in ended:
                 del methods[ctx.plugin]
     finally:
-        if tasks:
-            async with run.ledger.at_rest:
-                for _, task in tasks.values():
-                    task.cancel()
-        await asyncio.gather(*(task for _, task in tasks.values()), return_exceptions=True)
+        await _stop(run, [task for _, task in tasks.values()])
     if methods:
         await _park(run, step.number, min(heard[name] for name in methods))
+
+
+async def _stop(run: Run, tasks: Sequence[asyncio.Task[object]]) -> None:
+    if tasks:
+        async with run.ledger.at_rest:
+            for task in tasks:
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _finished(run: Run, step: int, ctx: OneStep) -> HookFinished:
@@ -212,6 +218,6 @@ async def _park(run: Run, step: int, heard: int) -> None:
     """Let the turn wait, unless something arrived while that was being decided."""
 
     def events() -> Sequence[Event]:
-        return [] if run.arrivals.strokes > heard else [TurnParked(turn=run.turn, at=run.now(), step=step)]
+        return [] if run.arrived > heard else [TurnParked(turn=run.turn, at=run.now(), step=step)]
 
     await run.commit(events)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from everturn.core.canonical import canonical
 from everturn.core.events import AnswerOpened, Append
 from everturn.core.messages import Message
-from everturn.core.parts import NoticePart, ToolPart
+from everturn.core.parts import NoticePart, Output, ToolPart
 from everturn.turn.contexts import change_append
 from everturn.turn.run import Run
 
@@ -29,41 +29,32 @@ async def offer_late(run: Run) -> bool:
 
     They are told in a notice of their own. What was sent before is never rewritten.
     """
-    if run.state.options.late != "inject":
+    if run.state.options.late != "inject" or run.late == {}:
         return False
-    history = await read_history(run)
-    told = {
-        part.kind.removeprefix(LATE)
-        for message in (*history, *run.state.messages.values())
-        for part in message.parts
-        if isinstance(part, NoticePart) and part.kind.startswith(LATE)
-    }
-    found = {
-        part.call: (part.name, part.late.text)
-        for message in history
-        for part in message.parts
-        if isinstance(part, ToolPart) and part.late is not None
-    }
-    names = {part.call: part.name for message in history for part in message.parts if isinstance(part, ToolPart)}
-    found.update((late.call, (names[late.call], late.output.text)) for late in run.late.values() if late.call in names)
-    news = tuple(
-        NoticePart(LATE + call, canonical({"late_tool_result": {"tool_call_id": call, "tool": tool, "result": text}}))
-        for call, (tool, text) in found.items()
-        if call not in told
-    )
+    messages = [*await read_history(run), *run.state.messages.values()]
+    calls = {part.call: part for message in messages for part in message.parts if isinstance(part, ToolPart)}
+    told = {part.kind for message in messages for part in message.parts if isinstance(part, NoticePart)}
+    found = {call: part.late for call, part in calls.items() if part.late is not None}
+    found.update({call: late.output for call, late in (run.late or {}).items() if call in calls})
+    run.late = {}
+    news = tuple(_notice(calls[call], late) for call, late in found.items() if LATE + call not in told)
     if news:
         number = sum(message.role == "notice" for message in run.state.messages.values())
         notice = Message(f"{run.turn}.late.{number}", None, "notice", news, by="everturn", turn=run.turn)
         await run.join(Append(notice), lambda made: change_append(run, made))
-    run.late.clear()
     return bool(news)
+
+
+def _notice(part: ToolPart, late: Output) -> NoticePart:
+    # As JSON, so that no result can pretend to be the end of its own notice.
+    told = {"tool_call_id": part.call, "tool": part.name, "result": late.text}
+    return NoticePart(LATE + part.call, canonical({"late_tool_result": told}))
 
 
 async def open_answer(run: Run) -> None:
     """Make the placeholder, with the model's badge on it."""
     await read_history(run)
-    if run.state.step is None and not run.state.messages.keys() & {f"{run.turn}.late.0"}:
-        await offer_late(run)
+    await offer_late(run)
     blank = Message(run.setup.ids.new("msg"), None, "assistant", by=run.setup.model.name, turn=run.turn)
     answer = await change_append(run, blank)
 

@@ -5,7 +5,7 @@ Plugins may change the system prompt, the parameters and the assembled body, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
@@ -30,7 +30,7 @@ async def build(run: Run, history: Iterable[Message], step: int, closing: bool) 
         run.rendered = render(history, state.options.history)
     system = system_prompt(settings.prompt, state.options.system, state.started)
     params = merge((*settings.layers, state.options.params or {}))
-    messages = [*run.rendered, *render_own(state.messages.values())]
+    messages = [*run.rendered, *_own(run)]
     if closing:
         messages.append(RequestMessage("user", (NoticePart("max_steps", CLOSING),)))
     hooks = run.setup.hooks
@@ -49,6 +49,16 @@ async def build(run: Run, history: Iterable[Message], step: int, closing: bool) 
     ctx.body = body
     await run.call_hooks("on_before_request", ctx)
     return ctx.body
+
+
+def _own(run: Run) -> Iterator[RequestMessage]:
+    """The turn's own messages. A settled step never changes, so each is rendered once and kept."""
+    for message in run.state.messages.values():
+        shown, parts = run.shown.get(message.id, ([], 0))
+        if len(message.parts) > parts:
+            shown += render_own(message, parts)
+            run.shown[message.id] = (shown, len(message.parts))
+        yield from shown
 
 
 def system_prompt(prompt: Prompt, user: str, started: float) -> list[str]:

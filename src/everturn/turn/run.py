@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from everturn.core.canonical import clean
 from everturn.core.commands import AnyCommand, Cancel
 from everturn.core.deltas import CallProgress
 from everturn.core.events import Append, Event, LateArrived, MessageAdded, Problem
@@ -28,6 +29,9 @@ from everturn.turn.ledger import Ledger
 from everturn.turn.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
+
+
+END_GRACE = 1.0  # seconds a plugin has for its last word in a turn that was cancelled
 
 
 class Prompt(Struct, frozen=True):
@@ -82,14 +86,16 @@ class Run:
         self.cleanups: list[tuple[str, Cleanup]] = []
         self.history: list[Message] | None = None
         self.rendered: list[RequestMessage] = []
-        self.late: dict[str, LateArrived] = {}  # arrived for this branch, not yet offered
+        self.shown: dict[str, tuple[list[RequestMessage], int]] = {}  # own message -> as rendered, parts it had then
+        self.late: dict[str, LateArrived] | None = None  # arrived meanwhile; None: the history was not looked at yet
         self.assembly: Partial | None = None  # the step that is being streamed
         self.cancel_request: Cancel | None = None
         self.patience: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._grace = 0.0
         self.is_closed = False
-        self.arrivals = Bell()  # something came from outside: a hook that is pending is called again
-        self.stirs = Bell()  # that, or a tool is done
+        self.arrived = 0  # how much has come from outside; a pending hook that saw less is called again
+        self.news = Bell()  # rung when something came, or a hook is done
+        self.stirs = Bell()  # rung when something came, or a tool is done
         self.work: asyncio.Task[None] | None = None
 
     @property
@@ -109,7 +115,8 @@ class Run:
 
     def arrive(self) -> None:
         """Something for this turn has come from outside."""
-        self.arrivals.ring()
+        self.arrived += 1
+        self.news.ring()
         self.stirs.ring()
 
     def cancel(self, request: Cancel) -> None:
@@ -139,14 +146,14 @@ class Run:
         try:
             return await call(method, *args)
         except Exception as error:
-            raise HookError(f"{plugin}.{hook} failed: {error!r}", kind="hook") from error
+            raise HookError(clean(f"{plugin}.{hook} failed: {error!r}"), kind="hook") from error
 
     async def report_hooks(self, hook: str, *args: object) -> list[Problem]:
         """Call a hook of every plugin; failures are reported and stop nothing."""
         reports: list[Problem] = []
         for plugin, method in self.setup.hooks[hook]:
             try:
-                await call(method, *args)
+                await self._bounded(call(method, *args))
             except Exception as error:
                 reports.append(report(plugin, hook, error))
         return reports
@@ -157,10 +164,23 @@ class Run:
         while self.cleanups:
             plugin, cleanup = self.cleanups.pop()
             try:
-                await call(cleanup)
+                await self._bounded(call(cleanup))
             except Exception as error:
                 reports.append(report(plugin, "clean-up", error))
         return reports
+
+    async def _bounded(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Wait for what a plugin does at the end; of a cancelled turn no longer than a moment."""
+        if self.state.ending is None or self.state.ending.outcome != "cancelled":
+            await work
+            return
+        task = asyncio.get_running_loop().create_task(work)
+        await asyncio.wait({task}, timeout=END_GRACE)
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(lambda left: left.cancelled() or left.exception())
+            raise TimeoutError(f"it did not end within {END_GRACE:g} s of the cancel and was left behind")
+        task.result()
 
     async def join(self, append: Append, change: Callable[[Message], Awaitable[Message]]) -> None:
         """Let a plugin's message join the tree, once however often it is appended."""
@@ -184,4 +204,4 @@ class Run:
 def report(plugin: str, hook: str, error: BaseException) -> Problem:
     """A failure that stops nothing: written into the turn's last event, and into the process's log."""
     log.error("%s.%s failed", plugin, hook, exc_info=error)
-    return Problem("hook", f"{plugin}.{hook} failed: {error!r}")
+    return Problem("hook", clean(f"{plugin}.{hook} failed: {error!r}"))

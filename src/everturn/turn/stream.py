@@ -16,6 +16,7 @@ from everturn.core.ports import Clock
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
 from everturn.turn.contexts import Context
+from everturn.turn.hookup import is_cancelling
 from everturn.turn.run import Run
 
 
@@ -24,16 +25,16 @@ class _Open:
 
     __slots__ = ("call", "given", "kind", "name", "opaque", "pieces", "size")
 
-    def __init__(self, kind: type[Chunk], call: str = "", name: str = "", given: str = "") -> None:
-        self.kind, self.call, self.name, self.given = kind, call, name, given
+    def __init__(self, kind: type[Chunk], call: str = "") -> None:
+        self.kind, self.call, self.name, self.given = kind, call, "", ""
         self.pieces: list[str] = []
         self.size = 0
         self.opaque: Opaque | None = None
 
     def close(self) -> StreamedPart:
-        text = clean("".join(self.pieces))
+        text = "".join(self.pieces)
         if self.kind is CallChunk:
-            return ToolPart(self.call, clean(self.name), text, given=clean(self.given), opaque=self.opaque)
+            return ToolPart(self.call, self.name, text, given=self.given, opaque=self.opaque)
         return (TextPart if self.kind is TextChunk else ReasoningPart)(text, self.opaque)
 
 
@@ -43,6 +44,7 @@ class Assembly:
     def __init__(self, turn: str, step: int, seq: int) -> None:
         self._turn, self._step, self._seq = turn, step, seq
         self._parts: list[_Open] = []
+        self._last: _Open | None = None  # the text or reasoning that goes on growing
         self._slots: dict[int, int] = {}  # a call's slot -> its part
         self.usage = Usage()
         self.finish: Finish | None = None
@@ -62,9 +64,12 @@ class Assembly:
                 text = cast("TextChunk", chunk).text  # told apart by identity: isinstance costs more
                 if not text:
                     continue
-                if not parts or parts[-1].kind is not kind:
-                    parts.append(_Open(kind))
-                part = parts[-1]
+                if not text.isascii():
+                    text = clean(text)
+                part = self._last
+                if part is None or part.kind is not kind:
+                    part = self._last = _Open(kind)
+                    parts.append(part)
                 delta = TextDelta if kind is TextChunk else ReasoningDelta
                 frames.append(delta(turn, seq, len(parts) - 1, part.size, text))
                 part.pieces.append(text)
@@ -75,16 +80,17 @@ class Assembly:
 
     def _feed_other(self, chunk: Chunk, frames: list[Frame]) -> None:
         match chunk:
-            case CallChunk(slot=slot, arguments=text):
+            case CallChunk(slot=slot, arguments=raw):
+                text, self._last = clean(raw), None
                 at = self._slots.get(slot)
                 if at is None:
                     at = self._slots[slot] = len(self._parts)
                     # Our own id: providers repeat theirs, leave them blank, or use them in two branches at once.
                     call = f"{self._turn}-{self._step}-{len(self._slots)}"
-                    self._parts.append(_Open(CallChunk, call, chunk.name, chunk.id))
+                    self._parts.append(_Open(CallChunk, call))
                 part = self._parts[at]
-                part.name = part.name or chunk.name
-                part.given = part.given or chunk.id
+                part.name = part.name or clean(chunk.name)
+                part.given = part.given or clean(chunk.id)
                 frames.append(CallDelta(self._turn, self._seq, at, part.size, text, part.call, part.name))
                 part.pieces.append(text)
                 part.size += len(text)
@@ -92,6 +98,7 @@ class Assembly:
                 if not self._parts:  # sealed reasoning that shows nothing of itself
                     self._parts.append(_Open(ReasoningChunk))
                 self._parts[-1].opaque = opaque
+                self._last = None  # what is sealed does not grow: the next thought has a seal of its own
             case UsageChunk(usage=usage):
                 self.usage = usage
             case FinishChunk(reason=reason):
@@ -108,25 +115,22 @@ class Watchdog:
     """Ends a stream that is silent for too long: until its first chunk, and between any two."""
 
     def __init__(self, clock: Clock, first: float, idle: float) -> None:
-        self._clock, self._idle = clock, idle
+        self._now, self._later, self._idle = clock.now, clock.call_later, idle
         self._task = asyncio.current_task()
         self._limit = first
-        self._heard = clock.now()
-        self.has_bitten = False
-        self._timer = clock.call_later(first, self._look)
+        self._last = clock.now()
+        self.has_bitten = self.is_off = False
+        self._timer = clock.call_later(min(first, idle), self._look)
 
     def heard(self) -> None:
         """Something came: reading the clock is all it costs, the timer finds out by itself."""
-        self._heard = self._clock.now()
-        if self._limit is not self._idle:
-            self._limit = self._idle
-            self._timer.cancel()
-            self._timer = self._clock.call_later(self._idle, self._look)
+        self._last = self._now()
+        self._limit = self._idle
 
     def _look(self) -> None:
-        left = self._heard + self._limit - self._clock.now()
+        left = self._idle if self.is_off else self._last + self._limit - self._now()
         if left > 0:
-            self._timer = self._clock.call_later(left, self._look)
+            self._timer = self._later(min(left, self._idle), self._look)
         elif self._task is not None:
             self.has_bitten = True
             self._task.cancel()
@@ -153,8 +157,13 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
             if frames := feed(batch):
                 publish(turn, frames)
             if listeners:
+                watchdog.is_off = True  # a slow plugin is not a silent model
                 await _tell(run, listeners, batch, assembly)
+                watchdog.is_off = False
+                watchdog.heard()
     except asyncio.CancelledError:
+        if not is_cancelling():
+            raise ModelError("the model's stream was cancelled from within", kind="model") from None
         task = asyncio.current_task()
         if not watchdog.has_bitten or run.is_cancelled or task is None or task.uncancel() > 0:
             raise

@@ -18,6 +18,9 @@ from everturn.core.parts import CallState, Output
 log = logging.getLogger(__name__)
 
 
+GRACE = 1.0  # seconds tools have to end when the process does
+
+
 class Settlement(Struct, frozen=True):
     """What a tool came to."""
 
@@ -29,11 +32,18 @@ Work = Coroutine[Any, Any, Settlement]
 HandIn = Callable[[str, Settlement], Coroutine[Any, Any, None]]
 
 
+def _settlement(task: asyncio.Task[Settlement]) -> Settlement:
+    if task.cancelled():  # not by us: whom we cancel we no longer look at
+        return Settlement("failed", Output("the tool cancelled itself", code="failed"))
+    return task.result()
+
+
 class Supervisor:
     """Owns tool tasks, by turn and call."""
 
     def __init__(self) -> None:
         self._turns: dict[str, dict[str, asyncio.Task[Settlement]]] = {}
+        self._detached: dict[str, set[asyncio.Task[Settlement]]] = {}
         self._given_up: dict[str, dict[str, Settlement]] = {}
         self._loose: set[asyncio.Task[Any]] = set()
 
@@ -50,7 +60,7 @@ class Supervisor:
     def take_done(self, turn: str) -> dict[str, Settlement]:
         """Hand over what has finished."""
         tasks = self._turns.get(turn, {})
-        done = {call: task.result() for call, task in tasks.items() if task.done() and not task.cancelled()}
+        done = {call: _settlement(task) for call, task in tasks.items() if task.done()}
         for call in done:
             del tasks[call]
         if not tasks:
@@ -59,22 +69,33 @@ class Supervisor:
 
     def give_up(self, turn: str, call: str, settlement: Settlement) -> None:
         """Stop waiting for a tool that does not end: its call is settled, its task is on its own."""
-        task = self._turns.get(turn, {}).pop(call, None)
+        task = self._turns.get(turn, {}).get(call)
         if task is not None and not task.done():
+            del self._turns[turn][call]
             self._given_up.setdefault(turn, {})[call] = settlement
             self._let_go(task)
 
     def detach(self, turn: str, hand_in: HandIn) -> None:
         """Let the tools of a turn go on without it; each result is handed in when it comes."""
-        for call, task in self._turns.pop(turn, {}).items():
-            self._own(self._deliver(call, task, hand_in))
+        tasks = self._turns.pop(turn, {})
+        if tasks:
+            self._detached[turn] = set(tasks.values())
+        for call, task in tasks.items():
+            self._own(self._deliver(turn, call, task, hand_in))
 
-    async def _deliver(self, call: str, task: asyncio.Task[Settlement], hand_in: HandIn) -> None:
-        await hand_in(call, await task)
+    async def _deliver(self, turn: str, call: str, task: asyncio.Task[Settlement], hand_in: HandIn) -> None:
+        try:
+            settlement = await task
+        finally:
+            left = self._detached.get(turn, set())
+            left.discard(task)
+            if not left:
+                self._detached.pop(turn, None)
+        await hand_in(call, settlement)
 
     def cancel(self, turn: str) -> None:
-        """Stop the tools of a turn."""
-        for task in self._turns.pop(turn, {}).values():
+        """Stop the tools of a turn, also those that were detached from it."""
+        for task in (*self._turns.pop(turn, {}).values(), *self._detached.pop(turn, ())):
             task.cancel()
             self._let_go(task)
 
@@ -105,4 +126,6 @@ class Supervisor:
         tasks = [*self._loose, *(task for turn in self._turns.values() for task in turn.values())]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        if tasks:  # one that does not care is left behind
+            await asyncio.wait(tasks, timeout=GRACE)

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.calls import Call
-from everturn.core.canonical import JsonObject, canonical, clean, digest, parse_object
+from everturn.core.canonical import JsonObject, canonical, clean, clean_all, digest, parse_object
 from everturn.core.events import CallSettled, CallStarted, Event, Gate, GateAnswered, GateOpened
 from everturn.core.hooks import PENDING, Pending, StepContext
 from everturn.core.parts import CallState, Output
@@ -28,6 +28,7 @@ from everturn.core.requests import ToolSpec
 from everturn.errors import BadArguments, BadOutput, ToolError, ToolTimeout, UnknownTool
 from everturn.turn.contexts import OneCall, OneGate, OneStep
 from everturn.turn.hookup import call as call_hook
+from everturn.turn.hookup import is_cancelling
 from everturn.turn.supervisor import Settlement
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,8 @@ def find(name: str, tools: Mapping[str, Tool]) -> Tool:
     alike = [tool for other, tool in tools.items() if _plain(other) == _plain(name)]
     if len(alike) == 1:
         return alike[0]
-    raise UnknownTool(f"there is no tool called {name!r}; there are: {', '.join(tools) or 'none'}")
+    names = ", ".join(spec.name for spec in offered(tools)) or "none"
+    raise UnknownTool(f"there is no tool called {name!r}; there are: {names}")
 
 
 def _plain(name: str) -> str:
@@ -95,6 +97,8 @@ async def settle_calls(ctx: StepContext, tools: Mapping[str, Tool], limits: Limi
     while True:
         heard = ctx.stirs
         await _record_done(ctx)
+        if all(call.is_settled for call in ctx.calls):
+            return None
         events, starts = await _plan(ctx, tools, limits)
         if events:
             await ctx.record(*events)
@@ -103,7 +107,7 @@ async def settle_calls(ctx: StepContext, tools: Mapping[str, Tool], limits: Limi
         if ctx.running():
             await ctx.stir(heard)
         elif not events:
-            return PENDING if any(not call.is_settled for call in ctx.calls) else None
+            return PENDING
 
 
 async def _record_done(ctx: OneStep) -> None:
@@ -169,8 +173,9 @@ async def _judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: li
         if tool.spec.execute == "ask":
             events += await _ask(ctx, call, tool, arguments)
             return
-    starts.append(Start(call, tool, arguments))
+    # The event first: arguments that cannot be written down must not run either.
     events.append(_started(ctx, call, tool, arguments))
+    starts.append(Start(call, tool, arguments))
 
 
 async def _rewrite(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) -> JsonObject:
@@ -240,17 +245,12 @@ async def _run(ctx: OneStep, start: Start, limits: Limits) -> Settlement:
         state: CallState = "completed"
         output = await shape(ctx, to_output(value), limits)
     except asyncio.CancelledError:
-        if _is_cancelling():
+        if is_cancelling():
             raise
         state, output = "failed", Output("the tool was cancelled from within", code="failed")
     except BaseException as error:  # a tool may raise SystemExit; it harms its own call and nothing else
         state, output = "failed", await shape(ctx, _failure(error), limits)
     return await _after(ctx, start, state, output)
-
-
-def _is_cancelling() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 async def _within(ctx: OneStep, tool: Tool, arguments: JsonObject, context: ToolContext) -> object:
@@ -265,24 +265,26 @@ async def _within(ctx: OneStep, tool: Tool, arguments: JsonObject, context: Tool
         has_expired = True
         task.cancel()
         # A tool that swallows its cancellation keeps running, but not the turn waiting.
-        gone = Settlement("failed", _failure(late))
+        gone = Settlement("failed", _failure(late()))
         clock.call_later(GRACE, lambda: ctx.give_up(context.call, gone))
 
+    def late() -> ToolTimeout:
+        return ToolTimeout(f"the tool did not answer within {seconds:g} s; whether it took effect is unknown")
+
     clock = ctx.run.setup.clock
-    late = ToolTimeout(f"the tool did not answer within {seconds:g} s; whether it took effect is unknown")
     timer = clock.call_later(seconds, expire)
     try:
         return await _result(tool.run(arguments, context), context)
     except asyncio.CancelledError:
         if not has_expired or task.uncancel() > 0:
             raise
-        raise late from None
+        raise late() from None
     finally:
         timer.cancel()
 
 
 async def _result(answer: Awaitable[object] | AsyncIterator[object], context: ToolContext) -> object:
-    if not isinstance(answer, AsyncIterator):
+    if inspect.iscoroutine(answer) or not isinstance(answer, AsyncIterator):
         return await answer
     output: object = None
     try:
@@ -310,7 +312,10 @@ async def _after(ctx: OneStep, start: Start, state: CallState, output: Output) -
             await ctx.run.call_hook(plugin, "on_call_end", method, one)
     except Exception as error:
         return Settlement("failed", _failure(error))
-    return Settlement(one.state, one.output)
+    try:
+        return Settlement(one.state, tidy(one.output))
+    except BadOutput as error:
+        return Settlement("failed", _failure(error))
 
 
 def to_output(value: object) -> Output:
@@ -321,7 +326,7 @@ def to_output(value: object) -> Output:
     """
     match value:
         case Output():
-            return replace(value, text=clean(value.text))
+            return tidy(value)
         case str():
             return Output(clean(value))
         case None:
@@ -329,14 +334,33 @@ def to_output(value: object) -> Output:
         case _:
             pass
     try:
-        dump = getattr(value, "model_dump", None)
-        plain: Any = dump(mode="json") if callable(dump) and not inspect.isclass(value) else value
-        return Output(msgspec.json.encode(plain).decode())
+        return Output(msgspec.json.encode(value, enc_hook=_plain_data).decode())
     except Exception as error:
         kind = type(value).__name__
         raise BadOutput(
             f"the tool returned a {kind} that cannot be written as JSON ({error}); return text or data"
         ) from None
+
+
+def _plain_data(value: Any) -> Any:
+    """How a pydantic model is written, wherever in a result it stands; nothing else is guessed at."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not inspect.isclass(value):
+        return dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is not data")
+
+
+def tidy(output: Output) -> Output:
+    """An output that every store can keep.
+
+    Raises:
+        BadOutput: its metadata cannot be written as JSON.
+    """
+    try:
+        metadata = None if output.metadata is None else msgspec.json.decode(canonical(clean_all(output.metadata)))
+    except Exception as error:
+        raise BadOutput(f"the tool's metadata cannot be written as JSON ({error})") from None
+    return replace(output, text=clean(output.text), title=clean(output.title), metadata=metadata)
 
 
 async def shape(ctx: OneStep, output: Output, limits: Limits) -> Output:
@@ -352,13 +376,13 @@ async def shape(ctx: OneStep, output: Output, limits: Limits) -> Output:
 
 def _failure(error: BaseException) -> Output:
     """What a model is told of a failure: a `ToolError` in its own words, anything else by its type and text."""
-    if isinstance(error, ToolError):
-        return Output(clean(str(error)), code=error.code)
+    name = type(error).__name__
+    is_told = isinstance(error, ToolError)
     try:
-        text = f"{type(error).__name__}: {error}"
-    except Exception:
-        text = type(error).__name__
-    return Output(clean(text), code="failed")
+        text = str(error) if is_told else f"{name}: {error}"
+    except BaseException:  # even to say what it is can fail
+        text = name
+    return Output(clean(text), code=error.code if is_told else "failed")
 
 
 def offered(tools: Mapping[str, Tool]) -> list[ToolSpec]:

@@ -1,0 +1,334 @@
+"""The concept pages: what they claim beside their examples, page by page."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from everturn import CallStarted, Chat, GateOpened, ModelError, Phase, Settings, TextDelta, TurnError, TurnOptions, tool
+from everturn.core.chunks import CallChunk
+from everturn.core.deltas import Cursor, Reader
+from everturn.core.events import TurnParked
+from everturn.core.history import DIGEST_LIMIT, render
+from everturn.core.hooks import AppendContext, CallContext, GateContext, TurnContext
+from everturn.core.parts import Finish, NoticePart, ToolPart
+from everturn.core.requests import RequestCall, RequestResult
+from everturn.errors import CommandRefused, GateClosed, KeyConflict
+from everturn.testing import Fail, Hang, MemoryStore, MortalStore, ScriptedModel, call, calls, say
+from everturn.turn.tools import Limits
+
+SILENCE: Any = Hang()
+
+
+@tool(effects="read")
+async def look(at: str = "it") -> str:
+    return f"saw {at}"
+
+
+@tool(execute="ask")
+async def pay(amount: int) -> str:
+    return f"paid {amount}"
+
+
+def calls_of(result: Any) -> list[ToolPart]:
+    return [part for message in result.messages for part in message.parts if isinstance(part, ToolPart)]
+
+
+# A turn ------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_model_does_not_read_its_own_empty_answer() -> None:
+    model = ScriptedModel(say("Hi."))
+    async with Chat(model) as chat:
+        await (await chat.send("Hello"))
+    assert [message.role for message in model.requests[0].messages] == ["user"]
+
+
+async def test_a_null_takes_an_option_of_an_earlier_layer_back() -> None:
+    model = ScriptedModel(say("Hi."))
+    settings = Settings(layers=({"top": 1, "reasoning": {"effort": "low", "budget": 5}}, {"top": 2}))
+    async with Chat(model, settings=settings) as chat:
+        await (await chat.send("Hello", params={"reasoning": {"budget": None}}))
+    assert model.requests[0].params == {"top": 2, "reasoning": {"effort": "low"}}
+
+
+async def test_a_turn_makes_at_most_one_request_more_than_max_steps() -> None:
+    model = ScriptedModel(*(calls(call("look")) for _ in range(2)), say("That is all."))
+    async with Chat(model, tools=[look], options=TurnOptions(max_steps=2)) as chat:
+        result = await (await chat.send("Go"))
+    assert (result.text, len(model.requests)) == ("That is all.", 3)
+    assert [bool(request.tools) for request in model.requests] == [True, True, False]
+    first, last = calls_of(result)
+    assert (first.state, last.state) == ("completed", "failed")
+    assert last.output is not None
+    assert last.output.text == '{"status":"incomplete","reason":"max_steps_reached"}'
+    assert TurnOptions().max_steps == 10
+
+
+async def test_a_failed_turn_raises_and_keeps_what_had_arrived() -> None:
+    class Broken:
+        def on_turn_start(self, ctx: TurnContext) -> None:
+            raise ValueError
+
+    cut_off: Any = Fail(ModelError("the line is dead", kind="network"))
+    async with Chat(ScriptedModel([say("I was "), cut_off])) as chat:
+        with pytest.raises(TurnError, match="the line is dead") as failed:
+            await (await chat.send("Go"))
+        assert failed.value.kind == "network"
+        assert (await chat.messages())[-1].text == "I was "
+    async with Chat(ScriptedModel(say("never")), plugins=[Broken()]) as chat:
+        with pytest.raises(TurnError) as failed:
+            await (await chat.send("Go"))
+        assert failed.value.kind == "hook"
+
+
+async def test_a_cancelled_turn_is_a_result_with_what_there_is() -> None:
+    async with Chat(ScriptedModel([say("As far as "), SILENCE])) as chat:
+        turn = await chat.send("Go")
+        async for event in turn:
+            if isinstance(event, TextDelta):
+                await turn.cancel()
+        result = await turn
+    assert result.phase is Phase.CANCELLED
+    assert result.text.startswith("As ")
+
+
+async def test_a_turn_runs_on_without_readers() -> None:
+    over = asyncio.Event()
+    async with Chat(ScriptedModel(say("Hi."))) as chat:
+        chat.subscribe(lambda snapshot: over.set() if snapshot.phase.is_terminal else None)
+        turn = await chat.send("Hello")
+        await over.wait()
+        assert (await turn.state()).phase is Phase.COMPLETED
+
+
+# The log -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_step_that_is_asked_again_is_asked_the_same() -> None:
+    store, requests = MemoryStore(), []
+
+    async def live(store: Any) -> None:
+        model = ScriptedModel(calls(call("look")), say("Done."))
+        async with Chat(model, tools=[look], store=store, session="s") as chat:
+            try:
+                await (await chat.send("Go", key="k"))
+            finally:
+                requests.append(model.requests[-1])
+
+    mortal = MortalStore(store, lives=3, before_next=True)
+    first = asyncio.ensure_future(live(mortal))
+    await mortal.died.wait()
+    first.cancel()
+    await asyncio.wait({first})
+    model = ScriptedModel(calls(call("look")), say("Done."))
+    async with Chat(model, tools=[look], store=store, session="s") as chat:
+        await (await chat.send("Go", key="k"))
+    assert model.requests[0] == requests[0]
+
+
+async def test_the_same_key_is_the_same_turn() -> None:
+    async with Chat(ScriptedModel(say("Hi."))) as chat:
+        first = await chat.send("Hello", key="k")
+        assert (await chat.send("Hello", key="k")).id == first.id
+        with pytest.raises(KeyConflict):
+            await chat.send("Goodbye", key="k")
+
+
+# Calls and gates ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "refusal"])
+async def test_calls_of_an_answer_that_did_not_end_as_it_meant_to_do_not_run(finish: Finish) -> None:
+    model = ScriptedModel(calls(call("look"), finish=finish), say("Oh."))
+    async with Chat(model, tools=[look]) as chat:
+        (made,) = calls_of(await (await chat.send("Go")))
+    assert (made.state, made.used) == ("failed", "")
+
+
+@pytest.mark.parametrize("finish", ["stop", "tool_calls", "other"])
+async def test_calls_of_an_answer_that_ended_well_run(finish: Finish) -> None:
+    model = ScriptedModel(calls(call("look"), finish=finish), say("Oh."))
+    async with Chat(model, tools=[look]) as chat:
+        (made,) = calls_of(await (await chat.send("Go")))
+    assert made.state == "completed"
+
+
+async def test_part_of_a_batch_may_be_answered() -> None:
+    model = ScriptedModel(calls(call("pay", amount=1), call("pay", amount=2)), say("Done."))
+    async with Chat(model, tools=[pay]) as chat:
+        turn = await chat.send("Go")
+        states: list[list[str]] = []
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                states.append([made.state for made in (await turn.state()).calls.values()])
+                await turn.answer((await chat.gates())[0], allow="once")
+    assert states == [["asking", "asking"], ["completed", "asking"]]
+
+
+async def test_a_gate_closes_with_its_turn() -> None:
+    async with Chat(ScriptedModel(calls(call("pay", amount=1))), tools=[pay]) as chat:
+        turn = await chat.send("Go")
+        gates = [event.gate async for event in turn if isinstance(event, GateOpened) and not await turn.cancel()]
+        assert await chat.gates() == []
+        with pytest.raises(GateClosed):
+            await turn.answer(gates[0], allow="once")
+
+
+async def test_only_the_hash_of_an_answer_counts_and_what_runs_is_what_the_store_has() -> None:
+    async with Chat(ScriptedModel(calls(call("pay", amount=1)), say("Done.")), tools=[pay]) as chat:
+        turn = await chat.send("Go")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                (gate,) = await chat.gates()
+                await turn.answer(replace(gate, arguments='{"amount":1000}'), allow="once")
+        (made,) = calls_of(await turn)
+    assert made.output is not None
+    assert made.output.text == "paid 1"
+
+
+async def test_a_plugin_may_answer_and_both_are_in_the_log() -> None:
+    class Allows:
+        def on_gate(self, ctx: GateContext) -> None:
+            ctx.allow()
+
+    async with Chat(ScriptedModel(calls(call("pay", amount=1)), say("Done.")), tools=[pay], plugins=[Allows()]) as chat:
+        turn = await chat.send("Go")
+        names = [type(event).__name__ async for event in turn]
+    assert names.index("GateOpened") < names.index("GateAnswered") < names.index("CallStarted")
+    assert "TurnParked" not in names
+
+
+async def test_arguments_are_checked_before_anybody_is_asked() -> None:
+    async with Chat(ScriptedModel(calls(call("pay", amount="much")), say("Oh.")), tools=[pay]) as chat:
+        result = await (await chat.send("Go"))
+    assert [made.state for made in calls_of(result)] == ["failed"]
+
+
+async def test_a_broken_text_of_arguments_is_shown_as_what_it_is() -> None:
+    model = ScriptedModel([[CallChunk(0, '{"at":', "look", "x")], *calls()], say("Oh."))
+    async with Chat(model, tools=[look]) as chat:
+        (made,) = calls_of(await (await chat.send("Go")))
+    assert made.state == "failed"
+    shown = model.requests[-1].messages[1].parts[0]
+    assert isinstance(shown, RequestCall)
+    assert shown.arguments == '{"invalid_json":"{\\"at\\":"}'
+    assert (made.call.split("-")[1:], made.given) == (["1", "1"], "x")
+
+
+async def test_a_rewrite_by_a_plugin_is_kept_and_not_told() -> None:
+    class Rewrites:
+        def on_call_start(self, ctx: CallContext) -> None:
+            ctx.arguments = {"at": "there"}
+
+    model = ScriptedModel(calls(call("look", at="here")), say("Oh."))
+    async with Chat(model, tools=[look], plugins=[Rewrites()]) as chat:
+        (made,) = calls_of(await (await chat.send("Go")))
+    assert (made.arguments, made.used) == ('{"at":"here"}', '{"at":"there"}')
+    (result,) = model.requests[-1].messages[-1].parts
+    assert isinstance(result, RequestResult)
+    assert result.text == "saw there"
+
+
+def test_the_numbers_on_the_pages_are_those_in_the_code() -> None:
+    assert Limits() == Limits(parallel=8, output=50_000)
+    assert DIGEST_LIMIT == 200
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_kept", "is_told"),
+    [
+        ("inject", "inject", True, True),
+        ("hold", "inject", True, True),
+        ("inject", "hold", True, False),
+        ("discard", "inject", False, False),
+    ],
+)
+async def test_discard_looks_at_the_cancelled_turn_and_the_others_at_the_next(
+    first: Any, second: Any, is_kept: bool, is_told: bool
+) -> None:
+    may_end = asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        await may_end.wait()
+        return "at last"
+
+    model = ScriptedModel(calls(call("slow")), say("I see."))
+    async with Chat(model, tools=[slow]) as chat:
+        turn = await chat.send("Go", late=first)
+        async for event in turn:
+            if isinstance(event, CallStarted):
+                await turn.cancel()
+        may_end.set()
+        await chat.runtime.supervisor.settled()
+        await (await chat.send("And?", late=second))
+        late = next(part for part in (await chat.messages())[1].parts if isinstance(part, ToolPart)).late
+    assert (late is not None) is is_kept
+    told = [part for message in model.requests[-1].messages for part in message.parts if isinstance(part, NoticePart)]
+    assert bool(told) is is_told
+
+
+# The tree ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_delete_where_a_turn_writes_is_refused() -> None:
+    async with Chat(ScriptedModel(calls(call("pay", amount=1))), tools=[pay]) as chat:
+        turn = await chat.send("Go")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                with pytest.raises(CommandRefused):
+                    await chat.delete((await chat.messages())[0].id)
+                await turn.cancel()
+
+
+async def test_a_hidden_answer_is_read_by_its_own_turn_and_by_no_later_one() -> None:
+    class Hides:
+        def on_message_append(self, ctx: AppendContext) -> None:
+            ctx.prevent_default()
+
+    model = ScriptedModel(calls(call("look")), say("Secret."))
+    async with Chat(model, tools=[look], plugins=[Hides()]) as chat:
+        await (await chat.send("Go"))
+        assert [message.role for message in await chat.messages()] == ["user"]
+        tree = await chat.tree()
+    assert [message.role for message in model.requests[-1].messages] == ["user", "assistant", "tool"]
+    assert [message.role for message in render(tree.path(tree.leaf))] == ["user"]
+
+
+async def test_a_turn_is_shown_earlier_ones_by_its_history_and_itself_in_full() -> None:
+    def second(request: Any) -> Any:
+        return calls(call("look")) if request.messages[-1].role == "user" else say("Done.")
+
+    model = ScriptedModel([*say("One. "), *calls(call("look"))], second, second, second)
+    async with Chat(model, tools=[look]) as chat:
+        await (await chat.send("first"))
+        before = await chat.messages()
+        await (await chat.send("second", history="digest"))
+    shown = model.requests[-1].messages
+    assert shown[: len(before)] == render(before, "digest")
+    assert [message.role for message in shown[len(before) :]] == ["user", "assistant", "tool"]
+
+
+# Streams -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_cursor_that_makes_no_sense_is_the_beginning() -> None:
+    assert Cursor.parse("yesterday") == Cursor()
+    assert Cursor.parse("3:19") == Cursor(3, (19,))
+
+
+@pytest.mark.xfail(reason="the cursor does not move while the rest of a step is shown out of the log", strict=False)
+async def test_wherever_a_reader_stops_another_goes_on_and_every_character_is_seen_once() -> None:
+    async with Chat(ScriptedModel(say("Every character once."))) as chat:
+        turn = await chat.send("Go")
+        await turn
+        for stop in range(1, len([shown async for shown in turn])):
+            reader = Reader(turn.id)
+            first = chat.runtime.follow(chat.session, reader)
+            shown = [await anext(first) for _ in range(stop)]
+            await first.aclose()
+            shown += [item async for item in turn.events(after=str(reader.cursor))]
+            text = "".join(item.text for item in shown if isinstance(item, TextDelta))
+            assert text == "Every character once.", f"stopped after {stop}"

@@ -1,0 +1,41 @@
+"""Every example in the docs is on a page, is run, and prints what the page says it prints."""
+
+import asyncio
+import inspect
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = sorted((ROOT / "docs_src").rglob("*.py"))
+PRINTING = [path for path in EXAMPLES if path.with_suffix(".txt").exists()]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", PRINTING, ids=name_of)
+def test_an_example_prints_what_its_page_says(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main = runpy.run_path(str(path), run_name="example")["main"]
+    if inspect.iscoroutinefunction(main):
+        asyncio.run(main())
+    else:
+        main()
+    assert capsys.readouterr().out == path.with_suffix(".txt").read_text(encoding="utf-8")
+
+
+def test_every_example_and_its_output_are_on_a_page() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    shown = set(re.findall(r'--8<-- "(docs_src/[^":]+)', pages))
+    outputs = [path.with_suffix(".txt") for path in PRINTING]
+    assert shown == {name_of(path) for path in (*EXAMPLES, *outputs)}
+
+
+def test_every_example_is_run() -> None:
+    tests = "".join(test.read_text(encoding="utf-8") for test in Path(__file__).parent.glob("test_*.py"))
+    for path in EXAMPLES:
+        module = name_of(path).removesuffix(".py").replace("/", ".")
+        assert path in PRINTING or f"from {module} import" in tests, f"nothing runs {name_of(path)}"
