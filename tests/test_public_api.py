@@ -12,12 +12,13 @@ from everturn import Chat, Plugin, Turn, tool
 def signatures(cls: type) -> Iterator[str]:
     """Every public method of a class as it is called."""
     for name, member in vars(cls).items():
-        if name == "__init__" or not name.startswith("_"):
-            if isinstance(member, property):
-                yield f"{name} -> {inspect.signature(member.fget).return_annotation}"  # type: ignore[arg-type]
-            elif callable(member):
-                kind = "async " if inspect.iscoroutinefunction(member) else ""
-                yield f"{kind}{name}{inspect.signature(member)}"
+        if name.startswith("_"):
+            continue
+        if isinstance(member, property):
+            yield name
+        elif callable(member):
+            kind = "async " if inspect.iscoroutinefunction(member) else ""
+            yield f"{kind}{name}{inspect.signature(member)}"
 
 
 def test_the_names():
@@ -74,9 +75,9 @@ def test_every_name_is_there():
 
 
 def test_chat():
-    assert list(signatures(Chat)) == snapshot(
+    assert [f"Chat{inspect.signature(Chat)}", *signatures(Chat)] == snapshot(
         [
-            "__init__(self, model: 'Model | str', *, tools: 'Iterable[Tool]' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, runtime: 'Runtime | None' = None) -> 'None'",
+            "Chat(model: 'Model | str', *, tools: 'Iterable[Tool]' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, runtime: 'Runtime | None' = None) -> 'None'",
             "async send(self, message: 'Input', *, after: 'str | None' = None, key: 'str | None' = None, params: 'Mapping[str, Any] | None' = None, history: 'HistoryPolicy | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None) -> 'Turn'",
             "turn(self, turn: 'str') -> 'Turn'",
             "async rerun(self, message: 'str') -> 'Turn'",
@@ -98,7 +99,6 @@ def test_chat():
 def test_turn():
     assert list(signatures(Turn)) == snapshot(
         [
-            "__init__(self, runtime: 'Runtime', session: 'str', turn: 'str') -> 'None'",
             "events(self, after: 'Cursor | str | None' = None) -> 'AsyncGenerator[Shown, None]'",
             "async state(self) -> 'TurnState'",
             "async cancel(self, *, hard: 'bool' = False, key: 'str | None' = None) -> 'None'",
@@ -116,7 +116,7 @@ def test_tool():
 def test_plugin():
     assert list(signatures(Plugin)) == snapshot(
         [
-            "name -> str",
+            "name",
             "on_turn_start(self, ctx: 'TurnContext') -> 'Awaitable[Cleanup | None] | Cleanup | None'",
             "on_system_prompt(self, ctx: 'RequestContext') -> 'MaybeAwaitable'",
             "on_params(self, ctx: 'RequestContext') -> 'MaybeAwaitable'",

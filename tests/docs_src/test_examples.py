@@ -34,6 +34,12 @@ def test_every_example_and_its_output_are_on_a_page() -> None:
     assert shown == {name_of(path) for path in (*EXAMPLES, *outputs)}
 
 
+def test_no_page_has_an_example_of_its_own() -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        for block in re.findall(r"``` ?\{? ?\.?py[^\n]*\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            assert re.fullmatch(r'--8<-- "docs_src/[^"]+"\n', block), f"{page.name}: {block}"
+
+
 def test_every_example_is_run() -> None:
     tests = "".join(test.read_text(encoding="utf-8") for test in Path(__file__).parent.glob("test_*.py"))
     for path in EXAMPLES:

@@ -231,7 +231,11 @@ look: content of a
 mail: The person did not allow this call and said why: no.
 nope: there is no tool called 'nope'; there are: look, mail>\
 """,
-            "assistant: I look.It says so.",
+            """\
+assistant: I look.
+
+It says so.\
+""",
             "user: sure?",
         ]
     )
@@ -248,18 +252,28 @@ look {"path":"a"} -> completed: content of a
 mail {} -> denied: The person did not allow this call and said why: no.
 nope {"x":1} -> failed: there is no tool called 'nope'; there are: look, mail]
 
-I look.It says so.\
+I look.
+
+It says so.\
 """,
             "user: sure?",
         ]
     )
     answer = request.messages[1]
-    assert answer.text[answer.hint_size :] == "I look.It says so."
+    assert answer.text[answer.hint_size :] == "I look.\n\nIt says so."
 
 
 async def test_no_history_of_tools_leaves_what_was_said() -> None:
     assert told((await history_by("none")).messages) == snapshot(
-        ["user: read a", "assistant: I look.It says so.", "user: sure?"]
+        [
+            "user: read a",
+            """\
+assistant: I look.
+
+It says so.\
+""",
+            "user: sure?",
+        ]
     )
 
 

@@ -206,7 +206,7 @@ async def test_a_stream_that_does_not_say_it_is_finished_was_cut_off_and_its_tex
         (ModelError("bad key"), "model", "bad key"),
         (ModelError("\ud800 is what they sent", kind="server"), "server", "? is what they sent"),
         (RuntimeError("a bug"), "internal", "RuntimeError: a bug"),
-        (asyncio.CancelledError(), "internal", ""),
+        (asyncio.CancelledError(), "model", ""),
     ],
 )
 @pytest.mark.parametrize("said", ["", "I was about to"])

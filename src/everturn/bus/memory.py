@@ -7,7 +7,7 @@ sees what has been said so far. A reader that is slow misses nothing either: fra
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 
 from everturn.core.deltas import Delta, Frame, LogMoved
 
@@ -39,6 +39,43 @@ class _Channel:
         self.waiters = []
 
 
+class _Tail:
+    """One reader of a channel. It holds its channel from the moment it was asked for, read or not."""
+
+    def __init__(self, bus: MemoryBus, turn: str, channel: _Channel) -> None:
+        self._bus, self._turn, self._channel = bus, turn, channel
+        self._at = channel.start
+        channel.readers += 1
+        self._has_left = False
+
+    def __aiter__(self) -> _Tail:
+        return self
+
+    async def __anext__(self) -> Sequence[Frame]:
+        channel = self._channel
+        while not self._has_left:
+            self._at = max(self._at, channel.start)
+            if fresh := channel.frames[self._at - channel.start :]:
+                self._at += len(fresh)
+                return fresh
+            if channel.is_closed:
+                break
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            channel.waiters.append(waiter)
+            await waiter
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Stop reading; the last to leave a channel with nothing in it takes it away."""
+        if self._has_left:
+            return
+        self._has_left = True
+        channel = self._channel
+        channel.readers -= 1
+        if not channel.readers and not channel.frames and self._bus.channels.get(self._turn) is channel:
+            del self._bus.channels[self._turn]
+
+
 class _Ear:
     def __init__(self, bus: MemoryBus, session: str) -> None:
         self._bus, self._session = bus, session
@@ -62,49 +99,26 @@ class MemoryBus:
     """A bus for one process."""
 
     def __init__(self) -> None:
-        self._channels: dict[str, _Channel] = {}
+        self.channels: dict[str, _Channel] = {}
         self.ears: dict[str, list[_Ear]] = {}
 
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
         """Show frames of a turn to whoever follows it."""
-        channel = self._channels.get(turn)
+        channel = self.channels.get(turn)
         if channel is None:
             # Nobody follows it, and what the log holds need not be kept here.
             if not isinstance(frames[0], Delta):
                 return
-            channel = self._channels[turn] = _Channel()
+            channel = self.channels[turn] = _Channel()
         channel.add(frames)
 
-    def tail(self, turn: str) -> AsyncGenerator[Sequence[Frame], None]:
+    def tail(self, turn: str) -> _Tail:
         """Follow a turn: what of the present step is still known, then what comes, until it is closed."""
-        channel = self._channels.get(turn)
-        if channel is None:
-            channel = self._channels[turn] = _Channel()
-        channel.readers += 1
-        return self._tail(turn, channel)
-
-    async def _tail(self, turn: str, channel: _Channel) -> AsyncGenerator[Sequence[Frame], None]:
-        at = channel.start
-        try:
-            while True:
-                at = max(at, channel.start)
-                if fresh := channel.frames[at - channel.start :]:
-                    at += len(fresh)
-                    yield fresh
-                elif channel.is_closed:
-                    return
-                else:
-                    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                    channel.waiters.append(waiter)
-                    await waiter
-        finally:
-            channel.readers -= 1
-            if not channel.readers and not channel.frames and self._channels.get(turn) is channel:
-                del self._channels[turn]
+        return _Tail(self, turn, self.channels.setdefault(turn, _Channel()))
 
     def close(self, turn: str) -> None:
         """The turn is over: drop what is kept of it; its log says it all."""
-        if (channel := self._channels.pop(turn, None)) is not None:
+        if (channel := self.channels.pop(turn, None)) is not None:
             channel.is_closed = True
             channel.wake()
 

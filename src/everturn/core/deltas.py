@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from everturn.core.events import Entry, Event, StepFinished, StepInterrupted, StepRestarted, StepStarted
 from everturn.core.parts import ReasoningPart, StreamedPart, TextPart
 
+UNSEEN = -1  # nothing of a part was shown, not even that it is there
+
 
 class Delta(Struct, frozen=True, gc=False, tag=True):
     """A piece of a part that is still streaming."""
@@ -81,7 +83,7 @@ class Cursor(Struct, frozen=True):
         """Read what `str` wrote; anything else is the beginning, for a cursor comes from strangers."""
         seq, _, offsets = text.partition(":")
         try:
-            return cls(max(int(seq), 0), tuple(max(int(n), 0) for n in offsets.split(",")) if offsets else ())
+            return cls(max(int(seq), 0), tuple(max(int(n), UNSEEN) for n in offsets.split(",")) if offsets else ())
         except ValueError:
             return cls()
 
@@ -89,7 +91,8 @@ class Cursor(Struct, frozen=True):
 def rest(turn: str, seq: int, parts: Sequence[StreamedPart], seen: Sequence[int]) -> Iterator[Delta]:
     """The deltas of a finished step that a reader has not seen yet."""
     for at, part in enumerate(parts):
-        have = seen[at] if at < len(seen) else 0
+        shown = seen[at] if at < len(seen) else UNSEEN
+        have = max(shown, 0)
         match part:
             case TextPart(text=text):
                 if have < len(text):
@@ -98,7 +101,7 @@ def rest(turn: str, seq: int, parts: Sequence[StreamedPart], seen: Sequence[int]
                 if have < len(text):
                     yield ReasoningDelta(turn, seq, at, have, text[have:])
             case _:
-                if have < len(part.arguments) or at >= len(seen):
+                if have < len(part.arguments) or shown == UNSEEN:
                     yield CallDelta(turn, seq, at, have, part.arguments[have:], part.call, part.name)
 
 
@@ -138,16 +141,17 @@ class Reader:
 
     def _note(self, delta: Delta) -> None:
         while len(self._seen) <= delta.part:
-            self._seen.append(0)
+            self._seen.append(UNSEEN)
         self._seen[delta.part] = delta.offset + len(delta.text)
 
     def delta(self, delta: Delta) -> Delta | None:
         """Show a delta, or the part of it that is new; None when it is old, void, or after a gap."""
         if delta.seq != self._step or self.seq != self._step:
             return None
-        have = self._seen[delta.part] if delta.part < len(self._seen) else 0
+        shown = self._seen[delta.part] if delta.part < len(self._seen) else UNSEEN
+        have = max(shown, 0)
         end = delta.offset + len(delta.text)
-        if delta.offset > have or end < have or (end == have and delta.text):
+        if delta.offset > have or (end <= have and shown != UNSEEN):
             return None
         self._note(delta)
         return delta if delta.offset == have else replace(delta, offset=have, text=delta.text[have - delta.offset :])

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from everturn.core.canonical import canonical, parse_object
 from everturn.core.events import HistoryPolicy
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, NoticePart, Part, ReasoningPart, StepPart, TextPart, ToolPart
+from everturn.core.parts import FilePart, NoticePart, ReasoningPart, StepPart, TextPart, ToolPart
 from everturn.core.requests import RequestCall, RequestMessage, RequestPart, RequestResult
 
 NO_RESULT = "This call was interrupted; it has no result."
@@ -37,8 +37,12 @@ def render_own(message: Message, after: int = 0) -> list[RequestMessage]:
 
 
 def _said(message: Message) -> Iterator[RequestMessage]:
-    parts = tuple(part for part in message.parts if isinstance(part, TextPart | FilePart | NoticePart))
-    if any(not isinstance(part, TextPart) or part.text for part in parts):
+    parts = tuple(
+        part
+        for part in message.parts
+        if isinstance(part, FilePart) or (isinstance(part, TextPart | NoticePart) and part.text)
+    )
+    if parts:
         yield RequestMessage("user", parts)
 
 
@@ -77,6 +81,8 @@ def _result(part: ToolPart) -> RequestResult:
 
 def as_object(arguments: str) -> str:
     """Arguments as the JSON object every provider demands; a broken text is shown as what it is, not as `{}`."""
+    if not arguments.strip():
+        return "{}"  # none at all, which is how some models call a tool without parameters
     return arguments if parse_object(arguments) is not None else canonical({"invalid_json": arguments})
 
 
@@ -110,11 +116,6 @@ def _line(part: ToolPart) -> str:
     text = " ".join(_result(part).text.split())
     excerpt = text if len(text) <= DIGEST_LIMIT else text[:DIGEST_LIMIT] + "…"
     return f"{part.name} {part.used or part.arguments} -> {part.state}: {excerpt}"
-
-
-def has_content(parts: Iterable[Part]) -> bool:
-    """Whether a message has anything to show: a placeholder has not."""
-    return any(not isinstance(part, StepPart) for part in parts)
 
 
 _RENDER = {"full": _full, "results": _results, "digest": _digest, "none": _none}

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -189,6 +189,18 @@ class Listening(Protocol):
         ...
 
 
+class Tail(Protocol):
+    """A reader's end of a turn's live edge."""
+
+    def __aiter__(self) -> AsyncIterator[Sequence[Frame]]: ...
+
+    async def __anext__(self) -> Sequence[Frame]: ...
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        ...
+
+
 class Bus(Protocol):
     """Carries the live edge. It may lose frames: every reader can make them up from the log."""
 
@@ -196,7 +208,7 @@ class Bus(Protocol):
         """Show frames of a turn to whoever follows it."""
         ...
 
-    def tail(self, turn: str) -> AsyncGenerator[Sequence[Frame], None]:
+    def tail(self, turn: str) -> Tail:
         """Follow a turn: what of the present step is still known, then what comes, until it is closed."""
         ...
 
@@ -253,6 +265,7 @@ __all__ = [
     "Receipt",
     "SessionInfo",
     "Store",
+    "Tail",
     "Timer",
     "Tool",
     "ToolContext",

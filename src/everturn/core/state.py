@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from msgspec import Struct, field
 
@@ -159,6 +159,7 @@ class TurnState(Struct):
     step: Step | None = None
     calls: dict[str, Call] = {}
     gates: dict[str, Verdict | None] = {}  # every gate of this turn, with its answer
+    asking: dict[str, str] = {}  # gate -> the call it was opened for
     usage: Usage = Usage()
     ending: TurnEnding | None = None
 
@@ -268,10 +269,11 @@ class TurnState(Struct):
         if gate.call:  # a gate without a call is a plugin's own question
             self._advance_call(event)
         self.gates[gate.id] = None
+        self.asking[gate.id] = gate.call
 
     def _answer_gate(self, event: GateAnswered) -> None:
-        if event.gate not in self.gates or self.gates[event.gate] is not None:
-            raise InvalidEvent(f"gate {event.gate} was answered already, or never opened")
+        if self.asking.get(event.gate) != event.call or self.gates[event.gate] is not None:
+            raise InvalidEvent(f"gate {event.gate} was answered already, or never opened for call {event.call!r}")
         if event.call:
             self._advance_call(event)
         self.gates[event.gate] = event.verdict
@@ -281,6 +283,8 @@ class TurnState(Struct):
         call = self.calls.get(called)
         if call is None:
             raise InvalidEvent(f"there is no call {called} in turn {self.id}")
+        if type(event) is CallStarted and (self.step is None or self.step.finish in ("cancelled", "error")):
+            raise InvalidEvent(f"the stream that made call {called} broke off; it cannot start")
         call.advance(event)
         # A call stands in the answer of its own step, which need not be the one being written now.
         for at in reversed(self.messages):
@@ -362,7 +366,9 @@ class Request(Struct, frozen=True):
 
 
 class SettleIncomplete(Struct, frozen=True):
-    """No step is left for these calls: they get their result without running."""
+    """No step is left for the open calls, or no plugin wanted them: they get their result without running."""
+
+    reason: Literal["max_steps_reached", "nobody_answered"]
 
 
 class AfterRequest(Struct, frozen=True):
@@ -405,7 +411,7 @@ def decide(state: TurnState, plugins: Sequence[str] = ()) -> Action:
     if state.phase is Phase.WAITING:
         return Wait()
     if step is None:
-        return Request(1) if state.answer is not None else OpenAnswer()
+        return Request(1) if state.answer is not None and state.answer == state.tip else OpenAnswer()
     if step.is_open:
         return Request(step.number, step.closing, again=True)
     if step.finish == "cancelled":
@@ -418,10 +424,13 @@ def decide(state: TurnState, plugins: Sequence[str] = ()) -> Action:
 def _after(state: TurnState, step: Step, plugins: Sequence[str]) -> Action:
     """What happens once a step's stream has ended well."""
     is_last = step.closing or step.number >= state.options.max_steps
-    if is_last and any(not call.is_settled for call in step.calls):
-        return SettleIncomplete()
+    is_open = any(not call.is_settled for call in step.calls)
+    if is_last and is_open:
+        return SettleIncomplete("max_steps_reached")
     if left := tuple(name for name in plugins if name not in step.done):
         return AfterRequest(left)
+    if is_open:
+        return SettleIncomplete("nobody_answered")
     if appends := _unwritten(state, step, plugins):
         return WriteDeferred(appends)
     wants_more = bool(step.calls) or step.request

@@ -95,6 +95,18 @@ class Tree(Struct):
         if handler is not None:
             handler(self, event)
 
+    def copy(self) -> Tree:
+        """The tree as it is now, whatever is applied to this one later."""
+        return Tree(
+            dict(self.messages),
+            {parent: list(children) for parent, children in self.children.items()},
+            set(self.deleted),
+            self.leaf,
+            self.title,
+            dict(self.writing),
+            dict(self.calls),
+        )
+
     def _start(self, event: TurnStarted) -> None:
         if event.input is not None:
             self._add(event.input)

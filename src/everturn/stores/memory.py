@@ -64,6 +64,17 @@ class _Session:
         if kind in _ACTED_ON:
             self.inbox.pop(cast("CommandDropped", event).command, None)
 
+    def rewind(self, seq: int) -> None:
+        """Be as it was at `seq`: an append that failed has written nothing."""
+        log, admitted = self.log[:seq], self.admitted
+        self.__init__(self.tenant)
+        self.admitted, self.inbox = admitted, dict(admitted)
+        for entry in log:
+            self.apply(entry.event)
+        for command in self.inbox.values():
+            if isinstance(command, Answer):
+                self.gates[command.gate].verdict = command.verdict
+
     @property
     def is_awake(self) -> bool:
         return bool(self.inbox) or not all(self.open_turns.values())
@@ -138,8 +149,12 @@ class MemoryStore:
         row = self._session(session)
         if len(row.log) != after:
             raise Stale(f"session {session} is at {len(row.log)}, not at {after}: somebody else drives it")
-        for event in events:
-            row.apply(event)
+        try:
+            for event in events:
+                row.apply(event)
+        except BaseException:
+            row.rewind(after)
+            raise
         return len(row.log)
 
     async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
@@ -167,7 +182,7 @@ class MemoryStore:
 
     async def tree(self, session: str) -> Tree:
         """All messages of a session."""
-        return self._session(session).tree
+        return self._session(session).tree.copy()
 
     async def gates(self, session: str | None = None) -> list[GateRow]:
         """The gates that stand open, in one session or in all."""

@@ -110,27 +110,30 @@ async def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> obj
     Not in a pool: one that hangs would hold a place in it for ever, and keep the process from ending.
     """
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[object] = loop.create_future()
+    done: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
 
     def finish(result: object, error: BaseException | None) -> None:
         if not done.done():  # it may have been given up in the meantime
-            done.set_result(result) if error is None else done.set_exception(error)
+            done.set_result((result, error))
 
     def work() -> None:
         result: object = None
         error: BaseException | None = None
         try:
             result = context.run(function, **given)
-        except StopIteration as stop:  # which no future takes
-            error = RuntimeError(f"StopIteration: {stop}")
         except BaseException as raised:
             error = raised
         with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever asked
             loop.call_soon_threadsafe(finish, result, error)
 
     threading.Thread(target=work, name=f"tool-{function.__name__}", daemon=True).start()
-    return await done
+    # An error travels as a value and is raised here: a future takes no StopIteration, and a GeneratorExit thrown
+    # through coroutines means something else to them.
+    result, error = await done
+    if error is not None:
+        raise error
+    return result
 
 
 def _arguments_model(

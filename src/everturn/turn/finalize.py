@@ -27,12 +27,11 @@ STILL_RUNS = (
     "The turn ended while this call was running. Whether it took effect is not known; its result may come later."
 )
 STOPPED = "The turn ended and this call was stopped while it was running. Whether it took effect is not known."
-MAX_STEPS = '{"status":"incomplete","reason":"max_steps_reached"}'
 
 
-async def settle_incomplete(run: Run) -> None:
-    """Give the calls no step is left for their result, without running them."""
-    output = Output(MAX_STEPS, code="max_steps_reached")
+async def settle_incomplete(run: Run, reason: str) -> None:
+    """Give calls that nobody will run their result."""
+    output = Output(f'{{"status":"incomplete","reason":"{reason}"}}', code=reason)
     await run.commit([_settled(run, call, "failed", output) for call in run.state.open_calls])
 
 

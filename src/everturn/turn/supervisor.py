@@ -32,52 +32,59 @@ Work = Coroutine[Any, Any, Settlement]
 HandIn = Callable[[str, Settlement], Coroutine[Any, Any, None]]
 
 
-def _settlement(task: asyncio.Task[Settlement]) -> Settlement:
-    if task.cancelled():  # not by us: whom we cancel we no longer look at
-        return Settlement("failed", Output("the tool cancelled itself", code="failed"))
-    return task.result()
-
-
 class Supervisor:
     """Owns tool tasks, by turn and call."""
 
     def __init__(self) -> None:
         self._turns: dict[str, dict[str, asyncio.Task[Settlement]]] = {}
         self._detached: dict[str, set[asyncio.Task[Settlement]]] = {}
-        self._given_up: dict[str, dict[str, Settlement]] = {}
+        self._done: dict[str, dict[str, Settlement]] = {}
         self._loose: set[asyncio.Task[Any]] = set()
 
     def spawn(self, turn: str, call: str, work: Work, stirred: Callable[[], None]) -> None:
         """Run a tool; `stirred` is called when it is done."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._turns.setdefault(turn, {})[call] = task
-        task.add_done_callback(lambda _: stirred())
+
+        async def run() -> Settlement:
+            try:
+                settlement = await work
+            except asyncio.CancelledError:
+                if self._turns.get(turn, {}).get(call) is asyncio.current_task():  # whom we cancel we no longer hold
+                    self._finish(turn, call, Settlement("failed", Output("the tool cancelled itself", code="failed")))
+                    stirred()
+                raise
+            self._finish(turn, call, settlement)
+            stirred()
+            return settlement
+
+        self._turns.setdefault(turn, {})[call] = asyncio.get_running_loop().create_task(run())
+
+    def _finish(self, turn: str, call: str, settlement: Settlement) -> None:
+        # At once, and not when the task is seen to be done: that would be a turn of the event loop later.
+        if self._turns.get(turn, {}).pop(call, None) is not None:
+            self._done.setdefault(turn, {})[call] = settlement
 
     def running(self, turn: str) -> set[str]:
         """The calls whose tools this process holds, finished ones included until they are taken."""
-        return {*self._turns.get(turn, ()), *self._given_up.get(turn, ())}
+        return {*self._turns.get(turn, ()), *self._done.get(turn, ())}
 
     def take_done(self, turn: str) -> dict[str, Settlement]:
         """Hand over what has finished."""
-        tasks = self._turns.get(turn, {})
-        done = {call: _settlement(task) for call, task in tasks.items() if task.done()}
-        for call in done:
-            del tasks[call]
-        if not tasks:
-            self._turns.pop(turn, None)
-        return done | self._given_up.pop(turn, {})
+        if turn in self._turns and not self._turns[turn]:
+            del self._turns[turn]
+        return self._done.pop(turn, {})
 
     def give_up(self, turn: str, call: str, settlement: Settlement) -> None:
         """Stop waiting for a tool that does not end: its call is settled, its task is on its own."""
         task = self._turns.get(turn, {}).get(call)
-        if task is not None and not task.done():
-            del self._turns[turn][call]
-            self._given_up.setdefault(turn, {})[call] = settlement
+        if task is not None:
+            self._finish(turn, call, settlement)
             self._let_go(task)
 
     def detach(self, turn: str, hand_in: HandIn) -> None:
         """Let the tools of a turn go on without it; each result is handed in when it comes."""
         tasks = self._turns.pop(turn, {})
+        for call, settlement in self._done.pop(turn, {}).items():
+            self._own(hand_in(call, settlement))
         if tasks:
             self._detached[turn] = set(tasks.values())
         for call, task in tasks.items():
