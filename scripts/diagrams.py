@@ -14,7 +14,7 @@ from everturn.core.events import Event
 from everturn.core.state import TRANSITIONS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "diagrams"
-WIDTH = 100
+WIDTH = 87
 
 
 State = TypeVar("State", bound=str)

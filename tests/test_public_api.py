@@ -46,6 +46,7 @@ def test_the_names():
             "Progress",
             "Prompt",
             "ReasoningDelta",
+            "Runtime",
             "Settings",
             "Snapshot",
             "StepFinished",
@@ -53,6 +54,7 @@ def test_the_names():
             "StepRestarted",
             "StepStarted",
             "TextDelta",
+            "TextPart",
             "ToolContext",
             "ToolError",
             "Turn",
@@ -62,8 +64,10 @@ def test_the_names():
             "TurnError",
             "TurnFailed",
             "TurnOptions",
+            "TurnParked",
             "TurnResult",
             "TurnStarted",
+            "Verdict",
             "tool",
         ]
     )
@@ -99,7 +103,7 @@ def test_chat():
 def test_turn():
     assert list(signatures(Turn)) == snapshot(
         [
-            "events(self, after: 'Cursor | str | None' = None) -> 'AsyncGenerator[Shown, None]'",
+            "events(self, after: 'Cursor | str | None' = None) -> 'Reading'",
             "async state(self) -> 'TurnState'",
             "async cancel(self, *, hard: 'bool' = False, key: 'str | None' = None) -> 'None'",
             "async answer(self, gate: 'Gate', *, allow: \"Literal['once'] | None\" = None, deny: 'str | bool | None' = None, arguments: 'JsonObject | None' = None, by: 'str' = 'person') -> 'None'",

@@ -25,17 +25,19 @@ from everturn.core.events import (
     TurnEnding,
     TurnFailed,
     TurnOptions,
+    TurnParked,
     TurnStarted,
+    Verdict,
 )
 from everturn.core.hooks import PENDING, Plugin
 from everturn.core.messages import Message
-from everturn.core.parts import Output
+from everturn.core.parts import Output, TextPart
 from everturn.core.ports import Progress, ToolContext
 from everturn.core.state import Phase
 from everturn.errors import EverturnError, ModelError, ToolError, TurnError
 from everturn.tools.function import tool
 from everturn.turn.run import Prompt, Settings
-from everturn.wiring import Snapshot
+from everturn.wiring import Runtime, Snapshot
 
 __version__ = "0.1.0"
 
@@ -62,6 +64,7 @@ __all__ = [
     "Progress",
     "Prompt",
     "ReasoningDelta",
+    "Runtime",
     "Settings",
     "Snapshot",
     "StepFinished",
@@ -69,6 +72,7 @@ __all__ = [
     "StepRestarted",
     "StepStarted",
     "TextDelta",
+    "TextPart",
     "ToolContext",
     "ToolError",
     "Turn",
@@ -78,7 +82,9 @@ __all__ = [
     "TurnError",
     "TurnFailed",
     "TurnOptions",
+    "TurnParked",
     "TurnResult",
     "TurnStarted",
+    "Verdict",
     "tool",
 ]

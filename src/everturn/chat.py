@@ -5,7 +5,7 @@ There is one path and it streams: `async for event in turn` shows a turn as it h
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -57,6 +57,31 @@ class TurnResult(Struct, frozen=True):
         return last_text(self.message.parts) if self.message is not None else ""
 
 
+class Reading:
+    """A reader of a turn; `cursor` is where it is, and where another one can go on."""
+
+    def __init__(self, runtime: Runtime, session: str, reader: Reader) -> None:
+        self._reader = reader
+        self._shown = runtime.follow(session, reader)
+
+    @property
+    def cursor(self) -> Cursor:
+        """The place after what was shown last; `str(cursor)` can be kept anywhere."""
+        return self._reader.cursor
+
+    def __aiter__(self) -> Reading:
+        """Read on."""
+        return self
+
+    async def __anext__(self) -> Shown:
+        """Show what is next."""
+        return await anext(self._shown)
+
+    async def aclose(self) -> None:
+        """Stop reading. The turn does not mind."""
+        await self._shown.aclose()
+
+
 class Turn:
     """A turn, to be watched, collected, answered or cancelled. It runs whether or not anybody does."""
 
@@ -64,12 +89,12 @@ class Turn:
         self._runtime, self.session, self.id = runtime, session, turn
         self._was_sent = was_sent
 
-    def events(self, after: Cursor | str | None = None) -> AsyncGenerator[Shown, None]:
+    def events(self, after: Cursor | str | None = None) -> Reading:
         """Show the turn from its beginning, or from a cursor."""
         cursor = Cursor.parse(after) if isinstance(after, str) else after
-        return self._runtime.follow(self.session, Reader(self.id, cursor))
+        return Reading(self._runtime, self.session, Reader(self.id, cursor))
 
-    def __aiter__(self) -> AsyncGenerator[Shown, None]:
+    def __aiter__(self) -> Reading:
         """Show the turn as it happens: log events, and deltas between them."""
         return self.events()
 
@@ -194,9 +219,14 @@ class Chat:
                 f"{model!r}: models by name are not there yet; pass an object with `name` and `stream`, "
                 "for example everturn.testing.ScriptedModel"
             )
+        tools, plugins = list(tools), list(plugins)
         if runtime is None:
+            if settings is not None and system:
+                raise ConfigError("give `system`, or `settings` with a prompt of its own, not both")
             settings = settings or Settings(prompt=Prompt(agent=system))
-            runtime = Runtime(model, tools=list(tools), plugins=plugins, store=store, settings=settings)
+            runtime = Runtime(model, tools=tools, plugins=plugins, store=store, settings=settings)
+        elif tools or plugins or system or store is not None or settings is not None:
+            raise ConfigError("a runtime brings its own tools, plugins, store and settings; give them to `Runtime`")
         self.runtime = runtime
         self.session = session or runtime.ids.new("session")
         self._options = options or TurnOptions()

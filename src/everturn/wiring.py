@@ -68,6 +68,9 @@ class Runtime:
         self.store = store or MemoryStore()
         self.bus = bus or MemoryBus()
         tools = list(tools)
+        for tool in tools:
+            if not hasattr(tool, "spec"):
+                raise ConfigError(f"{tool!r} is not a tool; put @tool above the function")
         self.tools = {tool.spec.name: tool for tool in tools}
         self.supervisor = Supervisor()
         self.engine = engine or InlineEngine(self.clock, self._lost)
@@ -165,7 +168,7 @@ class Runtime:
                 log.exception("a listener failed; the turn does not mind")
 
     def _lost(self, session: str, error: BaseException) -> None:
-        self._tell_followers(session, f"driving session {session} failed again and again: {error!r}")
+        self._tell_followers(session, f"session {session} is no longer driven here: {error}")
 
     def _tell_followers(self, session: str, text: str) -> None:
         for turn in +self._followed.get(session, Counter()):

@@ -15,14 +15,12 @@ from everturn.core.ports import Bus, Engine, Receipt, Store
 from everturn.errors import EverturnError
 from everturn.testing import FakeClock, InlineEngine, MemoryBus, MemoryStore
 from everturn.testing.contracts import BusContract, EngineContract, StoreContract
+from everturn.testing.contracts.engine import Drives
 
 
 class TestMemoryStore(StoreContract):
     async def make(self) -> Store:
         return MemoryStore()
-
-    async def test_an_append_that_fails_writes_nothing(self) -> None:
-        await super().test_an_append_that_fails_writes_nothing()
 
 
 class TestMemoryBus(BusContract):
@@ -54,6 +52,18 @@ class TestInlineEngine(EngineContract):
 
     async def make(self, clock: FakeClock) -> Engine:
         return InlineEngine(clock)
+
+    async def test_closing_leaves_no_timer_behind(self) -> None:
+        drives = Drives(failures=1)
+        engine, clock = await self.serving(drives)
+        await engine.wake("later", clock.now() + 60)
+        await engine.wake("bad")
+        await self.settle()
+        assert clock.waiting == 2
+
+        await engine.aclose()
+
+        assert clock.waiting == 0
 
 
 # Seeded bugs ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from everturn.core.calls import Call
+from everturn.core.calls import CALL_TRANSITIONS, Call
 from everturn.core.events import (
     AnswerOpened,
     Append,
@@ -223,7 +223,7 @@ def move_call(call: Call, turn: str, dice: Dice) -> Iterator[TurnEvent]:
             turn=turn, call=call.id, tool="look", arguments="{}", hash="hash", effects="once", key=call.id
         )
     if call.state in ("pending", "running"):
-        yield settled(call, turn, dice.pick("completed", "failed", "outcome_unknown"))
+        yield settled(call, turn, dice.pick("completed", "failed", "outcome_unknown", "cancelled"))
 
 
 def answered(state: TurnState, gate: str, dice: Dice) -> GateAnswered:
@@ -260,7 +260,7 @@ def finish(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
 def late(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
     """Tools that outlived their calls hand in what they have."""
     for call in state.calls.values():
-        if call.state in ("failed", "cancelled") and not call.is_late and dice.pick(False, True):
+        if LateArrived in CALL_TRANSITIONS[call.state] and not call.is_late and dice.pick(False, True):
             yield LateArrived(turn=state.id, call=call.id, output=Output("late"))
 
 

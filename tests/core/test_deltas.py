@@ -146,6 +146,18 @@ def timeline(steps: list[list[Piece]], dice: Dice) -> list[Entry | Delta]:
     return happened
 
 
+def merged(deltas: list[Delta], dice: Dice) -> list[Delta]:
+    """The same deltas in larger pieces, as an edge sends them that does not send every one."""
+    made: list[Delta] = []
+    for delta in deltas:
+        last = made[-1] if made else None
+        if last is not None and (last.seq, last.part) == (delta.seq, delta.part) and dice.pick(True, False):
+            made[-1] = replace(last, text=last.text + delta.text)
+        else:
+            made.append(delta)
+    return made
+
+
 def follow(happened: list[Entry | Delta], dice: Dice) -> Face:
     """Follow a turn over a bad line: deltas are lost, late or doubled, the line breaks, the log is always there."""
     face, reader, log, bus = Face(), Reader("t"), list[Entry](), list[Delta]()
@@ -166,7 +178,7 @@ def follow(happened: list[Entry | Delta], dice: Dice) -> Face:
         match dice.pick("hear", "read", "lose", "wait", "twice", "reconnect"):
             case "reconnect":
                 reader = Reader("t", Cursor.parse(str(reader.cursor)))
-                bus = list(present)
+                bus = merged(present, dice)
                 read_log()
             case "read":
                 read_log()

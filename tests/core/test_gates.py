@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from everturn.core.events import Event, Gate, GateAnswered, GateOpened, TurnEnding, TurnParked, Verdict
 from everturn.core.gates import GateRow, apply_to_gates, check_answer
@@ -37,6 +38,14 @@ def test_the_first_answer_to_what_was_shown_is_news():
 
 def test_the_same_answer_again_is_taken_for_what_it_is():
     assert answer(rows_of(opened(), answered(ALLOW))["g"]) is False
+
+
+def test_the_same_answer_from_somebody_else_is_the_same_answer():
+    row = rows_of(opened(), answered(ALLOW))["g"]
+
+    assert answer(row, replace(ALLOW, by="bob")) is False
+    with pytest.raises(GateClosed):
+        answer(row, replace(ALLOW, arguments='{"to":"Bob"}'))
 
 
 def test_the_same_answer_again_is_no_news_even_when_its_turn_is_over_or_the_gate_has_expired():

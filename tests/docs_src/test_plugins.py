@@ -133,7 +133,7 @@ async def test_what_another_plugin_appends_is_redacted() -> None:
         assert CARD not in await everything_written(chat)
 
 
-async def test_what_the_guide_says_is_not_covered_is_not() -> None:
+async def test_the_whole_of_a_long_output_is_covered_and_what_the_model_writes_is_not() -> None:
     @tool(effects="read")
     async def statement() -> str:
         return f"{CARD} {'x' * 60_000}"
@@ -144,7 +144,7 @@ async def test_what_the_guide_says_is_not_covered_is_not() -> None:
         part = tool_part(result.messages[1])
         assert part.output is not None
         assert CARD not in part.output.text
-        assert CARD in (await chat.runtime.store.blob(part.output.blob)).decode()
+        assert CARD not in (await chat.runtime.store.blob(part.output.blob)).decode()
     assert CARD in result.messages[1].text
 
 

@@ -24,6 +24,10 @@ CRASH = "tests/turn/test_crash.py::test_stopped_after_any_event_it_ends_as_if_it
 BEFORE = "tests/turn/test_crash.py::test_stopped_before_any_event_nothing_is_lost_or_done_twice"
 TOLD = "tests/turn/test_crash.py::test_a_story_told_twice_leaves_the_same_log"
 HOOKS = "tests/turn/test_hooks.py::"
+STORE = "tests/contracts/test_memory.py::TestMemoryStore::"
+ENGINE = "tests/contracts/test_memory.py::TestInlineEngine::"
+CANCEL = "tests/turn/test_cancel.py::"
+TOOLS = "tests/turn/test_tools.py::"
 
 MUTANTS = [
     Mutant(
@@ -177,8 +181,8 @@ MUTANTS = [
     Mutant(
         "the turn ends though a plugin asked for more",
         "core/state.py",
-        "                    self.step.request |= request\n",
-        "                    self.step.request = False\n",
+        "            self.step.request |= event.request\n",
+        "            self.step.request = False\n",
         f"{HOOKS}test_append_and_request_asks_again_with_the_message_in_place",
     ),
     Mutant(
@@ -201,5 +205,169 @@ MUTANTS = [
         "for name in fields if name in given}",
         "for name in REQUEST_MESSAGE_FIELDS if name in given}",
         f"{HOOKS}test_request_messages_keep_only_the_fields_they_may",
+    ),
+    Mutant(
+        "a driver that was overtaken goes on writing",
+        "stores/memory.py",
+        "if len(row.log) != after:",
+        "if len(row.log) < after:",
+        f"{STORE}test_of_two_drivers_that_append_at_once_one_is_refused",
+    ),
+    Mutant(
+        "an append that fails leaves a trace",
+        "stores/memory.py",
+        "            row.rewind(after)\n",
+        "",
+        f"{STORE}test_an_append_that_fails_writes_nothing",
+    ),
+    Mutant(
+        "a command that comes again is another one",
+        "stores/memory.py",
+        "if (earlier := session.admitted.get(command.key)) is not None:",
+        "if (earlier := session.inbox.get(command.key)) is not None:",
+        f"{STORE}test_a_command_that_was_acted_on_is_still_the_same_one_when_it_comes_again",
+    ),
+    Mutant(
+        "a session of another tenant answers",
+        "stores/memory.py",
+        "elif session.tenant != command.tenant:",
+        "elif not session.tenant:",
+        f"{STORE}test_a_session_of_another_tenant_looks_like_none_at_all",
+    ),
+    Mutant(
+        "an answer counts for other bytes than were shown",
+        "core/gates.py",
+        "if row.gate.hash != hash:",
+        "if not hash:",
+        f"{STORE}test_an_answer_counts_for_the_bytes_that_were_shown",
+    ),
+    Mutant(
+        "the last of two answers wins",
+        "core/gates.py",
+        '        raise GateClosed(f"gate {gate} has been answered otherwise already")\n',
+        "        return True\n",
+        f"{STORE}test_the_first_answer_wins_and_the_same_again_changes_nothing",
+    ),
+    Mutant(
+        "a wake during a drive is lost",
+        "engine/inline.py",
+        "            self._again.add(session)\n",
+        "            pass\n",
+        f"{ENGINE}test_a_wake_during_a_drive_drives_once_more_however_many_there_were",
+    ),
+    Mutant(
+        "a cancel ends the tool as well",
+        "turn/finalize.py",
+        "if ending.hard:",
+        "if ending:",
+        f"{CANCEL}test_a_late_result_is_attached_and_told_once_without_rewriting_what_was_sent",
+    ),
+    Mutant(
+        "a late result rewrites what was sent",
+        "core/history.py",
+        "text = note + part.output.text",
+        "text = note + (part.late or part.output).text",
+        f"{CANCEL}test_a_late_result_is_attached_and_told_once_without_rewriting_what_was_sent",
+    ),
+    Mutant(
+        "a late result is told again and again",
+        "turn/prepare.py",
+        "if LATE + call not in told)",
+        "if LATE not in told)",
+        f"{CANCEL}test_a_late_result_is_attached_and_told_once_without_rewriting_what_was_sent",
+    ),
+    Mutant(
+        "a cancel interrupts an append",
+        "turn/driver.py",
+        "            async with self._ledger.at_rest:\n                run.cancel(command)",
+        "            run.cancel(command)",
+        f"{CANCEL}test_a_cancel_between_the_lines_of_the_log_ends_the_turn",
+    ),
+    Mutant(
+        "a call of an answer that was cut off runs",
+        "turn/tools.py",
+        "if ctx.finish in UNRUN:",
+        "if ctx.finish == 'never':",
+        f"{TOOLS}test_a_call_after_which_the_output_was_cut_never_runs",
+    ),
+    Mutant(
+        "a call runs though its arguments cannot be written down",
+        "turn/tools.py",
+        """    events.append(_started(ctx, call, tool, arguments))
+    starts.append(Start(call, tool, arguments))
+""",
+        """    starts.append(Start(call, tool, arguments))
+    events.append(_started(ctx, call, tool, arguments))
+""",
+        f"{TOOLS}test_arguments_that_cannot_be_written_down_are_not_run",
+    ),
+    Mutant(
+        "the cap on parallel calls is ignored",
+        "turn/tools.py",
+        "if len(running) + len(starts) >= limits.parallel:",
+        "if len(running) > limits.parallel:",
+        f"{TOOLS}test_calls_of_a_step_run_at_once_and_never_more_than_the_cap",
+    ),
+    Mutant(
+        "a person's edit is ignored",
+        "turn/tools.py",
+        "arguments = parse(verdict.arguments or call.gate.arguments)",
+        "arguments = parse(call.gate.arguments)",
+        f"{CRASH}[edited]",
+    ),
+    Mutant(
+        "the date in the prompt is today's, not the turn's",
+        "turn/request.py",
+        "state.options.system, state.started)",
+        "state.options.system, run.now())",
+        "tests/turn/test_request.py::test_a_request_built_again_on_another_day_is_the_same_to_the_byte",
+    ),
+    Mutant(
+        "a restarted step is shown on top of the old one",
+        "core/deltas.py",
+        "case StepStarted() | StepRestarted():",
+        "case StepStarted():",
+        "tests/core/test_deltas.py::test_every_reader_sees_every_character_exactly_once",
+    ),
+    Mutant(
+        "the cursor stands still while the rest is shown",
+        "core/deltas.py",
+        "                    self._note(delta)\n                    yield delta",
+        "                    yield delta",
+        "tests/turn/test_follow.py::test_a_reader_from_any_cursor_of_a_turn_sees_exactly_the_rest",
+    ),
+    Mutant(
+        "the end of a turn is read before its beginning",
+        "turn/follow.py",
+        """    if any(isinstance(command, Send) and command.turn == turn for command in await store.inbox(session)):
+        return False
+    return turn not in await store.open_turns(session)
+""",
+        """    if turn in await store.open_turns(session):
+        return False
+    return not any(isinstance(command, Send) and command.turn == turn for command in await store.inbox(session))
+""",
+        "tests/turn/test_follow.py::test_a_reader_of_a_store_far_away_sees_the_end_whenever_it_comes",
+    ),
+    Mutant(
+        "two turns write on one branch",
+        "turn/driver.py",
+        "        if self._is_busy(parent, command.at_leaf):\n            return\n",
+        "",
+        "tests/turn/test_driver.py::test_a_message_sent_while_a_turn_runs_waits_for_it_on_the_same_branch",
+    ),
+    Mutant(
+        "a second branch pulls the selection to itself",
+        "core/tree.py",
+        "        if self.leaf == message.parent:\n",
+        "        if message:\n",
+        "tests/turn/test_driver.py::test_two_branches_stream_at_once_and_neither_pulls_the_selection",
+    ),
+    Mutant(
+        "steps go on beyond the limit",
+        "core/state.py",
+        "step.number >= state.options.max_steps",
+        "step.number > state.options.max_steps",
+        "tests/turn/test_request.py::test_the_closing_request_has_no_tools_and_says_so",
     ),
 ]

@@ -251,7 +251,7 @@ async def collected(turn: Turn) -> TurnResult:
 
 
 async def test_a_model_that_never_says_anything_is_given_up() -> None:
-    clock, silent = FakeClock(), ScriptedModel([Hang()])  # type: ignore[list-item]
+    clock, silent = FakeClock(), ScriptedModel([Hang()])
     async with Chat(silent, runtime=Runtime(silent, clock=clock, settings=SETTINGS)) as chat:
         result = asyncio.ensure_future(collected(await chat.send("please")))
         await until(lambda: clock.waiting)
@@ -295,6 +295,6 @@ async def test_the_watch_ends_with_the_stream() -> None:
 
 
 async def test_a_broken_step_is_not_asked_for_again() -> None:
-    model = ScriptedModel([Fail(ModelError("down", kind="server"))])  # type: ignore[list-item]
+    model = ScriptedModel([Fail(ModelError("down", kind="server"))])
     await failed(model)
     assert len(model.requests) == 1

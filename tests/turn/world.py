@@ -146,7 +146,7 @@ class Process:
         self.store = MortalStore(world.store, lives, before_next=before_next)
         self._model = story.model(world)
         ids = CountingIds("abcdefgh"[min(world.processes, 7)])
-        store: Store = self.store  # type: ignore[assignment]
+        store: Store = self.store
         self._runtime = Runtime(
             self._model,
             tools=world.tools(),

@@ -23,7 +23,7 @@ CALL_TRANSITIONS: Final[dict[CallState, dict[type[Event], CallState | frozenset[
     "asking": {GateAnswered: "pending", CallSettled: SETTLED},
     "running": {CallSettled: SETTLED},
     "completed": {},
-    "failed": {LateArrived: "failed"},
+    "failed": {},
     "denied": {},
     "cancelled": {LateArrived: "cancelled"},
     "outcome_unknown": {},

@@ -100,7 +100,10 @@ class Store(Protocol):
         """Check a command at the door and keep it, or say why not.
 
         Raises:
-            KeyConflict, UnknownSession, UnknownTurn, UnknownMessage, UnknownGate, HashMismatch, GateClosed
+            KeyConflict: the key was used before, for something else.
+            UnknownSession: it is not there, or another tenant's; so are UnknownTurn, UnknownMessage, UnknownGate.
+            HashMismatch: the answer is for other bytes than the gate shows.
+            GateClosed: the gate was answered otherwise, has expired, or its turn is over.
         """
         ...
 

@@ -131,6 +131,7 @@ class Step(Struct):
     number: int
     closing: bool = False
     finish: Finish | None = None
+    broke_off: bool = False  # its stream did not end well: none of its calls may start
     problem: Problem | None = None
     calls: list[Call] = field(default_factory=list[Call])
     done: set[str] = field(default_factory=set[str])  # plugins whose on_after_request is finished
@@ -239,7 +240,8 @@ class TurnState(Struct):
         self.usage = self.usage + event.usage
 
     def _interrupt(self, event: StepInterrupted) -> None:
-        self._end_step(event).problem = event.problem
+        step = self._end_step(event)
+        step.broke_off, step.problem = True, event.problem
 
     def _end_step(self, event: StepFinished | StepInterrupted) -> Step:
         step = self._open_step(event.step)
@@ -283,7 +285,7 @@ class TurnState(Struct):
         call = self.calls.get(called)
         if call is None:
             raise InvalidEvent(f"there is no call {called} in turn {self.id}")
-        if type(event) is CallStarted and (self.step is None or self.step.finish in ("cancelled", "error")):
+        if type(event) is CallStarted and (self.step is None or self.step.broke_off):
             raise InvalidEvent(f"the stream that made call {called} broke off; it cannot start")
         call.advance(event)
         # A call stands in the answer of its own step, which need not be the one being written now.
@@ -414,10 +416,8 @@ def decide(state: TurnState, plugins: Sequence[str] = ()) -> Action:
         return Request(1) if state.answer is not None and state.answer == state.tip else OpenAnswer()
     if step.is_open:
         return Request(step.number, step.closing, again=True)
-    if step.finish == "cancelled":
-        return Finalize("cancelled")
-    if step.problem is not None:
-        return Finalize("error", step.problem)
+    if step.broke_off:
+        return Finalize("cancelled" if step.finish == "cancelled" else "error", step.problem)
     return _after(state, step, plugins)
 
 

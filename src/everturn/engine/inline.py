@@ -66,20 +66,24 @@ class InlineEngine:
                     failures = 0
                 except Stale as error:
                     log.warning("%s: %s; leaving it to them", session, error)
+                    self._lose(session, error)
                     return
                 except Exception as error:
                     failures += 1
                     log.exception("driving %s failed (%d of %d)", session, failures, TRIES)
-                    if failures >= TRIES:
-                        if self._on_lost is not None:
-                            self._on_lost(session, error)
-                        return
-                    await self._pause(BACKOFF * 2 ** (failures - 1))
-                    continue
+                    if failures < TRIES:
+                        await self._pause(BACKOFF * 2 ** (failures - 1))
+                        continue
+                    self._lose(session, error)
+                    failures = 0  # whoever woke it meanwhile has three tries of their own
                 if session not in self._again:
                     return
         finally:
             del self._driving[session]
+
+    def _lose(self, session: str, error: BaseException) -> None:
+        if self._on_lost is not None:
+            self._on_lost(session, error)
 
     async def _pause(self, seconds: float) -> None:
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()

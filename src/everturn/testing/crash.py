@@ -12,16 +12,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from everturn.core.events import Event
-
-if TYPE_CHECKING:
-    from everturn.core.ports import Store
+from everturn.core.ports import Store
+from everturn.stores.memory import MemoryStore
 
 
 class Crash(BaseException):
     """The process is dead. Not an `Exception`: nobody may handle it."""
 
 
-class MortalStore:
+class MortalStore(MemoryStore if TYPE_CHECKING else object):  # to a type checker it is a store like any other
     """A store whose process dies when its log has `lives` events.
 
     It dies right after writing the last of them, in the middle of a batch if it must, or (`before_next`) when it wants to
@@ -29,7 +28,7 @@ class MortalStore:
     """
 
     def __init__(self, inner: Store, lives: int | None = None, *, before_next: bool = False) -> None:
-        self.inner = inner
+        self.inner: Store = inner
         self._lives, self._before_next = lives, before_next
         self.died = asyncio.Event()
 
@@ -40,7 +39,7 @@ class MortalStore:
     async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
         """Write events while alive. It takes its time, as a real store does: whoever does not wait for it is found out."""
         await asyncio.sleep(0)
-        self._check()
+        self._must_live()
         if self._lives is None:
             return await self._write(session, after, events)
         room = self._lives - after
@@ -56,7 +55,7 @@ class MortalStore:
         await asyncio.sleep(0)
         return head
 
-    def _check(self) -> None:
+    def _must_live(self) -> None:
         if self.died.is_set():
             raise Crash
 
@@ -65,7 +64,7 @@ class MortalStore:
         method = getattr(self.inner, name)
 
         async def checked(*args: Any, **kwargs: Any) -> Any:
-            self._check()
+            self._must_live()
             return await method(*args, **kwargs)
 
         return checked

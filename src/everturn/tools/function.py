@@ -36,6 +36,10 @@ class FunctionTool(Generic[P, R]):
     def __init__(self, function: Callable[P, R], *, name: str, effects: Effects, execute: Execute, timeout: float):
         if NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
+        if inspect.isgeneratorfunction(function):
+            raise ConfigError(
+                f"tool {name!r} is a plain generator; make it async, and yield Progress and then the output"
+            )
         self.function = function
         summary, described = _read_docstring(
             inspect.getdoc(function) or "", set(inspect.signature(function).parameters)

@@ -19,23 +19,30 @@ class Hookup:
     def __init__(self, plugins: Sequence[object]) -> None:
         self.plugins: dict[str, object] = {}
         for plugin in plugins:
-            name = getattr(plugin, "name", None) or type(plugin).__name__
-            self.plugins[str(name)] = plugin
+            name = str(getattr(plugin, "name", None) or type(plugin).__name__)
+            _check(name, plugin)
+            self.plugins[name] = plugin
         self._table: dict[str, tuple[tuple[str, Hook], ...]] = {
             hook: tuple(
                 (name, getattr(plugin, hook)) for name, plugin in self.plugins.items() if _implements(plugin, hook)
             )
             for hook in HOOKS
         }
-        for name, plugin in self.plugins.items():
-            if not any(name == owner for row in self._table.values() for owner, _ in row):
-                raise ConfigError(
-                    f"plugin {name!r} ({type(plugin).__name__}) has none of the hooks: {', '.join(HOOKS)}"
-                )
         self.after_request = tuple(name for name, _ in self._table["on_after_request"])
 
     def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
         return self._table[hook]
+
+
+def _check(name: str, plugin: object) -> None:
+    """Refuse what could never be called: it is a slip of the hand, and would go unnoticed."""
+    if inspect.isclass(plugin):
+        raise ConfigError(f"{plugin.__name__} is a class; a plugin is an object: {plugin.__name__}()")
+    unknown = [hook for hook in dir(plugin) if hook.startswith("on_") and hook not in HOOKS]
+    if unknown:
+        raise ConfigError(f"plugin {name!r}: there is no hook {unknown[0]!r}; there are: {', '.join(HOOKS)}")
+    if not any(_implements(plugin, hook) for hook in HOOKS):
+        raise ConfigError(f"plugin {name!r} ({type(plugin).__name__}) has none of the hooks: {', '.join(HOOKS)}")
 
 
 def _implements(plugin: object, hook: str) -> bool:

@@ -102,7 +102,8 @@ class Assembly:
             case UsageChunk(usage=usage):
                 self.usage = usage
             case FinishChunk(reason=reason):
-                self.finish = reason
+                # These two are ours to say: a model that says them means something else.
+                self.finish = "other" if reason in ("cancelled", "error") else reason
             case _:
                 pass
 

@@ -1,4 +1,4 @@
-"""Calls → results: find → repair → parse → validate → permit → (gate) → start → run → shape → settle.
+"""Calls → results: find → parse → validate → permit → (gate) → start → run → shape → settle.
 
 Each stage is a small function. A failure at any of them is a result that tells the model what was wrong and what there is
 instead; it is never an exception of the turn. Nothing runs before its `CallStarted` is in the log.
@@ -243,14 +243,16 @@ async def _run(ctx: OneStep, start: Start, limits: Limits) -> Settlement:
         context = ToolContext(run.session, run.turn, call.id, call.id, lambda text: run.progress(call.id, text))
         value = await _within(ctx, tool, start.arguments, context)
         state: CallState = "completed"
-        output = await shape(ctx, to_output(value), limits)
+        output = to_output(value)
     except asyncio.CancelledError:
         if is_cancelling():
             raise
         state, output = "failed", Output("the tool was cancelled from within", code="failed")
     except BaseException as error:  # a tool may raise SystemExit; it harms its own call and nothing else
-        state, output = "failed", await shape(ctx, _failure(error), limits)
-    return await _after(ctx, start, state, output)
+        state, output = "failed", _failure(error)
+    # Plugins see the whole before it is cut, so that what one of them takes out is not kept in the blob either.
+    ended = await _after(ctx, start, state, output)
+    return Settlement(ended.state, await shape(ctx, ended.output, limits))
 
 
 async def _within(ctx: OneStep, tool: Tool, arguments: JsonObject, context: ToolContext) -> object:

@@ -163,6 +163,27 @@ class EngineContract:
         assert drives.ended["bad"] >= 1
         await engine.aclose()
 
+    async def test_a_wake_during_the_last_try_is_not_lost_with_it(self) -> None:
+        tries, clock = self.tries or 3, FakeClock()
+        engine = await self.make(clock)
+        begun = 0
+
+        async def drive(session: str) -> None:
+            nonlocal begun
+            begun += 1
+            if begun == tries:
+                await engine.wake(session)  # something arrived, and this drive has not seen it
+            if begun <= tries:
+                raise RuntimeError("the driver died, as it was told to")
+
+        await engine.serve(drive)
+        await engine.wake("s")
+        for _ in range(10):
+            await self.pass_time(clock, 60)
+
+        assert begun == tries + 1
+        await engine.aclose()
+
     async def test_a_wake_at_a_time_drives_then_and_not_before(self) -> None:
         drives = Drives()
         engine, clock = await self.serving(drives)
