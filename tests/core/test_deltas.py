@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.core.simulate import Dice, dice
 
 from everturn import wire
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, ReasoningChunk, TextChunk
-from everturn.core.deltas import CallDelta, Cursor, Delta, Reader, ReasoningDelta, Shown, TextDelta
+from everturn.core.deltas import UNSEEN, CallDelta, Cursor, Delta, Reader, ReasoningDelta, Shown, TextDelta
 from everturn.core.events import (
     Entry,
     HookFinished,
@@ -251,9 +251,11 @@ GARBAGE = st.text(ANY) | st.text("0123456789:,-+_. e", max_size=20) | st.just("9
 
 
 @given(GARBAGE)
+@example("0:-1")
+@example("1:-5,3")
 def test_a_cursor_from_a_stranger_is_a_place_in_the_turn_whatever_it_says(text: str):
     cursor = Cursor.parse(text)
 
     assert cursor.seq >= 0
-    assert all(offset >= 0 for offset in cursor.offsets)
+    assert all(offset >= UNSEEN for offset in cursor.offsets)
     assert Cursor.parse(str(cursor)) == cursor

@@ -106,7 +106,7 @@ MUTANTS = [
         "core/history.py",
         "                if said:\n",
         "                if said or not message.parts:\n",
-        f"{TOLD}[plain]",
+        f"{TOLD}[an answer without a word]",
     ),
     Mutant(
         "the history is read with the turn's own messages in it",
@@ -267,7 +267,7 @@ MUTANTS = [
         "core/history.py",
         "text = note + part.output.text",
         "text = note + (part.late or part.output).text",
-        f"{CANCEL}test_a_late_result_is_attached_and_told_once_without_rewriting_what_was_sent",
+        f"{CANCEL}test_what_was_sent_before_a_late_result_came_is_sent_again_unchanged",
     ),
     Mutant(
         "a late result is told again and again",
@@ -281,7 +281,7 @@ MUTANTS = [
         "turn/driver.py",
         "            async with self._ledger.at_rest:\n                run.cancel(command)",
         "            run.cancel(command)",
-        f"{CANCEL}test_a_cancel_between_the_lines_of_the_log_ends_the_turn",
+        f"{CANCEL}test_a_cancel_never_interrupts_an_append",
     ),
     Mutant(
         "a call of an answer that was cut off runs",
@@ -313,7 +313,7 @@ MUTANTS = [
         "turn/tools.py",
         "arguments = parse(verdict.arguments or call.gate.arguments)",
         "arguments = parse(call.gate.arguments)",
-        f"{CRASH}[edited]",
+        "tests/test_chat.py::test_a_person_may_edit_what_runs_and_the_model_is_told",
     ),
     Mutant(
         "the date in the prompt is today's, not the turn's",
@@ -361,7 +361,7 @@ MUTANTS = [
         "core/tree.py",
         "        if self.leaf == message.parent:\n",
         "        if message:\n",
-        "tests/turn/test_driver.py::test_two_branches_stream_at_once_and_neither_pulls_the_selection",
+        "tests/core/test_tree.py::test_a_branch_nobody_looks_at_grows_without_taking_the_selection",
     ),
     Mutant(
         "steps go on beyond the limit",

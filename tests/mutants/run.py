@@ -28,7 +28,19 @@ def plant(mutant: Mutant, where: Path) -> None:
 
 def passes(test: str, source: Path) -> bool:
     """Whether a test passes on a source tree."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--timeout=10", test]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n0",
+        "-p",
+        "no:cacheprovider",
+        "--timeout=10",
+        "--timeout-method=thread",
+        test,
+    ]
     environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):

@@ -20,9 +20,7 @@ from everturn.core.events import CallStarted, TurnParked
 from everturn.core.hooks import StepContext, TurnContext
 from everturn.core.ports import Model
 from everturn.testing import Fail, Hang, ScriptedModel, call, calls, say, think
-from tests.turn.world import SESSION, Process, Story, World, watch
-
-__all__ = ["STORIES", "Process"]
+from tests.turn.world import Story, World, watch
 
 
 def model(*script: Any) -> Callable[[World], Model]:
@@ -111,6 +109,12 @@ async def two_branches(chat: Chat, world: World) -> None:
     second = await chat._send(None, question, False, key="2")
     world.release.set()
     await asyncio.gather(watch(first), watch(second))
+
+
+async def after_nothing(chat: Chat, world: World) -> None:
+    """The first turn is cancelled before a word is said: its answer stays a placeholder, and is in the history."""
+    await watch(await chat.send("one", key="1"), cancel_at=lambda e: isinstance(e, StepStarted))
+    await watch(await chat.send("two", key="2"))
 
 
 async def queued(chat: Chat, world: World) -> None:
@@ -213,6 +217,11 @@ STORIES = [
     Story("a queue", model(calls(call("mail", to="ada")), say("Sent."), say("Also fine.")), queued),
     Story("a late result", model(calls(call("wait")), say("I see.")), late(arrives=True)),
     Story(
+        "an answer without a word",
+        model(lambda request: [[Hang()]] if len(request.messages) == 1 else say("Here I am.")),
+        after_nothing,
+    ),
+    Story(
         "digested history",
         model(calls(call("look", path="a")), say("Looked."), say("As I said.")),
         one(),
@@ -222,6 +231,3 @@ STORIES = [
 
 NEVER_LATE = Story("a late result", model(calls(call("wait")), say("I see.")), late(arrives=False))
 """The same story when the tool died with its process: what a death between cancel and result must come to."""
-
-STEP_STARTED = StepStarted
-SESSION_NAME = SESSION

@@ -250,7 +250,7 @@ async def test_an_error_raised_because_of_the_cancel_is_the_cancel() -> None:
         assert (await turn).phase is Phase.CANCELLED
 
 
-async def test_a_cancel_between_the_lines_of_the_log_ends_the_turn() -> None:
+async def test_a_cancel_never_interrupts_an_append(caplog: pytest.LogCaptureFixture) -> None:
     """A store is far away: a cancel may come while an append is under way, and must not tear it."""
 
     class Far(MemoryStore):
@@ -271,6 +271,8 @@ async def test_a_cancel_between_the_lines_of_the_log_ends_the_turn() -> None:
         store.go_on.set()
         async with asyncio.timeout(SOON):
             assert (await turn).phase is Phase.CANCELLED
+        # Interrupted, nobody would know whether it was written: the drive would fail, and begin again from the log.
+        assert not [record for record in caplog.records if record.name == "everturn.engine.inline"]
 
 
 async def until_idle() -> None:
@@ -320,6 +322,21 @@ async def test_a_late_result_is_attached_and_told_once_without_rewriting_what_wa
     for request in model.requests:
         validate(request.messages)
     await chat.aclose()
+
+
+async def test_what_was_sent_before_a_late_result_came_is_sent_again_unchanged() -> None:
+    slow = Slow()
+    model = ScriptedModel(calls(call("dig")), *(say(f"{n}.") for n in range(5)))
+    async with Chat(model, tools=[slow.tool]) as chat:
+        await cancelled_while_digging(chat, slow)
+        await (await chat.send("well?"))
+        slow.release.set()
+        await chat.runtime.supervisor.settled()
+        await settled_inbox(chat)
+        await (await chat.send("and now?"))
+    before, after = ([msgspec.json.encode(m) for m in request.messages] for request in model.requests[1:])
+    assert after[: len(before)] == before
+    assert len(notices(model.requests[-1].messages)) == 1
 
 
 async def test_a_held_late_result_is_attached_and_not_told() -> None:

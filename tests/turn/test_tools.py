@@ -59,24 +59,25 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_calls_of_a_step_run_at_once_and_never_more_than_the_cap() -> None:
-    inside, peak, full = 0, 0, asyncio.Event()
+    inside, release = 0, asyncio.Event()
 
     @tool
     async def work(n: int) -> int:
-        nonlocal inside, peak
+        nonlocal inside
         inside += 1
-        peak = max(peak, inside)
-        if inside == 3:
-            full.set()
-        await full.wait()  # nobody gets past here unless three are inside together
-        inside -= 1
+        await release.wait()
         return n
 
     model = ScriptedModel(calls(*(call("work", n=n) for n in range(7))), say("Done."))
     async with chat_on(model, [work], limits=Limits(parallel=3)) as chat:
+        turn = await chat.send("please")
+        await until(lambda: inside >= 3)  # three are inside together
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert inside == 3
+        release.set()
         async with asyncio.timeout(SOON):
-            await (await chat.send("please"))
-    assert peak == 3
+            await turn
     assert [part.text for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)] == list(
         "0123456"
     )

@@ -99,6 +99,8 @@ async def _end(
         if step is None or not step.is_open or run.assembly is None:
             return [ending]
         parts = run.assembly.parts()
+        if not parts and problem is None:  # cancelled before a word was said
+            return [ending]
         broken = StepInterrupted(turn=turn, at=at, step=step.number, parts=parts, finish=finish, problem=problem)
         return [broken, ending]
 
