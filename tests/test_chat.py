@@ -16,11 +16,13 @@ from everturn import (
     ModelError,
     Phase,
     Snapshot,
+    StepRestarted,
     TextDelta,
     Turn,
     TurnError,
     tool,
 )
+from everturn.chat import Reading
 from everturn.core.events import CallStarted, GateAnswered, TurnParked
 from everturn.core.hooks import GateContext
 from everturn.core.parts import FilePart, TextPart
@@ -30,13 +32,16 @@ from everturn.core.state import TRANSITIONS
 from everturn.errors import (
     BadArguments,
     ConfigError,
+    DriverLost,
     GateClosed,
     HashMismatch,
     UnknownGate,
     UnknownTurn,
 )
 from everturn.testing import Fail, Hang, MemoryStore, ScriptedModel, call, calls, say
+from everturn.turn.run import Settings
 from everturn.wire import dump_log
+from everturn.wiring import Runtime
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 
@@ -407,3 +412,67 @@ async def test_a_gate_of_one_session_cannot_be_answered_from_another() -> None:
         await other.answer(gate, allow="once")
     await chat.aclose()
     assert ran == []
+
+
+# What is refused before anything is admitted --------------------------------------------------------------------------
+
+
+async def test_parameters_that_cannot_be_kept_are_refused_at_the_door() -> None:
+    async with Chat(ScriptedModel()) as chat:
+        with pytest.raises(ConfigError, match="plain JSON"):
+            await chat.send("hi", params={"x": object()})
+        assert await chat.messages() == []
+
+
+async def test_a_turn_without_a_step_is_refused() -> None:
+    async with Chat(ScriptedModel()) as chat:
+        with pytest.raises(ConfigError, match="at least one step"):
+            await chat.send("hi", max_steps=0)
+
+
+def test_a_plain_function_is_no_tool_and_the_error_says_what_to_do() -> None:
+    plain: Any = print
+    with pytest.raises(ConfigError, match="@tool"):
+        Chat(ScriptedModel(), tools=[plain])
+
+
+def test_a_plugin_class_or_a_hook_that_does_not_exist_is_refused() -> None:
+    class Misspelt:
+        def on_turn_begin(self) -> None: ...
+
+    with pytest.raises(ConfigError, match="Misspelt\\(\\)"):
+        Chat(ScriptedModel(), plugins=[Misspelt])
+    with pytest.raises(ConfigError, match="no hook 'on_turn_begin'"):
+        Chat(ScriptedModel(), plugins=[Misspelt()])
+
+
+def test_what_a_runtime_brings_cannot_be_given_again() -> None:
+    model = ScriptedModel()
+    with pytest.raises(ConfigError, match="not both"):
+        Chat(model, system="be brief", settings=Settings())
+    with pytest.raises(ConfigError, match="brings its own"):
+        Chat(model, runtime=Runtime(model), system="be brief")
+
+
+async def test_a_chat_whose_session_another_one_took_over_says_so_and_does_not_hang() -> None:
+    store = MemoryStore()
+    hanging: Any = [say("one"), [Hang()]]
+    first = Chat(ScriptedModel(hanging), store=store, session="s")
+    turn = await first.send("hi")
+    reader = turn.events()
+    async for event in reader:
+        if isinstance(event, TextDelta):
+            break
+    async with Chat(ScriptedModel(hanging), store=store, session="s") as second:  # it drives what it finds unfinished
+        async for event in second.turn(turn.id):
+            if isinstance(event, StepRestarted):
+                break
+        await turn.cancel()
+        with pytest.raises(DriverLost, match="no longer driven here"):
+            await asyncio.wait_for(the_rest_of(reader), SOON)
+    await first.aclose()
+
+
+async def the_rest_of(reader: Reading) -> None:
+    async for _ in reader:
+        pass

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from everturn.core.canonical import JsonObject, canonical, clean, clean_all
+from everturn.core.canonical import JsonObject, canonical, clean, clean_all, parse_object
 from everturn.core.commands import Answer, Cancel, Delete, Select, Send
 from everturn.core.deltas import Cursor, Reader, Shown
 from everturn.core.events import (
@@ -247,11 +247,15 @@ class Chat:
         The message is safe when this returns. With the same `key` the same turn is returned, however often.
         """
         return await self._send(_parts(message), after, after is None, key, self._turn_options(
-            params=dict(params) if params is not None else None, history=history, late=late, max_steps=max_steps
+            params=params, history=history, late=late, max_steps=max_steps
         ))  # fmt: skip
 
     def _turn_options(self, **changed: Any) -> TurnOptions:
         given = {name: value for name, value in changed.items() if value is not None}
+        if "params" in given:
+            given["params"] = _params(given["params"])
+        if given.get("max_steps", 1) < 1:
+            raise ConfigError(f"max_steps={given['max_steps']}: a turn needs at least one step")
         fields = {name: getattr(self._options, name) for name in TurnOptions.__struct_fields__}
         return TurnOptions(**{**fields, **given})
 
@@ -376,6 +380,14 @@ class Chat:
     async def aclose(self) -> None:
         """Stop driving; nothing in the store is lost by it."""
         await self.runtime.aclose()
+
+
+def _params(params: Mapping[str, Any]) -> dict[str, object]:
+    """Parameters as they are kept: plain JSON, or refused before anything is admitted."""
+    try:
+        return parse_object(canonical(clean_all(dict(params)))) or {}
+    except Exception as error:
+        raise ConfigError(f"params must be plain JSON: {error}") from None
 
 
 def _parts(message: Input) -> tuple[Part, ...]:

@@ -7,7 +7,7 @@ read is an error, never a guess. Golden logs of every released version are kept 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +16,8 @@ from everturn.core.commands import AnyCommand
 from everturn.core.deltas import Frame
 from everturn.core.events import Entry, Event, LogEvent
 from everturn.errors import UnreadableLog
+
+T = TypeVar("T")
 
 VERSION: Final = 1
 
@@ -73,8 +75,10 @@ def load(data: bytes | str, upgrades: Mapping[tuple[str, int], Upgrade] = UPGRAD
             upgrade = upgrades.get((str(raw.get("type")), at))
             raw = raw if upgrade is None else upgrade(raw)
         return msgspec.convert(raw, LogEvent)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise UnreadableLog(f"this is not an event: {error}") from error
+    except UnreadableLog:
+        raise
+    except Exception as error:  # an upgrade may stumble over anything
+        raise UnreadableLog(f"this is not an event: {error!r}") from error
 
 
 def dump_log(entries: Iterable[Entry]) -> bytes:
@@ -93,8 +97,8 @@ def dump_command(command: AnyCommand) -> bytes:
 
 
 def load_command(data: bytes) -> AnyCommand:
-    """Read a command."""
-    return _decode_command(data)
+    """Read a command; what is none is `UnreadableLog`, too."""
+    return _read(_decode_command, data)
 
 
 def dump_frame(frame: Frame) -> bytes:
@@ -103,5 +107,12 @@ def dump_frame(frame: Frame) -> bytes:
 
 
 def load_frame(data: bytes) -> Frame:
-    """Read a frame."""
-    return _decode_frame(data)
+    """Read a frame; what is none is `UnreadableLog`, too."""
+    return _read(_decode_frame, data)
+
+
+def _read(decode: Callable[[bytes], T], data: bytes) -> T:
+    try:
+        return decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise UnreadableLog(f"this cannot be read: {error}") from error

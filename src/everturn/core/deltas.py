@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from everturn.core.events import Entry, Event, StepFinished, StepInterrupted, StepRestarted, StepStarted
 from everturn.core.parts import ReasoningPart, StreamedPart, TextPart
 
+CURSOR_LIMIT = 1000  # characters: more parts than a step ever has, and fewer digits than harm anybody
 UNSEEN = -1  # nothing of a part was shown, not even that it is there
 
 
@@ -81,9 +82,12 @@ class Cursor(Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> Cursor:
         """Read what `str` wrote; anything else is the beginning, for a cursor comes from strangers."""
-        seq, _, offsets = text.partition(":")
+        seq, _, offsets = text[:CURSOR_LIMIT].partition(":")
         try:
-            return cls(max(int(seq), 0), tuple(max(int(n), UNSEEN) for n in offsets.split(",")) if offsets else ())
+            return cls(
+                min(max(int(seq), 0), 2**63 - 1),
+                tuple(max(int(n), UNSEEN) for n in offsets.split(",")) if offsets else (),
+            )
         except ValueError:
             return cls()
 

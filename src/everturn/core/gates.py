@@ -11,7 +11,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.events import Event, Gate, GateAnswered, GateOpened, TurnEnding, Verdict
+from everturn.core.events import CallSettled, Event, Gate, GateAnswered, GateOpened, TurnEnding, Verdict
 from everturn.errors import GateClosed, HashMismatch, UnknownGate
 
 
@@ -33,6 +33,10 @@ def apply_to_gates(rows: dict[str, GateRow], event: Event) -> None:
     elif kind is GateAnswered:
         answered = cast("GateAnswered", event)
         rows[answered.gate].verdict, rows[answered.gate].is_open = answered.verdict, False
+    elif kind is CallSettled and rows:  # however it was settled, there is nothing left to ask
+        for row in rows.values():
+            if row.gate.call == cast("CallSettled", event).call:
+                row.is_open = False
     elif kind is TurnEnding and rows:
         for row in rows.values():
             if row.gate.turn == cast("TurnEnding", event).turn:

@@ -113,9 +113,12 @@ def digest_of(message: Message) -> tuple[str, int]:
 
 
 def _line(part: ToolPart) -> str:
-    text = " ".join(_result(part).text.split())
-    excerpt = text if len(text) <= DIGEST_LIMIT else text[:DIGEST_LIMIT] + "…"
-    return f"{part.name} {part.used or part.arguments} -> {part.state}: {excerpt}"
+    return f"{part.name} {_excerpt(part.used or part.arguments)} -> {part.state}: {_excerpt(_result(part).text)}"
+
+
+def _excerpt(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= DIGEST_LIMIT else text[:DIGEST_LIMIT] + "…"
 
 
 _RENDER = {"full": _full, "results": _results, "digest": _digest, "none": _none}

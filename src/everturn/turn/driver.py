@@ -175,9 +175,11 @@ class _Drive:
         )
 
         def events() -> list[Event]:
-            if state.phase in (Phase.TOOL_CALL, Phase.WAITING) and state.gates[command.gate] is None:
+            is_asked = not asking or state.calls[asking[0]].state == "asking"
+            is_waiting = state.phase in (Phase.TOOL_CALL, Phase.WAITING) and state.gates[command.gate] is None
+            if is_asked and is_waiting:
                 return [answered]
-            return [CommandDropped(at=self._now(), command=command.key, reason="its turn is ending")]
+            return [CommandDropped(at=self._now(), command=command.key, reason="nobody asks that any more")]
 
         await self._ledger.commit(events)
         if state.id in self._runs:

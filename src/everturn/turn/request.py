@@ -28,13 +28,14 @@ async def build(run: Run, history: Iterable[Message], step: int, closing: bool) 
     state, settings = run.state, run.setup.settings
     if not run.rendered:
         run.rendered = render(history, state.options.history)
-    system = system_prompt(settings.prompt, state.options.system, state.started)
+    if run.system is None:
+        run.system = system_prompt(settings.prompt, state.options.system, state.started)
     params = merge((*settings.layers, state.options.params or {}))
     messages = [*run.rendered, *_own(run)]
     if closing:
         messages.append(RequestMessage("user", (NoticePart("max_steps", CLOSING),)))
     hooks = run.setup.hooks
-    ctx = OneRequest(run, step, closing, system, params)
+    ctx = OneRequest(run, step, closing, list(run.system), params)
     if hooks["on_system_prompt"]:
         await run.call_hooks("on_system_prompt", ctx)
     if hooks["on_params"]:

@@ -85,7 +85,8 @@ class Run:
         self.turn, self.session = state.id, ledger.session
         self.cleanups: list[tuple[str, Cleanup]] = []
         self.history: list[Message] | None = None
-        self.rendered: list[RequestMessage] = []
+        self.system: list[str] | None = None  # the same for every step of a turn, as are
+        self.rendered: list[RequestMessage] = []  # the messages before it
         self.shown: dict[str, tuple[list[RequestMessage], int]] = {}  # own message -> as rendered, parts it had then
         self.late: dict[str, LateArrived] | None = None  # arrived meanwhile; None: the history was not looked at yet
         self.assembly: Partial | None = None  # the step that is being streamed
