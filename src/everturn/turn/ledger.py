@@ -16,7 +16,7 @@ from everturn.core.deltas import LogMoved
 from everturn.core.events import Event, TurnEvent, TurnStarted
 from everturn.core.ports import Bus, Store
 from everturn.core.state import Phase, TurnState
-from everturn.errors import DriverLost
+from everturn.errors import DriverLost, InvalidEvent
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +52,17 @@ class Ledger:
             if not events:
                 return self.head
             before: dict[str, Phase] = {}
+            folded = 0
             try:
                 for event in events:
                     self._fold(event, before)
+                    folded += 1
                 self.head = await self._store.append(self.session, self.head, events)
             except BaseException as error:
                 # What is folded and what is written may differ now: only the log knows, and another drive reads it.
-                self._failure = error
+                # One that was refused before anything was folded did no harm (a hook that was left behind, writing).
+                if folded or not isinstance(error, InvalidEvent):
+                    self._failure = error
                 raise
             self._tell(before)
             return self.head

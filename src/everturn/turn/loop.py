@@ -46,6 +46,7 @@ from everturn.turn.run import Run
 
 log = logging.getLogger(__name__)
 
+SHUTDOWN_GRACE = 1.0  # seconds the work of a turn has to end when its process does
 CANCEL_GRACE = 0.05  # seconds the work of a cancelled turn has to end; one that takes longer is left behind
 
 
@@ -70,7 +71,7 @@ async def _work(run: Run) -> None:
         await asyncio.wait({work, run.patience}, return_when="FIRST_COMPLETED")
     except asyncio.CancelledError:  # this process lets go; the turn goes on elsewhere
         work.cancel()
-        await asyncio.wait({work})
+        await asyncio.wait({work}, timeout=SHUTDOWN_GRACE)
         raise
     if not work.done():
         log.warning("turn %s: something ignores the cancel and is left behind", run.turn)
