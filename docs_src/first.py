@@ -19,7 +19,7 @@ async def send_mail(to: str, text: str) -> str:
 # This model follows a script, so the example needs no network and no key.
 model = ScriptedModel(
     [say("Let me look. "), calls(call("calendar", person="Ada"))],
-    [say("Noon is fine. "), calls(call("send_mail", to="Ada", text="Lunch at noon?"))],
+    [say("Noon is fine. "), calls(call("send_mail", to="Ada", text="Lunch?"))],
     say("Ada has your invitation."),
 )
 
