@@ -38,6 +38,7 @@ class Call(Struct):
     index: int
     name: str
     arguments: str
+    message: str = ""  # the answer it stands in
     state: CallState = "pending"
     gate: Gate | None = None
     verdict: Verdict | None = None

@@ -250,7 +250,7 @@ class TurnState(Struct):
         if self.answer is None or len(ids) < len(made) or not ids.isdisjoint(self.calls):
             raise InvalidEvent(f"step {step.number} repeats a call")
         for index, part in enumerate(made):
-            call = Call(part.call, step.number, index, part.name, part.arguments)
+            call = Call(part.call, step.number, index, part.name, part.arguments, self.answer)
             self.calls[part.call] = call
             step.calls.append(call)
         self.messages[self.answer] = with_step(self.messages[self.answer], event)
@@ -288,12 +288,7 @@ class TurnState(Struct):
         if type(event) is CallStarted and (self.step is None or self.step.broke_off):
             raise InvalidEvent(f"the stream that made call {called} broke off; it cannot start")
         call.advance(event)
-        # A call stands in the answer of its own step, which need not be the one being written now.
-        for at in reversed(self.messages):
-            changed = with_call(self.messages[at], event)
-            if changed is not None:
-                self.messages[at] = changed
-                return
+        self.messages[call.message] = with_call(self.messages[call.message], called, event)
 
     def _park(self, event: TurnParked) -> None:
         self._closed_step(event.step)

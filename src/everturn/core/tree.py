@@ -46,9 +46,8 @@ def with_step(message: Message, event: StepFinished | StepInterrupted) -> Messag
     return replace(message, parts=(*message.parts, *event.parts, StepPart(event.step, event.finish, usage)))
 
 
-def with_call(message: Message, event: CallEvent) -> Message | None:
-    """A message whose call has moved on; None when the call does not stand in it."""
-    called = called_by(event)
+def with_call(message: Message, called: str, event: CallEvent) -> Message:
+    """A message whose call has moved on."""
     parts = message.parts
     # From the end, where the calls of the present step are: a long turn must not cost more with every step.
     for at in range(len(parts) - 1, -1, -1):
@@ -57,7 +56,7 @@ def with_call(message: Message, event: CallEvent) -> Message | None:
             changed = list(parts)
             changed[at] = _MOVED[type(event)](part, event)
             return replace(message, parts=tuple(changed))
-    return None
+    return message
 
 
 def _answered(part: ToolPart, event: GateAnswered) -> ToolPart:
@@ -127,9 +126,10 @@ class Tree(Struct):
         self.calls.update((part.call, at) for part in event.parts if type(part) is ToolPart)
 
     def _call(self, event: CallEvent) -> None:
-        at = self.calls.get(called_by(event))
+        called = called_by(event)
+        at = self.calls.get(called)
         if at is not None:  # a plugin's question is no call
-            self.messages[at] = with_call(self.messages[at], event) or self.messages[at]
+            self.messages[at] = with_call(self.messages[at], called, event)
 
     def _select(self, event: LeafSelected) -> None:
         self.leaf = event.message

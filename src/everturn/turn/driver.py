@@ -230,9 +230,10 @@ class _Drive:
                 run.late[command.call] = arrived
 
     async def _delete(self, command: Delete) -> None:
-        for state in self._ledger.turns.values():
-            path = await self._setup.store.path(self._ledger.session, state.tip)
-            if any(message.id == command.message for message in path):
+        for state in list(self._ledger.turns.values()):
+            # Not the path to its tip: that may be folded here and still be on its way to the store.
+            above = await self._setup.store.path(self._ledger.session, state.parent)
+            if command.message in state.messages or any(message.id == command.message for message in above):
                 await self._drop(command, "a turn is writing there")
                 return
         await self._ledger.commit([MessageDeleted(at=self._now(), message=command.message, command=command.key)])
