@@ -20,9 +20,11 @@ from everturn import (
     TextDelta,
     Turn,
     TurnError,
+    TurnOptions,
     tool,
 )
 from everturn.chat import Reading
+from everturn.core.chunks import TextChunk
 from everturn.core.events import CallStarted, GateAnswered, TurnParked
 from everturn.core.hooks import GateContext
 from everturn.core.parts import FilePart, TextPart
@@ -471,6 +473,109 @@ async def test_a_chat_whose_session_another_one_took_over_says_so_and_does_not_h
         with pytest.raises(DriverLost, match="no longer driven here"):
             await asyncio.wait_for(the_rest_of(reader), SOON)
     await first.aclose()
+
+
+@pytest.mark.parametrize("allow", [True, False, "no", "always", ""])
+async def test_whatever_is_not_exactly_once_allows_nothing(allow: Any) -> None:
+    """A checkbox that says False must not allow."""
+    ran: list[int] = []
+
+    @tool(execute="ask")
+    def pay(amount: int) -> None:
+        ran.append(amount)
+
+    async with Chat(ScriptedModel(calls(call("pay", amount=3)), say("Ok.")), tools=[pay]) as chat:
+        turn = await chat.send("pay")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                [gate] = await chat.gates()
+                with pytest.raises(ConfigError, match="once"):
+                    await turn.answer(gate, allow=allow)
+                await turn.answer(gate, deny=True)
+    assert ran == []
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"execute": "Ask"}, "auto, ask, deny"),
+        ({"effects": "reads"}, "read, write, once"),
+        ({"timeout": 0}, "seconds"),
+        ({"timeout": "5"}, "seconds"),
+    ],
+)
+def test_a_slip_in_the_options_of_a_tool_is_refused(how: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        tool(name="slip", **how)(lambda: None)
+
+
+@pytest.mark.parametrize("message", ["", [], 5, None, {"role": "user", "content": "x"}, ["a"], [TextPart("")]])
+async def test_what_is_no_message_is_refused(message: Any) -> None:
+    async with Chat(ScriptedModel()) as chat:
+        with pytest.raises(ConfigError, match="message"):
+            await chat.send(message)
+
+
+@pytest.mark.parametrize(("option", "says"), [({"history": "short"}, "digest"), ({"late": "drop"}, "discard")])
+async def test_a_policy_that_does_not_exist_is_refused_when_it_is_given(option: Any, says: str) -> None:
+    async with Chat(ScriptedModel()) as chat:
+        with pytest.raises(ConfigError, match=says):
+            await chat.send("hi", **option)
+    with pytest.raises(ConfigError, match=says):
+        Chat(ScriptedModel(), options=TurnOptions(**option))
+
+
+@pytest.mark.parametrize("model", [None, object(), ScriptedModel, "openai:gpt"])
+def test_what_is_no_model_is_refused(model: Any) -> None:
+    with pytest.raises(ConfigError, match="stream"):
+        Chat(model)
+
+
+async def test_a_model_that_yields_chunks_and_not_batches_is_told() -> None:
+    class Single:
+        name = "single"
+
+        async def stream(self, request: Any) -> Any:
+            yield TextChunk("hi")
+
+    wrong: Any = Single()
+    with pytest.raises(TurnError, match="batches"):
+        await (await Chat(wrong).send("hi"))
+
+
+async def test_a_turn_of_a_closed_chat_does_not_keep_anybody_waiting() -> None:
+    hanging: Any = [say("one"), [Hang()]]
+    chat = Chat(ScriptedModel(hanging))
+    turn = await chat.send("hi")
+    await chat.aclose()
+    with pytest.raises(DriverLost, match="same store"):
+        await asyncio.wait_for(the_rest_of(turn.events()), SOON)
+
+
+async def test_an_answer_cannot_be_edited_as_if_a_person_had_said_it() -> None:
+    async with Chat(ScriptedModel(say("Hi."), say("Hello."))) as chat:
+        await (await chat.send("hey"))
+        [question, answer] = await chat.messages()
+        with pytest.raises(ConfigError, match="rerun"):
+            await chat.edit(answer, "Ho.")
+        await (await chat.edit(question, "hello"))  # a message is as good as its id
+
+
+async def test_a_plugins_no_is_told_as_the_plugins() -> None:
+    class Budget:
+        name = "budget"
+
+        def on_gate(self, ctx: GateContext) -> None:
+            ctx.deny("too dear")
+
+    @tool(execute="ask")
+    def pay() -> None: ...
+
+    model = ScriptedModel(calls(call("pay")), say("Then not."))
+    async with Chat(model, tools=[pay], plugins=[Budget()]) as chat:
+        await (await chat.send("pay"))
+    [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
+    assert result.text == "The plugin budget did not allow this call and said why: too dear."
 
 
 async def the_rest_of(reader: Reading) -> None:

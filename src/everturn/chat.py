@@ -6,7 +6,7 @@ There is one path and it streams: `async for event in turn` shows a turn as it h
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -24,6 +24,7 @@ from everturn.core.events import (
     TurnOptions,
     Verdict,
 )
+from everturn.core.hooks import HOOKS
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, Part, TextPart, Usage, last_text
 from everturn.core.ports import Model, Store, Tool
@@ -108,9 +109,12 @@ class Turn:
         return self._collect().__await__()
 
     async def _collect(self) -> TurnResult:
-        async for _ in self:
-            pass
-        entries = await self._runtime.store.events(self.session, turn=self.id)
+        try:
+            async for _ in self:
+                pass
+            entries = await self._runtime.store.events(self.session, turn=self.id)
+        except UnknownSession:  # it begins with its first message
+            entries = []
         if not entries and not self._was_sent:
             raise UnknownTurn(f"there is no turn {self.id!r} in this session")
         if not entries:
@@ -119,10 +123,12 @@ class Turn:
         ended = next(
             entry.event for entry in entries if isinstance(entry.event, TurnCompleted | TurnFailed | TurnCancelled)
         )
-        own = TurnError(ended.problem.text, ended.problem.kind) if isinstance(ended, TurnFailed) else None
+        own: TurnError | None = None
+        if isinstance(ended, TurnFailed):
+            own = (HookError if ended.problem.kind == "hook" else TurnError)(ended.problem.text, ended.problem.kind)
         if ended.reports:
             failed: list[Exception] = [HookError(problem.text, problem.kind) for problem in ended.reports]
-            raise ExceptionGroup("the turn's clean-ups failed", [own, *failed] if own else failed)
+            raise ExceptionGroup("plugins failed when the turn ended", [own, *failed] if own else failed)
         if own is not None:
             raise own
         return TurnResult(self.id, state.phase, tuple(state.messages.values()), ended.usage, ended.reports)
@@ -166,13 +172,16 @@ async def answer(
     by: str,
 ) -> None:
     """Hand in an answer; see `Turn.answer`."""
+    if not isinstance(gate, Gate):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError("answer the gate itself: event.gate, or one of chat.gates()")
     edited = ""
     is_denied = deny is not None and deny is not False
-    if (allow is None) == (not is_denied):
+    # Strictly: allow=False, from somebody's checkbox, must not allow.
+    if allow not in (None, "once") or (allow is None) == (not is_denied):
         raise ConfigError('a gate is answered with allow="once" or with deny=True or deny="the reason", one of them')
     if arguments is not None:
-        if is_denied:
-            raise ConfigError("arguments can be edited only when the call is allowed")
+        if is_denied or not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError("arguments are edited with a dict of them, when the call is allowed")
         edit: JsonObject = clean_all(arguments)
         if (tool := runtime.tools.get(gate.tool)) is not None:
             tool.validate(edit)
@@ -219,7 +228,11 @@ class Chat:
                 f"{model!r}: models by name are not there yet; pass an object with `name` and `stream`, "
                 "for example everturn.testing.ScriptedModel"
             )
+        if hasattr(tools, "spec") or any(hasattr(plugins, hook) for hook in HOOKS):
+            raise ConfigError("tools and plugins are lists: tools=[search], plugins=[Timing()]")
         tools, plugins = list(tools), list(plugins)
+        if isinstance(options, dict) or isinstance(settings, dict):
+            raise ConfigError("options is a TurnOptions(...), settings is a Settings(...)")
         if runtime is None:
             if settings is not None and system:
                 raise ConfigError("give `system`, or `settings` with a prompt of its own, not both")
@@ -229,7 +242,7 @@ class Chat:
             raise ConfigError("a runtime brings its own tools, plugins, store and settings; give them to `Runtime`")
         self.runtime = runtime
         self.session = session or runtime.ids.new("session")
-        self._options = options or TurnOptions()
+        self._options = _checked(options or TurnOptions())
 
     async def send(
         self,
@@ -254,10 +267,8 @@ class Chat:
         given = {name: value for name, value in changed.items() if value is not None}
         if "params" in given:
             given["params"] = _params(given["params"])
-        if given.get("max_steps", 1) < 1:
-            raise ConfigError(f"max_steps={given['max_steps']}: a turn needs at least one step")
         fields = {name: getattr(self._options, name) for name in TurnOptions.__struct_fields__}
-        return TurnOptions(**{**fields, **given})
+        return _checked(TurnOptions(**{**fields, **given}))
 
     async def _send(
         self,
@@ -289,30 +300,33 @@ class Chat:
 
     # The tree ----------------------------------------------------------------------------------------------------
 
-    async def rerun(self, message: str) -> Turn:
+    async def rerun(self, message: str | Message) -> Turn:
         """Answer again: a new version beside an answer, or another answer to a message of the person's."""
-        found = (await self.tree()).get(message)
+        found = (await self.tree()).get(_id(message))
         return await self._send(None, found.parent if found.role == "assistant" else found.id, at_leaf=False)
 
-    async def edit(self, message: str, text: Input) -> Turn:
-        """Say it differently: a new version beside a message, and an answer to it."""
-        found = (await self.tree()).get(message)
+    async def edit(self, message: str | Message, text: Input) -> Turn:
+        """Say it differently: a new version beside a message of the person's, and an answer to it."""
+        found = (await self.tree()).get(_id(message))
+        if found.role != "user":
+            raise ConfigError("edit is for what a person wrote; rerun gives another answer")
         return await self._send(_parts(text), found.parent, at_leaf=False)
 
-    async def insert(self, after: str, text: Input) -> Turn:
+    async def insert(self, after: str | Message, text: Input) -> Turn:
         """Say something after an earlier message: a new branch, beside whatever followed there."""
-        return await self._send(_parts(text), after, at_leaf=False)
+        return await self._send(_parts(text), _id(after), at_leaf=False)
 
-    async def fork(self, message: str | None) -> None:
+    async def fork(self, message: str | Message | None) -> None:
         """Go on from an earlier message (None: from the beginning): the next `send` starts a branch there."""
-        await self._tell(Select(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=message))
+        to = None if message is None else _id(message)
+        await self._tell(Select(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=to))
 
     switch = fork
 
-    async def delete(self, message: str) -> None:
+    async def delete(self, message: str | Message) -> None:
         """Hide a message and everything under it."""
-        (await self.tree()).get(message)
-        await self._tell(Delete(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=message))
+        gone = (await self.tree()).get(_id(message)).id
+        await self._tell(Delete(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=gone))
 
     def _key(self) -> str:
         return self.runtime.ids.new("cmd")
@@ -382,6 +396,21 @@ class Chat:
         await self.runtime.aclose()
 
 
+def _checked(options: TurnOptions) -> TurnOptions:
+    """Options that make sense; others are refused before anything is admitted."""
+    if options.max_steps < 1:
+        raise ConfigError(f"max_steps={options.max_steps}: a turn needs at least one step")
+    if options.history not in get_args(HistoryPolicy):
+        raise ConfigError(f"history={options.history!r}; there are: {', '.join(get_args(HistoryPolicy))}")
+    if options.late not in get_args(LatePolicy):
+        raise ConfigError(f"late={options.late!r}; there are: {', '.join(get_args(LatePolicy))}")
+    return options
+
+
+def _id(message: str | Message) -> str:
+    return message.id if isinstance(message, Message) else message
+
+
 def _params(params: Mapping[str, Any]) -> dict[str, object]:
     """Parameters as they are kept: plain JSON, or refused before anything is admitted."""
     try:
@@ -391,6 +420,15 @@ def _params(params: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _parts(message: Input) -> tuple[Part, ...]:
-    if isinstance(message, str):
-        return (TextPart(clean(message)),)
-    return tuple(TextPart(clean(part.text)) if isinstance(part, TextPart) else part for part in message)
+    given = [TextPart(message)] if isinstance(message, str) else message
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError("a message is a text, or a list of TextPart(...) and FilePart(...)")
+    parts: list[Part] = []
+    for part in given:
+        if not isinstance(part, TextPart | FilePart):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a message is a text, or a list of TextPart(...) and FilePart(...), not of {part!r}")
+        if isinstance(part, FilePart) or part.text:
+            parts.append(TextPart(clean(part.text)) if isinstance(part, TextPart) else part)
+    if not parts:
+        raise ConfigError("there is nothing to send: the message is empty")
+    return tuple(parts)

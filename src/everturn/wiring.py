@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -41,6 +42,7 @@ class Snapshot(Struct, frozen=True):
     problem: Problem | None
 
 
+CLOSED = "this chat is closed; open another one on the same store, and its turns go on"
 RECENT = 100  # events behind the end of a log among which the answer to a command just acted on is found
 
 Listener = Callable[[Snapshot], None]
@@ -70,7 +72,12 @@ class Runtime:
         tools = list(tools)
         for tool in tools:
             if not hasattr(tool, "spec"):
-                raise ConfigError(f"{tool!r} is not a tool; put @tool above the function")
+                what = getattr(tool, "__name__", repr(tool))
+                raise ConfigError(f"{what} is not a tool; put @tool above the function, or give an object with a spec")
+        if inspect.isclass(model) or not hasattr(model, "stream") or not hasattr(model, "name"):
+            raise ConfigError(f"{model!r} is not a model; it needs a `name` and an async generator `stream(request)`")
+        if store is not None and not hasattr(store, "append"):
+            raise ConfigError(f"{store!r} is not a store; for example everturn.testing.MemoryStore()")
         self.tools = {tool.spec.name: tool for tool in tools}
         self.supervisor = Supervisor()
         self.engine = engine or InlineEngine(self.clock, self._lost)
@@ -91,7 +98,7 @@ class Runtime:
         )
         self._driver = Driver(setup, self._announce)
         self._followed: dict[str, Counter[str]] = {}
-        self._is_closed = False
+        self._gone: dict[str, str] = {}  # session -> why it is not driven here; "" stands for all of them
         self._has_started = False
 
     async def start(self) -> None:
@@ -104,9 +111,10 @@ class Runtime:
 
     async def command(self, command: AnyCommand) -> Receipt:
         """Admit a command, and see to it that somebody acts on it."""
-        if self._is_closed:
-            raise ConfigError("this chat is closed; open another one on the same store to go on")
+        if "" in self._gone:
+            raise ConfigError(CLOSED)
         await self.start()
+        self._gone.pop(command.session, None)  # it is woken below, and has another chance
         receipt = await self.store.admit(command)
         self.bus.signal(command.session)
         await self.engine.wake(command.session)
@@ -122,7 +130,7 @@ class Runtime:
         """Show a turn from where the reader is, until it is over."""
         followed = self._followed.setdefault(session, Counter())
         followed[reader.turn] += 1
-        shown = follow(self.store, self.bus, session, reader)
+        shown = follow(self.store, self.bus, session, reader, lambda: self._gone.get(session) or self._gone.get("", ""))
         try:
             async for item in shown:
                 yield item
@@ -168,7 +176,8 @@ class Runtime:
                 log.exception("a listener failed; the turn does not mind")
 
     def _lost(self, session: str, error: BaseException) -> None:
-        self._tell_followers(session, f"session {session} is no longer driven here: {error}")
+        self._gone[session] = f"session {session} is no longer driven here: {error}"
+        self._tell_followers(session, self._gone[session])
 
     def _tell_followers(self, session: str, text: str) -> None:
         for turn in +self._followed.get(session, Counter()):
@@ -176,8 +185,8 @@ class Runtime:
 
     async def aclose(self) -> None:
         """Stop. What is unfinished stays in the store, and goes on when somebody starts there again."""
-        self._is_closed = True
+        self._gone[""] = CLOSED
         await self.engine.aclose()
         await self.supervisor.aclose()
         for session in list(self._followed):
-            self._tell_followers(session, "this runtime was closed; the turn goes on when somebody drives it again")
+            self._tell_followers(session, CLOSED)

@@ -64,7 +64,7 @@ async def test_a_script_may_look_at_the_request() -> None:
 
 
 async def test_a_script_that_is_over_says_so() -> None:
-    with pytest.raises(ModelError, match="the script has 1 answers; this is request 2") as caught:
+    with pytest.raises(ModelError, match="an answer to 1 requests; this is number 2: add another") as caught:
         await answer(ScriptedModel(say("only")), 1)
     assert caught.value.kind == "script"
 

@@ -208,7 +208,7 @@ async def test_an_error_in_a_turn_leaves_its_running_tools_to_come_late() -> Non
         ("  what is\n\nthe   time?  ", "what is the time?"),
         ("x" * 40, "x" * 30),
         ("123456789 123456789 123456789 123", "123456789 123456789 123456789"),
-        ("", ""),
+        (" ", ""),
     ],
 )
 async def test_a_session_is_called_by_the_first_thing_said_in_it(said: str, title: str) -> None:

@@ -184,7 +184,8 @@ async def test_failed_clean_ups_are_raised_with_the_turns_own_error() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await (await Chat(ScriptedModel(), plugins=plugins).send("go"))
     own, *others = caught.value.exceptions
-    assert type(own) is TurnError
+    assert isinstance(own, TurnError)
+    assert str(own).startswith("two.on_params failed")
     assert [str(error) for error in others] == snapshot(
         ["two.clean-up failed: RuntimeError('burnt')", "one.clean-up failed: RuntimeError('spilt')"]
     )
@@ -344,7 +345,7 @@ async def test_a_gate_hook_may_answer_and_cannot_widen() -> None:
     chat = Chat(model, tools=[pay], plugins=[Cautious()])
     settled = [event async for event in await chat.send("go") if isinstance(event, CallSettled)]
     assert sorted((event.state, event.output.text) for event in settled) == snapshot(
-        [("completed", "paid 1"), ("denied", "The person did not allow this call and said why: too much.")]
+        [("completed", "paid 1"), ("denied", "The plugin cautious did not allow this call and said why: too much.")]
     )
 
 

@@ -53,7 +53,9 @@ class InlineEngine:
         if session in self._driving:
             self._again.add(session)
         elif not self._is_closed:
-            self._driving[session] = asyncio.get_running_loop().create_task(self._keep_driving(session))
+            task = asyncio.get_running_loop().create_task(self._keep_driving(session))
+            task.add_done_callback(_say_how_it_ended)
+            self._driving[session] = task
 
     async def _keep_driving(self, session: str) -> None:
         assert self._drive is not None, "serve(drive) comes before wake"
@@ -107,3 +109,8 @@ class InlineEngine:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _say_how_it_ended(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.critical("driving ended with %r", error)

@@ -97,7 +97,8 @@ class ScriptedModel:
         self.requests.append(request)
         said = sum(message.role == "assistant" for message in request.messages)
         if said >= len(self._script):
-            raise ModelError(f"the script has {len(self._script)} answers; this is request {said + 1}", kind="script")
+            text = f"the script has an answer to {len(self._script)} requests; this is number {said + 1}: add another"
+            raise ModelError(text, kind="script")
         entry = self._script[said]
         answer = entry(request) if callable(entry) else entry
         is_finished = False

@@ -13,7 +13,7 @@ import re
 import threading
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, get_args, overload
 
 from everturn.core.canonical import JsonObject
 from everturn.core.events import Effects
@@ -36,6 +36,9 @@ class FunctionTool(Generic[P, R]):
     def __init__(self, function: Callable[P, R], *, name: str, effects: Effects, execute: Execute, timeout: float):
         if NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
+        _check_choices(name, effects, execute, timeout)
+        if next(iter(inspect.signature(function).parameters), "") in ("self", "cls"):
+            raise ConfigError(f"tool {name!r} is a method; make a tool of the bound one: tool(thing.{name})")
         if inspect.isgeneratorfunction(function):
             raise ConfigError(
                 f"tool {name!r} is a plain generator; make it async, and yield Progress and then the output"
@@ -170,7 +173,22 @@ def _arguments_model(
         default = ... if parameter.default is parameter.empty else parameter.default
         names[f"argument_{at}"] = parameter.name
         fields[f"argument_{at}"] = (hint, Field(default, alias=parameter.name, **more))
-    return context, names, create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    try:
+        model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    except Exception as error:  # pydantic has many ways to say that a type is none of its own
+        first = str(error).splitlines()[0]
+        raise ConfigError(f"tool {name!r}: its parameters cannot be described to a model: {first}") from None
+    return context, names, model
+
+
+def _check_choices(name: str, effects: str, execute: str, timeout: float) -> None:
+    """A slip of the hand must not turn a tool that asks into one that runs."""
+    if effects not in get_args(Effects):
+        raise ConfigError(f"tool {name!r}: effects={effects!r}; there are: {', '.join(get_args(Effects))}")
+    if execute not in get_args(Execute):
+        raise ConfigError(f"tool {name!r}: execute={execute!r}; there are: {', '.join(get_args(Execute))}")
+    if not isinstance(timeout, int | float) or timeout <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"tool {name!r}: timeout={timeout!r}; it is a number of seconds, more than none")
 
 
 _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from everturn.core.commands import Send
 from everturn.core.deltas import CallProgress, DriverGone, Frame, LogMoved, Reader, Shown
 from everturn.core.events import TurnCancelled, TurnCompleted, TurnFailed
-from everturn.core.ports import Bus, Store
+from everturn.core.ports import Bus, Store, Tail
 from everturn.errors import DriverLost
 
 
-async def follow(store: Store, bus: Bus, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
+async def follow(
+    store: Store, bus: Bus, session: str, reader: Reader, gone: Callable[[], str] = str
+) -> AsyncGenerator[Shown, None]:
     """Show a turn from where the reader is until its terminal event (or until it was dropped before it began).
+
+    `gone` says why nobody drives it any more, or nothing.
 
     Raises:
         DriverLost: nobody drives it any more in this process.
@@ -38,11 +42,15 @@ async def follow(store: Store, bus: Bus, session: str, reader: Reader) -> AsyncG
                     raise DriverLost(frame.text)
                 elif (piece := reader.delta(frame)) is not None:
                     yield piece
-            if is_over:
-                return
-            frames = await anext(tail, None)
+            frames = None if is_over else await _next(tail, gone())
     finally:
         await tail.aclose()
+
+
+async def _next(tail: Tail, gone: str) -> Sequence[Frame] | None:
+    if gone:
+        raise DriverLost(gone)
+    return await anext(tail, None)
 
 
 async def _is_over(store: Store, session: str, turn: str) -> bool:

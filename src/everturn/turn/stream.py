@@ -162,6 +162,11 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
                 await _tell(run, listeners, batch, assembly)
                 watchdog.is_off = False
                 watchdog.heard()
+    except TypeError as error:
+        # Likely the first mistake of whoever writes a model.
+        raise ModelError(
+            f"a model's `stream` is an async generator of batches (lists) of chunks: {error}", kind="model"
+        ) from error
     except asyncio.CancelledError:
         if not is_cancelling():
             raise ModelError("the model's stream was cancelled from within", kind="model") from None

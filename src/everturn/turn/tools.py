@@ -157,8 +157,9 @@ async def _judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: li
     if verdict is not None:
         assert call.gate is not None
         if not verdict.allowed:
+            who = f"The plugin {verdict.by[7:]}" if verdict.by.startswith("plugin:") else "The person"
             reason = f" and said why: {verdict.reason}" if verdict.reason else ""
-            output = Output(f"The person did not allow this call{reason}.", code="denied")
+            output = Output(f"{who} did not allow this call{reason}.", code="denied")
             events.append(_settled(ctx, call.id, "denied", output))
             return
         # What was shown is what runs: the bytes of the gate, or the person's own edit of them.
@@ -170,7 +171,7 @@ async def _judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: li
         if tool.spec.execute == "deny":
             events.append(_settled(ctx, call.id, "denied", Output("This tool may not be used here.", code="denied")))
             return
-        if tool.spec.execute == "ask":
+        if tool.spec.execute != "auto":  # whatever else it says, a person is asked
             events += await _ask(ctx, call, tool, arguments)
             return
     # The event first: arguments that cannot be written down must not run either.
