@@ -72,7 +72,27 @@ def test_output_that_cannot_have_every_character_is_no_reason_to_fail():
     done = run("demo", "--auto", "--fast", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
 
     assert done.returncode == 0
-    assert "? weather" in done.stdout
+    assert "-> weather " in done.stdout
+    assert "+  weather " in done.stdout
+    assert [line.split()[-1] for line in done.stdout.splitlines() if "?  " in line] == ["runs", "once"]
+
+
+@pytest.mark.parametrize("columns", ["80", "60", "40"])
+def test_no_line_ends_in_blanks(columns: str):
+    done = run("demo", "--auto", "--fast", COLUMNS=columns)
+
+    assert done.returncode == 0
+    assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_said_in_one_line():
+    words = [sys.executable, "-W", "error", "-m", "everturn", "demo", "--auto", "--fast"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, env=PLAIN, encoding="utf-8", check=False)
+
+    assert done.returncode == 1
+    assert done.stderr == "everturn: the output cannot be written: No space left on device\n"
 
 
 def test_a_reader_that_goes_away_ends_the_demo_quietly():

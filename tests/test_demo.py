@@ -26,6 +26,7 @@ PLAIN = {**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1", "TERM": "xterm"}
 PLAIN.pop("NO_COLOR", None)
 
 CHOICES = "[n] deny\n             > "
+CHANGES = "Enter: back\n             > "
 
 
 class Terminal:
@@ -140,38 +141,54 @@ def test_both_tools_start_before_either_of_them_ends():
     assert done.stdout.index("· weather") < done.stdout.index("· calendar") < first_end
 
 
-def test_an_allowed_call_runs_with_the_arguments_that_were_shown(start: Start):
+@pytest.mark.parametrize("yes", ["y", "Yes", "YES"])
+def test_an_allowed_call_runs_with_the_arguments_that_were_shown(start: Start, yes: str):
     terminal = start("--fast", "--no-color")
     terminal.until(CHOICES)
     assert '"time": "12:30"' in terminal.text
-    terminal.type("y\n")
+    terminal.type(yes + "\n")
 
     assert terminal.end() == 0
     assert "send_invitation  allowed once\n" in terminal.text
+    assert "run it again: answer e or n" in terminal.text
     assert "Done: sent to ada@example.org and grace@example.org: Friday at 12:30," in " ".join(terminal.text.split())
 
 
 def test_edited_arguments_are_what_runs_and_the_model_hears_of_it(start: Start):
     terminal = start("--fast", "--no-color")
     terminal.until(CHOICES)
-    terminal.type("e\n")
+    terminal.type("Edit\n")
     terminal.until("> ")
     terminal.type('{"time": "13:00"}\n')
 
     assert terminal.end() == 0
     assert "allowed once, with changes" in terminal.text
+    assert "run it again: answer y or n" in terminal.text
     assert "Done, with your changes: sent to ada@example.org and grace@example.org: Friday at 13:00" in " ".join(
         terminal.text.split()
     )
 
 
-@pytest.mark.parametrize("wrong", ["half past twelve", '{"tiem": "13:00"}', ""])
-def test_arguments_that_do_not_fit_change_nothing_and_it_asks_again(start: Start, wrong: str):
+@pytest.mark.parametrize("wrong", ["half past twelve", "n", '{"tiem": "13:00"}'])
+def test_changes_that_do_not_fit_are_asked_for_again(start: Start, wrong: str):
     terminal = start("--fast", "--no-color")
     terminal.until(CHOICES)
     terminal.type("e\n")
-    terminal.until("> ")
+    terminal.until(CHANGES)
     terminal.type(wrong + "\n")
+    terminal.until(CHANGES)
+    terminal.type('{"time": "13:00"}\n')
+
+    assert terminal.end() == 0
+    assert "Friday at 13:00" in " ".join(terminal.text.split())
+
+
+def test_an_empty_line_instead_of_changes_goes_back_to_the_choices(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    terminal.type("e\n")
+    terminal.until(CHANGES)
+    terminal.type("\n")
     terminal.until(CHOICES)
     terminal.type("y\n")
 
@@ -182,7 +199,7 @@ def test_arguments_that_do_not_fit_change_nothing_and_it_asks_again(start: Start
 def test_a_denied_call_never_starts_and_the_model_reads_why(start: Start):
     terminal = start("--fast", "--no-color")
     terminal.until(CHOICES)
-    terminal.type("n\n")
+    terminal.type("No\n")
     terminal.until("> ")
     terminal.type("Grace is on holiday\n")
 
@@ -190,6 +207,8 @@ def test_a_denied_call_never_starts_and_the_model_reads_why(start: Start):
     assert "→ send_invitation" not in terminal.text
     assert "Nothing was sent. You said: Grace is on holiday." in terminal.text
     assert "calls   3: 2 completed, 1 denied" in terminal.text
+    assert "finalizing  no call is open" in terminal.text
+    assert "run it again: answer y or e" in terminal.text
 
 
 def test_what_was_typed_before_the_question_is_not_its_answer(start: Start):
@@ -228,6 +247,8 @@ def test_ctrl_c_ends_the_turn_while_its_tools_go_on(start: Start):
     assert terminal.text.index("× weather   cancelled") < terminal.text.index("× calendar  cancelled") < over
     assert over < terminal.text.index("left behind: weather, calendar")
     assert "calls   2: 2 cancelled" in terminal.text
+    assert "finalizing  every call gets its one result" in terminal.text
+    assert "or press Ctrl-C while the model speaks" in " ".join(terminal.text.split())
 
 
 async def test_what_a_tool_brings_after_its_turn_was_cancelled_is_shown_as_late():
@@ -257,11 +278,12 @@ def test_a_second_ctrl_c_leaves_at_once(start: Start):
     terminal = start(played="word=0, moment=3600, patience=3600")
     terminal.until("reading Ada's Friday")
     terminal.interrupt()
-    terminal.until("Ctrl-C again leaves them")
+    terminal.until("Ctrl-C again leaves them\n")
     terminal.interrupt()
 
     assert terminal.end() == 130
     assert "summary" not in terminal.text
+    assert terminal.text.endswith("\n\n")
 
 
 def test_ctrl_c_while_the_model_speaks_ends_its_sentence(start: Start):
@@ -273,6 +295,7 @@ def test_ctrl_c_while_the_model_speaks_ends_its_sentence(start: Start):
     assert "…" in terminal.text
     assert "calls   0" in terminal.text
     assert "tool_call" not in terminal.text
+    assert "or press Ctrl-C while a tool runs" in " ".join(terminal.text.split())
 
 
 def test_ctrl_c_at_the_question_cancels_the_turn(start: Start):
@@ -308,6 +331,31 @@ def test_color_is_for_terminals_that_want_it(
 
     assert terminal.end() == 0
     assert ("\x1b[" in terminal.text) is is_colored
+
+
+@pytest.mark.parametrize("columns", [80, 60, 50, 40])
+def test_at_any_width_choices_stay_whole_and_so_do_the_arguments_that_run(start: Start, columns: int):
+    terminal = start("--fast", "--no-color", COLUMNS=str(columns))
+    terminal.until(CHOICES)
+    terminal.type("e\n")
+    terminal.until(CHANGES)
+    terminal.type('{"place": "' + " ".join(f"stop{at}" for at in range(40)) + '"}\n')
+
+    assert terminal.end() == 0
+    for choice in ("[y] allow once", "[e] edit the arguments", "[n] deny"):
+        assert choice in terminal.text
+    runs = terminal.text[terminal.text.index("→ send_invitation") : terminal.text.index("· send_invitation")]
+    assert "…" not in runs
+    assert runs.count("stop") == 40
+    assert runs.rstrip().endswith("}")
+
+
+def test_where_it_is_narrow_what_a_call_does_stands_below_its_name(start: Start):
+    terminal = start("--auto", "--fast", "--no-color", COLUMNS="40")
+
+    assert terminal.end() == 0
+    assert "· calendar\n               reading Ada's Friday\n" in terminal.text
+    assert max(map(len, terminal.text.splitlines())) <= 40
 
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m\r"
@@ -375,4 +423,4 @@ def test_no_line_is_wider_than_the_screen_whatever_is_written(written: list[tupl
     screen.begin("end")
 
     lines = out.getvalue().split("\n")
-    assert all(line.isprintable() and len(line) <= WIDTH for line in lines)
+    assert all(line.isprintable() and len(line) <= WIDTH and line == line.rstrip() for line in lines)

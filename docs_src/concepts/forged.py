@@ -2,9 +2,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from everturn import Chat, Gate, tool
-from everturn.core.events import TurnParked
-from everturn.errors import EverturnError
+from everturn import Chat, EverturnError, Gate, TurnParked, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 

@@ -1,7 +1,6 @@
 import asyncio
 
-from everturn import Chat, tool
-from everturn.core.events import TurnParked
+from everturn import Chat, TurnParked, tool
 from everturn.core.requests import RequestResult
 from everturn.errors import BadArguments
 from everturn.testing import ScriptedModel, call, calls, say

@@ -1,9 +1,9 @@
 import asyncio
 
-from everturn import Chat, tool
+from everturn import Chat, TextPart, tool
 from everturn.core.events import HistoryPolicy
 from everturn.core.history import render
-from everturn.core.parts import NoticePart, TextPart
+from everturn.core.parts import NoticePart
 from everturn.core.requests import RequestCall, RequestPart, RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 

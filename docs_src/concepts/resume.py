@@ -1,7 +1,6 @@
 import asyncio
 
 from everturn import Chat, TextDelta
-from everturn.core.deltas import Reader
 from everturn.testing import ScriptedModel, say
 
 
@@ -11,16 +10,17 @@ async def main() -> None:
         turn = await chat.send("Say it")
 
         seen = ""
-        reader = Reader(turn.id)
-        async for shown in chat.runtime.follow(chat.session, reader):
+        reading = turn.events()
+        async for shown in reading:
             if isinstance(shown, TextDelta):
                 seen += shown.text
                 if seen.endswith("is "):
                     break  # the connection is lost here
-        cursor = str(reader.cursor)  # all that has to be kept, here or in a browser
-        print(f"{seen!r} at {cursor}")
+        await reading.aclose()
+        kept = str(reading.cursor)  # all that has to be kept, here or in a browser
+        print(f"{seen!r} at {kept}")
 
-        async for shown in turn.events(after=cursor):
+        async for shown in turn.events(after=kept):
             if isinstance(shown, TextDelta):
                 seen += shown.text
         print(f"{seen!r}")

@@ -1,7 +1,6 @@
 import asyncio
 
-from everturn import PENDING, Chat
-from everturn.core.events import TurnParked
+from everturn import PENDING, Chat, TurnParked
 from everturn.core.hooks import Pending, StepContext
 from everturn.testing import MemoryStore, ScriptedModel, say
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, ToolContext, TurnResult, tool
+from everturn import Chat, Runtime, ToolContext, TurnResult, tool
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
 from everturn.testing import (
@@ -17,7 +17,6 @@ from everturn.testing import (
     calls,
     say,
 )
-from everturn.wiring import Runtime
 
 
 class Bank:

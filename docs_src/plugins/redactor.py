@@ -3,8 +3,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from everturn import TextPart
 from everturn.core.hooks import AppendContext, CallContext, RequestContext
-from everturn.core.parts import NoticePart, Part, TextPart
+from everturn.core.parts import NoticePart, Part
 from everturn.core.requests import RequestMessage, RequestPart, RequestResult
 
 CARD = re.compile(r"\b\d(?:[ -]?\d){12,18}\b")

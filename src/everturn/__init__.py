@@ -5,7 +5,7 @@
 Start with `Chat`; everything else is a plugin, a tool, or an event. What is not listed here is not promised.
 """
 
-from everturn.chat import Chat, Turn, TurnResult
+from everturn.chat import Chat, Reading, Turn, TurnResult
 from everturn.core.deltas import CallDelta, CallProgress, Cursor, ReasoningDelta, TextDelta
 from everturn.core.events import (
     AnswerOpened,
@@ -63,6 +63,7 @@ __all__ = [
     "Plugin",
     "Progress",
     "Prompt",
+    "Reading",
     "ReasoningDelta",
     "Runtime",
     "Settings",

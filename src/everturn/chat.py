@@ -248,7 +248,7 @@ class Chat:
         self,
         message: Input,
         *,
-        after: str | None = None,
+        after: str | Message | None = None,
         key: str | None = None,
         params: Mapping[str, Any] | None = None,
         history: HistoryPolicy | None = None,
@@ -342,11 +342,11 @@ class Chat:
         except UnknownSession:  # it begins with its first message
             return Tree()
 
-    async def messages(self, leaf: str | None = None) -> list[Message]:
+    async def messages(self, leaf: str | Message | None = None) -> list[Message]:
         """The selected branch, or the one that ends at `leaf`, oldest first."""
         store = self.runtime.store
         try:
-            path = await store.path(self.session, leaf or (await store.info(self.session)).leaf)
+            path = await store.path(self.session, _id(leaf) if leaf else (await store.info(self.session)).leaf)
         except UnknownSession:  # it begins with its first message
             return []
         return [message for message in path if not message.hidden]

@@ -48,6 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _demo(options)
     except* EverturnError as failed:
         code = _complain(f"{failed.exceptions[0]}; please report this, and what you did before", 1)
+    except* OSError as failed:  # a full disk, say: nobody reads on, and leaving must not try to write the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _complain(f"the output cannot be written: {_first(failed)}", 1)
     except* KeyboardInterrupt:  # pressed before, or after, the command listens for it
         code = INTERRUPTED
     return code
@@ -59,11 +62,18 @@ def _demo(options: argparse.Namespace) -> int:
     from everturn import demo
 
     if (reconfigure := getattr(sys.stdout, "reconfigure", None)) is not None:
-        reconfigure(errors="replace")  # an output that cannot have a ✓ has a ?
+        reconfigure(errors="backslashreplace")  # a ? could hide a part of what is to be allowed
     is_plain = options.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     color = _is_terminal(sys.stdout) and not is_plain
     pace = {"word": 0.0, "moment": 0.0} if options.fast else {}
     return demo.play(demo.Options(options.auto, color, **pace))
+
+
+def _first(group: BaseExceptionGroup[OSError]) -> str:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -7,7 +7,7 @@ EverturnError
 │  ├─ GateClosed             already answered otherwise, expired, or its turn is over
 │  ├─ CommandRefused         admitted, but its object was gone or busy when it was acted on
 │  ├─ HashMismatch           the answer does not echo what the gate shows
-│  └─ TurnError              the turn ended in an error; `problem` says which
+│  └─ TurnError              the turn ended in an error; `kind` says which
 │     └─ HookError           a plugin's hook or clean-up failed
 ├─ for the model         (becomes the result of a call, never the end of a turn)
 │  └─ ToolError
@@ -71,7 +71,7 @@ class TurnError(EverturnError):
 
 
 class HookError(TurnError):
-    """A plugin's hook or clean-up failed; `kind` names plugin and hook."""
+    """A plugin's hook or clean-up failed; the text names both. Its `kind` is `hook`."""
 
 
 class ToolError(EverturnError):
@@ -118,7 +118,10 @@ class Stale(EverturnError):
 
 
 class DriverLost(EverturnError):
-    """Driving failed in this process (its store did not take an append); the log is intact and can be driven on."""
+    """Nobody drives this here any more: the chat was closed, the store failed, or another process took over.
+
+    The log is intact, and whoever drives it goes on.
+    """
 
 
 class UnreadableLog(EverturnError):

@@ -7,15 +7,26 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import CallStarted, Chat, GateOpened, ModelError, Phase, Settings, TextDelta, TurnError, TurnOptions, tool
+from everturn import (
+    CallStarted,
+    Chat,
+    Cursor,
+    GateOpened,
+    ModelError,
+    Phase,
+    Settings,
+    TextDelta,
+    TurnError,
+    TurnOptions,
+    TurnParked,
+    tool,
+)
 from everturn.core.chunks import CallChunk
-from everturn.core.deltas import Cursor, Reader
-from everturn.core.events import TurnParked
 from everturn.core.history import DIGEST_LIMIT, render
 from everturn.core.hooks import AppendContext, CallContext, GateContext, TurnContext
 from everturn.core.parts import Finish, NoticePart, ToolPart
 from everturn.core.requests import RequestCall, RequestResult
-from everturn.errors import CommandRefused, EverturnError, GateClosed, KeyConflict
+from everturn.errors import CommandRefused, ConfigError, DriverLost, GateClosed, HookError, KeyConflict
 from everturn.testing import Fail, Hang, MemoryStore, MortalStore, ScriptedModel, call, calls, say
 from everturn.turn.tools import Limits
 
@@ -77,9 +88,10 @@ async def test_a_failed_turn_raises_and_keeps_what_had_arrived() -> None:
         assert failed.value.kind == "network"
         assert (await chat.messages())[-1].text == "I was "
     async with Chat(ScriptedModel(say("never")), plugins=[Broken()]) as chat:
-        with pytest.raises(TurnError) as failed:
+        with pytest.raises(HookError) as broken:
             await (await chat.send("Go"))
-        assert failed.value.kind == "hook"
+        assert broken.value.kind == "hook"
+        assert isinstance(broken.value, TurnError)
 
 
 async def test_a_cancelled_turn_is_a_result_with_what_there_is() -> None:
@@ -143,8 +155,25 @@ async def test_sessions_share_a_runtime_its_tools_and_its_end() -> None:
     assert [made.state for made in calls_of(result)] == ["completed"]
     assert await chat.messages() == []
     await other.aclose()
-    with pytest.raises(EverturnError):
+    with pytest.raises(ConfigError):
         await chat.send("Go")
+
+
+async def test_a_turn_that_is_not_over_is_lost_to_a_closed_chat_and_not_to_the_store() -> None:
+    store, model = MemoryStore(), ScriptedModel(calls(call("pay", amount=1)), say("Done."))
+    async with Chat(model, tools=[pay], store=store, session="s") as chat:
+        turn = await chat.send("Go")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                break
+    with pytest.raises(DriverLost):
+        await turn
+    with pytest.raises(DriverLost):
+        _ = [event async for event in turn.events()]
+    async with Chat(model, tools=[pay], store=store, session="s") as chat:
+        (gate,) = await chat.gates()
+        await chat.answer(gate, allow="once")
+        assert (await chat.turn(turn.id)).text == "Done."
 
 
 # Calls and gates ---------------------------------------------------------------------------------------------------
@@ -185,6 +214,23 @@ async def test_a_gate_closes_with_its_turn() -> None:
         assert await chat.gates() == []
         with pytest.raises(GateClosed):
             await turn.answer(gates[0], allow="once")
+
+
+@pytest.mark.parametrize("allow", ["always", True, False])
+async def test_allow_other_than_once_is_refused_and_the_gate_stays_open(allow: Any) -> None:
+    model = ScriptedModel(calls(call("pay", amount=1)), say("Done."))
+    async with Chat(model, tools=[pay]) as chat:
+        turn = await chat.send("Go")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                (gate,) = await chat.gates()
+                with pytest.raises(ConfigError):
+                    await turn.answer(gate, allow=allow)
+                assert await chat.gates() == [gate]
+                await turn.answer(gate, deny="no")
+    (result,) = model.requests[-1].messages[-1].parts
+    assert isinstance(result, RequestResult)
+    assert result.text == "The person did not allow this call and said why: no."
 
 
 async def test_only_the_hash_of_an_answer_counts_and_what_runs_is_what_the_store_has() -> None:
@@ -305,6 +351,39 @@ async def test_a_delete_where_a_turn_writes_is_refused() -> None:
                 await turn.cancel()
 
 
+async def test_a_message_or_its_id_will_do_and_an_answer_is_not_edited() -> None:
+    async with Chat(ScriptedModel(say("A1"), say("A2"))) as chat:
+        await (await chat.send("one"))
+        one, a1 = await chat.messages()
+        for message in (one, one.id):
+            await (await chat.edit(message, "One!"))
+        for message in (a1, a1.id):
+            with pytest.raises(ConfigError, match="rerun"):
+                await chat.edit(message, "A1!")
+            await (await chat.rerun(message))
+            await (await chat.insert(message, "more"))
+            await chat.fork(message)
+            assert (await chat.messages())[-1].id == a1.id
+        tree = await chat.tree()
+        assert len(tree.versions(one.id)) == len(tree.versions(a1.id)) == 3
+        await chat.delete(a1)
+        tree = await chat.tree()
+        assert a1.id in tree.deleted
+        assert a1.id in tree.messages
+        assert a1.id in tree.children[one.id]
+        assert a1.id not in tree.versions(tree.children[one.id][1])
+
+
+@pytest.mark.parametrize("wrong", [{"history": "some"}, {"late": "never"}, {"max_steps": 0}])
+async def test_an_option_of_a_turn_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        Chat(ScriptedModel(), options=TurnOptions(**wrong))
+    async with Chat(ScriptedModel()) as chat:
+        with pytest.raises(ConfigError):
+            await chat.send("Go", **wrong)
+        assert await chat.messages() == []
+
+
 async def test_a_hidden_answer_is_read_by_its_own_turn_and_by_no_later_one() -> None:
     class Hides:
         def on_message_append(self, ctx: AppendContext) -> None:
@@ -339,6 +418,20 @@ async def test_a_turn_is_shown_earlier_ones_by_its_history_and_itself_in_full() 
 async def test_a_cursor_that_makes_no_sense_is_the_beginning() -> None:
     assert Cursor.parse("yesterday") == Cursor()
     assert Cursor.parse("3:19") == Cursor(3, (19,))
+    async with Chat(ScriptedModel(say("Hi."))) as chat:
+        turn = await chat.send("Go")
+        await turn
+        assert [shown async for shown in turn.events(after="yesterday")] == [shown async for shown in turn]
+
+
+async def test_a_cursor_behind_the_end_of_a_finished_turn_shows_nothing_and_ends() -> None:
+    async with Chat(ScriptedModel(say("Hi."))) as chat:
+        turn = await chat.send("Go")
+        await turn
+        reading = turn.events()
+        assert [shown async for shown in reading]
+        for cursor in (str(reading.cursor), reading.cursor, "9999"):
+            assert [shown async for shown in turn.events(after=cursor)] == []
 
 
 async def test_wherever_a_reader_stops_another_goes_on_and_every_character_is_seen_once() -> None:
@@ -346,10 +439,9 @@ async def test_wherever_a_reader_stops_another_goes_on_and_every_character_is_se
         turn = await chat.send("Go")
         await turn
         for stop in range(1, len([shown async for shown in turn]) + 1):
-            reader = Reader(turn.id)
-            first = chat.runtime.follow(chat.session, reader)
+            first = turn.events()
             shown = [await anext(first) for _ in range(stop)]
             await first.aclose()
-            shown += [item async for item in turn.events(after=str(reader.cursor))]
+            shown += [item async for item in turn.events(after=str(first.cursor))]
             text = "".join(item.text for item in shown if isinstance(item, TextDelta))
             assert text == "Every character once.", f"stopped after {stop}"

@@ -1,6 +1,10 @@
 """The guides on tools, waiting and testing: what they claim beside their examples."""
 
-from typing import Any
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from docs_src.guides import test_pay as guide
@@ -10,13 +14,29 @@ from docs_src.guides.test_pay import test_stopped_anywhere_it_pays_once as test_
 from docs_src.guides.test_pay import test_the_model_reads_what_the_tool_says as test_the_model_reads_what_the_tool_says
 from pydantic import BaseModel
 
-from everturn import PENDING, Chat, Output, Phase, ToolContext, tool
-from everturn.core.events import TurnParked
-from everturn.core.hooks import Pending, StepContext
-from everturn.core.parts import ToolPart
+from everturn import (
+    PENDING,
+    Chat,
+    GateAnswered,
+    GateOpened,
+    ModelError,
+    Output,
+    Phase,
+    TextDelta,
+    TextPart,
+    ToolContext,
+    Turn,
+    TurnError,
+    TurnParked,
+    TurnResult,
+    tool,
+)
+from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk, UsageChunk
+from everturn.core.hooks import GateContext, Pending, StepContext
+from everturn.core.parts import Finish, Opaque, ToolPart, Usage
 from everturn.core.ports import Tool
-from everturn.core.requests import RequestResult
-from everturn.errors import ConfigError
+from everturn.core.requests import ModelRequest, RequestResult
+from everturn.errors import ConfigError, GateClosed
 from everturn.testing import MemoryStore, MortalStore, ScriptedModel, call, calls, say
 
 
@@ -91,6 +111,130 @@ async def test_the_defaults_are_those_in_the_table() -> None:
     assert (look.spec.effects, look.spec.execute, look.spec.timeout) == ("once", "auto", 60)
 
 
+@pytest.mark.parametrize("wrong", [{"effects": "reed"}, {"execute": "maybe"}, {"timeout": 0}, {"timeout": "long"}])
+def test_an_option_of_a_tool_that_makes_no_sense_is_refused_when_it_is_made(wrong: dict[str, Any]) -> None:
+    async def look() -> None: ...
+
+    with pytest.raises(ConfigError):
+        tool(**wrong)(look)
+
+
+async def test_a_turn_that_asks_is_awaited_until_somebody_answers() -> None:
+    @tool(execute="ask")
+    async def look() -> str:
+        return "seen"
+
+    parked = asyncio.Event()
+    async with Chat(ScriptedModel(calls(call("look")), say("Seen.")), tools=[look]) as chat:
+        chat.subscribe(lambda turn: parked.set() if turn.phase is Phase.WAITING else None)
+        collected = asyncio.ensure_future(_collect(await chat.send("Go")))
+        await parked.wait()
+        (gate,) = await chat.gates()
+        assert not collected.done()
+        await chat.answer(gate, allow="once")
+        assert (await collected).text == "Seen."
+
+
+async def _collect(turn: Turn) -> TurnResult:
+    return await turn
+
+
+# Models ------------------------------------------------------------------------------------------------------------
+
+
+class Streams:
+    """A model that yields these batches, and may then raise."""
+
+    name = "streams"
+
+    def __init__(self, *batches: Sequence[Chunk], error: Exception | None = None, hangs: bool = False) -> None:
+        self._batches, self._error, self._hangs = batches, error, hangs
+        self.has_let_go = False
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+        try:
+            for batch in self._batches:
+                yield batch
+            if self._hangs:
+                await asyncio.get_running_loop().create_future()
+            if self._error is not None:
+                raise self._error
+        finally:
+            self.has_let_go = True
+
+
+async def test_a_stream_without_a_finish_was_cut_off() -> None:
+    async with Chat(Streams([TextChunk("I was ")])) as chat:
+        with pytest.raises(TurnError) as failed:
+            await (await chat.send("Go"))
+        assert failed.value.kind == "truncated"
+
+
+async def test_what_a_model_raises_is_the_error_of_the_turn_and_what_had_arrived_stays() -> None:
+    async with Chat(Streams([TextChunk("I was ")], error=ModelError("no line", kind="network"))) as chat:
+        with pytest.raises(TurnError, match="no line") as failed:
+            await (await chat.send("Go"))
+        assert failed.value.kind == "network"
+        assert (await chat.messages())[-1].text == "I was "
+
+
+async def test_the_echo_of_the_guide_refuses_what_is_too_long() -> None:
+    from docs_src.guides.echo_model import Echo
+
+    async with Chat(Echo()) as chat:
+        with pytest.raises(TurnError) as failed:
+            await (await chat.send("x" * 2000))
+        assert failed.value.kind == "too_long"
+
+
+async def test_the_stream_of_a_cancelled_turn_is_closed() -> None:
+    model = Streams([TextChunk("As far ")], hangs=True)
+    async with Chat(model) as chat:
+        turn = await chat.send("Go")
+        async for event in turn:
+            if isinstance(event, TextDelta):
+                await turn.cancel()
+        assert (await turn).phase is Phase.CANCELLED
+        assert model.has_let_go
+
+
+async def test_a_call_comes_in_pieces_and_the_last_usage_counts() -> None:
+    @tool
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    class Adds:
+        name = "adds"
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+            if request.messages[-1].role == "user":
+                yield [CallChunk(0, '{"a":', "add"), CallChunk(0, "1,")]
+                yield [CallChunk(0, '"b":2}'), UsageChunk(Usage(input=1)), UsageChunk(Usage(input=5))]
+                yield [FinishChunk("tool_calls")]
+            else:
+                (result,) = request.messages[-1].parts
+                assert isinstance(result, RequestResult)
+                yield [TextChunk(result.text), FinishChunk("stop")]
+
+    async with Chat(Adds(), tools=[add]) as chat:
+        result = await (await chat.send("Add"))
+    assert (result.text, result.usage) == ("3", Usage(input=5))
+
+
+async def test_a_sealed_payload_belongs_to_the_part_before_it() -> None:
+    seal = Opaque("provider", "sealed")
+    async with Chat(Streams([TextChunk("Hi."), OpaqueChunk(seal), FinishChunk("stop")])) as chat:
+        await (await chat.send("Go"))
+        assert (await chat.messages())[-1].parts[0] == TextPart("Hi.", seal)
+
+
+def test_the_guide_has_a_row_for_every_chunk_and_names_every_reason_a_model_may_give() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs/guides/models.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)\(", page, re.MULTILINE) == [kind.__name__ for kind in get_args(Chunk)]
+    for reason in {*get_args(Finish)} - {"cancelled", "error"}:
+        assert f"`{reason}`" in page
+
+
 # Waiting -----------------------------------------------------------------------------------------------------------
 
 
@@ -162,6 +306,29 @@ async def test_a_plan_that_is_not_approved_goes_back_to_the_model_with_the_reaso
                 await chat.answer(gate, deny="no soup")
         assert (await turn).text == "Bread, then."
     assert "no soup" in model.requests[-1].messages[-1].text
+
+
+async def test_a_gate_that_a_plugin_answered_is_shown_and_cannot_be_answered_again() -> None:
+    class Denies:
+        name = "cautious"
+
+        def on_gate(self, ctx: GateContext) -> None:
+            ctx.deny("it is late")
+
+    @tool(execute="ask")
+    async def pay() -> None: ...
+
+    model = ScriptedModel(calls(call("pay")), say("Oh."))
+    async with Chat(model, tools=[pay], plugins=[Denies()]) as chat:
+        turn = await chat.send("Go")
+        shown = [event async for event in turn if isinstance(event, GateOpened | GateAnswered | TurnParked)]
+        assert [type(event) for event in shown] == [GateOpened, GateAnswered]
+        assert isinstance(shown[0], GateOpened)
+        with pytest.raises(GateClosed):
+            await turn.answer(shown[0].gate, allow="once")
+    (result,) = model.requests[-1].messages[-1].parts
+    assert isinstance(result, RequestResult)
+    assert result.text == "The plugin cautious did not allow this call and said why: it is late."
 
 
 # Testing -----------------------------------------------------------------------------------------------------------

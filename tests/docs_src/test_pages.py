@@ -1,6 +1,7 @@
 """What the pages list is what the code has: machines, hooks, errors, names, links."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import everturn
@@ -65,6 +66,40 @@ def test_the_reference_has_every_public_name() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
     listed = set(re.findall(r"^::: [\w.]+\.(\w+)$", pages, re.MULTILINE)) | set(re.findall(r"`(\w+)`", pages))
     assert set(everturn.__all__) <= listed
+
+
+def test_the_reference_has_what_the_public_methods_return() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
+    listed = set(re.findall(r"^::: [\w.]+\.(\w+)$", pages, re.MULTILINE))
+    assert listed >= {
+        "Reading",
+        "Tree",
+        "TurnState",
+        "Call",
+        "ToolPart",
+        "StepPart",
+        "NoticePart",
+        "Usage",
+        "MemoryStore",
+    }
+
+
+def test_what_pip_brings_is_what_the_first_page_says() -> None:
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert [re.split(r"\W", name)[0] for name in project["dependencies"]] == ["msgspec", "pydantic"]
+    assert "`pip` brings msgspec and pydantic, and what those need" in read("docs/index.md")
+
+
+def test_the_configuration_in_the_testing_guide_is_the_one_these_tests_run_with() -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", read("docs/guides/testing.md"), re.DOTALL)
+    shown = tomllib.loads(block)["tool"]["pytest"]["ini_options"]
+    assert shown.items() <= tomllib.loads(read("pyproject.toml"))["tool"]["pytest"]["ini_options"].items()
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = read("zensical.toml")
+    for page in DOCS.rglob("*.md"):
+        assert f'"{page.relative_to(DOCS).as_posix()}"' in menu
 
 
 def test_every_decision_is_in_the_list_once_and_in_order() -> None:

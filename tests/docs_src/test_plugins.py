@@ -8,14 +8,12 @@ from docs_src.plugins.continue_on_length import ContinueOnLength
 from docs_src.plugins.redactor import Redactor
 from docs_src.plugins.timing import Timing
 
-from everturn import CallStarted, Chat, Message, ToolError, tool
+from everturn import CallStarted, Chat, Message, Runtime, ToolError, TurnParked, tool
 from everturn.core.chunks import FinishChunk
-from everturn.core.events import TurnParked
 from everturn.core.hooks import AppendContext, StepContext, TurnContext
 from everturn.core.parts import ToolPart
 from everturn.core.ports import Model, Tool
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say
-from everturn.wiring import Runtime
 
 CARD = "4111 1111 1111 1111"
 CUT = [[FinishChunk("length")]]

@@ -147,6 +147,11 @@ class GateContext(TurnContext, Protocol):
 
     gate: Gate
 
+    @property
+    def arguments(self) -> JsonObject:
+        """What the call would run with; `gate.arguments` is the same as text."""
+        ...
+
     def allow(self) -> None:
         """Answer: this once."""
         ...

@@ -54,7 +54,7 @@ async def _play(options: Options, screen: Screen) -> int:
             await wait_for_late(chat, view, options.patience)
         await _sum_up(chat, view.state, screen)
         screen.begin("next")
-        screen.line(_what_next(view.state.phase, options), "bold")
+        screen.line(_what_next(view.state, options), "bold")
     return {Phase.COMPLETED: 0, Phase.CANCELLED: INTERRUPTED}.get(view.state.phase, 1)
 
 
@@ -108,9 +108,18 @@ async def _sum_up(chat: Chat, state: TurnState, screen: Screen) -> None:
     screen.row("world   ", "unchanged: the tools only pretend")
 
 
-def _what_next(phase: Phase, options: Options) -> str:
-    if phase is Phase.CANCELLED:
-        return "run it again and answer the question: y, e or n"
+def _what_next(state: TurnState, options: Options) -> str:
+    """What the person has not seen yet."""
     if options.auto:
         return "run `everturn demo` in a terminal, and answer the question yourself"
-    return "run it again: answer e or n, or press Ctrl-C while a tool runs"
+    verdict = next(filter(None, state.gates.values()), None)
+    if verdict is None:
+        answer = "the question with y, e or n"
+    elif not verdict.allowed:
+        answer = "y or e"
+    else:
+        answer = "y or n" if verdict.arguments else "e or n"
+    has_cut_tools = any(call.state == "cancelled" and call.started is not None for call in state.calls.values())
+    return (
+        f"run it again: answer {answer}, or press Ctrl-C while {'the model speaks' if has_cut_tools else 'a tool runs'}"
+    )

@@ -61,6 +61,8 @@ def interrupts(tell: Callable[[], object]) -> Generator[None]:
     loop = asyncio.get_running_loop()
 
     def leave(*_: object) -> None:
+        if os.isatty(1):  # the terminal has shown ^C; the shell wants a line of its own
+            os.write(1, b"\n")
         os._exit(INTERRUPTED)
 
     def first(*_: object) -> None:
@@ -84,13 +86,15 @@ class Desk:
         """Show exactly what would run, and ask until there is an answer."""
         self._screen.line(f"{gate.tool} would run with exactly these arguments:", "ask")
         pretty = json.dumps(json.loads(gate.arguments), indent=2, ensure_ascii=False)
-        self._screen.line("".join(f"  {line}\n" for line in pretty.split("\n")))
+        for line in pretty.split("\n"):
+            self._screen.row(" " * (2 + len(line) - len(line.lstrip())), line.lstrip())
         with contextlib.suppress(GateClosed):  # the turn was cancelled meanwhile
             while not await self._answer(gate):
                 pass
 
     async def _answer(self, gate: Gate) -> bool:
-        match await self._prompt("[y] allow once   [e] edit the arguments   [n] deny", auto="y"):
+        answer = await self._prompt("[y] allow once", "[e] edit the arguments", "[n] deny", auto="y")
+        match answer and answer.casefold():
             case "y" | "yes":
                 await self._turn.answer(gate, allow="once")
             case "e" | "edit":
@@ -106,21 +110,25 @@ class Desk:
         return True
 
     async def _edit(self, gate: Gate) -> bool:
-        line = await self._prompt('What changes? A line of JSON, such as {"time": "13:00"}')
-        if (changes := parse_object(line or "")) is None:
-            self._screen.line("That is not a JSON object; nothing was changed.", "bad")
-            return False
-        try:
-            await self._turn.answer(gate, allow="once", arguments={**json.loads(gate.arguments), **changes})
-        except BadArguments as error:
-            self._screen.line(str(error), "bad")
-            return False
-        return True
+        """Ask until the changes fit; False when there are none, and the choices are to be asked again."""
+        while line := await self._prompt('What changes? JSON such as {"time": "13:00"}', "Enter: back"):
+            if (changes := parse_object(line)) is None:
+                self._screen.line("That is not a JSON object; nothing was changed.", "bad")
+                continue
+            try:
+                await self._turn.answer(gate, allow="once", arguments={**json.loads(gate.arguments), **changes})
+            except BadArguments as error:
+                self._screen.line(str(error), "bad")
+            else:
+                return True
+        return False
 
-    async def _prompt(self, text: str, auto: str = "") -> str | None:
+    async def _prompt(self, *texts: str, auto: str = "") -> str | None:
+        """Ask, on one line or, where they do not fit beside each other, with each text on a line of its own."""
         forget_typed()
-        self._screen.line(text, "ask")
-        self._screen.write("> ", "ask")
+        beside = "   ".join(texts)
+        self._screen.line(beside if len(beside) <= self._screen.room else "\n".join(texts), "ask")
+        self._screen.prompt("> ", "ask")
         if self._auto:
             self._screen.write(f"{auto} (because of --auto)")
             self._screen.end()

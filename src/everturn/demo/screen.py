@@ -9,8 +9,9 @@ from typing import Final, TextIO
 
 WIDTH = 80
 GUTTER = 13
-ROW_LINES = 3
+ROW_LINES = 5
 STYLES: Final = {"": "0", "dim": "2", "bold": "1", "good": "32", "bad": "31", "ask": "33"}
+ASCII: Final = {"→": "->", "·": ".", "✓": "+", "×": "x", "…": "..."}
 
 
 def printable(text: str) -> str:
@@ -28,8 +29,19 @@ class Screen:
     def __init__(self, out: TextIO, color: bool = False) -> None:
         self._out, self._color = out, color
         self._width = max(min(shutil.get_terminal_size().columns, WIDTH), 3 * GUTTER)
+        self._has_signs = _can_show("".join(ASCII), out.encoding)
         self._column = 0
+        self._gap = ""  # blanks that are due, and written only before a word
         self._label = ""
+
+    @property
+    def room(self) -> int:
+        """The columns beside the gutter."""
+        return self._width - GUTTER
+
+    def sign(self, sign: str) -> str:
+        """A sign as this output can have it: itself, or its stand-in in ASCII, all of them equally wide."""
+        return sign if self._has_signs else ASCII.get(sign, sign).ljust(2)
 
     def begin(self, label: str, note: str = "") -> None:
         """Begin a section; its label stands before its first line, which may be a note."""
@@ -48,10 +60,11 @@ class Screen:
         self.write(text, style)
         self.end()
 
-    def row(self, head: str, text: str, style: str = "") -> None:
-        """Write a text beside its head, in a column of its own; a long one is cut."""
-        head, room = printable(head), self._width - GUTTER
-        lines = textwrap.wrap(printable(text), max(room - len(head), GUTTER), max_lines=ROW_LINES, placeholder=" …")
+    def row(self, head: str, text: str, style: str = "", is_whole: bool = True) -> None:
+        """Write a text beside its head, in a column of its own; a long one is cut, unless it is wanted whole."""
+        head, most = printable(head), None if is_whole else ROW_LINES
+        room = max(self.room - len(head), GUTTER)
+        lines = textwrap.wrap(printable(text), room, max_lines=most, placeholder=f" {self.sign('…')}")
         for at, line in enumerate(lines or [""]):
             self.line((" " * len(head) if at else head) + line, style)
 
@@ -63,6 +76,14 @@ class Screen:
             else:
                 self._word(printable(piece), style)
         self._out.flush()
+
+    def prompt(self, mark: str, style: str = "") -> None:
+        """Write what stands before an answer, with its blank: the person types right behind it."""
+        self.end()
+        self.write(mark, style)
+        self._out.write(self._gap)
+        self._out.flush()
+        self._gap = ""
 
     def _word(self, word: str, style: str) -> None:
         if self._column and self._column + len(word) > self._width:
@@ -81,16 +102,28 @@ class Screen:
             self._label = ""
 
     def _put(self, text: str, style: str) -> None:
-        self._out.write(f"\x1b[{STYLES[style]}m{text}\x1b[0m" if self._color and style else text)
         self._column += len(text)
+        if not (word := text.rstrip(" ")):
+            self._gap += text
+            return
+        self._out.write(self._gap + (f"\x1b[{STYLES[style]}m{word}\x1b[0m" if self._color and style else word))
+        self._gap = text[len(word) :]
 
     def end(self) -> None:
         """End the line, if one was begun."""
         if self._column:
             self._out.write("\n")
             self._out.flush()
-        self._column = 0
+        self._column, self._gap = 0, ""
 
     def echoed(self, typed: str) -> None:
         """Take note of what the terminal itself has shown: Enter, or the mark of a Ctrl-C."""
-        self._column = 0 if typed == "\n" else self._column + len(typed)
+        self._column, self._gap = 0 if typed == "\n" else self._column + len(typed), ""
+
+
+def _can_show(text: str, encoding: str | None) -> bool:
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

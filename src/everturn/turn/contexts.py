@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from everturn.core.calls import Call
-from everturn.core.canonical import JsonObject, clean, digest
+from everturn.core.canonical import JsonObject, clean, digest, parse_object
 from everturn.core.events import Append, Event, Gate, GateOpened, Verdict
 from everturn.core.messages import Message, Role
 from everturn.core.parts import Finish, Output, Part, StepPart, TextPart, Usage
@@ -89,6 +89,11 @@ class OneGate(Context):
         super().__init__(run)
         self.gate = gate
         self.verdict: Verdict | None = None
+
+    @property
+    def arguments(self) -> JsonObject:
+        """What the call would run with."""
+        return parse_object(self.gate.arguments) or {}
 
     def allow(self) -> None:
         """Answer: this once."""

@@ -1,0 +1,29 @@
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from everturn import Chat, ModelError
+from everturn.core.chunks import Chunk, FinishChunk, TextChunk
+from everturn.core.requests import ModelRequest
+
+
+class Echo:
+    """Says again what it is told, a few characters at a time."""
+
+    name = "echo"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+        heard = request.messages[-1].text
+        if len(heard) > 1000:
+            raise ModelError("that is more than I can repeat", kind="too_long")
+        for at in range(0, len(heard), 8):
+            yield [TextChunk(heard[at : at + 8])]  # a batch: what one read brought
+        yield [FinishChunk("stop")]  # without it the stream counts as cut off
+
+
+async def main() -> None:
+    async with Chat(Echo()) as chat:
+        print((await (await chat.send("Is anybody there?"))).text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
