@@ -30,7 +30,8 @@ from everturn.core.parts import FilePart, Part, TextPart, Usage, last_text
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.state import Phase, TurnState, fold
 from everturn.core.tree import Tree
-from everturn.errors import ConfigError, HookError, TurnError, UnknownSession, UnknownTurn
+from everturn.errors import CommandRefused, ConfigError, HookError, TurnError, UnknownSession, UnknownTurn
+from everturn.turn.driver import NEVER_BEGAN
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Listener, Runtime
 
@@ -86,9 +87,8 @@ class Reading:
 class Turn:
     """A turn, to be watched, collected, answered or cancelled. It runs whether or not anybody does."""
 
-    def __init__(self, runtime: Runtime, session: str, turn: str, was_sent: bool = False) -> None:
-        self._runtime, self.session, self.id = runtime, session, turn
-        self._was_sent = was_sent
+    def __init__(self, runtime: Runtime, session: str, turn: str, key: str = "") -> None:
+        self._runtime, self.session, self.id, self._key = runtime, session, turn, key
 
     def events(self, after: Cursor | str | None = None) -> Reading:
         """Show the turn from its beginning, or from a cursor."""
@@ -115,10 +115,8 @@ class Turn:
             entries = await self._runtime.store.events(self.session, turn=self.id)
         except UnknownSession:  # it begins with its first message
             entries = []
-        if not entries and not self._was_sent:
-            raise UnknownTurn(f"there is no turn {self.id!r} in this session")
         if not entries:
-            return TurnResult(self.id, Phase.CANCELLED, (), Usage())
+            return await self._never_began()
         state = fold(entry.event for entry in entries)
         ended = next(
             entry.event for entry in entries if isinstance(entry.event, TurnCompleted | TurnFailed | TurnCancelled)
@@ -126,12 +124,20 @@ class Turn:
         own: TurnError | None = None
         if isinstance(ended, TurnFailed):
             own = (HookError if ended.problem.kind == "hook" else TurnError)(ended.problem.text, ended.problem.kind)
-        if ended.reports:
-            failed: list[Exception] = [HookError(problem.text, problem.kind) for problem in ended.reports]
-            raise ExceptionGroup("plugins failed when the turn ended", [own, *failed] if own else failed)
+        failed: list[Exception] = [HookError(one.text, one.kind) for one in ended.reports if one.kind == "clean-up"]
+        if failed:
+            raise ExceptionGroup("clean-ups failed when the turn ended", [own, *failed] if own else failed)
         if own is not None:
             raise own
         return TurnResult(self.id, state.phase, tuple(state.messages.values()), ended.usage, ended.reports)
+
+    async def _never_began(self) -> TurnResult:
+        reason = await self._runtime.dropped(self.session, self._key) if self._key else None
+        if reason is None:
+            raise UnknownTurn(f"there is no turn {self.id!r} in this session")
+        if reason != NEVER_BEGAN:
+            raise CommandRefused(reason)
+        return TurnResult(self.id, Phase.CANCELLED, (), Usage())
 
     async def state(self) -> TurnState:
         """The turn as its log tells it, now."""
@@ -259,9 +265,8 @@ class Chat:
 
         The message is safe when this returns. With the same `key` the same turn is returned, however often.
         """
-        return await self._send(_parts(message), after, after is None, key, self._turn_options(
-            params=params, history=history, late=late, max_steps=max_steps
-        ))  # fmt: skip
+        options = self._turn_options(params=params, history=history, late=late, max_steps=max_steps)
+        return await self._send(_parts(message), None if after is None else _id(after), after is None, key, options)
 
     def _turn_options(self, **changed: Any) -> TurnOptions:
         given = {name: value for name, value in changed.items() if value is not None}
@@ -292,7 +297,7 @@ class Chat:
         )
         receipt = await self.runtime.command(command)
         assert isinstance(receipt.command, Send)
-        return Turn(self.runtime, self.session, receipt.command.turn, was_sent=True)
+        return Turn(self.runtime, self.session, receipt.command.turn, receipt.command.key)
 
     def turn(self, turn: str) -> Turn:
         """A turn of this session, by its id: to follow it again, or from another process."""

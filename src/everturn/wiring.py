@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections import Counter
@@ -17,7 +18,7 @@ from everturn.core.events import CommandDropped, Gate, Problem
 from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, Tool
 from everturn.core.state import Phase, TurnState
 from everturn.engine.inline import InlineEngine
-from everturn.errors import CommandRefused, ConfigError, EverturnError
+from everturn.errors import CommandRefused, ConfigError, DriverLost, EverturnError
 from everturn.plugins.tool_calling import ToolCalling
 from everturn.stores.memory import MemoryStore
 from everturn.turn.driver import Driver
@@ -43,7 +44,7 @@ class Snapshot(Struct, frozen=True):
 
 
 CLOSED = "this chat is closed; open another one on the same store, and its turns go on"
-RECENT = 100  # events behind the end of a log among which the answer to a command just acted on is found
+HAND_IN_PAUSES = (0.2, 1.0, 5.0, 30.0)  # seconds between the tries to hand in a late result
 
 Listener = Callable[[Snapshot], None]
 
@@ -82,8 +83,8 @@ class Runtime:
         self.supervisor = Supervisor()
         self.engine = engine or InlineEngine(self.clock, self._lost)
         # First, so that a plugin of the same name takes its place.
-        calling = ToolCalling(tools, limits or Limits())
-        self.hooks = Hookup([calling, *plugins])
+        calling = [ToolCalling(tools, limits or Limits())] if tools else []
+        self.hooks = Hookup([*calling, *plugins])
         self.listeners: list[Listener] = []
         setup = Setup(
             store=self.store,
@@ -97,17 +98,20 @@ class Runtime:
             settings=settings or Settings(),
         )
         self._driver = Driver(setup, self._announce)
-        self._followed: dict[str, Counter[str]] = {}
+        self._followed: Counter[tuple[str, str]] = Counter()  # (session, turn)
+        self._asking: Counter[str] = Counter()
         self._gone: dict[str, str] = {}  # session -> why it is not driven here; "" stands for all of them
-        self._has_started = False
+        self._starting, self._has_started = asyncio.Lock(), False
 
     async def start(self) -> None:
         """Begin to drive: whatever was left unfinished goes on by itself."""
-        if not self._has_started:
-            self._has_started = True
+        async with self._starting:
+            if self._has_started:
+                return
             await self.engine.serve(self._driver.drive)
             for session in await self.store.sessions(awake=True):
                 await self.engine.wake(session.id)
+            self._has_started = True  # only now: a start that failed is tried again
 
     async def command(self, command: AnyCommand) -> Receipt:
         """Admit a command, and see to it that somebody acts on it."""
@@ -121,21 +125,29 @@ class Runtime:
         return receipt
 
     async def _hand_in(self, command: AnyCommand) -> None:
-        try:
-            await self.command(command)
-        except EverturnError as error:
-            log.warning("a late result of %s was not taken: %s", command.session, error)
+        for pause in HAND_IN_PAUSES:  # the key makes a second try harmless
+            try:
+                await self.command(command)
+                return
+            except EverturnError as error:
+                log.warning("a late result of %s was not taken: %s", command.session, error)
+                return
+            except Exception:
+                log.exception("a late result of %s could not be handed in yet", command.session)
+                await asyncio.sleep(pause)
 
     async def follow(self, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
         """Show a turn from where the reader is, until it is over."""
-        followed = self._followed.setdefault(session, Counter())
-        followed[reader.turn] += 1
-        shown = follow(self.store, self.bus, session, reader, lambda: self._gone.get(session) or self._gone.get("", ""))
+        at = (session, reader.turn)
+        self._followed[at] += 1
+        shown = follow(self.store, self.bus, session, reader, lambda: self._why_gone(session))
         try:
             async for item in shown:
                 yield item
         finally:
-            followed[reader.turn] -= 1
+            self._followed[at] -= 1
+            if not self._followed[at]:
+                del self._followed[at]
             await shown.aclose()
 
     async def acted_on(self, command: AnyCommand) -> None:
@@ -143,23 +155,38 @@ class Runtime:
 
         Raises:
             CommandRefused: it had lost its object by then; nothing was changed.
+            DriverLost: nobody drives this session here.
         """
         session, key = command.session, command.key
         tail = self.bus.tail(session)
+        self._asking[session] += 1
         try:
             while any(waiting.key == key for waiting in await self.store.inbox(session)):
-                await anext(tail)
+                if why := self._why_gone(session):
+                    raise DriverLost(why)
+                await anext(tail, ())
         finally:
+            self._asking[session] -= 1
+            self._asking = +self._asking
             await tail.aclose()
-        for entry in reversed(await self.store.events(session, max(await self.store.head(session) - RECENT, 0))):
+        if (reason := await self.dropped(session, key)) is not None:
+            raise CommandRefused(reason)
+
+    async def dropped(self, session: str, key: str) -> str | None:
+        """Why a command was dropped, if it was."""
+        for entry in reversed(await self.store.events(session)):
             if isinstance(entry.event, CommandDropped) and entry.event.command == key:
-                raise CommandRefused(entry.event.reason)
+                return entry.event.reason
+        return None
+
+    def _why_gone(self, session: str) -> str:
+        return self._gone.get(session) or self._gone.get("", "")
 
     def _announce(self, session: str, state: TurnState) -> None:
         if not self.listeners:
             return
         problem = state.ending.problem if state.ending is not None else None
-        waiting = tuple(call.gate for call in state.open_calls if call.state == "asking" and call.gate is not None)
+        waiting = tuple(gate for name, gate in state.asked.items() if state.gates[name] is None)
         snapshot = Snapshot(
             session,
             state.id,
@@ -180,13 +207,14 @@ class Runtime:
         self._tell_followers(session, self._gone[session])
 
     def _tell_followers(self, session: str, text: str) -> None:
-        for turn in +self._followed.get(session, Counter()):
-            self.bus.publish(turn, (DriverGone(text),))
+        turns = [turn for where, turn in self._followed if where == session]
+        for channel in (session, *turns):
+            self.bus.publish(channel, (DriverGone(text),))
 
     async def aclose(self) -> None:
         """Stop. What is unfinished stays in the store, and goes on when somebody starts there again."""
         self._gone[""] = CLOSED
         await self.engine.aclose()
         await self.supervisor.aclose()
-        for session in list(self._followed):
+        for session in {*(where for where, _ in self._followed), *self._asking}:
             self._tell_followers(session, CLOSED)

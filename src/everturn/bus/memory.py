@@ -9,21 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from everturn.core.deltas import Delta, Frame, LogMoved
+from everturn.core.deltas import Delta, DriverGone, Frame, LogMoved
 
 
 class _Channel:
-    __slots__ = ("frames", "is_closed", "readers", "start", "waiters")
+    __slots__ = ("frames", "is_closed", "kicks", "readers", "start", "waiters")
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.start = 0  # the number of the first frame kept
         self.waiters: list[asyncio.Future[None]] = []
         self.is_closed = False
-        self.readers = 0
+        self.readers = self.kicks = 0
 
     def add(self, frames: Sequence[Frame]) -> None:
-        if type(frames[0]) is LogMoved:
+        if type(frames[0]) is DriverGone:
+            self.kicks += 1  # for those who are here; whoever comes later asks whether somebody drives again
+        elif type(frames[0]) is LogMoved:
             # The log holds everything up to here, so what was shown live may go.
             self.start += len(self.frames)
             self.frames = list(frames)
@@ -44,7 +46,7 @@ class _Tail:
 
     def __init__(self, bus: MemoryBus, turn: str, channel: _Channel) -> None:
         self._bus, self._turn, self._channel = bus, turn, channel
-        self._at = channel.start
+        self._at, self._kicks = channel.start, channel.kicks
         channel.readers += 1
         self._has_left = False
 
@@ -58,6 +60,9 @@ class _Tail:
             if fresh := channel.frames[self._at - channel.start :]:
                 self._at += len(fresh)
                 return fresh
+            if channel.kicks > self._kicks:
+                self._kicks = channel.kicks
+                return ()
             if channel.is_closed:
                 break
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -72,7 +77,8 @@ class _Tail:
         self._has_left = True
         channel = self._channel
         channel.readers -= 1
-        if not channel.readers and not channel.frames and self._bus.channels.get(self._turn) is channel:
+        is_streaming = bool(channel.frames) and isinstance(channel.frames[-1], Delta)
+        if not channel.readers and not is_streaming and self._bus.channels.get(self._turn) is channel:
             del self._bus.channels[self._turn]
 
 
@@ -110,6 +116,9 @@ class MemoryBus:
             if not isinstance(frames[0], Delta):
                 return
             channel = self.channels[turn] = _Channel()
+        elif not channel.readers and isinstance(frames[0], LogMoved):
+            del self.channels[turn]  # the same: the log has all of it, and nobody looks
+            return
         channel.add(frames)
 
     def tail(self, turn: str) -> _Tail:

@@ -130,6 +130,7 @@ class StepInterrupted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, 
     parts: tuple[StreamedPart, ...]
     finish: Finish
     problem: Problem | None = None
+    usage: Usage = Usage()
 
 
 class GateOpened(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):

@@ -21,6 +21,7 @@ from everturn.core.events import (
     CallSettled,
     CallStarted,
     Event,
+    Gate,
     GateAnswered,
     GateOpened,
     HookFinished,
@@ -160,7 +161,7 @@ class TurnState(Struct):
     step: Step | None = None
     calls: dict[str, Call] = {}
     gates: dict[str, Verdict | None] = {}  # every gate of this turn, with its answer
-    asking: dict[str, str] = {}  # gate -> the call it was opened for
+    asked: dict[str, Gate] = {}  # what each of them shows
     usage: Usage = Usage()
     ending: TurnEnding | None = None
 
@@ -237,7 +238,6 @@ class TurnState(Struct):
 
     def _finish(self, event: StepFinished) -> None:
         self._end_step(event)
-        self.usage = self.usage + event.usage
 
     def _interrupt(self, event: StepInterrupted) -> None:
         step = self._end_step(event)
@@ -254,6 +254,7 @@ class TurnState(Struct):
             self.calls[part.call] = call
             step.calls.append(call)
         self.messages[self.answer] = with_step(self.messages[self.answer], event)
+        self.usage = self.usage + event.usage
         step.finish = event.finish
         return step
 
@@ -271,10 +272,11 @@ class TurnState(Struct):
         if gate.call:  # a gate without a call is a plugin's own question
             self._advance_call(event)
         self.gates[gate.id] = None
-        self.asking[gate.id] = gate.call
+        self.asked[gate.id] = gate
 
     def _answer_gate(self, event: GateAnswered) -> None:
-        if self.asking.get(event.gate) != event.call or self.gates[event.gate] is not None:
+        asked = self.asked.get(event.gate)
+        if asked is None or asked.call != event.call or self.gates[event.gate] is not None:
             raise InvalidEvent(f"gate {event.gate} was answered already, or never opened for call {event.call!r}")
         if event.call:
             self._advance_call(event)

@@ -29,7 +29,7 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.messages import Message
-from everturn.core.parts import StepPart, ToolPart, Usage
+from everturn.core.parts import StepPart, ToolPart
 from everturn.errors import UnknownMessage
 
 CallEvent = GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived
@@ -42,8 +42,7 @@ def called_by(event: CallEvent) -> str:
 
 def with_step(message: Message, event: StepFinished | StepInterrupted) -> Message:
     """An answer with the parts of one more step at its end."""
-    usage = event.usage if isinstance(event, StepFinished) else Usage()
-    return replace(message, parts=(*message.parts, *event.parts, StepPart(event.step, event.finish, usage)))
+    return replace(message, parts=(*message.parts, *event.parts, StepPart(event.step, event.finish, event.usage)))
 
 
 def with_call(message: Message, called: str, event: CallEvent) -> Message:

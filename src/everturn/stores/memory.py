@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import cast
 
-from everturn.core.commands import Answer, AnyCommand, Cancel, Command, Delete, Late, Select, Send
+from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Select, Send
 from everturn.core.events import (
     CommandDropped,
     Entry,
@@ -46,6 +46,7 @@ class _Session:
         self.gates: dict[str, GateRow] = {}
         self.open_turns: dict[str, bool] = {}  # turn -> whether it is parked
         self.admitted: dict[str, AnyCommand] = {}
+        self.turns: set[str] = set()  # every turn somebody asked for, begun or not
         self.inbox: dict[str, AnyCommand] = {}
 
     def apply(self, event: Event) -> None:
@@ -66,9 +67,9 @@ class _Session:
 
     def rewind(self, seq: int) -> None:
         """Be as it was at `seq`: an append that failed has written nothing."""
-        log, admitted = self.log[:seq], self.admitted
+        log, admitted, turns = self.log[:seq], self.admitted, self.turns
         self.__init__(self.tenant)
-        self.admitted, self.inbox = admitted, dict(admitted)
+        self.admitted, self.inbox, self.turns = admitted, dict(admitted), turns
         for entry in log:
             self.apply(entry.event)
         for command in self.inbox.values():
@@ -102,19 +103,23 @@ class MemoryStore:
         elif session.tenant != command.tenant:
             raise UnknownSession(f"there is no session {command.session!r}")
         if (earlier := session.admitted.get(command.key)) is not None:
-            if _body(earlier) != _body(command):
+            if earlier.body != command.body:
                 raise KeyConflict(f"the key {command.key!r} was used before, for something else")
             return Receipt(earlier, is_new=False)
         if not self._check(session, command):
             return Receipt(command, is_new=False)
         self._sessions[command.session] = session
         session.admitted[command.key] = session.inbox[command.key] = command
+        if isinstance(command, Send):
+            session.turns.add(command.turn)
         return Receipt(command, is_new=True)
 
     def _check(self, session: _Session, command: AnyCommand) -> bool:  # noqa: C901 - the door, command by command
         """Whether a command is news; it raises what is wrong with one that cannot be taken."""
         match command:
-            case Send(parent=parent, at_leaf=at_leaf):
+            case Send(parent=parent, at_leaf=at_leaf, turn=turn, message=message):
+                if turn in session.turns or message in session.tree.messages:
+                    raise KeyConflict(f"turn {turn!r} or message {message!r} is there already; make new ids")
                 if not at_leaf and parent is not None:
                     session.tree.get(parent)
             case Answer(gate=gate, hash=hash, verdict=verdict, at=at):
@@ -127,8 +132,7 @@ class MemoryStore:
                         raise GateClosed(f"gate {gate} is closed: its turn is being cancelled")
                     row.verdict = verdict
             case Cancel(turn=turn):
-                pending = any(isinstance(c, Send) and c.turn == turn for c in session.inbox.values())
-                if turn not in session.by_turn and not pending:
+                if turn not in session.turns:
                     raise UnknownTurn(f"there is no turn {turn!r} in this session")
             case Late(turn=turn):
                 if turn not in session.by_turn:
@@ -222,7 +226,3 @@ class MemoryStore:
 
 def _info(name: str, row: _Session) -> SessionInfo:
     return SessionInfo(name, row.tree.title, row.tree.leaf, row.is_awake)
-
-
-def _body(command: Command) -> Command:
-    return command.body

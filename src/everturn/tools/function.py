@@ -15,6 +15,8 @@ import typing
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, get_args, overload
 
+from msgspec.structs import replace
+
 from everturn.core.canonical import JsonObject
 from everturn.core.events import Effects
 from everturn.core.ports import ToolContext
@@ -76,7 +78,7 @@ class FunctionTool(Generic[P, R]):
         checked = self._checked(arguments)
         given = {name: getattr(checked, field) for field, name in self._names.items()}
         if self._context is not None:
-            given[self._context] = context
+            given[self._context] = context if self._is_async else _for_thread(context)
         function: Callable[..., Any] = self.function
         if self._is_async:
             return function(**given)
@@ -109,6 +111,16 @@ def tool(
         return FunctionTool(function, name=name or function.__name__, effects=effects, execute=execute, timeout=timeout)
 
     return make if function is None else make(function)
+
+
+def _for_thread(context: ToolContext) -> ToolContext:
+    """A context whose progress may be told from another thread."""
+    loop = asyncio.get_running_loop()
+
+    def progress(text: str) -> None:
+        loop.call_soon_threadsafe(context.progress, text)
+
+    return replace(context, progress=progress)
 
 
 async def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> object:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from everturn.core.calls import Call
-from everturn.core.canonical import JsonObject, clean, digest, parse_object
-from everturn.core.events import Append, Event, Gate, GateOpened, Verdict
+from everturn.core.canonical import JsonObject, clean, clean_all, digest, parse_object
+from everturn.core.events import Append, Event, Gate, GateAnswered, GateOpened, Verdict
 from everturn.core.messages import Message, Role
 from everturn.core.parts import Finish, Output, Part, StepPart, TextPart, Usage
 from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec, request_message
 from everturn.core.state import Step
+from everturn.turn.hookup import call
 from everturn.turn.run import Run
 from everturn.turn.supervisor import Settlement, Work
+
+log = logging.getLogger(__name__)
 
 
 class Context:
@@ -101,7 +106,25 @@ class OneGate(Context):
 
     def deny(self, reason: str = "") -> None:
         """Answer: no, and why."""
-        self.verdict = Verdict(allowed=False, reason=reason)
+        self.verdict = Verdict(allowed=False, reason=clean(str(reason)))
+
+
+async def open_gate(run: Run, gate: Gate) -> list[Event]:
+    """Ask a person, unless a plugin answers on the spot; one that fails leaves it to the person."""
+    events: list[Event] = [GateOpened(turn=run.turn, at=run.now(), gate=gate)]
+    one = OneGate(run, gate)
+    for plugin, method in run.setup.hooks["on_gate"]:
+        try:
+            await call(method, one)
+        except Exception:
+            log.exception("%s.on_gate failed; the person is asked", plugin)
+            break
+        if one.verdict is not None:
+            verdict = replace(one.verdict, by=f"plugin:{plugin}")
+            events.append(GateAnswered(turn=run.turn, at=run.now(), gate=gate.id, call=gate.call, verdict=verdict))
+            run.stirs.ring()  # it can go on at once
+            break
+    return events
 
 
 class OneStep(Context):
@@ -150,7 +173,8 @@ class OneStep(Context):
         deferred: bool = False,
     ) -> None:
         """Append a message now, or once every plugin is done."""
-        parts = (TextPart(clean(message)),) if isinstance(message, str) else tuple(message)
+        parts = (TextPart(message),) if isinstance(message, str) else tuple(message)
+        parts = msgspec.convert(clean_all(msgspec.to_builtins(parts)), tuple[Part, ...])
         name = f"{self.turn}.{self.plugin}.{self.step}.{self._appended}"
         self._appended += 1
         append = Append(Message(name, None, role, parts, by=self.plugin, turn=self.turn), priority, request)
@@ -172,8 +196,8 @@ class OneStep(Context):
         gates = self._run.state.gates
         if name not in gates:
             bound = digest(self.turn, self.plugin, self.step, question)
-            gate = Gate(name, self.turn, "", f"plugin:{self.plugin}", question, bound)
-            await self.record(GateOpened(turn=self.turn, at=self._run.now(), gate=gate))
+            gate = Gate(name, self.turn, "", f"plugin:{self.plugin}", clean(question), bound)
+            await self.record(*await open_gate(self._run, gate))
         return gates[name]
 
     # For plugins that run calls ----------------------------------------------------------------------------------
@@ -189,20 +213,23 @@ class OneStep(Context):
 
     def spawn(self, call: str, work: Work) -> None:
         """Run a tool where it can outlive the turn."""
-        self._run.setup.supervisor.spawn(self.turn, call, work, self._run.stirs.ring)
+        self._run.setup.supervisor.spawn(self.turn, call, work)
 
     def running(self) -> set[str]:
         """The calls whose tools run in this process."""
         return self._run.setup.supervisor.running(self.turn)
 
-    def take_done(self) -> dict[str, Settlement]:
-        """What those tools have come to since the last time."""
-        return self._run.setup.supervisor.take_done(self.turn)
+    def done(self) -> dict[str, Settlement]:
+        """What those tools have come to, as far as it is not known to be in the log."""
+        return self._run.setup.supervisor.done(self.turn)
+
+    def forget(self, calls: Iterable[str]) -> None:
+        """These are in the log."""
+        self._run.setup.supervisor.forget(self.turn, calls)
 
     def give_up(self, call: str, settlement: Settlement) -> None:
         """Settle a call whose tool does not end, and leave the tool to itself."""
         self._run.setup.supervisor.give_up(self.turn, call, settlement)
-        self._run.stirs.ring()
 
     @property
     def stirs(self) -> int:

@@ -28,6 +28,8 @@ from everturn.turn.ledger import Announce, Ledger
 from everturn.turn.loop import drive_turn
 from everturn.turn.run import Run, Setup
 
+NEVER_BEGAN = "cancelled before it began"
+
 
 class Driver:
     """Drives sessions with one setup."""
@@ -64,8 +66,7 @@ class _Drive:
         rung = loop.create_task(signal())
         try:
             while True:
-                for command in await self._setup.store.inbox(self._ledger.session):
-                    await self._act(command)
+                await self._act_on_all()
                 self._start_runs()
                 if not self._runs:
                     return
@@ -80,6 +81,18 @@ class _Drive:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _act_on_all(self) -> None:
+        """Act on the inbox until nothing in it moves: one command may clear the way for an earlier one."""
+        left: list[str] | None = None
+        while True:
+            commands = await self._setup.store.inbox(self._ledger.session)
+            keys = [command.key for command in commands]
+            if keys == left:
+                return
+            left = keys
+            for command in commands:
+                await self._act(command)
 
     def _start_runs(self) -> None:
         for turn, state in self._ledger.turns.items():
@@ -105,8 +118,8 @@ class _Drive:
                 await self._cancel(command)
             case Late():
                 await self._late(command)
-            case Select(message=message):
-                await self._ledger.commit([LeafSelected(at=self._now(), message=message, command=command.key)])
+            case Select():
+                await self._select(command)
             case Delete():
                 await self._delete(command)
 
@@ -194,7 +207,7 @@ class _Drive:
             await self._cancel_queued(command)
         elif state.ending is not None:
             await self._drop(command, "the turn is ending")
-        elif held is not None and not held[1].done():
+        elif held is not None and not held[1].done() and state.phase is not Phase.WAITING:
             await self._cancel_held(held[0], command)
         else:
             at = self._now()
@@ -205,6 +218,8 @@ class _Drive:
         if not run.is_cancelled:
             async with self._ledger.at_rest:
                 run.cancel(command)
+        elif command.hard and run.cancel_request is not None and not run.cancel_request.hard:
+            run.cancel_request = command
         elif run.cancel_request != command:
             await self._drop(command, "the turn is being cancelled already")
 
@@ -212,7 +227,7 @@ class _Drive:
         """Cancel a turn that has not begun: it never does."""
         for other in await self._setup.store.inbox(self._ledger.session):
             if isinstance(other, Send) and other.turn == command.turn:
-                await self._drop(other, "cancelled before it began")
+                await self._drop(other, NEVER_BEGAN)
         await self._drop(command, "the turn is not under way")
 
     async def _late(self, command: Late) -> None:
@@ -228,6 +243,14 @@ class _Drive:
         for run, _ in self._runs.values():
             if run.late is not None:
                 run.late[command.call] = arrived
+
+    async def _select(self, command: Select) -> None:
+        try:
+            await self._setup.store.path(self._ledger.session, command.message)
+        except UnknownMessage as error:
+            await self._drop(command, str(error))
+            return
+        await self._ledger.commit([LeafSelected(at=self._now(), message=command.message, command=command.key)])
 
     async def _delete(self, command: Delete) -> None:
         for state in list(self._ledger.turns.values()):

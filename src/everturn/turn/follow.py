@@ -24,8 +24,8 @@ async def follow(
     tail = bus.tail(reader.turn)  # before the log is read, so that nothing falls between the two
     # After that the log is read again whenever it moved, and deltas fill the time between.
     frames: Sequence[Frame] | None = (LogMoved(reader.seq + 1),)
-    is_over = await _is_over(store, session, reader.turn)
     try:
+        is_over = await _is_over(store, session, reader.turn)
         while frames is not None:
             for frame in frames:
                 if isinstance(frame, LogMoved):

@@ -52,6 +52,7 @@ CANCEL_GRACE = 0.05  # seconds the work of a cancelled turn has to end; one that
 
 async def drive_turn(run: Run) -> None:
     """Move a turn on until it is over or waits, then let go of it."""
+    run.setup.supervisor.watch(run.turn, run.stirs.ring)
     try:
         # A turn that only has to end is not started again: nothing a plugin does could change its outcome.
         if run.state.ending is None:
@@ -60,6 +61,7 @@ async def drive_turn(run: Run) -> None:
             await finalize.finish(run)
     finally:
         run.is_closed = True
+        run.setup.supervisor.unwatch(run.turn, run.stirs.ring)
         await run.clean_up()
 
 
@@ -102,7 +104,9 @@ async def _end(
         parts = run.assembly.parts()
         if not parts and problem is None:  # cancelled before a word was said
             return [ending]
-        broken = StepInterrupted(turn=turn, at=at, step=step.number, parts=parts, finish=finish, problem=problem)
+        broken = StepInterrupted(
+            turn=turn, at=at, step=step.number, parts=parts, finish=finish, problem=problem, usage=run.assembly.usage
+        )
         return [broken, ending]
 
     await run.commit(events)

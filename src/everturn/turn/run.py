@@ -18,7 +18,7 @@ from everturn.core.deltas import CallProgress
 from everturn.core.events import Append, Event, LateArrived, MessageAdded, Problem
 from everturn.core.hooks import Cleanup
 from everturn.core.messages import Message
-from everturn.core.parts import StreamedPart
+from everturn.core.parts import StreamedPart, Usage
 from everturn.core.ports import Bus, Clock, Ids, Model, Store
 from everturn.core.requests import REQUEST_MESSAGE_FIELDS, RequestMessage
 from everturn.core.state import TurnState
@@ -31,7 +31,8 @@ from everturn.turn.supervisor import Supervisor
 log = logging.getLogger(__name__)
 
 
-END_GRACE = 1.0  # seconds a plugin has for its last word in a turn that was cancelled
+END_GRACE = 1.0  # seconds a plugin has for its last word in a turn that was cancelled, or is let go
+LAST_WORDS = 30.0  # the same for a turn that ended by itself
 
 
 class Prompt(Struct, frozen=True):
@@ -71,6 +72,8 @@ class Setup(Struct, frozen=True):
 
 class Partial(Protocol):
     """A step as far as it has arrived."""
+
+    usage: Usage
 
     def parts(self) -> tuple[StreamedPart, ...]:
         """Its parts so far."""
@@ -167,20 +170,19 @@ class Run:
             try:
                 await self._bounded(call(cleanup))
             except Exception as error:
-                reports.append(report(plugin, "clean-up", error))
+                reports.append(report(plugin, "clean-up", error, kind="clean-up"))
         return reports
 
     async def _bounded(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Wait for what a plugin does at the end; of a cancelled turn no longer than a moment."""
-        if self.state.ending is None or self.state.ending.outcome != "cancelled":
-            await work
-            return
+        """Wait for what a plugin does at the end: a while if the turn ended by itself, otherwise only a moment."""
+        ending = self.state.ending
+        limit = END_GRACE if ending is None or ending.outcome == "cancelled" else LAST_WORDS
         task = asyncio.get_running_loop().create_task(work)
-        await asyncio.wait({task}, timeout=END_GRACE)
+        await asyncio.wait({task}, timeout=limit)
         if not task.done():
             task.cancel()
             task.add_done_callback(lambda left: left.cancelled() or left.exception())
-            raise TimeoutError(f"it did not end within {END_GRACE:g} s of the cancel and was left behind")
+            raise TimeoutError(f"it did not end within {limit:g} s and was left behind")
         task.result()
 
     async def join(self, append: Append, change: Callable[[Message], Awaitable[Message]]) -> None:
@@ -202,7 +204,7 @@ class Run:
         self.setup.bus.publish(self.turn, (CallProgress(self.turn, call, text),))
 
 
-def report(plugin: str, hook: str, error: BaseException) -> Problem:
+def report(plugin: str, hook: str, error: BaseException, kind: str = "hook") -> Problem:
     """A failure that stops nothing: written into the turn's last event, and into the process's log."""
     log.error("%s.%s failed", plugin, hook, exc_info=error)
-    return Problem("hook", clean(f"{plugin}.{hook} failed: {error!r}"))
+    return Problem(kind, clean(f"{plugin}.{hook} failed: {error!r}"))

@@ -14,7 +14,7 @@ from everturn.core.deltas import CallDelta, Frame, ReasoningDelta, TextDelta
 from everturn.core.parts import Finish, Opaque, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
 from everturn.core.ports import Clock
 from everturn.core.requests import ModelRequest
-from everturn.errors import ModelError
+from everturn.errors import ModelError, TurnClosed
 from everturn.turn.contexts import Context
 from everturn.turn.hookup import is_cancelling
 from everturn.turn.run import Run
@@ -135,6 +135,7 @@ class Watchdog:
         elif self._task is not None:
             self.has_bitten = True
             self._task.cancel()
+            self._timer = self._later(self._idle, self._look)  # a model that swallowed it is told again
 
     def off(self) -> None:
         """Stop watching."""
@@ -155,6 +156,8 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
     try:
         async for batch in batches:
             watchdog.heard()
+            if run.is_closed:
+                raise TurnClosed(f"turn {turn} is over; its model was left behind")
             if frames := feed(batch):
                 publish(turn, frames)
             if listeners:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -39,10 +39,20 @@ class Supervisor:
         self._turns: dict[str, dict[str, asyncio.Task[Settlement]]] = {}
         self._detached: dict[str, set[asyncio.Task[Settlement]]] = {}
         self._done: dict[str, dict[str, Settlement]] = {}
+        self._watchers: dict[str, Callable[[], None]] = {}
         self._loose: set[asyncio.Task[Any]] = set()
 
-    def spawn(self, turn: str, call: str, work: Work, stirred: Callable[[], None]) -> None:
-        """Run a tool; `stirred` is called when it is done."""
+    def watch(self, turn: str, stirred: Callable[[], None]) -> None:
+        """Tell `stirred`, and nobody who watched before, whenever a tool of this turn is done."""
+        self._watchers[turn] = stirred
+
+    def unwatch(self, turn: str, stirred: Callable[[], None]) -> None:
+        """Stop telling; somebody who has come meanwhile is still told."""
+        if self._watchers.get(turn) == stirred:
+            del self._watchers[turn]
+
+    def spawn(self, turn: str, call: str, work: Work) -> None:
+        """Run a tool."""
 
         async def run() -> Settlement:
             try:
@@ -50,28 +60,42 @@ class Supervisor:
             except asyncio.CancelledError:
                 if self._turns.get(turn, {}).get(call) is asyncio.current_task():  # whom we cancel we no longer hold
                     self._finish(turn, call, Settlement("failed", Output("the tool cancelled itself", code="failed")))
-                    stirred()
                 raise
+            except BaseException as error:
+                log.exception("running call %s failed; its tool is not to blame", call)
+                settlement = Settlement(
+                    "failed", Output(f"{type(error).__name__} while the call was run", code="failed")
+                )
             self._finish(turn, call, settlement)
-            stirred()
             return settlement
 
         self._turns.setdefault(turn, {})[call] = asyncio.get_running_loop().create_task(run())
 
     def _finish(self, turn: str, call: str, settlement: Settlement) -> None:
         # At once, and not when the task is seen to be done: that would be a turn of the event loop later.
-        if self._turns.get(turn, {}).pop(call, None) is not None:
+        tasks = self._turns.get(turn, {})
+        if tasks.pop(call, None) is not None:
             self._done.setdefault(turn, {})[call] = settlement
+        if not tasks:
+            self._turns.pop(turn, None)
+        if (stirred := self._watchers.get(turn)) is not None:
+            stirred()
 
     def running(self, turn: str) -> set[str]:
-        """The calls whose tools this process holds, finished ones included until they are taken."""
+        """The calls whose tools this process holds, finished ones included until they are forgotten."""
         return {*self._turns.get(turn, ()), *self._done.get(turn, ())}
 
-    def take_done(self, turn: str) -> dict[str, Settlement]:
-        """Hand over what has finished."""
-        if turn in self._turns and not self._turns[turn]:
-            del self._turns[turn]
-        return self._done.pop(turn, {})
+    def done(self, turn: str) -> dict[str, Settlement]:
+        """What has finished. It is kept until it is safe in the log, and then to be forgotten."""
+        return dict(self._done.get(turn, {}))
+
+    def forget(self, turn: str, calls: Iterable[str]) -> None:
+        """These are in the log."""
+        done = self._done.get(turn, {})
+        for call in calls:
+            done.pop(call, None)
+        if not done:
+            self._done.pop(turn, None)
 
     def give_up(self, turn: str, call: str, settlement: Settlement) -> None:
         """Stop waiting for a tool that does not end: its call is settled, its task is on its own."""
@@ -102,6 +126,7 @@ class Supervisor:
 
     def cancel(self, turn: str) -> None:
         """Stop the tools of a turn, also those that were detached from it."""
+        self._done.pop(turn, None)
         for task in (*self._turns.pop(turn, {}).values(), *self._detached.pop(turn, ())):
             task.cancel()
             self._let_go(task)

@@ -20,14 +20,13 @@ from msgspec.structs import replace
 
 from everturn.core.calls import Call
 from everturn.core.canonical import JsonObject, canonical, clean, clean_all, digest, parse_object
-from everturn.core.events import CallSettled, CallStarted, Event, Gate, GateAnswered, GateOpened
+from everturn.core.events import CallSettled, CallStarted, Event, Gate
 from everturn.core.hooks import PENDING, Pending, StepContext
 from everturn.core.parts import CallState, Output
 from everturn.core.ports import Progress, Tool, ToolContext
 from everturn.core.requests import ToolSpec
 from everturn.errors import BadArguments, BadOutput, ToolError, ToolTimeout, UnknownTool
-from everturn.turn.contexts import OneCall, OneGate, OneStep
-from everturn.turn.hookup import call as call_hook
+from everturn.turn.contexts import OneCall, OneStep, open_gate
 from everturn.turn.hookup import is_cancelling
 from everturn.turn.supervisor import Settlement
 
@@ -112,9 +111,10 @@ async def settle_calls(ctx: StepContext, tools: Mapping[str, Tool], limits: Limi
 
 async def _record_done(ctx: OneStep) -> None:
     """Write down what has finished, in the order of the calls."""
-    if done := ctx.take_done():
+    if done := ctx.done():
         found = ((call.id, done[call.id]) for call in ctx.calls if call.id in done and not call.is_settled)
         await ctx.record(*(_settled(ctx, call, end.state, end.output) for call, end in found))
+        ctx.forget(done)  # only now: had the append failed, another drive would find them still here
 
 
 async def _plan(ctx: OneStep, tools: Mapping[str, Tool], limits: Limits) -> tuple[list[Event], list[Start]]:
@@ -142,7 +142,7 @@ def _take_over(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: list
     started = call.started
     assert started is not None
     tool = tools.get(started.tool)
-    if started.effects == "once" or tool is None:
+    if tool is None or tool.spec.execute == "deny" or "once" in (started.effects, tool.spec.effects):
         events.append(_settled(ctx, call.id, "outcome_unknown", Output(OUTCOME_UNKNOWN, code="outcome_unknown")))
     else:
         starts.append(Start(call, tool, parse(started.arguments)))
@@ -152,8 +152,12 @@ async def _judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: li
     """Find, parse, check and permit one call that has not run: it starts, asks, or is settled here and now."""
     if ctx.finish in UNRUN:
         raise BadArguments(f"this call was not run: {UNRUN[ctx.finish]}")
-    tool = find(call.name, tools)
+    # Once a person was asked, it is the tool they were shown, whatever else there is by now.
+    tool = find(call.name if call.gate is None else call.gate.tool, tools)
     verdict = call.verdict
+    if tool.spec.execute == "deny":
+        events.append(_settled(ctx, call.id, "denied", Output("This tool may not be used here.", code="denied")))
+        return
     if verdict is not None:
         assert call.gate is not None
         if not verdict.allowed:
@@ -168,9 +172,6 @@ async def _judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: li
     else:
         arguments = await _rewrite(ctx, call, tool, parse(call.arguments))
         tool.validate(arguments)
-        if tool.spec.execute == "deny":
-            events.append(_settled(ctx, call.id, "denied", Output("This tool may not be used here.", code="denied")))
-            return
         if tool.spec.execute != "auto":  # whatever else it says, a person is asked
             events += await _ask(ctx, call, tool, arguments)
             return
@@ -190,25 +191,10 @@ async def _rewrite(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) 
 
 
 async def _ask(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) -> list[Event]:
-    """Open a gate for exactly these bytes; a plugin may answer it on the spot."""
-    text = canonical(arguments)
-    name = tool.spec.name
+    """Open a gate for exactly these bytes."""
+    text, name = canonical(arguments), tool.spec.name
     gate = Gate(ctx.run.setup.ids.new("gate"), ctx.turn, call.id, name, text, _bound(ctx, call, name, text))
-    events: list[Event] = [GateOpened(turn=ctx.turn, at=ctx.run.now(), gate=gate)]
-    one = OneGate(ctx.run, gate)
-    for plugin, method in ctx.run.setup.hooks["on_gate"]:
-        try:
-            await call_hook(method, one)
-        except Exception:
-            log.exception("%s.on_gate failed; the person is asked", plugin)
-            one.verdict = None
-            break
-        if one.verdict is not None:
-            verdict = replace(one.verdict, by=f"plugin:{plugin}")
-            events.append(GateAnswered(turn=ctx.turn, at=ctx.run.now(), gate=gate.id, call=call.id, verdict=verdict))
-            ctx.run.stirs.ring()  # it can go on at once
-            break
-    return events
+    return await open_gate(ctx.run, gate)
 
 
 def _bound(ctx: OneStep, call: Call, tool: str, arguments: str) -> str:
@@ -253,7 +239,11 @@ async def _run(ctx: OneStep, start: Start, limits: Limits) -> Settlement:
         state, output = "failed", _failure(error)
     # Plugins see the whole before it is cut, so that what one of them takes out is not kept in the blob either.
     ended = await _after(ctx, start, state, output)
-    return Settlement(ended.state, await shape(ctx, ended.output, limits))
+    try:
+        return Settlement(ended.state, await shape(ctx, ended.output, limits))
+    except Exception as error:
+        log.exception("the output of call %s could not be kept", call.id)
+        return Settlement("failed", Output(f"its output was too long to show and could not be kept: {error!r}"))
 
 
 async def _within(ctx: OneStep, tool: Tool, arguments: JsonObject, context: ToolContext) -> object:
@@ -313,11 +303,10 @@ async def _after(ctx: OneStep, start: Start, state: CallState, output: Output) -
     try:
         for plugin, method in hooks:
             await ctx.run.call_hook(plugin, "on_call_end", method, one)
-    except Exception as error:
-        return Settlement("failed", _failure(error))
-    try:
+        if one.state not in ("completed", "failed"):
+            raise BadOutput(f"on_call_end set the state to {one.state!r}; there are: completed, failed")
         return Settlement(one.state, tidy(one.output))
-    except BadOutput as error:
+    except Exception as error:
         return Settlement("failed", _failure(error))
 
 
@@ -354,16 +343,17 @@ def _plain_data(value: Any) -> Any:
 
 
 def tidy(output: Output) -> Output:
-    """An output that every store can keep.
+    """An output that every store can keep, and read again.
 
     Raises:
-        BadOutput: its metadata cannot be written as JSON.
+        BadOutput: something in it cannot be written as JSON, or is not what it should be.
     """
+    if output == Output(output.text) and isinstance(output.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return Output(clean(output.text))
     try:
-        metadata = None if output.metadata is None else msgspec.json.decode(canonical(clean_all(output.metadata)))
+        return msgspec.convert(clean_all(msgspec.to_builtins(output)), Output)
     except Exception as error:
-        raise BadOutput(f"the tool's metadata cannot be written as JSON ({error})") from None
-    return replace(output, text=clean(output.text), title=clean(output.title), metadata=metadata)
+        raise BadOutput(f"the tool's output cannot be written down ({error})") from None
 
 
 async def shape(ctx: OneStep, output: Output, limits: Limits) -> Output:
