@@ -15,5 +15,5 @@ pytest.register_assert_rewrite("everturn.testing.contracts", "tests.core.simulat
 
 # The same examples every time: a change is judged by what it changed. The other profile is there to explore.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
-settings.register_profile("long", deadline=None, max_examples=5_000, print_blob=True)
+settings.register_profile("long", deadline=None, max_examples=2_500, print_blob=True)
 settings.load_profile("ci")
