@@ -47,8 +47,8 @@ MUTANTS = [
     Mutant(
         "one failed clean-up keeps the others from running",
         "turn/run.py",
-        'reports.append(report(plugin, "clean-up", error))',
-        'return [*reports, report(plugin, "clean-up", error)]',
+        'reports.append(report(plugin, "clean-up", error, kind="clean-up"))',
+        'return [*reports, report(plugin, "clean-up", error, kind="clean-up")]',
         f"{HOOKS}test_failed_clean_ups_are_raised_with_the_turns_own_error",
     ),
     Mutant(
@@ -76,7 +76,7 @@ MUTANTS = [
     Mutant(
         "a once tool is run again after a crash",
         "turn/tools.py",
-        'if started.effects == "once" or tool is None:',
+        'if tool is None or tool.spec.execute == "deny" or "once" in (started.effects, tool.spec.effects):',
         "if tool is None:",
         f"{BEFORE}[parallel calls]",
     ),
@@ -120,7 +120,7 @@ MUTANTS = [
         "turn/tools.py",
         "if not verdict.allowed:",
         "if verdict.by == 'nobody':",
-        f"{TOLD}[denied]",
+        f"{HOOKS}test_a_gate_hook_may_answer_and_cannot_widen",
     ),
     Mutant(
         "a plugin that waits counts as done",
@@ -369,5 +369,26 @@ MUTANTS = [
         "step.number >= state.options.max_steps",
         "step.number > state.options.max_steps",
         "tests/turn/test_request.py::test_the_closing_request_has_no_tools_and_says_so",
+    ),
+    Mutant(
+        "a result is forgotten before it is in the log",
+        "turn/tools.py",
+        "    if done := ctx.done():\n",
+        "    if done := ctx.done():\n        ctx.forget(done)\n",
+        "tests/turn/test_supervisor.py::test_a_failed_append_loses_no_result_and_runs_no_tool_again",
+    ),
+    Mutant(
+        "anything that is not None allows",
+        "chat.py",
+        'if allow not in (None, "once") or',
+        "if False or",
+        "tests/test_chat.py::test_whatever_is_not_exactly_once_allows_nothing",
+    ),
+    Mutant(
+        "an old answer runs a tool that is denied by now",
+        "turn/tools.py",
+        "find(call.name if call.gate is None else call.gate.tool, tools)",
+        "find(call.name, tools)",
+        "tests/turn/test_supervisor.py::test_a_tool_that_is_denied_or_another_by_now_does_not_run_on_an_old_answer",
     ),
 ]

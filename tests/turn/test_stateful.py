@@ -251,13 +251,17 @@ class Anything(RuleBasedStateMachine):
                 self._try(self.chat.answer(gate, deny="closing time"))
             for turn in self._do(self.world.store.open_turns(SESSION)):
                 self._try(self.chat.turn(turn).cancel())
-            if not self._do(self.world.store.open_turns(SESSION)) and not self._do(self.world.store.inbox(SESSION)):
+            if self._do(self._is_idle()):
                 break
         self._do(_turn_over(100))
         self._die()
         if self._tree() is not None:
             self._do(self._check())
         self.loop.close()
+
+    async def _is_idle(self) -> bool:
+        # In one go: between two runs of the loop a turn may leave the inbox and begin.
+        return not await self.world.store.inbox(SESSION) and not await self.world.store.open_turns(SESSION)
 
     async def _check(self) -> None:
         await check(self.world)
