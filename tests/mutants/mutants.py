@@ -379,7 +379,7 @@ MUTANTS = [
     ),
     Mutant(
         "anything that is not None allows",
-        "chat.py",
+        "chat/turn.py",
         'if allow not in (None, "once") or',
         "if False or",
         "tests/test_chat.py::test_whatever_is_not_exactly_once_allows_nothing",

@@ -1,0 +1,216 @@
+"""A session from outside: messages go in, turns come out, and its tree can be walked and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+from everturn.chat.door import Input, checked_options, id_of, parts_of, plain_params
+from everturn.chat.turn import Turn, answer
+from everturn.core.canonical import JsonObject
+from everturn.core.commands import Delete, Select, Send
+from everturn.core.events import (
+    Gate,
+    HistoryPolicy,
+    LatePolicy,
+    TurnOptions,
+)
+from everturn.core.hooks import HOOKS
+from everturn.core.messages import Message
+from everturn.core.parts import Part
+from everturn.core.ports import Model, Store, Tool
+from everturn.core.tree import Tree
+from everturn.errors import ConfigError, UnknownSession
+from everturn.turn.run import Prompt, Settings
+from everturn.wiring import Listener, Runtime
+
+
+class Chat:
+    """A conversation with a model that may call tools: a session, and what it runs on.
+
+    Everything else is a plugin, a wrapper around a model or a tool, or a field of `settings`.
+    """
+
+    def __init__(
+        self,
+        model: Model | str,
+        *,
+        tools: Iterable[Tool] = (),
+        plugins: Iterable[object] = (),
+        system: str = "",
+        session: str | None = None,
+        store: Store | None = None,
+        options: TurnOptions | None = None,
+        settings: Settings | None = None,
+        runtime: Runtime | None = None,
+    ) -> None:
+        if isinstance(model, str):
+            raise ConfigError(
+                f"{model!r}: models by name are not there yet; pass an object with `name` and `stream`, "
+                "for example everturn.testing.ScriptedModel"
+            )
+        if hasattr(tools, "spec") or any(hasattr(plugins, hook) for hook in HOOKS):
+            raise ConfigError("tools and plugins are lists: tools=[search], plugins=[Timing()]")
+        tools, plugins = list(tools), list(plugins)
+        if isinstance(options, dict) or isinstance(settings, dict):
+            raise ConfigError("options is a TurnOptions(...), settings is a Settings(...)")
+        if runtime is None:
+            if settings is not None and system:
+                raise ConfigError("give `system`, or `settings` with a prompt of its own, not both")
+            settings = settings or Settings(prompt=Prompt(agent=system))
+            runtime = Runtime(model, tools=tools, plugins=plugins, store=store, settings=settings)
+        elif tools or plugins or system or store is not None or settings is not None:
+            raise ConfigError("a runtime brings its own tools, plugins, store and settings; give them to `Runtime`")
+        self.runtime = runtime
+        self.session = session or runtime.ids.new("session")
+        self._options = checked_options(options or TurnOptions())
+
+    async def send(
+        self,
+        message: Input,
+        *,
+        after: str | Message | None = None,
+        key: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        history: HistoryPolicy | None = None,
+        late: LatePolicy | None = None,
+        max_steps: int | None = None,
+    ) -> Turn:
+        """Send a message at the end of the selected branch, or `after` a message, and start a turn.
+
+        The message is safe when this returns. With the same `key` the same turn is returned, however often.
+        """
+        options = self._turn_options(params=params, history=history, late=late, max_steps=max_steps)
+        return await self._send(parts_of(message), None if after is None else id_of(after), after is None, key, options)
+
+    def _turn_options(self, **changed: Any) -> TurnOptions:
+        given = {name: value for name, value in changed.items() if value is not None}
+        if "params" in given:
+            given["params"] = plain_params(given["params"])
+        fields = {name: getattr(self._options, name) for name in TurnOptions.__struct_fields__}
+        return checked_options(TurnOptions(**{**fields, **given}))
+
+    async def _send(
+        self,
+        parts: tuple[Part, ...] | None,
+        parent: str | None,
+        at_leaf: bool,
+        key: str | None = None,
+        options: TurnOptions | None = None,
+    ) -> Turn:
+        ids = self.runtime.ids
+        command = Send(
+            key=key or ids.new("cmd"),
+            session=self.session,
+            at=self.runtime.clock.now(),
+            turn=ids.new("turn"),
+            message=ids.new("msg") if parts is not None else "",
+            parts=parts,
+            parent=parent,
+            at_leaf=at_leaf,
+            options=options or self._options,
+        )
+        receipt = await self.runtime.command(command)
+        assert isinstance(receipt.command, Send)
+        return Turn(self.runtime, self.session, receipt.command.turn, receipt.command.key)
+
+    def turn(self, turn: str) -> Turn:
+        """A turn of this session, by its id: to follow it again, or from another process."""
+        return Turn(self.runtime, self.session, turn)
+
+    # The tree ----------------------------------------------------------------------------------------------------
+
+    async def rerun(self, message: str | Message) -> Turn:
+        """Answer again: a new version beside an answer, or another answer to a message of the person's."""
+        found = (await self.tree()).get(id_of(message))
+        return await self._send(None, found.parent if found.role == "assistant" else found.id, at_leaf=False)
+
+    async def edit(self, message: str | Message, text: Input) -> Turn:
+        """Say it differently: a new version beside a message of the person's, and an answer to it."""
+        found = (await self.tree()).get(id_of(message))
+        if found.role != "user":
+            raise ConfigError("edit is for what a person wrote; rerun gives another answer")
+        return await self._send(parts_of(text), found.parent, at_leaf=False)
+
+    async def insert(self, after: str | Message, text: Input) -> Turn:
+        """Say something after an earlier message: a new branch, beside whatever followed there."""
+        return await self._send(parts_of(text), id_of(after), at_leaf=False)
+
+    async def fork(self, message: str | Message | None) -> None:
+        """Go on from an earlier message (None: from the beginning): the next `send` starts a branch there."""
+        to = None if message is None else id_of(message)
+        await self._tell(Select(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=to))
+
+    switch = fork
+
+    async def delete(self, message: str | Message) -> None:
+        """Hide a message and everything under it."""
+        gone = (await self.tree()).get(id_of(message)).id
+        await self._tell(Delete(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=gone))
+
+    def _key(self) -> str:
+        return self.runtime.ids.new("cmd")
+
+    async def _tell(self, command: Select | Delete) -> None:
+        await self.runtime.command(command)
+        await self.runtime.acted_on(command)
+
+    async def tree(self) -> Tree:
+        """All messages of the session."""
+        try:
+            return await self.runtime.store.tree(self.session)
+        except UnknownSession:  # it begins with its first message
+            return Tree()
+
+    async def messages(self, leaf: str | Message | None = None) -> list[Message]:
+        """The selected branch, or the one that ends at `leaf`, oldest first."""
+        store = self.runtime.store
+        try:
+            path = await store.path(self.session, id_of(leaf) if leaf else (await store.info(self.session)).leaf)
+        except UnknownSession:  # it begins with its first message
+            return []
+        return [message for message in path if not message.hidden]
+
+    # Around it -----------------------------------------------------------------------------------------------------
+
+    async def gates(self) -> list[Gate]:
+        """The questions that wait for a person in this session."""
+        try:
+            return [row.gate for row in await self.runtime.store.gates(self.session)]
+        except UnknownSession:  # it begins with its first message
+            return []
+
+    async def answer(
+        self,
+        gate: Gate,
+        *,
+        allow: Literal["once"] | None = None,
+        deny: str | bool | None = None,
+        arguments: JsonObject | None = None,
+        by: str = "person",
+    ) -> None:
+        """Answer a gate; see `Turn.answer`."""
+        await answer(self.runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, by=by)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Tell `listener` of every phase a turn enters, before its work starts; returns how to stop."""
+
+        def mine(snapshot: Any) -> None:
+            if snapshot.session == self.session:
+                listener(snapshot)
+
+        self.runtime.listeners.append(mine)
+        return lambda: self.runtime.listeners.remove(mine) if mine in self.runtime.listeners else None
+
+    async def __aenter__(self) -> Chat:
+        """Start, and go on with whatever the store has unfinished."""
+        await self.runtime.start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Stop driving; nothing in the store is lost by it."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop driving; nothing in the store is lost by it."""
+        await self.runtime.aclose()

@@ -1,0 +1,198 @@
+"""A turn from outside: to be watched, collected, answered or cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from everturn.core.canonical import JsonObject, canonical, clean, clean_all
+from everturn.core.commands import Answer, Cancel
+from everturn.core.deltas import Cursor, Reader, Shown
+from everturn.core.events import (
+    Gate,
+    Problem,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    Verdict,
+)
+from everturn.core.messages import Message
+from everturn.core.parts import Usage, last_text
+from everturn.core.state import Phase, TurnState, fold
+from everturn.errors import CommandRefused, ConfigError, HookError, TurnError, UnknownSession, UnknownTurn
+from everturn.turn.driver import NEVER_BEGAN
+from everturn.wiring import Runtime
+
+
+class TurnResult(Struct, frozen=True):
+    """A turn that is over. `messages` are its own: the input, the answers, what plugins appended."""
+
+    turn: str
+    phase: Phase
+    messages: tuple[Message, ...]
+    usage: Usage
+    reports: tuple[Problem, ...] = ()
+
+    @property
+    def message(self) -> Message | None:
+        """The last answer."""
+        answers = [message for message in self.messages if message.role == "assistant"]
+        return answers[-1] if answers else None
+
+    @property
+    def text(self) -> str:
+        """What was said in the end: the text of the last answer's last step."""
+        return last_text(self.message.parts) if self.message is not None else ""
+
+
+class Reading:
+    """A reader of a turn; `cursor` is where it is, and where another one can go on."""
+
+    def __init__(self, runtime: Runtime, session: str, reader: Reader) -> None:
+        self._reader = reader
+        self._shown = runtime.follow(session, reader)
+
+    @property
+    def cursor(self) -> Cursor:
+        """The place after what was shown last; `str(cursor)` can be kept anywhere."""
+        return self._reader.cursor
+
+    def __aiter__(self) -> Reading:
+        """Read on."""
+        return self
+
+    async def __anext__(self) -> Shown:
+        """Show what is next."""
+        return await anext(self._shown)
+
+    async def aclose(self) -> None:
+        """Stop reading. The turn does not mind."""
+        await self._shown.aclose()
+
+
+class Turn:
+    """A turn, to be watched, collected, answered or cancelled. It runs whether or not anybody does."""
+
+    def __init__(self, runtime: Runtime, session: str, turn: str, key: str = "") -> None:
+        self._runtime, self.session, self.id, self._key = runtime, session, turn, key
+
+    def events(self, after: Cursor | str | None = None) -> Reading:
+        """Show the turn from its beginning, or from a cursor."""
+        cursor = Cursor.parse(after) if isinstance(after, str) else after
+        return Reading(self._runtime, self.session, Reader(self.id, cursor))
+
+    def __aiter__(self) -> Reading:
+        """Show the turn as it happens: log events, and deltas between them."""
+        return self.events()
+
+    def __await__(self) -> Generator[Any, None, TurnResult]:
+        """Wait until the turn is over, and collect it.
+
+        Raises:
+            TurnError: it ended in an error.
+            ExceptionGroup: clean-ups failed; with the turn's own error, if it had one.
+        """
+        return self._collect().__await__()
+
+    async def _collect(self) -> TurnResult:
+        try:
+            async for _ in self:
+                pass
+            entries = await self._runtime.store.events(self.session, turn=self.id)
+        except UnknownSession:  # it begins with its first message
+            entries = []
+        if not entries:
+            return await self._never_began()
+        state = fold(entry.event for entry in entries)
+        ended = next(
+            entry.event for entry in entries if isinstance(entry.event, TurnCompleted | TurnFailed | TurnCancelled)
+        )
+        own: TurnError | None = None
+        if isinstance(ended, TurnFailed):
+            own = (HookError if ended.problem.kind == "hook" else TurnError)(ended.problem.text, ended.problem.kind)
+        failed: list[Exception] = [HookError(one.text, one.kind) for one in ended.reports if one.kind == "clean-up"]
+        if failed:
+            raise ExceptionGroup("clean-ups failed when the turn ended", [own, *failed] if own else failed)
+        if own is not None:
+            raise own
+        return TurnResult(self.id, state.phase, tuple(state.messages.values()), ended.usage, ended.reports)
+
+    async def _never_began(self) -> TurnResult:
+        reason = await self._runtime.dropped(self.session, self._key) if self._key else None
+        if reason is None:
+            raise UnknownTurn(f"there is no turn {self.id!r} in this session")
+        if reason != NEVER_BEGAN:
+            raise CommandRefused(reason)
+        return TurnResult(self.id, Phase.CANCELLED, (), Usage())
+
+    async def state(self) -> TurnState:
+        """The turn as its log tells it, now."""
+        return fold(entry.event for entry in await self._runtime.store.events(self.session, turn=self.id))
+
+    async def cancel(self, *, hard: bool = False, key: str | None = None) -> None:
+        """End the turn. Its tools go on and their results come late, unless `hard` cancels them too."""
+        runtime = self._runtime
+        key = key or runtime.ids.new("cmd")
+        await runtime.command(Cancel(key=key, session=self.session, at=runtime.clock.now(), turn=self.id, hard=hard))
+
+    async def answer(
+        self,
+        gate: Gate,
+        *,
+        allow: Literal["once"] | None = None,
+        deny: str | bool | None = None,
+        arguments: JsonObject | None = None,
+        by: str = "person",
+    ) -> None:
+        """Answer a gate: `allow="once"`, with other `arguments` if you like, or `deny="a reason the model reads"`.
+
+        Raises:
+            BadArguments: the edited arguments do not fit the tool; nothing was answered.
+            GateClosed, HashMismatch, UnknownGate: the answer was not taken.
+        """
+        await answer(self._runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, by=by)
+
+
+async def answer(
+    runtime: Runtime,
+    session: str,
+    gate: Gate,
+    *,
+    allow: Literal["once"] | None,
+    deny: str | bool | None,
+    arguments: JsonObject | None,
+    by: str,
+) -> None:
+    """Hand in an answer; see `Turn.answer`."""
+    if not isinstance(gate, Gate):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError("answer the gate itself: event.gate, or one of chat.gates()")
+    edited = ""
+    is_denied = deny is not None and deny is not False
+    # Strictly: allow=False, from somebody's checkbox, must not allow.
+    if allow not in (None, "once") or (allow is None) == (not is_denied):
+        raise ConfigError('a gate is answered with allow="once" or with deny=True or deny="the reason", one of them')
+    if arguments is not None:
+        if is_denied or not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError("arguments are edited with a dict of them, when the call is allowed")
+        edit: JsonObject = clean_all(arguments)
+        if (tool := runtime.tools.get(gate.tool)) is not None:
+            tool.validate(edit)
+        edited = canonical(edit)
+    verdict = Verdict(
+        allowed=not is_denied,
+        reason=clean(deny) if isinstance(deny, str) else "",
+        arguments="" if edited == gate.arguments else edited,  # saying the same again is no edit
+        by=by,
+    )
+    await runtime.command(
+        Answer(
+            key=runtime.ids.new("cmd"),
+            session=session,
+            at=runtime.clock.now(),
+            gate=gate.id,
+            hash=gate.hash,
+            verdict=verdict,
+        )
+    )
