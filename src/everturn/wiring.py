@@ -133,8 +133,9 @@ class Runtime:
                 log.warning("a late result of %s was not taken: %s", command.session, error)
                 return
             except Exception:
-                log.exception("a late result of %s could not be handed in yet", command.session)
+                log.exception("a late result of %s could not be handed in; next try in %g s", command.session, pause)
                 await asyncio.sleep(pause)
+        log.error("a late result of %s is lost: the store did not take it", command.session)
 
     async def follow(self, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
         """Show a turn from where the reader is, until it is over."""
@@ -150,8 +151,8 @@ class Runtime:
                 del self._followed[at]
             await shown.aclose()
 
-    async def acted_on(self, command: AnyCommand) -> None:
-        """Wait until a driver has acted on a command that starts no turn.
+    async def acted_on(self, command: AnyCommand, after: int) -> None:
+        """Wait until a driver has acted on a command that starts no turn and was admitted when the log was at `after`.
 
         Raises:
             CommandRefused: it had lost its object by then; nothing was changed.
@@ -169,12 +170,12 @@ class Runtime:
             self._asking[session] -= 1
             self._asking = +self._asking
             await tail.aclose()
-        if (reason := await self.dropped(session, key)) is not None:
+        if (reason := await self.dropped(session, key, after)) is not None:
             raise CommandRefused(reason)
 
-    async def dropped(self, session: str, key: str) -> str | None:
-        """Why a command was dropped, if it was."""
-        for entry in reversed(await self.store.events(session)):
+    async def dropped(self, session: str, key: str, after: int = 0) -> str | None:
+        """Why a command was dropped, if it was; it is looked for behind `after` only, for a log may be long."""
+        for entry in reversed(await self.store.events(session, after)):
             if isinstance(entry.event, CommandDropped) and entry.event.command == key:
                 return entry.event.reason
         return None

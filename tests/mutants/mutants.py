@@ -391,4 +391,12 @@ MUTANTS = [
         "find(call.name, tools)",
         "tests/turn/test_supervisor.py::test_a_tool_that_is_denied_or_another_by_now_does_not_run_on_an_old_answer",
     ),
+    Mutant(
+        "a message that waits is not looked at again",
+        "turn/driver.py",
+        "            if keys == left:\n",
+        "            if left is not None:\n",
+        "tests/turn/test_supervisor.py"
+        "::test_a_message_that_waits_is_sent_when_the_selection_moves_away_from_the_busy_branch",
+    ),
 ]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from everturn import CallStarted, Chat, LateArrived, Output, Phase, Runtime, ToolContext, Turn, TurnParked, tool
+from everturn import Chat, GateOpened, LateArrived, Output, Phase, Runtime, ToolContext, Turn, TurnParked, tool
 from everturn.core.events import CallSettled, Event
 from everturn.core.parts import FilePart
 from everturn.testing import Hang, MemoryStore, ScriptedModel, call, calls, say
@@ -197,10 +197,11 @@ async def test_a_message_that_waits_is_sent_when_the_selection_moves_away_from_t
         [_, first] = await chat.messages()
         await parked(await chat.send("pay"))
         waiting = await chat.send("and?")
+        engine: Any = chat.runtime.engine
+        await asyncio.gather(*engine._driving.values())  # it was looked at, and has to wait
         await chat.switch(first)
-        events = waiting.events()
-        async for event in events:
-            if isinstance(event, CallStarted) or type(event).__name__ == "GateOpened":
+        async for event in waiting:
+            if isinstance(event, GateOpened):
                 break
         await waiting.cancel()
         await asyncio.wait_for(waiting, SOON)

@@ -152,8 +152,9 @@ class Chat:
         return self.runtime.ids.new("cmd")
 
     async def _tell(self, command: Select | Delete) -> None:
+        after = await self.runtime.store.head(self.session)
         await self.runtime.command(command)
-        await self.runtime.acted_on(command)
+        await self.runtime.acted_on(command, after)
 
     async def tree(self) -> Tree:
         """All messages of the session."""

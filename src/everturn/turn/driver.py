@@ -139,7 +139,8 @@ class _Drive:
         if self._is_busy(parent, command.at_leaf):
             return
         try:
-            await self._setup.store.path(self._ledger.session, parent)
+            if not command.at_leaf:  # the leaf is always there; another place may have been deleted meanwhile
+                await self._setup.store.path(self._ledger.session, parent)
         except UnknownMessage:
             await self._drop(command, f"message {parent} was deleted before its turn came")
             return
