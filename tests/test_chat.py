@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,9 +154,40 @@ async def test_text_that_is_no_text_is_mended_at_the_door() -> None:
         dump_log(await chat.runtime.store.events(chat.session))
 
 
-async def test_a_model_by_name_is_refused_with_what_there_is_instead() -> None:
-    with pytest.raises(ConfigError, match="ScriptedModel"):
+async def test_a_model_nobody_knows_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="anthropic, "):
         Chat("acme/large")
+
+
+async def test_another_model_may_answer_one_turn() -> None:
+    first, other = (
+        ScriptedModel(say("one"), name="first"),
+        ScriptedModel(say("-"), say("two"), say("three"), name="other"),
+    )
+    async with Chat(first) as chat:
+        await (await chat.send("hi"))
+        turn = await chat.send("again", model=other)
+        assert (await turn).text == "two"
+        answer = (await chat.messages())[-1]
+        assert (answer.by, (await turn.state()).options.model) == ("other", "other")
+        with pytest.raises(ConfigError, match="names no model"):
+            await chat.send("and?", model="nobody")
+
+
+async def test_chats_of_one_runtime_may_have_models_of_their_own() -> None:
+    runtime = Runtime(ScriptedModel(say("a"), name="a"))
+    async with Chat(ScriptedModel(say("b"), name="b"), runtime=runtime) as chat:
+        assert (await (await chat.send("hi"))).text == "b"
+
+
+async def test_a_file_can_be_attached_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "cat.png").write_bytes(b"...")
+    model = ScriptedModel(say("A cat."))
+    async with Chat(model) as chat:
+        file = await chat.attach(tmp_path / "cat.png")
+        assert (file.media_type, file.size, file.name) == ("image/png", 3, "cat.png")
+        await (await chat.send([TextPart("what is this?"), file]))
+    assert model.requests[0].files == {file.blob: b"..."}
 
 
 # Snapshots ----------------------------------------------------------------------------------------------------------
@@ -525,7 +557,7 @@ async def test_a_policy_that_does_not_exist_is_refused_when_it_is_given(option: 
         Chat(ScriptedModel(), options=TurnOptions(**option))
 
 
-@pytest.mark.parametrize("model", [None, object(), ScriptedModel, "openai:gpt"])
+@pytest.mark.parametrize("model", [None, object(), ScriptedModel])
 def test_what_is_no_model_is_refused(model: Any) -> None:
     with pytest.raises(ConfigError, match="stream"):
         Chat(model)

@@ -83,9 +83,9 @@ def test_chat():
     assert [f"Chat{inspect.signature(Chat)}", *signatures(Chat)] == snapshot(
         [
             "Chat(model: 'Model | str', *, tools: 'Iterable[Tool]' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, runtime: 'Runtime | None' = None) -> 'None'",
-            "async send(self, message: 'Input', *, after: 'str | Message | None' = None, key: 'str | None' = None, params: 'Mapping[str, Any] | None' = None, history: 'HistoryPolicy | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None) -> 'Turn'",
+            "async send(self, message: 'Input', *, after: 'str | Message | None' = None, key: 'str | None' = None, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None, history: 'HistoryPolicy | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None) -> 'Turn'",
             "turn(self, turn: 'str') -> 'Turn'",
-            "async rerun(self, message: 'str | Message') -> 'Turn'",
+            "async rerun(self, message: 'str | Message', *, model: 'Model | str | None' = None) -> 'Turn'",
             "async edit(self, message: 'str | Message', text: 'Input') -> 'Turn'",
             "async insert(self, after: 'str | Message', text: 'Input') -> 'Turn'",
             "async fork(self, message: 'str | Message | None') -> 'None'",
@@ -93,6 +93,7 @@ def test_chat():
             "async delete(self, message: 'str | Message') -> 'None'",
             "async tree(self) -> 'Tree'",
             "async messages(self, leaf: 'str | Message | None' = None) -> 'list[Message]'",
+            "async attach(self, file: 'bytes | Path', media_type: 'str' = '', name: 'str' = '') -> 'FilePart'",
             "async gates(self) -> 'list[Gate]'",
             "async answer(self, gate: 'Gate', *, allow: \"Literal['once'] | None\" = None, deny: 'str | bool | None' = None, arguments: 'JsonObject | None' = None, by: 'str' = 'person') -> 'None'",
             "subscribe(self, listener: 'Listener') -> 'Callable[[], None]'",

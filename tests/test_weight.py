@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 IMPORT_SECONDS = 0.15  # CPU, above a Python that imports nothing
-DISTRIBUTIONS = 8  # everturn itself included, extras not
+DISTRIBUTIONS = 16  # everturn itself included, extras not
 ROUNDS = 8  # at most; the least counts, for whatever else a machine does only adds
 YARDSTICKS = 3.5  # on a slow or busy machine, where seconds say little: so many times `import asyncio`
 

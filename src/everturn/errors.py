@@ -105,12 +105,27 @@ class BadOutput(ToolError):
 
 
 class ModelError(EverturnError):
-    """The model's stream failed or broke off."""
+    """The model's stream failed or broke off.
 
-    def __init__(self, message: str, kind: str = "model", retryable: bool = False) -> None:
+    `kind` is stable and says who must act:
+
+    - `key`, `quota`, `unknown_model`: whoever holds the account. The key is missing or refused, the money is gone,
+      there is no such model.
+    - `context`: whoever writes. The conversation is longer than the model can read.
+    - `request`: the programmer. The provider refused what was sent.
+    - `rate`, `server`, `network`, `stalled`, `truncated`: nobody, for it may pass. These are worth another try.
+    - `response`, `limit`: the operator. What came back is not what a model sends, or too much of it.
+
+    `retry_after` is how many seconds the provider asks us to wait, if it does.
+    """
+
+    def __init__(
+        self, message: str, kind: str = "model", retryable: bool = False, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retryable = retryable
+        self.retry_after = retry_after
 
 
 class Stale(EverturnError):

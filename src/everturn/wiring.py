@@ -49,12 +49,22 @@ HAND_IN_PAUSES = (0.2, 1.0, 5.0, 30.0)  # seconds between the tries to hand in a
 Listener = Callable[[Snapshot], None]
 
 
+def _model(model: Model | str) -> Model:
+    if isinstance(model, str):
+        from everturn.models.named import named  # only who asks by name pays for the vendors
+
+        return named(model)
+    if inspect.isclass(model) or not hasattr(model, "stream") or not hasattr(model, "name"):
+        raise ConfigError(f"{model!r} is not a model; it needs a `name` and an async generator `stream(request)`")
+    return model
+
+
 class Runtime:
     """Sessions that run in this process: commands go in, events come out."""
 
     def __init__(
         self,
-        model: Model,
+        model: Model | str,
         *,
         tools: Iterable[Tool] = (),
         plugins: Iterable[object] = (),
@@ -75,10 +85,10 @@ class Runtime:
             if not hasattr(tool, "spec"):
                 what = getattr(tool, "__name__", repr(tool))
                 raise ConfigError(f"{what} is not a tool; put @tool above the function, or give an object with a spec")
-        if inspect.isclass(model) or not hasattr(model, "stream") or not hasattr(model, "name"):
-            raise ConfigError(f"{model!r} is not a model; it needs a `name` and an async generator `stream(request)`")
+        model = _model(model)
         if store is not None and not hasattr(store, "append"):
             raise ConfigError(f"{store!r} is not a store; for example everturn.testing.MemoryStore()")
+        self._models: dict[str, Model] = {"": model, model.name: model}
         self.tools = {tool.spec.name: tool for tool in tools}
         self.supervisor = Supervisor()
         self.engine = engine or InlineEngine(self.clock, self._lost)
@@ -91,7 +101,7 @@ class Runtime:
             bus=self.bus,
             clock=self.clock,
             ids=self.ids,
-            model=model,
+            model_for=self.model_for,
             hooks=self.hooks,
             supervisor=self.supervisor,
             hand_in=self._hand_in,
@@ -102,6 +112,22 @@ class Runtime:
         self._asking: Counter[str] = Counter()
         self._gone: dict[str, str] = {}  # session -> why it is not driven here; "" stands for all of them
         self._starting, self._has_started = asyncio.Lock(), False
+
+    def model_for(self, name: str) -> Model:
+        """A model by its name; "" is the one the runtime was made with.
+
+        Raises:
+            ConfigError: it was never given here, and cannot be found by its name.
+        """
+        if name not in self._models:
+            self._models[name] = _model(name)
+        return self._models[name]
+
+    def add_model(self, model: Model | str) -> str:
+        """Let turns be answered by another model, and say by which name."""
+        model = _model(model)
+        self._models[model.name] = model
+        return model.name
 
     async def start(self) -> None:
         """Begin to drive: whatever was left unfinished goes on by itself."""

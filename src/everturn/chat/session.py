@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import mimetypes
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from everturn.chat.door import Input, checked_options, id_of, parts_of, plain_params
 from everturn.chat.turn import Turn, answer
@@ -17,7 +22,7 @@ from everturn.core.events import (
 )
 from everturn.core.hooks import HOOKS
 from everturn.core.messages import Message
-from everturn.core.parts import Part
+from everturn.core.parts import FilePart, Part
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.tree import Tree
 from everturn.errors import ConfigError, UnknownSession
@@ -44,11 +49,6 @@ class Chat:
         settings: Settings | None = None,
         runtime: Runtime | None = None,
     ) -> None:
-        if isinstance(model, str):
-            raise ConfigError(
-                f"{model!r}: models by name are not there yet; pass an object with `name` and `stream`, "
-                "for example everturn.testing.ScriptedModel"
-            )
         if hasattr(tools, "spec") or any(hasattr(plugins, hook) for hook in HOOKS):
             raise ConfigError("tools and plugins are lists: tools=[search], plugins=[Timing()]")
         tools, plugins = list(tools), list(plugins)
@@ -61,6 +61,8 @@ class Chat:
             runtime = Runtime(model, tools=tools, plugins=plugins, store=store, settings=settings)
         elif tools or plugins or system or store is not None or settings is not None:
             raise ConfigError("a runtime brings its own tools, plugins, store and settings; give them to `Runtime`")
+        else:
+            options = replace(options or TurnOptions(), model=runtime.add_model(model))
         self.runtime = runtime
         self.session = session or runtime.ids.new("session")
         self._options = checked_options(options or TurnOptions())
@@ -71,6 +73,7 @@ class Chat:
         *,
         after: str | Message | None = None,
         key: str | None = None,
+        model: Model | str | None = None,
         params: Mapping[str, Any] | None = None,
         history: HistoryPolicy | None = None,
         late: LatePolicy | None = None,
@@ -78,13 +81,16 @@ class Chat:
     ) -> Turn:
         """Send a message at the end of the selected branch, or `after` a message, and start a turn.
 
-        The message is safe when this returns. With the same `key` the same turn is returned, however often.
+        The message is safe when this returns. With the same `key` the same turn is returned, however often. Another
+        `model` than the chat's may answer, of any vendor.
         """
-        options = self._turn_options(params=params, history=history, late=late, max_steps=max_steps)
+        options = self._turn_options(model=model, params=params, history=history, late=late, max_steps=max_steps)
         return await self._send(parts_of(message), None if after is None else id_of(after), after is None, key, options)
 
     def _turn_options(self, **changed: Any) -> TurnOptions:
         given = {name: value for name, value in changed.items() if value is not None}
+        if "model" in given:
+            given["model"] = self.runtime.add_model(given["model"])
         if "params" in given:
             given["params"] = plain_params(given["params"])
         fields = {name: getattr(self._options, name) for name in TurnOptions.__struct_fields__}
@@ -120,10 +126,11 @@ class Chat:
 
     # The tree ----------------------------------------------------------------------------------------------------
 
-    async def rerun(self, message: str | Message) -> Turn:
+    async def rerun(self, message: str | Message, *, model: Model | str | None = None) -> Turn:
         """Answer again: a new version beside an answer, or another answer to a message of the person's."""
         found = (await self.tree()).get(id_of(message))
-        return await self._send(None, found.parent if found.role == "assistant" else found.id, at_leaf=False)
+        parent = found.parent if found.role == "assistant" else found.id
+        return await self._send(None, parent, at_leaf=False, options=self._turn_options(model=model))
 
     async def edit(self, message: str | Message, text: Input) -> Turn:
         """Say it differently: a new version beside a message of the person's, and an answer to it."""
@@ -171,6 +178,16 @@ class Chat:
         except UnknownSession:  # it begins with its first message
             return []
         return [message for message in path if not message.hidden]
+
+    async def attach(self, file: bytes | Path, media_type: str = "", name: str = "") -> FilePart:
+        """Keep a file with the session's store, to be sent: `send([TextPart("What is this?"), await attach(path)])`."""
+        if isinstance(file, Path):
+            name = name or file.name
+            data = await asyncio.to_thread(file.read_bytes)
+        else:
+            data = file
+        kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        return FilePart(await self.runtime.store.put_blob(data), kind, len(data), name)
 
     # Around it -----------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ This is the hot path. A chunk is made once per token, so it holds two or three f
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from everturn.core.parts import Finish, Opaque, Usage
@@ -32,9 +34,14 @@ class CallChunk(Struct, frozen=True, gc=False):
 
 
 class OpaqueChunk(Struct, frozen=True, gc=False):
-    """A sealed payload that belongs to the part streamed last."""
+    """A sealed payload, of the part streamed last or, said outright, of reasoning, of text, or of the call in `slot`.
+
+    Where the last part is of another kind or sealed already, the payload is a part that shows nothing of itself.
+    """
 
     opaque: Opaque
+    part: Literal["last", "reasoning", "text", "call"] = "last"
+    slot: int = 0
 
 
 class UsageChunk(Struct, frozen=True, gc=False):

@@ -59,7 +59,7 @@ def _full(message: Message, after: int = 0) -> Iterator[RequestMessage]:
                     yield RequestMessage("tool", tuple(results))
                 said, results = [], []
             case ToolPart():
-                said.append(RequestCall(part.call, part.name, as_object(part.arguments), part.opaque))
+                said.append(RequestCall(part.call, part.name, as_object(part.arguments), part.opaque, part.given))
                 results.append(_result(part))
             case TextPart(text=text) | ReasoningPart(text=text):
                 if text or part.opaque:

@@ -17,20 +17,27 @@ Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "o
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens of a request, as the provider counted them; `cached` is part of `input`, `reasoning` part of `output`."""
+    """Tokens of a request, as the provider counted them, and what they cost.
+
+    `cached` (read from a cache) and `written` (to one) are part of `input`, `reasoning` is part of `output`.
+    """
 
     input: int = 0
     output: int = 0
     cached: int = 0
     reasoning: int = 0
+    written: int = 0
+    cost: float | None = None  # in US dollars; None where no price is known
 
     def __add__(self, other: Usage) -> Usage:
-        """Sum two requests."""
+        """Sum two requests. The cost is that of those whose price is known."""
         return Usage(
             self.input + other.input,
             self.output + other.output,
             self.cached + other.cached,
             self.reasoning + other.reasoning,
+            self.written + other.written,
+            other.cost if self.cost is None else self.cost if other.cost is None else self.cost + other.cost,
         )
 
 

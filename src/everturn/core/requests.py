@@ -33,6 +33,7 @@ class RequestCall(Struct, frozen=True, gc=False, tag="call"):
     name: str
     arguments: str
     opaque: Opaque | None = None
+    given: str = ""  # the id the provider gave it
 
 
 class RequestResult(Struct, frozen=True, gc=False, tag="result"):
@@ -73,6 +74,7 @@ class ModelRequest(Struct):
     messages: list[RequestMessage]
     tools: list[ToolSpec]
     params: dict[str, Any]
+    files: dict[str, bytes] = {}  # the blobs its messages mention
 
 
 def request_message(source: RequestMessage | Mapping[str, Any], fields: Iterable[str]) -> RequestMessage:

@@ -55,7 +55,7 @@ async def open_answer(run: Run) -> None:
     """Make the placeholder, with the model's badge on it."""
     await read_history(run)
     await offer_late(run)
-    blank = Message(run.setup.ids.new("msg"), None, "assistant", by=run.setup.model.name, turn=run.turn)
+    blank = Message(run.setup.ids.new("msg"), None, "assistant", by=run.model.name, turn=run.turn)
     answer = await change_append(run, blank)
 
     def events() -> list[AnswerOpened]:

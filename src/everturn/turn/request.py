@@ -6,14 +6,16 @@ Plugins may change the system prompt, the parameters and the assembled body, in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from everturn.core.history import render, render_own
 from everturn.core.messages import Message
-from everturn.core.parts import NoticePart
-from everturn.core.requests import ModelRequest, RequestMessage
+from everturn.core.parts import FilePart, NoticePart
+from everturn.core.requests import ModelRequest, RequestMessage, RequestResult
+from everturn.errors import UnknownMessage
 from everturn.turn.contexts import OneRequest
 from everturn.turn.run import Prompt, Run
 
@@ -41,7 +43,7 @@ async def build(run: Run, history: Iterable[Message], step: int, closing: bool) 
     if hooks["on_params"]:
         await run.call_hooks("on_params", ctx)
     body = ModelRequest(
-        model=state.options.model or run.setup.model.name,
+        model=run.model.name,
         system="\n\n".join(part for part in ctx.system if part),
         messages=messages,
         tools=[],
@@ -49,7 +51,27 @@ async def build(run: Run, history: Iterable[Message], step: int, closing: bool) 
     )
     ctx.body = body
     await run.call_hooks("on_before_request", ctx)
+    ctx.body.files = await _files(run, ctx.body.messages)
     return ctx.body
+
+
+async def _files(run: Run, messages: Iterable[RequestMessage]) -> dict[str, bytes]:
+    """The bytes of the files the messages mention; one that is gone is left out, and the model told so."""
+    for message in messages:
+        for part in message.parts:
+            kind = type(part)
+            if kind is FilePart:
+                await _load(run, (cast("FilePart", part),))
+            elif kind is RequestResult:
+                await _load(run, cast("RequestResult", part).files)
+    return run.files
+
+
+async def _load(run: Run, files: Iterable[FilePart]) -> None:
+    for file in files:
+        if file.blob not in run.files:
+            with suppress(UnknownMessage):
+                run.files[file.blob] = await run.setup.store.blob(file.blob)
 
 
 def _own(run: Run) -> Iterator[RequestMessage]:

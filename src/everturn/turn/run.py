@@ -22,7 +22,7 @@ from everturn.core.parts import StreamedPart, Usage
 from everturn.core.ports import Bus, Clock, Ids, Model, Store
 from everturn.core.requests import REQUEST_MESSAGE_FIELDS, RequestMessage
 from everturn.core.state import TurnState
-from everturn.errors import HookError, TurnClosed
+from everturn.errors import ConfigError, HookError, TurnClosed, TurnError
 from everturn.turn.bell import Bell
 from everturn.turn.hookup import Hook, Hookup, call
 from everturn.turn.ledger import Ledger
@@ -54,6 +54,7 @@ class Settings(Struct, frozen=True):
     request_message_fields: frozenset[str] = REQUEST_MESSAGE_FIELDS
     first_chunk_timeout: float = 300.0
     idle_timeout: float = 120.0
+    step_timeout: float = 3600.0  # however much it says: a model that never ends is ended
 
 
 class Setup(Struct, frozen=True):
@@ -63,7 +64,7 @@ class Setup(Struct, frozen=True):
     bus: Bus
     clock: Clock
     ids: Ids
-    model: Model
+    model_for: Callable[[str], Model]
     hooks: Hookup
     supervisor: Supervisor
     hand_in: Callable[[AnyCommand], Awaitable[None]]
@@ -91,6 +92,7 @@ class Run:
         self.system: list[str] | None = None  # the same for every step of a turn, as are
         self.rendered: list[RequestMessage] = []  # the messages before it
         self.shown: dict[str, tuple[list[RequestMessage], int]] = {}  # own message -> as rendered, parts it had then
+        self.files: dict[str, bytes] = {}  # blobs of messages
         self.late: dict[str, LateArrived] | None = None  # arrived meanwhile; None: the history was not looked at yet
         self.assembly: Partial | None = None  # the step that is being streamed
         self.cancel_request: Cancel | None = None
@@ -101,6 +103,17 @@ class Run:
         self.news = Bell()  # rung when something came, or a hook is done
         self.stirs = Bell()  # rung when something came, or a tool is done
         self.work: asyncio.Task[None] | None = None
+        self._model: Model | None = None
+
+    @property
+    def model(self) -> Model:
+        """The model this turn was promised, or the one everybody has."""
+        if self._model is None:
+            try:
+                self._model = self.setup.model_for(self.state.options.model)
+            except ConfigError as error:  # another process promised it, and here it cannot be had
+                raise TurnError(str(error), kind="config") from error
+        return self._model
 
     @property
     def is_cancelled(self) -> bool:

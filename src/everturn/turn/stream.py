@@ -94,10 +94,8 @@ class Assembly:
                 frames.append(CallDelta(self._turn, self._seq, at, part.size, text, part.call, part.name))
                 part.pieces.append(text)
                 part.size += len(text)
-            case OpaqueChunk(opaque=opaque):
-                if not self._parts:  # sealed reasoning that shows nothing of itself
-                    self._parts.append(_Open(ReasoningChunk))
-                self._parts[-1].opaque = opaque
+            case OpaqueChunk():
+                self._seal(chunk)
                 self._last = None  # what is sealed does not grow: the next thought has a seal of its own
             case UsageChunk(usage=usage):
                 self.usage = usage
@@ -107,19 +105,31 @@ class Assembly:
             case _:
                 pass
 
+    def _seal(self, chunk: OpaqueChunk) -> None:
+        if chunk.part == "call":
+            if (at := self._slots.get(chunk.slot)) is not None:
+                self._parts[at].opaque = chunk.opaque
+            return
+        kind = TextChunk if chunk.part == "text" else ReasoningChunk
+        last = self._parts[-1] if self._parts else None
+        if last is None or (chunk.part != "last" and (last.kind is not kind or last.opaque is not None)):
+            self._parts.append(_Open(kind))
+        self._parts[-1].opaque = chunk.opaque
+
     def parts(self) -> tuple[StreamedPart, ...]:
         """What has arrived so far, joined."""
         return tuple(part.close() for part in self._parts)
 
 
 class Watchdog:
-    """Ends a stream that is silent for too long: until its first chunk, and between any two."""
+    """Ends a stream that is silent for too long, until its first chunk or between any two, or never ends at all."""
 
-    def __init__(self, clock: Clock, first: float, idle: float) -> None:
+    def __init__(self, clock: Clock, first: float, idle: float, total: float) -> None:
         self._now, self._later, self._idle = clock.now, clock.call_later, idle
         self._task = asyncio.current_task()
         self._limit = first
         self._last = clock.now()
+        self._end = self._last + total
         self.has_bitten = self.is_off = False
         self._timer = clock.call_later(min(first, idle), self._look)
 
@@ -129,13 +139,18 @@ class Watchdog:
         self._limit = self._idle
 
     def _look(self) -> None:
-        left = self._idle if self.is_off else self._last + self._limit - self._now()
+        left = self._idle if self.is_off else min(self._last + self._limit, self._end) - self._now()
         if left > 0:
             self._timer = self._later(min(left, self._idle), self._look)
         elif self._task is not None:
             self.has_bitten = True
             self._task.cancel()
             self._timer = self._later(self._idle, self._look)  # a model that swallowed it is told again
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all the time there was has passed."""
+        return self._now() >= self._end
 
     def off(self) -> None:
         """Stop watching."""
@@ -151,8 +166,8 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
     settings, clock = run.setup.settings, run.setup.clock
     listeners = run.setup.hooks["on_stream_chunk"]
     publish, turn, feed = run.setup.bus.publish, run.turn, assembly.feed
-    watchdog = Watchdog(clock, settings.first_chunk_timeout, settings.idle_timeout)
-    batches = run.setup.model.stream(request)
+    watchdog = Watchdog(clock, settings.first_chunk_timeout, settings.idle_timeout, settings.step_timeout)
+    batches = run.model.stream(request)
     try:
         async for batch in batches:
             watchdog.heard()
@@ -176,7 +191,8 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
         task = asyncio.current_task()
         if not watchdog.has_bitten or run.is_cancelled or task is None or task.uncancel() > 0:
             raise
-        raise ModelError("the model's stream fell silent and was given up", kind="stalled", retryable=True) from None
+        what = "took too long" if watchdog.is_over else "fell silent"
+        raise ModelError(f"the model's stream {what} and was given up", kind="stalled", retryable=True) from None
     finally:
         watchdog.off()
         await _close(batches)

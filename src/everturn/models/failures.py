@@ -1,0 +1,135 @@
+"""What a provider says when it refuses → an error that names who must act, and whether again may help.
+
+Providers agree on little but the status; the same status means other things at other places, so the text decides where
+it can. A provider's own words are kept, shortened, for they are the best there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+import msgspec
+
+from everturn.core.canonical import clean
+from everturn.errors import ModelError
+
+EXCERPT = 500  # characters of a provider's words
+RETRYABLE = frozenset({"rate", "server", "network", "stalled", "truncated"})
+
+_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance|billing|quota.*(exceeded|plan)", re.I)
+_CONTEXT = re.compile(
+    r"context[_ ](length|window|size)|too many (input )?tokens|prompt is too long|maximum context|input is too long"
+    r"|exceeds the (model's )?(context|maximum number of tokens|available context)",
+    re.I,
+)
+_OVERLOADED = re.compile(r"overloaded|try again|temporarily|timeout|timed out|unavailable|internal", re.I)
+_NEXT = {
+    "key": "set {key} to a key that is valid there",
+    "quota": "the account at {vendor} has no credit left, or its plan allows no more",
+    "context": "the conversation is too long for {model}: start a new one, drop files, or take a model that reads more",
+    "unknown_model": "{vendor} does not know {model}, or this key may not use it: check the name",
+    "request": "this is what {vendor} thinks is wrong with the request; parameters are sent as they were given",
+    "rate": "{vendor} wants us to slow down; it was tried again without luck, so wait a little",
+    "server": "{vendor} has trouble of its own; try again later",
+}
+
+
+def refused(status: int, headers: Mapping[str, str], body: bytes, names: Mapping[str, str]) -> ModelError:
+    """An answer with another status than 200. `names` are those of key, vendor and model."""
+    code, text = read_error(body)
+    said = text or clean(body[:EXCERPT].decode("utf-8", "replace"))
+    if 300 <= status < 400:
+        where = headers.get("location", "elsewhere")
+        return ModelError(f"the server sends us to {where}, and a key is not sent on; change the base URL", "request")
+    kind = _kind(status, code, said)
+    return _error(kind, f"HTTP {status}", said, names, retry_after(headers))
+
+
+def in_band(error: object, names: Mapping[str, str]) -> ModelError:
+    """An error in the middle of a stream that had begun with 200."""
+    code, text = _fields(error)
+    status = int(code) if code.isdigit() else 0
+    kind = _kind(status, code, f"{code} {text}")
+    if kind == "request" and not status and _OVERLOADED.search(f"{code} {text}"):
+        kind = "server"
+    return _error(kind, "the stream broke off", text or code or "an error without a word", names, None)
+
+
+def read_error(body: bytes) -> tuple[str, str]:
+    """The code and the text of an error, in whichever of the usual shapes it comes."""
+    try:
+        found: object = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return "", ""
+    if isinstance(found, list) and found:  # Google's way
+        found = cast("list[object]", found)[0]
+    if isinstance(found, dict):
+        fields = cast("dict[str, Any]", found)
+        return _fields(fields.get("error") or fields.get("detail") or fields)
+    return "", ""
+
+
+def malformed_call(body: bytes) -> str | None:
+    """What a model wrote, where its provider refuses the whole answer because the call in it cannot be read (Groq)."""
+    if b"tool_use_failed" not in body:
+        return None
+    try:
+        error = msgspec.json.decode(body, type=dict[str, dict[str, Any]])["error"]
+    except (ValueError, RecursionError, KeyError):
+        return None
+    return clean(str(error.get("failed_generation") or "")) if error.get("code") == "tool_use_failed" else None
+
+
+def _fields(error: object) -> tuple[str, str]:
+    if not isinstance(error, dict):
+        return "", clean(str(error))[:EXCERPT] if error else ""
+    fields = cast("dict[str, Any]", error)
+    code = fields.get("code") or fields.get("type") or ""
+    kind = fields.get("type") if isinstance(fields.get("type"), str) else ""
+    text = fields.get("message") or fields.get("msg") or fields.get("detail") or ""
+    words = clean(text if isinstance(text, str) else str(text))[:EXCERPT]
+    return (f"{code}" if str(code).isdigit() or not kind else f"{code} {kind}"), words
+
+
+def _kind(status: int, code: str, text: str) -> str:
+    words = f"{code} {text}"
+    if _QUOTA.search(words) or status == 402:
+        return "quota"
+    if "context_length" in code or _CONTEXT.search(words):
+        return "context"
+    if status in (401, 403) or "authentication" in code or "invalid_api_key" in code or "permission" in code:
+        return "key"
+    if "model_not_found" in code or (status == 404 and "model" in words.lower()):
+        return "unknown_model"
+    if status == 429 or "rate_limit" in code:
+        return "rate"
+    if status >= 500 or status == 408 or "overloaded" in code or code == "api_error" or "server_error" in code:
+        return "server"
+    return "request"
+
+
+def _error(kind: str, what: str, said: str, names: Mapping[str, str], after: float | None) -> ModelError:
+    text = f"{names['vendor']}: {what}: {said.strip()[:EXCERPT]} ({_NEXT[kind].format_map(names)})"
+    return ModelError(text, kind, kind in RETRYABLE, after)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """How long the provider asks us to wait: in milliseconds, in seconds, or until a date."""
+    try:
+        if (ms := headers.get("retry-after-ms")) is not None:
+            return max(0.0, float(ms) / 1000)
+        given = headers.get("retry-after")
+        if given is None:
+            return None
+        try:
+            return max(0.0, float(given))
+        except ValueError:
+            until = parsedate_to_datetime(given)
+            until = until if until.tzinfo else until.replace(tzinfo=UTC)
+            return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,240 @@
+"""A neutral request → the body of an OpenAI Chat Completions request, as the vendor's profile wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
+from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
+from everturn.models.formats import Built
+from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, kind_of
+from everturn.models.formats.names import CallIds, Names
+from everturn.models.formats.params import CACHE, schema_name, take
+from everturn.models.formats.schemas import tool_schema
+from everturn.models.formats.tidy import result_text, tidy
+from everturn.models.formats.words import GO_ON, INTERRUPTED, notice
+from everturn.models.profile import Origin, Profile
+
+PATH = "/chat/completions"
+Json = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
+    """Write the body."""
+    names = Names(request.tools)
+    params = take(request, profile)
+    body: Json = {**params.rest, "model": origin.model, "stream": True}
+    if profile.has_usage_option:
+        body.setdefault("stream_options", {"include_usage": True})
+    if params.max_tokens is not None:
+        body[profile.max_tokens] = params.max_tokens
+    if params.output_schema is not None:
+        name = schema_name(params.output_schema) or "answer"
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": name, "schema": params.output_schema, "strict": True},
+        }
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": names.wire(tool.name),
+                    "description": tool.description,
+                    "parameters": tool_schema(tool.schema),
+                },
+            }
+            for tool in request.tools
+        ]
+    if params.tool_choice is not None:
+        body["tool_choice"] = _choice(params.tool_choice, names)
+    messages = list(_Messages(request, profile, origin, names).render())
+    if profile.has_cache_markers:
+        _mark(messages)
+    body["messages"] = messages
+    return Built(PATH, _encode(body), names.ours)
+
+
+def _choice(choice: str | Json, names: Names) -> object:
+    if isinstance(choice, str) and choice not in ("auto", "none", "required"):
+        return {"type": "function", "function": {"name": names.wire(choice)}}
+    return choice
+
+
+class _Messages:
+    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: Names) -> None:
+        self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
+        self._ids = CallIds(profile.ids)
+
+    def render(self) -> Iterator[Json]:
+        """All messages, in an order the vendor takes."""
+        profile = self._profile
+        if self._request.system:
+            yield {"role": profile.system, "content": self._request.system}
+        messages = self._each()
+        if profile.must_alternate or not profile.can_follow_tool:
+            messages = _in_turn(messages, profile.must_alternate)
+        before = ""
+        for message in messages:
+            before = message["role"]
+            yield message
+        if before in ("", "assistant"):  # to answer its own words is more than most models are asked
+            yield {"role": "user", "content": GO_ON}
+
+    def _each(self) -> Iterator[Json]:
+        for message in tidy(self._request.messages):
+            match message.role:
+                case "user":
+                    if content := self._user(message.parts):
+                        yield {"role": "user", "content": content}
+                case "assistant":
+                    if said := self._assistant(message.parts):
+                        yield said
+                case "tool":
+                    yield from self._results(cast("Sequence[RequestResult]", message.parts))
+
+    def _user(self, parts: Sequence[RequestPart]) -> str | list[Json]:
+        if len(parts) == 1 and type(parts[0]) is TextPart:
+            return parts[0].text
+        return _short(list(self._user_parts(parts)))
+
+    def _user_parts(self, parts: Iterable[RequestPart]) -> Iterator[Json]:
+        for part in parts:
+            match part:
+                case TextPart(text=text):
+                    if text:
+                        yield _text(text)
+                case NoticePart():
+                    yield _text(notice(part))
+                case FilePart():
+                    yield self._file(part)
+                case _:
+                    pass
+
+    def _file(self, file: FilePart) -> Json:
+        files = self._request.files
+        match kind_of(file, self._profile.inputs, files):
+            case "image":
+                return {"type": "image_url", "image_url": {"url": as_data_url(file, files)}}
+            case "audio":
+                return {
+                    "type": "input_audio",
+                    "input_audio": {"data": as_base64(file, files), "format": AUDIO[file.media_type]},
+                }
+            case "pdf":
+                name = file.name or "file.pdf"
+                return {"type": "file", "file": {"filename": name, "file_data": as_data_url(file, files)}}
+            case "text":
+                return _text(as_text(file, files))
+            case "unread":
+                return _text(as_note(file))
+
+    def _assistant(self, parts: Sequence[RequestPart]) -> Json | None:
+        texts: list[str] = []
+        thoughts: list[str] = []
+        details: list[Any] = []
+        calls: list[Json] = []
+        for part in parts:
+            match part:
+                case TextPart(text=text):
+                    texts.append(text)
+                case NoticePart():
+                    texts.append(notice(part))
+                case FilePart():
+                    texts.append(as_note(part))
+                case ReasoningPart(text=text, opaque=opaque):
+                    thoughts.append(text)
+                    details += self._opened(opaque) or ()
+                case RequestCall():
+                    calls.append(self._call(part))
+                case RequestResult():
+                    pass
+        text = "".join(texts)
+        if not text and not calls:
+            return None
+        said: Json = {"role": "assistant", "content": text or None}
+        if calls:
+            said["tool_calls"] = calls
+            if self._profile.replay:
+                said[self._profile.replay] = "".join(thoughts) or self._profile.filler
+        if details:
+            said["reasoning_details"] = details
+        return said
+
+    def _opened(self, opaque: Opaque | None) -> Any:
+        """What is sealed, if it was this very model that sealed it."""
+        return msgspec.json.decode(opaque.data) if opaque is not None and opaque.issuer == self._issuer else None
+
+    def _call(self, call: RequestCall) -> Json:
+        name = self._names.wire(call.name)
+        made: Json = {
+            "id": self._ids.add(call, name),
+            "type": "function",
+            "function": {"name": name, "arguments": call.arguments},
+        }
+        if (extra := self._opened(call.opaque)) is not None:
+            made["extra_content"] = extra
+        return made
+
+    def _results(self, results: Sequence[RequestResult]) -> Iterator[Json]:
+        files: list[FilePart] = []
+        for result in results:
+            files += result.files
+            yield {"role": "tool", "tool_call_id": self._ids.wire(result.call), "content": result_text(result)}
+        if files:  # only a user's message may hold them
+            brought = _text("[files that the tools above brought]")
+            yield {"role": "user", "content": [brought, *map(self._file, files)]}
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _short(parts: list[Json]) -> str | list[Json]:
+    """Content as one text where that is all there is: not every server reads lists."""
+    if all(part["type"] == "text" for part in parts):
+        return "\n\n".join(part["text"] for part in parts)
+    return parts
+
+
+def _in_turn(messages: Iterable[Json], must_alternate: bool) -> Iterator[Json]:
+    """Nobody speaks twice in a row, and between a tool's result and a user stands the assistant."""
+    last: Json | None = None
+    for message in messages:
+        role = message["role"]
+        if last is not None and role == "user" and last["role"] == "tool":
+            yield last
+            last = {"role": "assistant", "content": INTERRUPTED}
+        if last is not None and must_alternate and role == last["role"] != "tool" and "tool_calls" not in last:
+            last = {**message, "content": _joined(last["content"], message["content"])}
+            continue
+        if last is not None:
+            yield last
+        last = message
+    if last is not None:
+        yield last
+
+
+def _joined(one: str | list[Json] | None, other: str | list[Json] | None) -> str | list[Json] | None:
+    if isinstance(one, list) or isinstance(other, list):
+        return [*_listed(one), *_listed(other)]
+    return "\n\n".join(text for text in (one, other) if text) or None
+
+
+def _listed(content: str | list[Json] | None) -> list[Json]:
+    return content if isinstance(content, list) else [_text(content)] if content else []
+
+
+def _mark(messages: list[Json]) -> None:
+    """Mark what should be cached: up to the system prompt, and up to the last thing said."""
+    for at in {0, len(messages) - 1}:
+        content = messages[at]["content"]
+        if messages[at]["role"] in ("system", "user") and content:
+            parts = _listed(content)
+            marked: Mapping[str, Any] = {**parts[-1], "cache_control": CACHE}
+            messages[at] = {**messages[at], "content": [*parts[:-1], marked]}

@@ -1,0 +1,253 @@
+"""The events of an OpenAI Chat Completions stream → chunks, for every server that speaks it more or less.
+
+The hot path is `feed` with a piece of text: one decode, one chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from everturn.core.canonical import canonical
+from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
+from everturn.core.parts import Finish, Opaque, Usage
+from everturn.models.failures import in_band
+from everturn.models.formats.loose import BROKEN, cut_off, loosely
+from everturn.models.formats.slots import Slots
+from everturn.models.formats.think import Thinking
+from everturn.models.profile import Origin, Profile
+
+FINISHES: Mapping[str, Finish] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+}
+
+_PIECES = frozenset({"text", "summary", "data"})  # of a sealed thought: what is streamed
+
+
+class _Function(Struct, gc=False):
+    name: Any = None
+    arguments: Any = None
+    id: Any = None
+
+
+class _Call(Struct, gc=False):
+    index: int | None = None
+    id: Any = None
+    function: _Function | None = None
+    extra_content: Any = None
+
+
+class _Delta(Struct, gc=False):
+    content: Any = None
+    tool_calls: list[_Call] | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    reasoning_details: Any = None
+    refusal: Any = None
+
+
+class _Choice(Struct, gc=False):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    index: int | None = 0
+
+
+class _Details(Struct, gc=False):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class _Usage(Struct, gc=False):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: int | None = None  # DeepSeek's word
+    cost: float | None = None  # OpenRouter tells
+
+
+class _Event(Struct, gc=False):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_decode = msgspec.json.Decoder(_Event).decode
+
+
+class ChatDecoder:
+    """Reads one answer."""
+
+    def __init__(self, profile: Profile, origin: Origin, names: Mapping[str, str]) -> None:
+        self._origin, self._names = origin, names
+        self._thinking = None if profile.think == "off" else Thinking(profile.think == "prefilled")
+        self._slots = Slots()
+        self._details: list[dict[str, Any]] = []
+        self._usage: _Usage | None = None
+        self._finish = ""
+        self._has_refused = False
+        self.is_done = False
+
+    def feed(self, data: bytes, out: list[Chunk]) -> None:
+        """Read one event."""
+        if data == b"[DONE]":
+            self.is_done = True
+            return
+        try:
+            event = _decode(data)
+        except BROKEN:
+            event = loosely(data, _Event)
+        if event.error:
+            raise in_band(event.error, self._origin.names)
+        if event.usage is not None:
+            self._count(event.usage)
+        for choice in event.choices or ():
+            if choice.index:
+                continue  # somebody asked for several answers; a turn has one
+            if choice.delta is not None:
+                self._grow(choice.delta, out)
+            if choice.finish_reason:
+                if choice.finish_reason == "error":
+                    raise in_band("the provider says only: error", self._origin.names)
+                self._finish = self._finish or choice.finish_reason
+
+    def _grow(self, delta: _Delta, out: list[Chunk]) -> None:
+        if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
+            self._reason(delta, out)
+        content = delta.content
+        if content:
+            if self._thinking is None and type(content) is str:
+                out.append(TextChunk(content))
+            else:
+                self._say(content, out)
+        if delta.tool_calls:
+            self._call(delta.tool_calls, out)
+        if delta.refusal and isinstance(delta.refusal, str):
+            self._has_refused = True
+            out.append(TextChunk(delta.refusal))
+
+    def end(self, out: list[Chunk]) -> None:
+        """The stream is over."""
+        if self._thinking is not None:
+            self._thinking.end(out)
+        if self._details:
+            out.append(OpaqueChunk(Opaque(self._origin.issuer, canonical(_joined(self._details))), "reasoning"))
+        if self._usage is not None:
+            out.append(UsageChunk(_counted(self._usage)))
+        if not self._finish:
+            raise cut_off()
+        reason: Finish = FINISHES.get(self._finish, "other")
+        if reason == "stop":
+            # Some servers say "stop" although there are calls; some models refuse and say so only in a field.
+            reason = "tool_calls" if len(self._slots) else "refusal" if self._has_refused else "stop"
+        out.append(FinishChunk(reason, self._finish))
+
+    def _count(self, usage: _Usage) -> None:
+        """Keep the last count: some servers send running totals, and some a zero before or after the real one."""
+        if self._usage is None or usage.prompt_tokens or usage.completion_tokens:
+            self._usage = usage
+
+    def _say(self, content: object, out: list[Chunk]) -> None:
+        if isinstance(content, list):  # parts, one of which may be a thought
+            for part in cast("list[Any]", content):
+                if isinstance(part, dict):
+                    self._say_part(cast("dict[str, Any]", part), out)
+        elif isinstance(content, str):
+            thinking = self._thinking
+            if thinking is None:
+                out.append(TextChunk(content))
+                return
+            thinking.feed(content, out)
+            if thinking.is_over:
+                self._thinking = None
+
+    def _say_part(self, part: dict[str, Any], out: list[Chunk]) -> None:
+        if isinstance(text := part.get("text"), str):
+            out.append(TextChunk(text))
+        thought = part.get("thinking")
+        for piece in cast("list[Any]", thought) if isinstance(thought, list) else (thought,):
+            text = cast("dict[str, Any]", piece).get("text") if isinstance(piece, dict) else piece
+            if isinstance(text, str):
+                out.append(ReasoningChunk(text))
+
+    def _reason(self, delta: _Delta, out: list[Chunk]) -> None:
+        """Reasoning that has a field of its own; where two hold it, they hold the same."""
+        if self._thinking is not None:
+            self._thinking.end(out)  # then tags in the text are only text
+            self._thinking = None
+        text = delta.reasoning_content or delta.reasoning
+        if text and isinstance(text, str):
+            out.append(ReasoningChunk(text))
+        details: object = delta.reasoning_details
+        if isinstance(details, list):
+            for detail in cast("list[Any]", details):
+                if isinstance(detail, dict):
+                    self._keep(cast("dict[str, Any]", detail))
+
+    def _keep(self, detail: dict[str, Any]) -> None:
+        """Gather the pieces of a sealed thought: they must go back in one."""
+        pieces = {key: [value] if key in _PIECES and isinstance(value, str) else value for key, value in detail.items()}
+        last = self._details[-1] if self._details else None
+        if last is None or (last.get("type"), last.get("index")) != (detail.get("type"), detail.get("index")):
+            self._details.append(pieces)
+            return
+        for key, value in pieces.items():
+            if isinstance(value, list) and isinstance(last.get(key), list):
+                last[key] += value
+            elif value is not None:
+                last[key] = value
+
+    def _call(self, calls: list[_Call], out: list[Chunk]) -> None:
+        for call in calls:
+            function = call.function
+            if function is None:
+                continue
+            arguments, name = function.arguments, function.name
+            if not isinstance(arguments, str):
+                arguments = "" if arguments is None else canonical(arguments)
+            name = self._named(name) if isinstance(name, str) and name else ""
+            given = str(call.id or function.id or "")
+            slot = self._slots.find(call.index, given, name, arguments)
+            out.append(CallChunk(slot, arguments, name, given))
+            if call.extra_content is not None:
+                sealed = Opaque(self._origin.issuer, canonical(call.extra_content))
+                out.append(OpaqueChunk(sealed, "call", slot))
+
+    def _named(self, name: str) -> str:
+        # gpt-oss servers leak the channel into the name: `search<|channel|>commentary`.
+        name = name.split("<|", 1)[0].strip()
+        return self._names.get(name, name)
+
+
+def _joined(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {
+            key: "".join(cast("list[str]", value)) if key in _PIECES and isinstance(value, list) else value
+            for key, value in detail.items()
+        }
+        for detail in details
+    ]
+
+
+def _counted(usage: _Usage) -> Usage:
+    read, made = usage.prompt_tokens_details, usage.completion_tokens_details
+    return Usage(
+        input=usage.prompt_tokens or 0,
+        output=usage.completion_tokens or 0,
+        cached=(read.cached_tokens if read else None) or usage.prompt_cache_hit_tokens or 0,
+        reasoning=(made.reasoning_tokens if made else None) or 0,
+        written=(read.cache_write_tokens if read else None) or 0,
+        cost=usage.cost,
+    )

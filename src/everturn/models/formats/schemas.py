@@ -1,0 +1,51 @@
+"""Schemas of tools, as every vendor takes them: an object at the root, and nothing clever beside it.
+
+A schema that has to be simplified becomes wider, never narrower: the tool itself still checks what it is called with.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+from everturn.core.canonical import JsonObject
+
+_CLEVER = ("anyOf", "oneOf", "allOf", "enum", "not", "const", "if", "then", "else")
+_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+
+
+def tool_schema(schema: JsonObject) -> JsonObject:
+    """A schema with an object at its root."""
+    schema = _resolved(schema)
+    if schema.get("type") == "object" and not any(key in schema for key in _CLEVER):
+        return schema if isinstance(schema.get("properties"), dict) else {**schema, "properties": {}}
+    properties: JsonObject = {}
+    for key in ("allOf", "anyOf", "oneOf"):
+        for branch in schema.get(key, ()):
+            properties |= _resolved({**branch, "$defs": schema.get("$defs", {})}).get("properties", {})
+    properties |= schema.get("properties", {})
+    plain = {key: value for key, value in schema.items() if key not in _CLEVER}
+    return {**plain, "type": "object", "properties": properties}
+
+
+def _resolved(schema: JsonObject) -> JsonObject:
+    """The same without a reference at its root, which pydantic writes for models that hold themselves."""
+    ref = schema.get("$ref")
+    if not isinstance(ref, str):
+        return schema
+    found: Any = schema
+    for name in ref.removeprefix("#/").split("/"):
+        found = cast("JsonObject", found).get(name) if isinstance(found, dict) else None
+    rest = {key: value for key, value in schema.items() if key != "$ref"}
+    return {**rest, **cast("JsonObject", found)} if isinstance(found, dict) else rest
+
+
+def with_plain_properties(schema: JsonObject) -> tuple[JsonObject, list[str]]:
+    """A schema without the properties whose names some vendors refuse, and those names: the tool still takes them."""
+    properties = cast("JsonObject", schema.get("properties", {}))
+    odd = [name for name in properties if not _PROPERTY.fullmatch(name)]
+    if not odd:
+        return schema, []
+    plain = {name: value for name, value in properties.items() if name not in odd}
+    required = [name for name in schema.get("required", ()) if name not in odd]
+    return {**schema, "properties": plain, "required": required}, odd

@@ -1,0 +1,84 @@
+"""A name such as `anthropic:claude-opus-5` → a model, ready to be asked."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from everturn.core.ports import Model
+from everturn.errors import ConfigError
+from everturn.models.http import HttpModel
+from everturn.models.prices import Facts, Price
+from everturn.models.profile import Profile
+from everturn.models.retrying import Patience, Retrying
+from everturn.models.vendors import VENDORS
+from everturn.transport import Limits, Transport
+from everturn.transport.live import Live
+
+OWN_KEY = "EVERTURN_API_KEY"
+
+
+def named(
+    name: str,
+    *,
+    base_url: str = "",
+    key: str = "",
+    profile: Profile | None = None,
+    price: Price | None = None,
+    window: int | None = None,
+    patience: Patience | None = None,
+    limits: Limits | None = None,
+    transport: Transport | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Model:
+    """Find a model by `vendor:model`, with the key from the vendor's environment variable.
+
+    With a `base_url` any OpenAI-compatible server will do, and the vendor may be left out; its key is given here or
+    stands in EVERTURN_API_KEY, for the key of a vendor goes to that vendor only.
+
+    Raises:
+        ConfigError: the vendor is unknown, or its key is missing; the text says what to do.
+    """
+    environ = os.environ if environ is None else environ
+    vendor, model = _split(name, base_url, profile)
+    profile = profile or VENDORS[vendor]
+    if base_url:
+        profile = replace(profile, base_url=_checked_url(base_url))
+    if not profile.base_url:
+        raise ConfigError(f"{name!r} needs a base_url: where the server is, for example http://127.0.0.1:8000/v1")
+    if not key:
+        key = environ.get(OWN_KEY if base_url or not profile.key else profile.key, "")
+        if not key and profile.key and not base_url:
+            raise ConfigError(f"{name} needs a key: set the environment variable {profile.key}, or give key=…")
+    if key.strip() != key or not key.isascii() or not key.isprintable():
+        raise ConfigError(f"the key for {name} holds blanks or characters that no key has; was it pasted whole?")
+    facts = Facts(price, window) if price is not None or window is not None else None
+    found = HttpModel(model, profile, transport or Live(), key=key, limits=limits, facts=facts)
+    return Retrying(found, patience)
+
+
+def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]:
+    vendor, colon, model = name.partition(":")
+    if profile is not None:
+        return profile.vendor, model if vendor == profile.vendor and colon else name
+    if vendor in VENDORS and model:
+        return vendor, model
+    if base_url and name:
+        return "compatible", name  # `qwen3:8b` is a name of a model, too
+    near = difflib.get_close_matches(vendor, VENDORS, 1)
+    hint = f"did you mean {near[0]}:{model or '…'}? " if near else ""
+    raise ConfigError(
+        f"{name!r} names no model: {hint}it is vendor:model, and the vendors are {', '.join(VENDORS)}; "
+        "any OpenAI-compatible server can be had with a base_url"
+    )
+
+
+def _checked_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"{url!r} is not a base URL; it looks like http://127.0.0.1:8000/v1")
+    return url

@@ -1,0 +1,73 @@
+"""A model → what its tokens cost, and how much it can read.
+
+A user's own `Price` comes first. Beside that, the tables of genai-prices are asked where they are installed (the
+`prices` extra): they are offline, and know tiers and caches. Who is in neither has no cost, rather than a wrong one.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from everturn.core.parts import Usage
+
+MILLION = 1_000_000
+
+
+class Price(Struct, frozen=True):
+    """US dollars for a million tokens. What is read from a cache, or written to one, costs as input unless given."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    written: float | None = None
+
+    def __call__(self, usage: Usage) -> float:
+        """What a request has cost."""
+        fresh = usage.input - usage.cached - usage.written
+        total = fresh * self.input + usage.output * self.output
+        total += usage.cached * (self.input if self.cached is None else self.cached)
+        total += usage.written * (self.input if self.written is None else self.written)
+        return total / MILLION
+
+
+class Facts(Struct, frozen=True):
+    """What is known of a model: its price, and its context window in tokens."""
+
+    price: Callable[[Usage], float | None] | None = None
+    window: int | None = None
+
+
+NO_FACTS = Facts()
+
+
+def has_tables() -> bool:
+    """Whether there are tables to ask."""
+    return importlib.util.find_spec("genai_prices") is not None
+
+
+@functools.cache
+def look_up(provider: str, model: str) -> Facts:
+    """Ask the tables. The first time takes a quarter of a second, so it is done in a thread."""
+    import genai_prices
+
+    def price(usage: Usage) -> float | None:
+        counted = genai_prices.Usage(
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            cache_read_tokens=usage.cached or None,
+            cache_write_tokens=usage.written or None,
+        )
+        try:
+            return float(genai_prices.calc_price(counted, model, provider_id=provider).total_price)
+        except (LookupError, ValueError):  # ValueError: a provider that counts more from its cache than there was
+            return None
+
+    try:
+        found = genai_prices.calc_price(genai_prices.Usage(input_tokens=1), model, provider_id=provider)
+    except (LookupError, ValueError):
+        return NO_FACTS
+    return Facts(price, found.model.context_window)

@@ -1,0 +1,72 @@
+"""What a vendor's server is like, as data: an OpenAI-compatible vendor is one more entry, and no code.
+
+`vendors.py` holds the entries. A user's own is a `Profile` too: `replace(VENDORS["compatible"], base_url=…)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+WireFormat = Literal["chat", "messages", "responses"]
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """A vendor, or one of its models: where it is, which format it speaks, and where it departs from that."""
+
+    vendor: str
+    format: WireFormat = "chat"
+    base_url: str = ""
+    key: str = ""  # the environment variable that holds the key; "": none is needed
+    headers: Mapping[str, str] = {}
+    params: Mapping[str, Any] = {}  # what is sent unless a turn says otherwise
+    prices: str = ""  # what the tables of prices call this vendor
+    inputs: frozenset[str] = frozenset({"image"})  # what it reads beside text: image, audio, pdf
+
+    max_tokens: str = "max_tokens"  # what the field is called here
+    default_max_tokens: int = 0  # for those that must be told
+    system: Literal["system", "developer"] = "system"
+    has_usage_option: bool = True  # it counts tokens only when `stream_options` asks for it
+    ids: Literal["ours", "nine", "kimi"] = "ours"  # what it takes for the id of a call
+    has_cache_markers: bool = False  # it caches what is marked, and nothing else
+
+    think: Literal["tags", "prefilled", "off"] = (
+        "tags"  # `prefilled`: its template opens <think>, and only </think> comes
+    )
+    replay: str = ""  # the field in which reasoning must come back beside calls
+    filler: str = ""  # what stands there when there was none, or another vendor's
+
+    can_follow_tool: bool = True  # a user's message may follow a tool's result
+    must_alternate: bool = False  # user and assistant take turns, or its template fails
+
+    models: Mapping[str, Mapping[str, Any]] = {}  # patterns of model names -> what is different there
+
+    def of(self, model: str) -> Profile:
+        """The profile of one model: every pattern that fits is laid on top, in order."""
+        profile = self
+        for pattern, changes in self.models.items():
+            if fnmatchcase(model, pattern):
+                profile = replace(profile, **changes)
+        return profile
+
+
+class Origin(Struct, frozen=True):
+    """Who answers: for error texts, and to seal what only the same model may be shown again."""
+
+    vendor: str
+    model: str
+    key: str = "the key"
+
+    @property
+    def issuer(self) -> str:
+        """The name on sealed payloads."""
+        return f"{self.vendor}:{self.model}"
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """For the texts of errors."""
+        return {"vendor": self.vendor, "model": self.model, "key": self.key or "the key"}

@@ -1,0 +1,110 @@
+"""The vendors that are known by name, one entry each. Nothing here is code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from everturn.models.profile import Profile
+
+_IMAGES_AND_PDF = frozenset({"image", "pdf"})
+_NOTHING: frozenset[str] = frozenset()
+
+VENDORS: Final[Mapping[str, Profile]] = {
+    profile.vendor: profile
+    for profile in (
+        Profile(
+            vendor="openai",
+            format="responses",
+            base_url="https://api.openai.com/v1",
+            key="OPENAI_API_KEY",
+            prices="openai",
+            inputs=_IMAGES_AND_PDF,
+            max_tokens="max_output_tokens",
+            think="off",
+        ),
+        Profile(
+            vendor="openai-chat",
+            base_url="https://api.openai.com/v1",
+            key="OPENAI_API_KEY",
+            prices="openai",
+            inputs=_IMAGES_AND_PDF,
+            max_tokens="max_completion_tokens",
+            system="developer",
+            think="off",
+            models={
+                "*audio*": {"inputs": frozenset({"audio"})},
+                "gpt-3.5*": {"system": "system", "inputs": _NOTHING},
+            },
+        ),
+        Profile(
+            vendor="anthropic",
+            format="messages",
+            base_url="https://api.anthropic.com/v1",
+            key="ANTHROPIC_API_KEY",
+            prices="anthropic",
+            headers={"anthropic-version": "2023-06-01"},
+            inputs=_IMAGES_AND_PDF,
+            default_max_tokens=8192,
+            has_cache_markers=True,
+            think="off",
+            models={"claude-3-haiku*": {"default_max_tokens": 4096}},
+        ),
+        Profile(
+            vendor="openrouter",
+            base_url="https://openrouter.ai/api/v1",
+            key="OPENROUTER_API_KEY",
+            prices="openrouter",
+            inputs=_IMAGES_AND_PDF,
+            models={"anthropic/*": {"has_cache_markers": True}},
+        ),
+        Profile(
+            vendor="deepseek",
+            base_url="https://api.deepseek.com",
+            key="DEEPSEEK_API_KEY",
+            prices="deepseek",
+            inputs=_NOTHING,
+            replay="reasoning_content",
+        ),
+        Profile(
+            vendor="qwen",
+            base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+            key="DASHSCOPE_API_KEY",
+        ),
+        Profile(
+            vendor="kimi",
+            base_url="https://api.moonshot.ai/v1",
+            key="MOONSHOT_API_KEY",
+            prices="moonshotai",
+            ids="kimi",
+            replay="reasoning_content",
+            filler="(not kept)",  # an empty text is refused, too
+        ),
+        Profile(
+            vendor="mistral",
+            base_url="https://api.mistral.ai/v1",
+            key="MISTRAL_API_KEY",
+            prices="mistral",
+            ids="nine",
+            has_usage_option=False,
+            can_follow_tool=False,
+        ),
+        Profile(
+            vendor="groq",
+            base_url="https://api.groq.com/openai/v1",
+            key="GROQ_API_KEY",
+            prices="groq",
+            max_tokens="max_completion_tokens",
+        ),
+        Profile(
+            vendor="gemini",  # its OpenAI-compatible door
+            base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+            key="GEMINI_API_KEY",
+            prices="google",
+        ),
+        Profile(vendor="ollama", base_url="http://127.0.0.1:11434/v1"),
+        Profile(vendor="vllm", base_url="http://127.0.0.1:8000/v1"),
+        Profile(vendor="llamacpp", base_url="http://127.0.0.1:8080/v1", must_alternate=True),
+        Profile(vendor="compatible"),  # any other server; its base URL is given beside the name
+    )
+}

@@ -1,0 +1,61 @@
+"""A request → the bytes of its answer, as they arrive. What the bytes mean is for others to know.
+
+live.py      over the network, on aiohttp, imported when the first request goes out
+replay.py    from bytes kept in memory or in a file, split as one likes
+sse.py       bytes → the data of server-sent events, bounded
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from msgspec import Struct
+
+from everturn.transport.sse import Limits
+
+
+class Post(Struct, frozen=True):
+    """A request, ready to go out."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Reply(Protocol):
+    """An answer whose head has arrived and whose body has not."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers; names are found in any case."""
+        ...
+
+    def read(self) -> AsyncIterator[bytes]:
+        """The body, in the pieces in which it comes.
+
+        Raises:
+            ModelError: the connection broke.
+        """
+        ...
+
+
+class Transport(Protocol):
+    """Sends a request. Leaving the context closes the socket of an answer that was not read to its end."""
+
+    def post(self, post: Post) -> AbstractAsyncContextManager[Reply]:
+        """Send it.
+
+        Raises:
+            ModelError: nobody answers there; kind `network`, worth another try.
+        """
+        ...
+
+
+__all__ = ["Limits", "Post", "Reply", "Transport"]

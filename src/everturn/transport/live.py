@@ -1,0 +1,112 @@
+"""A request over the network, on aiohttp: one pool of connections for each event loop, which ends with its loop.
+
+aiohttp costs a third of a second to import, so that waits for the first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
+
+from everturn.errors import ModelError
+from everturn.transport import Post
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+CONNECT = 10.0  # seconds to reach a server; how long it may think is for whoever reads the stream to say
+READ_BUFFER = 2**17  # bytes read ahead of a slow reader, twice this at most
+
+_Pool = AsyncGenerator["ClientSession", None]
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[ClientSession, _Pool]] = WeakKeyDictionary()
+
+
+async def _open() -> _Pool:
+    """Hold a pool open. It is a generator because a loop that shuts down closes those: nobody else has to."""
+    import aiohttp
+
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        read_bufsize=READ_BUFFER,
+        skip_auto_headers=("User-Agent",),
+    )
+    async with session:
+        yield session
+
+
+async def _session() -> ClientSession:
+    loop = asyncio.get_running_loop()
+    held = _pools.get(loop)
+    if held is None or held[0].closed:
+        pool = _open()
+        held = _pools[loop] = await anext(pool), pool
+    return held[0]
+
+
+class _Reply:
+    def __init__(self, response: ClientResponse) -> None:
+        self._response = response
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def read(self) -> AsyncIterator[bytes]:
+        """The body, in the pieces in which it comes."""
+        import aiohttp
+
+        try:
+            async for data in self._response.content.iter_any():
+                yield data
+        except (aiohttp.ClientError, OSError) as error:
+            raise ModelError(f"the connection to the model broke: {error!r}", kind="network", retryable=True) from error
+
+
+class Live:
+    """The network. Redirects are not followed: a key goes only where it was meant to go."""
+
+    @asynccontextmanager
+    async def post(self, post: Post) -> AsyncGenerator[_Reply]:
+        """Send it; the socket is closed when the context is left before the end of the answer."""
+        import aiohttp
+        from yarl import URL
+
+        session = await _session()
+        try:
+            response = await session.post(
+                URL(post.url, encoded=True),
+                data=post.body,
+                headers=post.headers,
+                allow_redirects=False,
+                proxy=_proxy(*urlsplit(post.url)[:2]),
+            )
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            where = urlsplit(post.url)
+            raise ModelError(
+                f"nobody answers at {where.scheme}://{where.netloc}: {error or type(error).__name__}; "
+                "is the server running, and the base URL right?",
+                kind="network",
+                retryable=not isinstance(error, ValueError),
+            ) from error
+        try:
+            yield _Reply(response)
+        finally:
+            if response.content.at_eof():
+                response.release()  # the connection is good for another request
+            else:
+                response.close()
+
+
+@cache
+def _proxy(scheme: str, host: str) -> str | None:
+    """The proxy the environment asks for. Not aiohttp's own way, which would send a netrc password beside our key."""
+    proxies = getproxies()
+    if not proxies or proxy_bypass(host):
+        return None
+    return proxies.get(scheme) or proxies.get("all")

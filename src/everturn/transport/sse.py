@@ -1,0 +1,116 @@
+"""Bytes → the data of server-sent events, whatever the bytes and however they are split.
+
+Only LF, CR and CRLF end a line: a JSON text may hold U+2028 and U+0085, which other readers break at. Of an event only
+its data matter, for every format we speak says its type in there too. What is too big is an error, never memory.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from everturn.errors import ModelError
+
+MIB = 2**20
+_BOM = b"\xef\xbb\xbf"
+_DATA = re.compile(rb"^data(?:: ?(.*))?$", re.MULTILINE)
+
+
+class Limits(Struct, frozen=True):
+    """How long a line, an event and a whole stream may be, in bytes. Images inside a stream need more."""
+
+    line: int = MIB
+    event: int = 4 * MIB
+    stream: int = 32 * MIB
+
+
+class SseReader:
+    """Reads one stream. Once `error` is set nothing more is read; what came before it is good."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._rest = bytearray()  # an event that has not ended; grows in place, so that tiny reads stay linear
+        self._line = 0  # how long its last line is
+        self._seen = 0
+        self._held = b""  # a CR at the end of a read, for it may be half a CRLF
+        self._has_begun = False
+        self.error: ModelError | None = None
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take bytes in, and give the data of the events they complete."""
+        if self.error is not None:
+            return []
+        self._seen += len(data)
+        if self._seen > self._limits.stream:
+            data = data[: self._limits.stream - self._seen]
+            self.error = _too_long("stream", self._limits.stream)
+        if self._held or b"\r" in data:
+            data = self._held + data
+            self._held = b"\r" if data.endswith(b"\r") else b""
+            data = data[: len(data) - len(self._held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        end = data.rfind(b"\n")
+        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
+        rest = self._rest
+        if rest:
+            at = len(rest) - 1  # an event ends with two line ends, and the first may have come before
+            rest += data
+            if rest.find(b"\n\n", at) < 0:
+                self._check(len(rest))
+                return []
+            data = bytes(rest)
+            rest.clear()
+        *events, left = data.split(b"\n\n")
+        rest += left
+        found = self._data(events)
+        self._check(len(left))
+        return found
+
+    def end(self) -> list[bytes]:
+        """The data of a last event that nobody ended: some servers close right after it."""
+        if self.error is not None or not self._rest:
+            return []
+        last = bytes(self._rest)
+        self._rest.clear()
+        return self._data([last])
+
+    def _data(self, events: list[bytes]) -> list[bytes]:
+        found: list[bytes] = []
+        longest = self._limits.line
+        for event in events:
+            if len(event) > longest and (error := self._measure(event)) is not None:
+                self.error = error
+                self._rest.clear()
+                self._line = 0
+                break
+            if not self._has_begun:
+                self._has_begun = True
+                event = event.removeprefix(_BOM)
+            if event.startswith(b"data: ") and b"\n" not in event:
+                data = event[6:]
+            else:
+                data = b"\n".join(_DATA.findall(event))
+            if data:
+                found.append(data)
+        return found
+
+    def _measure(self, event: bytes) -> ModelError | None:
+        if max(map(len, event.split(b"\n"))) > self._limits.line:
+            return _too_long("line", self._limits.line)
+        return _too_long("event", self._limits.event) if len(event) > self._limits.event else None
+
+    def _check(self, size: int) -> None:
+        """Look at what has not ended yet: it may not grow for ever."""
+        if self._line > self._limits.line:
+            self.error = _too_long("line", self._limits.line)
+        elif size > self._limits.event + 1:  # its last line end belongs to no event
+            self.error = _too_long("event", self._limits.event)
+        if self.error is not None:
+            self._rest.clear()
+
+
+def _too_long(what: str, limit: int) -> ModelError:
+    return ModelError(
+        f"the server sent a {what} of more than {limit:,} bytes; raise `Limits.{what}` if that is to be expected",
+        kind="limit",
+    )
