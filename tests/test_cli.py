@@ -3,18 +3,22 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from everturn import __version__
+from tests.terminal.pseudo import Terminal
 
-PLAIN = {**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1"}
+PLAIN = {**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1", "TERM": "xterm"}
+for name in ("EVERTURN_MODEL", "EVERTURN_API_KEY", "OPENAI_API_KEY"):
+    PLAIN.pop(name, None)
 
 
-def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*words: str, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error", "-m", "everturn", *words],
-        stdin=subprocess.DEVNULL,
+        input=typed,
         env=PLAIN | environment,
         capture_output=True,
         encoding="utf-8",
@@ -28,16 +32,18 @@ def test_help_names_the_commands(words: tuple[str, ...]):
 
     assert done.returncode == 0
     assert "demo" in done.stdout
+    assert "chat" in done.stdout
     assert done.stderr == ""
 
 
-def test_help_is_light_and_imports_neither_pydantic_nor_the_demo():
+def test_help_is_light_and_imports_nothing_that_only_a_command_needs():
     look = (
         "import sys\n"
         "from everturn.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
-        "print(sorted(name for name in sys.modules if name.partition('.')[0] == 'pydantic' or 'demo' in name))\n"
+        "heavy = ('pydantic', 'aiohttp', 'everturn.demo', 'everturn.terminal', 'everturn.models.named')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", look], env=PLAIN, capture_output=True, encoding="utf-8", check=True)
 
@@ -48,7 +54,7 @@ def test_the_version_is_the_one_of_the_package():
     assert run("--version").stdout == f"everturn {__version__}\n"
 
 
-@pytest.mark.parametrize("words", [("dmo",), ("demo", "--fats"), ("demo", "now")])
+@pytest.mark.parametrize("words", [("dmo",), ("demo", "--fats"), ("demo", "now"), ("chat", "--modle")])
 def test_a_wrong_word_is_answered_in_one_line_that_says_what_to_do_next(words: tuple[str, ...]):
     done = run(*words)
 
@@ -104,3 +110,108 @@ def test_a_reader_that_goes_away_ends_the_demo_quietly():
 
     assert done.returncode != 0
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("closed", ["0", "1"])
+def test_a_closed_input_or_output_is_said_in_one_line(closed: str):
+    shell = f'exec "$0" -m everturn chat --model m --base-url http://127.0.0.1:1/v1 {closed}>&-'
+    done = subprocess.run(
+        ["sh", "-c", shell, sys.executable], env=PLAIN, capture_output=True, encoding="utf-8", check=False
+    )
+
+    assert done.returncode in (1, 2)
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.endswith("put is closed\n")
+
+
+# Chat, through the front door: a name, a server
+
+
+def test_without_a_model_the_chat_says_how_to_name_one():
+    done = run("chat")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert "--model openai:gpt-5.2` with OPENAI_API_KEY" in done.stderr
+    assert "--model llama3 --base-url http://127.0.0.1:11434/v1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--model", "openai:gpt-5.2"), "OPENAI_API_KEY"),
+        (("--model", "opnai:gpt-5.2"), "did you mean openai:gpt-5.2?"),
+        (("--model", "m", "--base-url", "nowhere"), "'nowhere' is not a base URL"),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_one_line_that_says_what_to_do(words: tuple[str, ...], told: str):
+    done = run("chat", *words, typed="Hello\n")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert told in done.stderr
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The base URL of a provider."""
+    words = [sys.executable, "-m", "everturn.testing.provider", "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=PLAIN, encoding="utf-8") as provider:
+        assert provider.stdout is not None
+        yield provider.stdout.readline().split()[1] + "/v1"
+        provider.terminate()
+
+
+FOX = "the quick brown fox jumped right over a"
+
+
+def test_lines_of_a_pipe_are_answered_by_a_server(server: str):
+    done = run(
+        "chat", "--base-url", server, typed="Hello\nBye\n", EVERTURN_MODEL="plain-n2-p1", EVERTURN_API_KEY="sk-test"
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{FOX}\n\n{FOX}\n"
+
+
+def test_words_that_are_no_text_are_no_reason_to_fail(server: str):
+    done = run(
+        *("chat", "--model", "plain-n2-p1", "--base-url", server, "--system", "caf\udce9"),
+        typed="Hello\n",
+        EVERTURN_API_KEY="sk-test",
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_server_that_does_not_know_the_model_is_a_failed_line(server: str):
+    done = run("chat", "--model", "nosuch", "--base-url", server, typed="Hello\n", EVERTURN_API_KEY="sk-test")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("everturn: unknown_model: ")
+
+
+def test_a_person_talks_to_a_server_cancels_and_takes_another_model(server: str):
+    words = [sys.executable, "-W", "error", "-m", "everturn", "chat", "--no-color", "--base-url", server]
+    terminal = Terminal([*words, "--model", "plain-n5000-p20"], PLAIN | {"EVERTURN_API_KEY": "sk-test"})
+    terminal.until("you> ")
+    terminal.type("Hello\n")
+    terminal.until("lazy dog")
+    terminal.interrupt()
+    terminal.until("you> ")
+    assert "· cancelled" in terminal.text
+    terminal.type("/model openai:gpt-5.2\n")  # which is elsewhere: its key is missing, and this server is not asked
+    terminal.until("you> ")
+    assert "set the environment variable OPENAI_API_KEY" in terminal.text
+    terminal.type("/model plain-n2-p1\n")
+    terminal.until("you> ")
+    terminal.type("/again\n")
+    terminal.until("you> ")
+    terminal.type("\x04")
+
+    assert terminal.end() == 0
+    assert f"plain-n2-p1>\n{FOX}\n· " in terminal.text
+    terminal.close()

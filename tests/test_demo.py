@@ -3,22 +3,19 @@
 import asyncio
 import io
 import os
-import pty
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from everturn import Chat, Progress, tool
 from everturn.demo import wait_for_late, watch
 from everturn.demo.person import Desk
-from everturn.demo.screen import WIDTH, Screen, printable
 from everturn.demo.view import View
+from everturn.terminal.screen import WIDTH, Screen
 from everturn.testing import ScriptedModel, call, calls, say, think
+from tests.terminal.pseudo import Terminal
 
 PYTHON = [sys.executable, "-W", "error"]
 PLAY = "import sys; from everturn.demo import Options, play; sys.exit(play(Options({})))"
@@ -27,54 +24,6 @@ PLAIN.pop("NO_COLOR", None)
 
 CHOICES = "[n] deny\n             > "
 CHANGES = "Enter: back\n             > "
-
-
-class Terminal:
-    """A program under a terminal of its own."""
-
-    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
-        self._master, slave = pty.openpty()
-        self._program = subprocess.Popen(
-            words, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
-        )
-        os.close(slave)
-        self._raw = b""
-
-    @property
-    def text(self) -> str:
-        """Everything it has shown, and what was typed."""
-        return self._raw.decode(errors="replace").replace("\r\n", "\n")
-
-    def until(self, text: str) -> None:
-        """Read until it has shown a text after what was read before."""
-        seen = len(self.text)
-        while text not in self.text[seen:]:
-            assert self._read(), f"it ended without {text!r}:\n{self.text}"
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
-
-    def interrupt(self) -> None:
-        self._program.send_signal(signal.SIGINT)
-
-    def end(self) -> int:
-        """Read to the end, and return the exit code."""
-        while self._read():
-            pass
-        return self._program.wait()
-
-    def _read(self) -> bytes:
-        try:
-            piece = os.read(self._master, 65536)
-        except OSError:  # how Linux says that the other end is gone
-            piece = b""
-        self._raw += piece
-        return piece
-
-    def close(self) -> None:
-        self._program.kill()
-        self._program.wait()
-        os.close(self._master)
 
 
 Start = Callable[..., Terminal]
@@ -396,31 +345,3 @@ async def test_hostile_text_of_models_and_tools_is_shown_and_never_obeyed():
     assert shown.replace("\n", "").isprintable()
     for place in ("thought", "said", "progress", "output of"):
         assert flat(place + HARMLESS) in flat(shown)
-
-
-ANYTHING = st.text(st.characters(exclude_categories=()))
-
-
-@given(ANYTHING)
-def test_printable_text_is_nothing_but_printable(text: str):
-    assert printable(text).isprintable()
-
-
-@given(st.text().filter(str.isprintable))
-def test_plain_text_stays_as_it_is(text: str):
-    assert printable(text) == text
-
-
-@given(st.lists(st.tuples(st.sampled_from(["write", "line", "row"]), ANYTHING)))
-def test_no_line_is_wider_than_the_screen_whatever_is_written(written: list[tuple[str, str]]):
-    out = io.StringIO()
-    screen = Screen(out)
-    for how, text in written:
-        if how == "row":
-            screen.row(text, text)
-        else:
-            getattr(screen, how)(text)
-    screen.begin("end")
-
-    lines = out.getvalue().split("\n")
-    assert all(line.isprintable() and len(line) <= WIDTH and line == line.rstrip() for line in lines)

@@ -12,9 +12,33 @@ from collections.abc import Sequence
 from typing import NoReturn, TextIO
 
 from everturn import EverturnError, __version__
+from everturn.core.canonical import clean
+from everturn.core.ports import Model
+from everturn.errors import ConfigError
 
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C has ended
+BROKEN_PIPE = 141  # and of one whose reader has gone away
 NO_TERMINAL = "the demo asks you a question, and there is no terminal to ask on; run `everturn demo --auto`"
+NO_MODEL = (
+    "which model? For example `everturn chat --model openai:gpt-5.2` with OPENAI_API_KEY set, or "
+    "`everturn chat --model llama3 --base-url http://127.0.0.1:11434/v1` for a server of your own"
+)
+CHAT = """\
+Talk to a model, line by line. Answers are shown while they come; /help there says what else there is.
+
+Ctrl-C while an answer comes cancels it. Ctrl-C or Ctrl-D at the prompt leaves.
+The conversation is kept in memory, and ends with the command.
+
+Where the input is not a terminal, each of its lines is answered, without a prompt.
+Where the output is not a terminal, it is what the model says and nothing else; the rest goes to stderr.
+"""
+CHAT_CODES = """\
+exit codes:
+  0    you left, or every line of the input was answered
+  1    a line of the input was not answered, or the output could not be written
+  2    there is no such model, or no key for it; nothing was sent
+  130  Ctrl-C while lines of an input were answered, or twice during an answer
+"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -32,7 +56,24 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
     demo.add_argument("--auto", action="store_true", help="answer the question by itself; needs no terminal")
     demo.add_argument("--fast", action="store_true", help="wait for nothing: no human pace, no slow tools")
-    demo.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
+    chat = commands.add_parser(
+        "chat",
+        help="talk to a model, line by line",
+        description=CHAT,
+        epilog=CHAT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    chat.add_argument("--model", metavar="NAME", help="such as openai:gpt-5.2; or EVERTURN_MODEL in the environment")
+    chat.add_argument(
+        "--base-url",
+        metavar="URL",
+        default="",
+        help="a server of your own, such as http://127.0.0.1:8000/v1; its key is read from EVERTURN_API_KEY",
+    )
+    chat.add_argument("--system", metavar="TEXT", default="", help="what the model is told before the conversation")
+    for command in (demo, chat):
+        command.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
     return parser
 
 
@@ -44,12 +85,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     code = 1
+    if sys.stdout is None:  # `>&-`
+        return _complain("there is nowhere to write to: the output is closed", 1)
+    if (reconfigure := getattr(sys.stdout, "reconfigure", None)) is not None:
+        reconfigure(errors="backslashreplace")  # a ? could hide a part of what is to be allowed
     try:
-        code = _demo(options)
+        code = {"demo": _demo, "chat": _chat}[options.command](options)
     except* EverturnError as failed:
         code = _complain(f"{failed.exceptions[0]}; please report this, and what you did before", 1)
-    except* OSError as failed:  # a full disk, say: nobody reads on, and leaving must not try to write the rest
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except* BrokenPipeError:  # `| head` has read enough, and that is no news
+        _write_no_more()
+        code = BROKEN_PIPE
+    except* OSError as failed:  # a full disk, say
+        _write_no_more()
         code = _complain(f"the output cannot be written: {_first(failed)}", 1)
     except* KeyboardInterrupt:  # pressed before, or after, the command listens for it
         code = INTERRUPTED
@@ -61,12 +109,42 @@ def _demo(options: argparse.Namespace) -> int:
         return _complain(NO_TERMINAL, 2)
     from everturn import demo
 
-    if (reconfigure := getattr(sys.stdout, "reconfigure", None)) is not None:
-        reconfigure(errors="backslashreplace")  # a ? could hide a part of what is to be allowed
-    is_plain = options.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    color = _is_terminal(sys.stdout) and not is_plain
     pace = {"word": 0.0, "moment": 0.0} if options.fast else {}
-    return demo.play(demo.Options(options.auto, color, **pace))
+    return demo.play(demo.Options(options.auto, _wants_color(options), **pace))
+
+
+def _chat(options: argparse.Namespace) -> int:
+    name = clean(options.model or os.environ.get("EVERTURN_MODEL", ""))
+    if not name:
+        return _complain(NO_MODEL, 2)
+    if sys.stdin is None:  # `<&-`
+        return _complain("there is nothing to read: the input is closed", 2)
+    from everturn.models.named import named
+    from everturn.models.vendors import VENDORS
+    from everturn.terminal import talk
+
+    def vendor(name: str) -> str:
+        return name.partition(":")[0] if name.partition(":")[0] in VENDORS else ""
+
+    def make_model(wanted: str) -> Model:
+        # The server that was named is that of one vendor, or of none; the others have their own.
+        return named(wanted, base_url=options.base_url if vendor(wanted) in ("", vendor(name)) else "")
+
+    is_typed = _is_terminal(sys.stdin) and _is_terminal(sys.stdout)
+    try:
+        return talk.talk(talk.Options(name, clean(options.system), _wants_color(options), is_typed), make_model)
+    except ConfigError as error:
+        return _complain(str(error), 2)
+
+
+def _wants_color(options: argparse.Namespace) -> bool:
+    is_plain = options.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return _is_terminal(sys.stdout) and not is_plain
+
+
+def _write_no_more() -> None:
+    """Nobody reads on: leaving must not try to write the rest."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _first(group: BaseExceptionGroup[OSError]) -> str:

@@ -9,7 +9,19 @@ from tests.core.simulate import Dice, dice
 
 from everturn import wire
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, ReasoningChunk, TextChunk
-from everturn.core.deltas import UNSEEN, CallDelta, Cursor, Delta, Reader, ReasoningDelta, Shown, TextDelta
+from everturn.core.deltas import (
+    UNSEEN,
+    CallDelta,
+    CallProgress,
+    Cursor,
+    Delta,
+    Frame,
+    Reader,
+    ReasoningDelta,
+    Shown,
+    TextDelta,
+    merge,
+)
 from everturn.core.events import (
     Entry,
     HookFinished,
@@ -259,3 +271,30 @@ def test_a_cursor_from_a_stranger_is_a_place_in_the_turn_whatever_it_says(text: 
     assert cursor.seq >= 0
     assert all(offset >= UNSEEN for offset in cursor.offsets)
     assert Cursor.parse(str(cursor)) == cursor
+
+
+# Merging ------------------------------------------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_merged_frames_show_a_reader_the_same_wherever_it_was(data: st.DataObject) -> None:
+    pieces = data.draw(st.lists(st.tuples(st.integers(0, 2), st.text(max_size=3)), max_size=20))
+    sizes, frames = [0, 0, 0], list[Frame]()
+    for part, text in pieces:
+        frames.append(TextDelta("t", 1, part, sizes[part], text))
+        sizes[part] += len(text)
+        if data.draw(st.booleans()):
+            frames.append(CallProgress("t", "c", "…"))
+    seen = data.draw(st.integers(0, len(frames)))
+
+    def shown(then: list[Frame]) -> str:
+        reader = Reader("t", Cursor(1))
+        texts = ["", "", ""]
+        for frame in (*frames[:seen], *then):
+            if isinstance(frame, Delta) and (piece := reader.delta(frame)) is not None:
+                texts[piece.part] += piece.text
+        return repr((texts, reader.cursor))
+
+    merged = merge(frames)
+    assert not any(isinstance(frame, CallProgress) for frame in merged)
+    assert shown(merged) == shown(frames[seen:]) == shown(frames)

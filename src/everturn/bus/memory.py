@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from everturn.core.deltas import Delta, DriverGone, Frame, LogMoved
+from everturn.core.deltas import Delta, DriverGone, Frame, LogMoved, merge
+
+MERGE = 512  # deltas kept one by one; older ones are merged, or a long answer would be kept in crumbs
 
 
 class _Channel:
-    __slots__ = ("frames", "is_closed", "kicks", "readers", "start", "waiters")
+    __slots__ = ("frames", "is_closed", "kicks", "merged", "readers", "start", "waiters")
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.start = 0  # the number of the first frame kept
+        self.merged = 0  # how many of those kept are merged ones
         self.waiters: list[asyncio.Future[None]] = []
         self.is_closed = False
         self.readers = self.kicks = 0
@@ -28,11 +31,20 @@ class _Channel:
         elif type(frames[0]) is LogMoved:
             # The log holds everything up to here, so what was shown live may go.
             self.start += len(self.frames)
-            self.frames = list(frames)
+            self.frames, self.merged = list(frames), 0
         else:
+            if len(self.frames) - self.merged > MERGE:
+                self.merge()  # before: whoever has kept up is shown only what is new
             self.frames.extend(frames)
         if self.waiters:
             self.wake()
+
+    def merge(self) -> None:
+        """Keep frames as a few long ones, under numbers that end where theirs did."""
+        before = len(self.frames)
+        self.frames[self.merged :] = merge(self.frames[self.merged :])
+        self.merged = len(self.frames)
+        self.start += before - self.merged
 
     def wake(self) -> None:
         for waiter in self.waiters:
@@ -56,7 +68,10 @@ class _Tail:
     async def __anext__(self) -> Sequence[Frame]:
         channel = self._channel
         while not self._has_left:
-            self._at = max(self._at, channel.start)
+            if self._at < channel.start + channel.merged:
+                self._at = (
+                    channel.start
+                )  # it was in the middle of what is merged now; what it knows it is not shown twice
             if fresh := channel.frames[self._at - channel.start :]:
                 self._at += len(fresh)
                 return fresh

@@ -8,6 +8,7 @@ given the missing rest out of the log: `Reader` is that rule, and it is pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -92,6 +93,33 @@ class Cursor(Struct, frozen=True):
             return cls()
 
 
+def merge(frames: Sequence[Frame]) -> list[Frame]:
+    """Frames that were shown before, for those who come later: the deltas of a part in one where they go on.
+
+    Progress is left out, for it is shown when it happens.
+    """
+    merged: list[Frame] = []
+    run: list[Delta] = []
+    for frame in (*frames, None):
+        if run and not (isinstance(frame, Delta) and _goes_on(run[-1], frame)):
+            whole = replace(run[-1], offset=run[0].offset, text="".join(delta.text for delta in run))
+            merged.append(cast("Frame", whole))
+            run = []
+        if isinstance(frame, Delta):
+            run.append(frame)
+        elif isinstance(frame, LogMoved | DriverGone):
+            merged.append(frame)
+    return merged
+
+
+def _goes_on(before: Delta, delta: Delta) -> bool:
+    return (
+        type(before) is type(delta)
+        and (before.seq, before.part) == (delta.seq, delta.part)
+        and before.offset + len(before.text) == delta.offset
+    )
+
+
 def rest(turn: str, seq: int, parts: Sequence[StreamedPart], seen: Sequence[int]) -> Iterator[Delta]:
     """The deltas of a finished step that a reader has not seen yet."""
     for at, part in enumerate(parts):
@@ -152,7 +180,11 @@ class Reader:
         """Show a delta, or the part of it that is new; None when it is old, void, or after a gap."""
         if delta.seq != self._step or self.seq != self._step:
             return None
-        shown = self._seen[delta.part] if delta.part < len(self._seen) else UNSEEN
+        seen, part = self._seen, delta.part
+        if part < len(seen) and seen[part] == delta.offset and delta.text:  # what nearly every delta is like
+            seen[part] += len(delta.text)
+            return delta
+        shown = seen[part] if part < len(seen) else UNSEEN
         have = max(shown, 0)
         end = delta.offset + len(delta.text)
         if delta.offset > have or (end <= have and shown != UNSEEN):

@@ -18,10 +18,11 @@ from msgspec import Struct
 
 from everturn import Chat, LateArrived, Phase, Turn
 from everturn.core.state import TurnState
-from everturn.demo.person import INTERRUPTED, Desk, interrupts
-from everturn.demo.screen import Screen
+from everturn.demo.person import Desk
 from everturn.demo.story import QUESTION, make_model, make_tools
 from everturn.demo.view import View
+from everturn.terminal.ctrl_c import INTERRUPTED, interrupts
+from everturn.terminal.screen import Screen
 
 TICK = 0.05  # seconds between two looks at the log
 

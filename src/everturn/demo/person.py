@@ -1,4 +1,4 @@
-"""The person in front of the terminal: what they type, and their Ctrl-C. Lines → answers to a gate."""
+"""The person in front of the terminal: the lines they type → answers to a gate."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
 import threading
-from collections.abc import Callable, Generator
 
 from everturn import Gate, Turn
 from everturn.core.canonical import parse_object
-from everturn.demo.screen import Screen
 from everturn.errors import BadArguments, GateClosed
+from everturn.terminal.screen import Screen
 
-INTERRUPTED = 130  # what shells say of a program that Ctrl-C has ended
 LINE = 4096  # bytes; more than a terminal lets a person type before Enter
 
 
@@ -53,27 +50,6 @@ def forget_typed() -> None:
         return
     with contextlib.suppress(termios.error, OSError):
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-@contextlib.contextmanager
-def interrupts(tell: Callable[[], object]) -> Generator[None]:
-    """Tell of the first Ctrl-C; the next one leaves at once, whatever is under way."""
-    loop = asyncio.get_running_loop()
-
-    def leave(*_: object) -> None:
-        if os.isatty(1):  # the terminal has shown ^C; the shell wants a line of its own
-            os.write(1, b"\n")
-        os._exit(INTERRUPTED)
-
-    def first(*_: object) -> None:
-        signal.signal(signal.SIGINT, leave)
-        loop.call_soon_threadsafe(tell)
-
-    previous = signal.signal(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 class Desk:

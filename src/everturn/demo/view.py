@@ -24,7 +24,7 @@ from everturn import (
 from everturn.core.deltas import Shown
 from everturn.core.events import TurnEvent
 from everturn.core.state import TurnState
-from everturn.demo.screen import Screen
+from everturn.terminal.screen import Screen
 
 ROOM = 26  # columns a text needs beside the name of its call; with less it stands below
 

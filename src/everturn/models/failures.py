@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 import msgspec
@@ -128,6 +127,8 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
         try:
             return max(0.0, float(given))
         except ValueError:
+            from email.utils import parsedate_to_datetime
+
             until = parsedate_to_datetime(given)
             until = until if until.tzinfo else until.replace(tzinfo=UTC)
             return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())

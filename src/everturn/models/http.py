@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -65,7 +66,8 @@ class HttpModel:
         self._transport, self._limits = transport, limits
         self._facts = facts if facts is not None or (profile.prices and has_tables()) else NO_FACTS
         self._format = FORMATS[profile.format]
-        self._origin = Origin(profile.vendor, model, profile.key)
+        host = "" if profile.key else urlsplit(profile.base_url).netloc
+        self._origin = Origin(profile.vendor, model, profile.key, host)
         self._headers = {"content-type": "application/json", "accept-encoding": "identity", **profile.headers}
         if key and profile.format == "messages":
             self._headers["x-api-key"] = key

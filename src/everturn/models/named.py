@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -69,6 +68,8 @@ def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]
         return vendor, model
     if base_url and name:
         return "compatible", name  # `qwen3:8b` is a name of a model, too
+    import difflib
+
     near = difflib.get_close_matches(vendor, VENDORS, 1)
     hint = f"did you mean {near[0]}:{model or '…'}? " if near else ""
     raise ConfigError(

@@ -60,6 +60,7 @@ class Origin(Struct, frozen=True):
     vendor: str
     model: str
     key: str = "the key"
+    host: str = ""  # where it is, for a vendor that has no name
 
     @property
     def issuer(self) -> str:
@@ -69,4 +70,4 @@ class Origin(Struct, frozen=True):
     @property
     def names(self) -> Mapping[str, str]:
         """For the texts of errors."""
-        return {"vendor": self.vendor, "model": self.model, "key": self.key or "the key"}
+        return {"vendor": self.host or self.vendor, "model": self.model, "key": self.key or "the key"}

@@ -6,12 +6,11 @@ aiohttp costs a third of a second to import, so that waits for the first request
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
 from everturn.errors import ModelError
@@ -53,19 +52,28 @@ async def _session() -> ClientSession:
 
 class _Reply:
     def __init__(self, response: ClientResponse) -> None:
-        self._response = response
+        self._content = response.content
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
-    async def read(self) -> AsyncIterator[bytes]:
+    def read(self) -> _Reply:
         """The body, in the pieces in which it comes."""
+        return self
+
+    # Not a generator: one that is left in the middle is closed by a task of its own, which costs more than the reading.
+    def __aiter__(self) -> _Reply:
+        return self
+
+    async def __anext__(self) -> bytes:
         import aiohttp
 
         try:
-            async for data in self._response.content.iter_any():
-                yield data
+            data = await self._content.readany()
         except (aiohttp.ClientError, OSError) as error:
             raise ModelError(f"the connection to the model broke: {error!r}", kind="network", retryable=True) from error
+        if not data:
+            raise StopAsyncIteration
+        return data
 
 
 class Live:
@@ -106,6 +114,8 @@ class Live:
 @cache
 def _proxy(scheme: str, host: str) -> str | None:
     """The proxy the environment asks for. Not aiohttp's own way, which would send a netrc password beside our key."""
+    from urllib.request import getproxies, proxy_bypass  # as heavy as aiohttp is, and needed when that is
+
     proxies = getproxies()
     if not proxies or proxy_bypass(host):
         return None

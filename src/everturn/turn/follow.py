@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from everturn.core.commands import Send
-from everturn.core.deltas import CallProgress, DriverGone, Frame, LogMoved, Reader, Shown
+from everturn.core.deltas import CallProgress, Delta, Frame, LogMoved, Reader, Shown
 from everturn.core.events import TurnCancelled, TurnCompleted, TurnFailed
 from everturn.core.ports import Bus, Store, Tail
 from everturn.errors import DriverLost
@@ -28,7 +28,10 @@ async def follow(
         is_over = await _is_over(store, session, reader.turn)
         while frames is not None:
             for frame in frames:
-                if isinstance(frame, LogMoved):
+                if isinstance(frame, Delta):  # first, for nearly all of them are
+                    if (piece := reader.delta(frame)) is not None:
+                        yield piece
+                elif isinstance(frame, LogMoved):
                     if frame.seq <= reader.seq:
                         continue
                     for entry in await store.events(session, reader.seq, reader.turn):
@@ -38,10 +41,8 @@ async def follow(
                             return
                 elif isinstance(frame, CallProgress):
                     yield frame
-                elif isinstance(frame, DriverGone):
+                else:
                     raise DriverLost(frame.text)
-                elif (piece := reader.delta(frame)) is not None:
-                    yield piece
             frames = None if is_over else await _next(tail, gone())
     finally:
         await tail.aclose()

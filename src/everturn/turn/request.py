@@ -11,6 +11,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
+from everturn.core.canonical import clean
 from everturn.core.history import render, render_own
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, NoticePart
@@ -44,7 +45,7 @@ async def build(run: Run, history: Iterable[Message], step: int, closing: bool) 
         await run.call_hooks("on_params", ctx)
     body = ModelRequest(
         model=run.model.name,
-        system="\n\n".join(part for part in ctx.system if part),
+        system=clean("\n\n".join(part for part in ctx.system if part)),
         messages=messages,
         tools=[],
         params=without_nulls(ctx.params),

@@ -19,17 +19,25 @@ from everturn.turn.contexts import Context
 from everturn.turn.hookup import is_cancelling
 from everturn.turn.run import Run
 
+PIECES = 1024  # of a part, kept one by one before they are joined
+
 
 class _Open:
     """A part that is still growing."""
 
-    __slots__ = ("call", "given", "kind", "name", "opaque", "pieces", "size")
+    __slots__ = ("call", "given", "kind", "loose", "name", "opaque", "pieces", "size")
 
     def __init__(self, kind: type[Chunk], call: str = "") -> None:
         self.kind, self.call, self.name, self.given = kind, call, "", ""
         self.pieces: list[str] = []
+        self.loose = PIECES  # when there are this many, they are joined
         self.size = 0
         self.opaque: Opaque | None = None
+
+    def gather(self) -> None:
+        """Join the pieces that came last, so that a long part is kept in pages and not in crumbs."""
+        self.pieces[self.loose - PIECES :] = ["".join(self.pieces[self.loose - PIECES :])]
+        self.loose = len(self.pieces) + PIECES
 
     def close(self) -> StreamedPart:
         text = "".join(self.pieces)
@@ -74,26 +82,36 @@ class Assembly:
                 frames.append(delta(turn, seq, len(parts) - 1, part.size, text))
                 part.pieces.append(text)
                 part.size += len(text)
+            elif kind is CallChunk:
+                frames.append(self._grow_call(cast("CallChunk", chunk)))
             else:
-                self._feed_other(chunk, frames)
+                self._feed_other(chunk)
+        if parts and len(parts[-1].pieces) >= parts[-1].loose:
+            parts[-1].gather()
         return frames
 
-    def _feed_other(self, chunk: Chunk, frames: list[Frame]) -> None:
+    def _grow_call(self, chunk: CallChunk) -> CallDelta:
+        self._last = None
+        text = chunk.arguments
+        if not text.isascii():
+            text = clean(text)
+        at = self._slots.get(chunk.slot)
+        if at is None:
+            at = self._slots[chunk.slot] = len(self._parts)
+            # Our own id: providers repeat theirs, leave them blank, or use them in two branches at once.
+            self._parts.append(_Open(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}"))
+        part = self._parts[at]
+        if chunk.name and not part.name:
+            part.name = clean(chunk.name)
+        if chunk.id and not part.given:
+            part.given = clean(chunk.id)
+        delta = CallDelta(self._turn, self._seq, at, part.size, text, part.call, part.name)
+        part.pieces.append(text)
+        part.size += len(text)
+        return delta
+
+    def _feed_other(self, chunk: Chunk) -> None:
         match chunk:
-            case CallChunk(slot=slot, arguments=raw):
-                text, self._last = clean(raw), None
-                at = self._slots.get(slot)
-                if at is None:
-                    at = self._slots[slot] = len(self._parts)
-                    # Our own id: providers repeat theirs, leave them blank, or use them in two branches at once.
-                    call = f"{self._turn}-{self._step}-{len(self._slots)}"
-                    self._parts.append(_Open(CallChunk, call))
-                part = self._parts[at]
-                part.name = part.name or clean(chunk.name)
-                part.given = part.given or clean(chunk.id)
-                frames.append(CallDelta(self._turn, self._seq, at, part.size, text, part.call, part.name))
-                part.pieces.append(text)
-                part.size += len(text)
             case OpaqueChunk():
                 self._seal(chunk)
                 self._last = None  # what is sealed does not grow: the next thought has a seal of its own

@@ -215,10 +215,12 @@ class ChatDecoder:
             if function is None:
                 continue
             arguments, name = function.arguments, function.name
-            if not isinstance(arguments, str):
+            if type(arguments) is not str:
                 arguments = "" if arguments is None else canonical(arguments)
-            name = self._named(name) if isinstance(name, str) and name else ""
-            given = str(call.id or function.id or "")
+            name = self._named(name) if name and isinstance(name, str) else ""
+            given = call.id or function.id or ""
+            if type(given) is not str:
+                given = str(given)
             slot = self._slots.find(call.index, given, name, arguments)
             out.append(CallChunk(slot, arguments, name, given))
             if call.extra_content is not None:

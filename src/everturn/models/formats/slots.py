@@ -19,6 +19,11 @@ class _Call:
         self.pieces: list[str] = []
         self.size = 0
 
+    def grow(self, arguments: str) -> None:
+        if self.size <= LOOK:
+            self.size += len(arguments)
+            self.pieces.append(arguments)
+
     @property
     def is_whole(self) -> bool:
         return self.size <= LOOK and parse_object("".join(self.pieces)) is not None
@@ -38,6 +43,11 @@ class Slots:
 
     def find(self, index: int | None, id: str, name: str, arguments: str) -> int:
         """The number of the call this piece belongs to, which may be a new one."""
+        if index is not None and not id and not name:  # what nearly every piece is like
+            slot = self._by_index.get(index)
+            if slot is not None:
+                self._calls[slot].grow(arguments)
+                return slot
         slot = self._known(index, id, bool(name and arguments))
         if slot is None:
             slot = len(self._calls)
@@ -49,9 +59,7 @@ class Slots:
             call.id = id
             self._by_id[id] = slot
         call.is_named = call.is_named or bool(name)
-        call.size += len(arguments)
-        if call.size <= LOOK:
-            call.pieces.append(arguments)
+        call.grow(arguments)
         return slot
 
     def _known(self, index: int | None, id: str, may_begin: bool) -> int | None:

@@ -1,0 +1,151 @@
+"""What a turn shows → an answer on the screen. It knows no commands: whoever draws may only look.
+
+On a terminal an answer begins with the model's badge, thoughts have a line at their side, and what the runtime has to
+say begins with a sign. Into a file or a pipe goes what the model said, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Final
+
+from everturn import (
+    AnswerOpened,
+    CallSettled,
+    CallStarted,
+    ReasoningDelta,
+    StepFinished,
+    StepInterrupted,
+    StepRestarted,
+    TextDelta,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+)
+from everturn.core.deltas import Shown
+from everturn.core.events import Problem, TurnEvent
+from everturn.core.parts import Finish, Usage
+from everturn.core.state import TurnState
+from everturn.terminal.screen import Screen
+
+CUT_OFF: Final[dict[Finish, str]] = {
+    "length": "the answer is cut off: the model may not write more at once; ask it to go on",
+    "content_filter": "the provider's filter stopped the answer; say it differently",
+    "refusal": "the model declined to answer; say it differently",
+}
+
+
+class Answer:
+    """Draws a turn as it happens, and keeps what it came to; `tell` says what nobody may miss, wherever that is."""
+
+    def __init__(self, screen: Screen, turn: str, tell: Callable[[str], None], is_bare: bool = False) -> None:
+        self.state = TurnState(turn)
+        self.problem: Problem | None = None
+        self.is_cancelled = False
+        self._screen, self._tell, self._is_bare = screen, tell, is_bare
+        self._has_said = False
+
+    def show(self, shown: Shown) -> None:
+        """Draw an event or a delta."""
+        if isinstance(shown, TurnEvent):
+            self.state.apply(shown)
+        if not self._draw_end(shown):
+            self._draw(shown)
+
+    def _draw(self, shown: Shown) -> None:
+        match shown:
+            case TextDelta(text=text):
+                self._say(text)
+            case ReasoningDelta(text=text):
+                self._think(text)
+            case AnswerOpened(message=message):
+                self._badge(message.by)
+            case CallStarted(call=call, arguments=arguments):
+                self._call(call, "→", json.dumps(json.loads(arguments), ensure_ascii=False))
+            case CallSettled(call=call, state="completed", output=output):
+                self._call(call, "✓", output.text, "good")
+            case CallSettled(call=call, state=state, output=output):
+                self._call(call, "×", f"{state}: {output.text}", "bad")
+            case _:
+                pass
+
+    def _draw_end(self, shown: Shown) -> bool:
+        match shown:
+            case StepRestarted():
+                self._mark("the answer starts again")
+            case StepFinished(finish=finish) if finish in CUT_OFF:
+                self._mark(CUT_OFF[finish])
+            case StepFinished():
+                self._end()
+            case StepInterrupted(parts=parts):
+                if parts and not self._is_bare:
+                    self._screen.write(f" {self._screen.sign('…')}", "dim")
+                self._end()
+            case TurnCompleted(usage=usage) | TurnCancelled(usage=usage) | TurnFailed(usage=usage):
+                self.is_cancelled = isinstance(shown, TurnCancelled)
+                self.problem = shown.problem if isinstance(shown, TurnFailed) else None
+                self._sum_up(usage)
+            case _:
+                return False
+        return True
+
+    def _say(self, text: str) -> None:
+        if self._screen.lead:  # it was thinking
+            self._end()
+        if not self._has_said:
+            text = text.lstrip()
+        self._has_said = self._has_said or bool(text)
+        self._screen.write(text)
+
+    def _think(self, text: str) -> None:
+        if self._is_bare:
+            return
+        if not self._screen.lead:
+            self._screen.end()
+            self._screen.lead = f"{self._screen.sign('│')} "
+        self._screen.write(text, "dim")
+
+    def _badge(self, name: str) -> None:
+        if not self._is_bare:
+            self._screen.line(f"{name}>", "dim")
+
+    def _sum_up(self, usage: Usage) -> None:
+        if self.is_cancelled:
+            self._mark("cancelled" + ("; what it said so far stays in the conversation" if self._has_said else ""))
+        elif self.problem is None and not self._has_said:
+            self._mark("the model said nothing")
+        if (counted := tally(usage)) and not self._is_bare:
+            self._mark(counted)
+
+    def _call(self, call: str, sign: str, text: str, style: str = "") -> None:
+        if not self._is_bare:
+            self._end()
+            self._screen.row(f"{self._screen.sign(sign)} {self.state.calls[call].name}  ", text, style, is_whole=False)
+
+    def _mark(self, text: str) -> None:
+        self._end()
+        self._tell(text)
+
+    def _end(self) -> None:
+        self._screen.end()
+        self._screen.lead = ""
+
+
+def tally(usage: Usage) -> str:
+    """What an answer took: tokens and, where it is known, money; nothing where nobody counted."""
+    counted: list[str] = []
+    if usage.input or usage.output:
+        cached = f" ({usage.cached} cached)" if usage.cached else ""
+        thought = f" ({usage.reasoning} reasoning)" if usage.reasoning else ""
+        counted.append(f"{usage.input} tokens in{cached}, {usage.output} out{thought}")
+    if usage.cost is not None:
+        counted.append(dollars(usage.cost))
+    return ", ".join(counted)
+
+
+def dollars(cost: float) -> str:
+    """An amount, with as many digits as it takes to see two that count."""
+    digits = 2 if cost <= 0 else max(2, 1 - math.floor(math.log10(cost)))
+    return f"${cost:.{digits}f}"

@@ -1,0 +1,84 @@
+"""Turns a request that may be served into its answer: which script, which step, which bytes. Renders once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from everturn.testing.provider.answers import Answer
+from everturn.testing.provider.builtin import builtin, without_family
+from everturn.testing.provider.faults import Format, Refused
+from everturn.testing.provider.progress import call_ids, steps_taken
+from everturn.testing.provider.render import ending, mint, render
+from everturn.testing.provider.script import Call, Item, Script
+from everturn.testing.provider.writers import Options, options_of, prepared, writer_for
+
+MAX_RENDERED = 512
+_Key: TypeAlias = "tuple[str, int, Format, Options, tuple[str, ...]]"
+
+
+class Library:
+    """The scripts of a provider and the answers made from them."""
+
+    def __init__(self) -> None:
+        self._scripts: dict[str, Script] = {}
+        self._asked: dict[str, int] = {}
+        self._rendered: dict[_Key, Answer] = {}
+
+    def add(self, name: str, script: Script) -> None:
+        """Put a script in, in place of any other of that name."""
+        self._scripts[name] = script
+        self._asked.pop(name, None)
+        self._rendered.clear()
+
+    def find(self, format: Format, model: str) -> tuple[str, Script]:
+        """The script of a model, and the name it stands under.
+
+        Raises:
+            Refused: there is none.
+        """
+        for name in (model, without_family(model)):
+            if name is not None and (script := self._scripts.get(name) or builtin(name)) is not None:
+                return name, script
+        if format == "messages":
+            raise Refused(f"model: {model}", status=404)
+        text = f"The model `{model}` does not exist or you do not have access to it."
+        raise Refused(text, None, "model_not_found", status=404)
+
+    def answer(self, name: str, script: Script, format: Format, model: str, body: dict[str, Any]) -> Answer:
+        """The answer to a request."""
+        taken = steps_taken(format, body)
+        at = min(self._count(name) if script.is_sequence else taken, len(script.steps) - 1)
+        step = script.steps[at]
+        is_made_up = callable(step)
+        items = _made_up(step, body) if callable(step) else step
+        options = options_of(format, body, is_first=taken == 0)
+        names = [item.name for item in items if isinstance(item, Call) and not item.id]
+        ids = mint(format, model, names, call_ids(format, body)) if names else ()
+        key: _Key = (model, at, format, options, ids)
+        answer = None if is_made_up else self._rendered.get(key)
+        if answer is None:
+            items = prepared(items, options)
+            writer = writer_for(format, model, ending(items), options, seed=f"{at}{ids}")
+            answer = render(items, writer, format, model, script.pace, ids)
+            if not is_made_up:
+                self._keep(key, answer)
+        return answer
+
+    def _count(self, name: str) -> int:
+        at = self._asked.get(name, 0)
+        self._asked[name] = at + 1
+        return at
+
+    def _keep(self, key: _Key, answer: Answer) -> None:
+        if len(self._rendered) >= MAX_RENDERED:
+            self._rendered.clear()
+        self._rendered[key] = answer
+
+
+def _made_up(step: Callable[[dict[str, Any]], Sequence[Item]], body: dict[str, Any]) -> Sequence[Item]:
+    """What a function says to a request; if it fails, the client hears why, for nobody else listens."""
+    try:
+        return step(body)
+    except Exception as error:
+        raise Refused(f"The script of this model failed: {error!r}", status=500) from error

@@ -1,0 +1,75 @@
+"""Turns a request into how far its turn has come: the number of steps it has taken, and the ids of all calls.
+
+Read off the request alone, so whoever asks again gets the same answer. A lax provider has checked nothing before this
+runs, so it believes nothing about the shape of what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from everturn.testing.provider.faults import Format, is_list, is_object
+
+
+def steps_taken(format: Format, body: dict[str, Any]) -> int:
+    """How often the model has called tools since a person last said something."""
+    if format == "chat":
+        return _chat(_objects(body.get("messages")))
+    if format == "messages":
+        return _messages(_objects(body.get("messages")))
+    return _responses(_objects(body.get("input")))
+
+
+def call_ids(format: Format, body: dict[str, Any]) -> set[str]:
+    """The ids of the calls in the conversation so far."""
+    if format == "responses":
+        items = _objects(body.get("input"))
+        return {str(item.get("call_id")) for item in items if item.get("type") == "function_call"}
+    messages = _objects(body.get("messages"))
+    if format == "chat":
+        return {str(call.get("id")) for message in messages for call in _objects(message.get("tool_calls"))}
+    blocks = (block for message in messages for block in _objects(message.get("content")))
+    return {str(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if is_object(item)] if is_list(value) else []
+
+
+def _until_input(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The messages behind the last one of a person, newest first."""
+    for message in reversed(messages):
+        if message.get("role") == "user" and not is_all_results(message):
+            return
+        yield message
+
+
+def is_all_results(message: dict[str, Any]) -> bool:
+    """Whether a user message of the messages format only brings the results of calls."""
+    content = message.get("content")
+    return is_list(content) and all(is_object(block) and block.get("type") == "tool_result" for block in content)
+
+
+def _chat(messages: list[dict[str, Any]]) -> int:
+    return sum(bool(m.get("tool_calls")) for m in _until_input(messages) if m.get("role") == "assistant")
+
+
+def _messages(messages: list[dict[str, Any]]) -> int:
+    return sum(
+        any(block.get("type") == "tool_use" for block in _objects(message.get("content")))
+        for message in _until_input(messages)
+        if message.get("role") == "assistant"
+    )
+
+
+def _responses(items: list[dict[str, Any]]) -> int:
+    """Calls form a step until an output comes between them."""
+    steps, is_inside = 0, False
+    for item in _until_input(items):
+        kind = item.get("type")
+        if kind == "function_call" and not is_inside:
+            steps, is_inside = steps + 1, True
+        elif kind == "function_call_output":
+            is_inside = False
+    return steps

@@ -1,0 +1,197 @@
+"""Turns the items of a step into an `Answer` in the format a request asked for.
+
+The walk over the items is here, once: which block opens, what its pieces are, when it closes, where the stream breaks.
+How each of these looks on the wire is a `Writer`'s business, one per format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Literal, Protocol
+
+from msgspec import Struct, field
+
+from everturn.testing.provider.answers import Answer, Event, Part, streamed, whole
+from everturn.testing.provider.faults import Format, error_body, plain_refusal
+from everturn.testing.provider.script import (
+    Call,
+    Cut,
+    CutAt,
+    Finish,
+    Hang,
+    InBandError,
+    Item,
+    Pause,
+    Raw,
+    Reason,
+    Redacted,
+    Refuse,
+    Say,
+    Status,
+    Think,
+    Usage,
+    split,
+)
+
+Kind = Literal["text", "thinking", "redacted", "refusal", "call"]
+EVENT_STREAM = "text/event-stream; charset=utf-8"
+
+
+class Block(Struct):
+    """A piece of an answer: what a format calls a content block, an output item, or a slot of tool calls."""
+
+    kind: Kind
+    index: int
+    name: str = ""
+    id: str = ""
+    pieces: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        """All that was said in it so far."""
+        return "".join(self.pieces)
+
+
+class Ending(Struct, frozen=True):
+    """How an answer ends, known from its beginning."""
+
+    reason: Reason
+    usage: Usage
+
+
+class Writer(Protocol):
+    """How one format puts an answer on the wire."""
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The blocks it shows; others are left out."""
+        ...
+
+    def start(self) -> Iterable[Event]: ...
+    def open(self, block: Block) -> Iterable[Event]: ...
+    def piece(self, block: Block, text: str) -> Iterable[Event]: ...
+    def close(self, block: Block) -> Iterable[Event]: ...
+    def fail(self, error: InBandError) -> Iterable[Event]: ...
+    def finish(self) -> Iterable[Event]: ...
+
+
+def ending(items: Sequence[Item]) -> Ending:
+    """The finish and the usage a step asks for, or what goes without saying."""
+    reason: Reason = "stop"
+    if any(isinstance(item, Refuse) for item in items):
+        reason = "refusal"
+    if any(isinstance(item, Call) for item in items):
+        reason = "tool_calls"
+    usage = Usage()
+    for item in items:
+        if isinstance(item, Finish):
+            reason = item.reason
+        elif isinstance(item, Usage):
+            usage = item
+    return Ending(reason, usage)
+
+
+def render(
+    items: Sequence[Item], writer: Writer, format: Format, model: str, pace: float, ids: Sequence[str]
+) -> Answer:
+    """Make the answer of a step; `ids` are for its calls, in order."""
+    pauses = list[float]()
+    for item in items:
+        if isinstance(item, Pause):
+            pauses.append(item.seconds)
+        elif isinstance(item, Status):
+            body = item.body.encode() if isinstance(item.body, str) else item.body
+            return whole(
+                item.code, body or error_body(format, model, plain_refusal(item.code)), item.headers, pauses=pauses
+            )
+    cut_at = next((item.byte for item in items if isinstance(item, CutAt)), None)
+    raw = [item for item in items if isinstance(item, Raw)]
+    if raw:
+        parts = [Event(item.data) if isinstance(item, Raw) else item for item in items]
+        return streamed((p for p in parts if isinstance(p, Event | Pause | Cut | Hang)), raw[0].content_type, 0, cut_at)
+    return streamed(_walk(items, writer, iter(ids)), EVENT_STREAM, pace, cut_at)
+
+
+def _walk(items: Sequence[Item], writer: Writer, ids: Iterator[str]) -> Iterator[Part]:
+    if not (items and isinstance(items[0], Cut)):
+        yield from writer.start()
+    block: Block | None = None
+    count = 0
+    for item in items:
+        if isinstance(item, Pause):
+            yield item
+        elif isinstance(item, Cut | Hang):
+            yield item
+            return
+        elif isinstance(item, InBandError):
+            yield from writer.fail(item)
+            return
+        elif (made := _block(item, count, ids)) and made.kind in writer.kinds:
+            if block is None or block.kind != made.kind or made.kind in ("call", "redacted"):
+                if block is not None:
+                    yield from writer.close(block)
+                block, count = made, count + 1
+                yield from writer.open(block)
+            for piece in _pieces(item):
+                block.pieces.append(piece)
+                yield from writer.piece(block, piece)
+    if block is not None:
+        yield from writer.close(block)
+    yield from writer.finish()
+
+
+def _block(item: Item, index: int, ids: Iterator[str]) -> Block | None:
+    match item:
+        case Say():
+            return Block("text", index)
+        case Think():
+            return Block("thinking", index)
+        case Redacted():
+            return Block("redacted", index)
+        case Refuse():
+            return Block("refusal", index)
+        case Call():
+            return Block("call", index, item.name, item.id or next(ids))
+        case _:
+            return None
+
+
+def _pieces(item: Item) -> list[str]:
+    if isinstance(item, Call):
+        return split(item.arguments, item.pieces)
+    return split(item.text, item.pieces) if isinstance(item, Say | Think | Refuse) else []
+
+
+# ------------------------------------------------------------------------------------------------------ ids
+
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@lru_cache(maxsize=4096)
+def token(seed: str, size: int) -> str:
+    """Letters and digits that look like chance and are not."""
+    return "".join(_ALPHABET[byte % 62] for byte in hashlib.blake2b(seed.encode(), digest_size=64).digest()[:size])
+
+
+@lru_cache(maxsize=4096)
+def _id(format: Format, model: str, name: str, number: int) -> str:
+    seed = f"{format}\0{model}\0{number}"
+    if format == "messages":
+        return "toolu_01" + token(seed, 22)
+    if format == "chat" and model.startswith("kimi-"):
+        return f"functions.{name}:{number}"
+    if format == "chat" and model.startswith("mistral-"):
+        return token(seed, 9)
+    return "call_" + token(seed, 24)
+
+
+def mint(format: Format, model: str, names: Sequence[str], taken: Collection[str]) -> tuple[str, ...]:
+    """Ids for calls in the style of the provider: new to this conversation, and the same if it is asked again."""
+    first = len(taken)
+    while True:
+        ids = tuple(_id(format, model, name, first + i) for i, name in enumerate(names))
+        if not any(one in taken for one in ids):
+            return ids
+        first += 1

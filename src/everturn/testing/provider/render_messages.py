@@ -1,0 +1,115 @@
+"""Turns an answer into the events of Anthropic Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from everturn.testing.provider.answers import Event
+from everturn.testing.provider.render import Block, Ending, Kind, token
+from everturn.testing.provider.script import InBandError, Usage
+from everturn.testing.provider.seals import seal, sign
+
+_REASONS = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+}
+_SHOWN: frozenset[Kind] = frozenset({"text", "refusal", "call"})
+_THOUGHT: frozenset[Kind] = frozenset({"thinking", "redacted"})
+
+
+class MessagesWriter:
+    """Writes content blocks; thinking is signed, and left out unless the request enabled it."""
+
+    def __init__(self, model: str, ending: Ending, *, with_thinking: bool) -> None:
+        self._model, self._ending = model, ending
+        self._is_pinged = False
+        self._kinds = _SHOWN | _THOUGHT if with_thinking else _SHOWN
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """What is shown."""
+        return self._kinds
+
+    def start(self) -> Iterator[Event]:
+        """`message_start`, with the tokens of the prompt."""
+        message: dict[str, Any] = {
+            "id": "msg_01" + token(self._model, 22),
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {**_usage(self._ending.usage), "output_tokens": 1, "service_tier": "standard"},
+        }
+        yield _event({"type": "message_start", "message": message})
+
+    def open(self, block: Block) -> Iterator[Event]:
+        """`content_block_start`, and a ping behind the first."""
+        yield _event({"type": "content_block_start", "index": block.index, "content_block": self._empty(block)})
+        if not self._is_pinged:
+            self._is_pinged = True
+            yield _event({"type": "ping"})
+        if block.kind == "call":
+            yield self._delta(block, {"type": "input_json_delta", "partial_json": ""}, is_beat=False)
+
+    def piece(self, block: Block, text: str) -> Iterator[Event]:
+        """One delta."""
+        match block.kind:
+            case "thinking":
+                yield self._delta(block, {"type": "thinking_delta", "thinking": text})
+            case "call":
+                yield self._delta(block, {"type": "input_json_delta", "partial_json": text})
+            case _:
+                yield self._delta(block, {"type": "text_delta", "text": text})
+
+    def close(self, block: Block) -> Iterator[Event]:
+        """The signature of thinking, and `content_block_stop`."""
+        if block.kind == "thinking":
+            signature = sign(self._model, block.text)
+            yield self._delta(block, {"type": "signature_delta", "signature": signature}, is_beat=False)
+        yield _event({"type": "content_block_stop", "index": block.index})
+
+    def fail(self, error: InBandError) -> Iterator[Event]:
+        """An `error` event, and nothing behind it."""
+        body = {"type": error.kind or "overloaded_error", "message": error.message}
+        yield _event({"type": "error", "error": body, "request_id": "req_011CSHoEeqs5C35K2UUqR7Fy"}, is_beat=True)
+
+    def finish(self) -> Iterator[Event]:
+        """`message_delta` with the stop reason and the tokens so far, and `message_stop`."""
+        delta = {"stop_reason": _REASONS[self._ending.reason], "stop_sequence": None}
+        yield _event({"type": "message_delta", "delta": delta, "usage": _usage(self._ending.usage)}, is_beat=True)
+        yield _event({"type": "message_stop"})
+
+    def _empty(self, block: Block) -> dict[str, Any]:
+        match block.kind:
+            case "thinking":
+                return {"type": "thinking", "thinking": "", "signature": ""}
+            case "redacted":
+                return {"type": "redacted_thinking", "data": seal("red", self._model, f"redacted {block.index}")}
+            case "call":
+                return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
+            case _:
+                return {"type": "text", "text": ""}
+
+    def _delta(self, block: Block, delta: dict[str, Any], *, is_beat: bool = True) -> Event:
+        return _event({"type": "content_block_delta", "index": block.index, "delta": delta}, is_beat=is_beat)
+
+
+def _event(body: dict[str, Any], *, is_beat: bool = False) -> Event:
+    return Event(b"event: %s\ndata: %s\n\n" % (body["type"].encode(), msgspec.json.encode(body)), is_beat)
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input - usage.cached - usage.written,
+        "cache_creation_input_tokens": usage.written,
+        "cache_read_input_tokens": usage.cached,
+        "output_tokens": usage.output,
+    }

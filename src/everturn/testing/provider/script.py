@@ -1,0 +1,137 @@
+"""What a model is told to do: steps of items, in words that belong to no wire format.
+
+    [[Think("Let me look."), Call("read", '{"path": "a.txt"}')], [Say("It says hello.")]]
+
+A step answers one request. It is a list of items, or a function from the decoded body of the request to one. Nothing
+here knows how an item looks on the wire; that is what the `render_*` modules are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+Reason = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
+
+
+class Say(Struct, frozen=True):
+    """Text; in this many pieces, or in words when `pieces` is 0. Neighbours become one block."""
+
+    text: str
+    pieces: int = 0
+
+
+class Think(Struct, frozen=True):
+    """Reasoning: signed in messages, an encrypted item in responses, `reasoning_content` in chat."""
+
+    text: str
+    pieces: int = 0
+
+
+class Redacted(Struct, frozen=True):
+    """Reasoning that is not shown: `redacted_thinking` in messages, an item without a summary in responses."""
+
+
+class Call(Struct, frozen=True):
+    """A tool call; without an `id` it gets one in the style of the provider, new to the conversation."""
+
+    name: str
+    arguments: str = "{}"
+    pieces: int = 2
+    id: str = ""
+
+
+class Refuse(Struct, frozen=True):
+    """The model declines, in these words."""
+
+    text: str
+    pieces: int = 0
+
+
+class Finish(Struct, frozen=True):
+    """Why the answer ends; without one it is read off the other items."""
+
+    reason: Reason
+
+
+class Usage(Struct, frozen=True):
+    """Tokens; `cached` and `written` are part of `input`, `reasoning` is part of `output`."""
+
+    input: int = 100
+    output: int = 200
+    cached: int = 0
+    reasoning: int = 0
+    written: int = 0
+
+
+class Cut(Struct, frozen=True):
+    """The connection closes here. As the first item: without a word, not even a status line."""
+
+
+class CutAt(Struct, frozen=True):
+    """The connection closes after exactly this many bytes of the rendered body, wherever the item stands."""
+
+    byte: int
+
+
+class Hang(Struct, frozen=True):
+    """Nothing more is sent, and the connection stays open."""
+
+
+class Pause(Struct, frozen=True):
+    """Nothing is sent for a while."""
+
+    seconds: float
+
+
+class InBandError(Struct, frozen=True):
+    """The stream began well and then reports an error, as its format does that.
+
+    In responses it is `response.failed`, or an `error` event if `kind` is "error".
+    """
+
+    message: str = "The server had an error while processing your request. Sorry about that!"
+    code: str | None = "server_error"
+    kind: str = ""
+
+
+class Status(Struct, frozen=True):
+    """The whole answer is this HTTP status; without a body it gets the error body of the provider."""
+
+    code: int
+    body: bytes | str = b""
+    headers: Mapping[str, str] = {}
+
+
+class Raw(Struct, frozen=True):
+    """These bytes are the body, as they are. Beside it only pauses, cuts and hangs count."""
+
+    data: bytes
+    content_type: str = "text/event-stream"
+
+
+Item: TypeAlias = (
+    Say | Think | Redacted | Call | Refuse | Finish | Usage | Cut | CutAt | Hang | Pause | InBandError | Status | Raw
+)
+Step: TypeAlias = Sequence[Item] | Callable[[dict[str, Any]], Sequence[Item]]
+
+
+class Script(Struct, frozen=True):
+    """The steps of a model and its pace: seconds between chunks, or 0 for whole answers in one write."""
+
+    steps: tuple[Step, ...]
+    pace: float = 0.0
+    is_sequence: bool = False
+
+
+def split(text: str, pieces: int) -> list[str]:
+    """Cut a text into words, or into that many pieces of one size (the last may be shorter)."""
+    if not text:
+        return []
+    if pieces <= 0:
+        words = text.split(" ")
+        return [piece for piece in (*(word + " " for word in words[:-1]), words[-1]) if piece]
+    size = -(-len(text) // pieces)
+    return [text[at : at + size] for at in range(0, len(text), size)]

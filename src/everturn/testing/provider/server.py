@@ -1,0 +1,212 @@
+"""The provider: binds a port, refuses requests or has them answered, and remembers what it saw.
+
+Turns a request into an answer in this order: whose key, which model, may it be asked like this, what does its script
+say now. The last is the `Library`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from everturn.testing.provider.answers import Answer, whole
+from everturn.testing.provider.connection import Connection, Exchange, Request
+from everturn.testing.provider.faults import Format, Refused, error_body
+from everturn.testing.provider.library import Library
+from everturn.testing.provider.script import Script, Step
+from everturn.testing.provider.strict import check, decode, model_of
+
+PATHS: dict[str, Format] = {
+    "/v1/chat/completions": "chat",
+    "/v1/responses": "responses",
+    "/v1/messages": "messages",
+}
+MAX_SEEN = 10_000
+
+
+class Seen(Struct):
+    """A request, and what became of it; times are the loop's, and `closed` is empty while the answer is under way."""
+
+    format: Format
+    model: str
+    body: dict[str, Any]
+    headers: dict[str, str]
+    status: int
+    opened: float
+    closed: float | None = None
+    is_closed_early: bool = False
+
+
+class Provider:
+    """A local model server for tests and benchmarks, as strict as the real ones.
+
+        async with Provider() as provider:
+            provider.script("my-model", [[Call("read", '{"path": "a.txt"}')], [Say("It says hello.")]])
+
+    `strict=False` serves whatever has a model, `record=False` keeps nothing of a request, and with a `key` every
+    request must bring it.
+    """
+
+    def __init__(self, port: int = 0, *, strict: bool = True, key: str | None = None, record: bool = True) -> None:
+        self._port, self._strict, self._key, self._record = port, strict, key, record
+        self._library = Library()
+        self._seen: deque[Seen] = deque(maxlen=MAX_SEEN)
+        self._refusals: deque[str] = deque(maxlen=MAX_SEEN)
+        self._connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._under_way = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self.requests = self.refused = self.open_max = 0
+
+    # ---------------------------------------------------------------------------------------- its life
+
+    async def __aenter__(self) -> Provider:
+        """Bind the port."""
+        self._loop = asyncio.get_running_loop()
+        self._server = await self._loop.create_server(
+            lambda: Connection(self, self._loop), "127.0.0.1", self._port, backlog=4096
+        )
+        self._port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the port and every connection."""
+        assert self._server is not None
+        self._server.close()
+        for connection in tuple(self._connections):
+            connection.transport.abort()
+        await self._server.wait_closed()
+        await asyncio.sleep(0)  # aborted connections are told so on the next turn of the loop
+
+    @property
+    def url(self) -> str:
+        """Where it listens; the base of all three formats is this and `/v1`."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def script(self, model: str, steps: Sequence[Step], *, sequence: bool = False, pace: float = 0.0) -> None:
+        """Tell a model what to say: one step per request of a turn, or one per request in order of arrival.
+
+        Raises:
+            TypeError: a step is neither a list of items nor a function.
+        """
+        for step in steps:
+            if not (callable(step) or isinstance(step, list | tuple)):
+                raise TypeError(f"a step is a list of items or a function that returns one, not {step!r}")
+        if not steps:
+            raise TypeError("a script has at least one step")
+        self._library.add(model, Script(tuple(steps), pace, sequence))
+
+    @property
+    def seen(self) -> list[Seen]:
+        """The last requests to a model, newest last."""
+        return list(self._seen)
+
+    @property
+    def refusals(self) -> list[str]:
+        """Why each 400 was given, newest last."""
+        return list(self._refusals)
+
+    def reset(self) -> None:
+        """Forget what was seen and refused."""
+        self._seen.clear()
+        self._refusals.clear()
+
+    async def quiet(self) -> None:
+        """Wait until no answer is under way: a client that went away has been noticed by then."""
+        await self._quiet.wait()
+
+    def stats(self) -> dict[str, float]:
+        """What `GET /stats` says: counts since the start, connections, and CPU seconds of this process."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return {
+            "requests": self.requests,
+            "refusals": self.refused,
+            "open": len(self._connections),
+            "open_max": self.open_max,
+            "cpu": used.ru_utime + used.ru_stime,
+        }
+
+    # ----------------------------------------------------------------------------- what a connection asks
+
+    def joined(self, connection: Connection) -> None:
+        """Somebody connected."""
+        self._connections.add(connection)
+        self.open_max = max(self.open_max, len(self._connections))
+
+    def left(self, connection: Connection) -> None:
+        """Somebody left."""
+        self._connections.discard(connection)
+
+    def answer(self, request: Request) -> tuple[Answer, Exchange | None]:
+        """The answer to a request, and who wants to know how it went."""
+        if request.method == "GET" and request.path == "/stats":
+            return whole(200, msgspec.json.encode(self.stats())), None
+        format = PATHS.get(request.path)
+        if format is None or request.method != "POST":
+            where = Refused(f"Invalid URL ({request.method} {request.path})", status=404)
+            return whole(404, error_body("chat", "", where)), None
+        self.requests += 1
+        body: dict[str, Any] = {}
+        try:
+            self._check_key(format, request.headers)
+            body = decode(format, request.body)
+            model = model_of(format, body)
+            name, script = self._library.find(format, model)
+            if self._strict:
+                check(format, body, request.headers)
+            answer = self._library.answer(name, script, format, model, body)
+        except Refused as refused:
+            model = str(body.get("model", ""))
+            answer = whole(refused.status, error_body(format, model, refused))
+            if refused.status == 400:
+                self.refused += 1
+                if self._record:
+                    self._refusals.append(refused.message)
+        seen = Seen(format, model, body, request.headers, answer.status, self._loop.time()) if self._record else None
+        if seen is not None:
+            self._seen.append(seen)
+        self._under_way += 1
+        self._quiet.clear()
+        return answer, _Exchange(self, seen)
+
+    def ended(self, seen: Seen | None, *, is_early: bool) -> None:
+        """An answer is over."""
+        if seen is not None:
+            seen.closed, seen.is_closed_early = self._loop.time(), is_early
+        self._under_way -= 1
+        if not self._under_way:
+            self._quiet.set()
+
+    def _check_key(self, format: Format, headers: dict[str, str]) -> None:
+        if self._key is None or self._key in (headers.get("x-api-key"), _bearer(headers)):
+            return
+        if format == "messages":
+            raise Refused("invalid x-api-key", status=401)
+        shown = _bearer(headers) or headers.get("x-api-key")
+        if not shown:
+            raise Refused("You didn't provide an API key.", status=401)
+        text = f"Incorrect API key provided: {shown[:3]}***. You can find your API key in the settings."
+        raise Refused(text, code="invalid_api_key", status=401)
+
+
+class _Exchange:
+    def __init__(self, provider: Provider, seen: Seen | None) -> None:
+        self._provider, self._seen = provider, seen
+
+    def ended(self, *, is_early: bool) -> None:
+        self._provider.ended(self._seen, is_early=is_early)
+
+
+def _bearer(headers: dict[str, str]) -> str | None:
+    kind, _, key = headers.get("authorization", "").partition(" ")
+    return key if kind.lower() == "bearer" else None

@@ -1,0 +1,63 @@
+"""Turns the bytes of a request into its body, and refuses what the provider of its format would refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from everturn.testing.provider.faults import Format, Refused, is_object
+from everturn.testing.provider.strict_chat import check_chat
+from everturn.testing.provider.strict_messages import check_anthropic
+from everturn.testing.provider.strict_responses import check_openai
+
+Check = Callable[[dict[str, Any], Mapping[str, str]], None]
+_CHECKS: dict[Format, Check] = {"chat": check_chat, "messages": check_anthropic, "responses": check_openai}
+
+
+def decode(format: Format, raw: bytes) -> dict[str, Any]:
+    """The body, which is a JSON object in valid UTF-8.
+
+    Raises:
+        Refused: it is not.
+    """
+    try:
+        body: Any = msgspec.json.decode(raw)
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(format, str(error)) from None
+    if not is_object(body):
+        raise _unreadable(format, "expected an object")
+    return body
+
+
+def _unreadable(format: Format, why: str) -> Refused:
+    if format == "messages":
+        return Refused(f"The request body is not valid JSON: {why}")
+    return Refused(
+        "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "
+        f"correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON: {why})"
+    )
+
+
+def model_of(format: Format, body: dict[str, Any]) -> str:
+    """The model that is asked for.
+
+    Raises:
+        Refused: none is.
+    """
+    model = body.get("model")
+    if isinstance(model, str) and model:
+        return model
+    if format == "messages":
+        raise Refused("model: Field required" if model is None else "model: Input should be a valid string")
+    raise Refused("you must provide a model parameter", "model")
+
+
+def check(format: Format, body: dict[str, Any], headers: Mapping[str, str]) -> None:
+    """Refuse what the real one refuses.
+
+    Raises:
+        Refused: with what it says.
+    """
+    _CHECKS[format](body, headers)

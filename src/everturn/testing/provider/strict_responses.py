@@ -1,0 +1,152 @@
+"""Refuses the requests that OpenAI Responses refuses, in its words: fields, tools, and what one item may be.
+
+How items belong together is in `strict_items`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from everturn.testing.provider.faults import Refused, is_list, is_object, is_whole
+from everturn.testing.provider.strict_items import check_items
+from everturn.testing.provider.strict_openai import (
+    check_fields,
+    check_function,
+    check_json_schema,
+    check_stream,
+    check_tools_list,
+    missing,
+    wrong_type,
+    wrong_value,
+)
+
+FIELDS = frozenset(
+    "background context_management conversation include input instructions max_output_tokens max_tool_calls metadata "
+    "model parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_retention reasoning "
+    "safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs top_p "
+    "truncation user".split()
+)
+INCLUDES = (
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+)
+_HOSTED = (
+    "apply_patch",
+    "code_interpreter",
+    "computer",
+    "computer_use_preview",
+    "custom",
+    "file_search",
+    "image_generation",
+    "local_shell",
+    "mcp",
+    "namespace",
+    "shell",
+    "tool_search",
+    "web_search",
+    "web_search_preview",
+)
+_MIN_OUTPUT = 16
+
+
+def check_openai(body: dict[str, Any], headers: Mapping[str, str]) -> None:
+    """Raise `Refused` for a request that the real one would not serve."""
+    check_fields(body, FIELDS)
+    check_stream(body)
+    check_tools(body)
+    check_limit(body)
+    check_include(body)
+    check_format(body)
+    check_instructions(body)
+    check_memory(body)
+    given = body.get("input")
+    if given is None:
+        raise missing("input")
+    if isinstance(given, str):
+        return
+    if not is_list(given):
+        raise wrong_type("input", "one of a string or array of input items", given)
+    check_items(given, body["model"], is_stored=body.get("store") is not False)
+
+
+def is_encrypted(body: dict[str, Any]) -> bool:
+    """Whether reasoning is to be sent in its encrypted form."""
+    include = body.get("include")
+    return is_list(include) and "reasoning.encrypted_content" in include
+
+
+def check_tools(body: dict[str, Any]) -> None:
+    """Functions are described flat, with names of their own; what OpenAI runs is taken on trust."""
+    names: set[str] = set()
+    for i, tool in enumerate(check_tools_list(body)):
+        kind = tool.get("type") if is_object(tool) else None
+        if kind is None:
+            raise missing(f"tools[{i}].type")
+        if kind == "function":
+            check_function(f"tools[{i}]", tool, names)
+        elif kind not in _HOSTED:
+            raise wrong_value(f"tools[{i}].type", kind, ("function", *_HOSTED))
+
+
+def check_limit(body: dict[str, Any]) -> None:
+    """Fewer tokens than a handful are not worth asking for."""
+    limit = body.get("max_output_tokens")
+    if limit is None:
+        return
+    if not is_whole(limit):
+        raise wrong_type("max_output_tokens", "an integer", limit)
+    if limit < _MIN_OUTPUT:
+        text = (
+            "Invalid 'max_output_tokens': integer below minimum value. "
+            f"Expected a value >= {_MIN_OUTPUT}, but got {limit} instead."
+        )
+        raise Refused(text, "max_output_tokens", "integer_below_min_value")
+
+
+def check_include(body: dict[str, Any]) -> None:
+    """What may be included beside the output is a short list."""
+    include = body.get("include")
+    if include is None:
+        return
+    if not is_list(include):
+        raise wrong_type("include", "an array of strings", include)
+    for i, one in enumerate(include):
+        if one not in INCLUDES:
+            raise wrong_value(f"include[{i}]", one, INCLUDES)
+
+
+def check_format(body: dict[str, Any]) -> None:
+    """The format of the text is text, any JSON, or JSON of a schema."""
+    text = body.get("text")
+    wanted = text.get("format") if is_object(text) else None
+    if wanted is None:
+        return
+    kind = wanted.get("type") if is_object(wanted) else None
+    if kind not in ("text", "json_object", "json_schema"):
+        raise wrong_value("text.format.type", kind, ("json_object", "json_schema", "text"))
+    if kind == "json_schema":
+        check_json_schema("text.format", wanted)
+
+
+def check_instructions(body: dict[str, Any]) -> None:
+    """Instructions are a string."""
+    given = body.get("instructions")
+    if given is not None and not isinstance(given, str):
+        raise wrong_type("instructions", "a string", given)
+
+
+def check_memory(body: dict[str, Any]) -> None:
+    """This provider forgets every response, so none can be built upon."""
+    before = body.get("previous_response_id")
+    if before is not None:
+        text = f"Previous response with id '{before}' not found."
+        raise Refused(text, "previous_response_id", "previous_response_not_found")
+    if body.get("conversation") is not None:
+        raise Refused("Conversation not found.", "conversation")

@@ -1,0 +1,50 @@
+"""Turns what a request asks of the stream itself into the writer for it: usage, thinking, encrypted reasoning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from everturn.testing.provider.faults import Format, is_object
+from everturn.testing.provider.render import Ending, Writer
+from everturn.testing.provider.render_chat import ChatWriter
+from everturn.testing.provider.render_messages import MessagesWriter
+from everturn.testing.provider.render_responses import ResponsesWriter
+from everturn.testing.provider.script import Call, Item, Redacted, Say, Think
+from everturn.testing.provider.strict_responses import is_encrypted
+from everturn.testing.provider.strict_tools import is_thinking
+
+Options = Literal["", "usage", "thinking", "thinking first", "encrypted"]
+THOUGHT = Think("I need a tool for this.")
+
+
+def options_of(format: Format, body: dict[str, Any], *, is_first: bool) -> Options:
+    """What of the stream depends on the request; at most one thing per format."""
+    if format == "chat":
+        wanted = body.get("stream_options")
+        return "usage" if is_object(wanted) and wanted.get("include_usage") is True else ""
+    if format == "messages":
+        if not is_thinking(body):
+            return ""
+        return "thinking first" if is_first else "thinking"
+    return "encrypted" if is_encrypted(body) else ""
+
+
+def prepared(items: Sequence[Item], options: Options) -> Sequence[Item]:
+    """The items, with a thought in front if a model that thinks is told to call tools without one.
+
+    The real one never calls before it has thought, and refuses to go on with a turn that looks as if it had.
+    """
+    spoken = [item for item in items if isinstance(item, Think | Redacted | Say | Call)]
+    if options != "thinking first" or not any(isinstance(item, Call) for item in spoken):
+        return items
+    return items if isinstance(spoken[0], Think | Redacted) else [THOUGHT, *items]
+
+
+def writer_for(format: Format, model: str, ending: Ending, options: Options, seed: str) -> Writer:
+    """The writer of a format, set up as the request asked."""
+    if format == "chat":
+        return ChatWriter(model, ending, with_usage=options == "usage")
+    if format == "messages":
+        return MessagesWriter(model, ending, with_thinking=options.startswith("thinking"))
+    return ResponsesWriter(model, ending, with_encrypted=options == "encrypted", seed=seed)
