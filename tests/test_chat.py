@@ -181,13 +181,16 @@ async def test_chats_of_one_runtime_may_have_models_of_their_own() -> None:
 
 
 async def test_a_file_can_be_attached_by_its_path(tmp_path: Path) -> None:
-    (tmp_path / "cat.png").write_bytes(b"...")
+    (tmp_path / "cat.png").write_bytes(b"\x89PNG")
     model = ScriptedModel(say("A cat."))
     async with Chat(model) as chat:
         file = await chat.attach(tmp_path / "cat.png")
-        assert (file.media_type, file.size, file.name) == ("image/png", 3, "cat.png")
+        assert (file.media_type, file.size, file.name) == ("image/png", 4, "cat.png")
         await (await chat.send([TextPart("what is this?"), file]))
-    assert model.requests[0].files == {file.blob: b"..."}
+        assert (await chat.attach(b"fn main() {}", name="main.toml")).media_type == "text/plain"
+        with pytest.raises(ConfigError, match="empty"):
+            await chat.attach(b"", name="cat.png")
+    assert model.requests[0].files == {file.blob: b"\x89PNG"}
 
 
 # Snapshots ----------------------------------------------------------------------------------------------------------

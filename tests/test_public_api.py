@@ -33,6 +33,8 @@ def test_the_names():
             "Chat",
             "Cursor",
             "EverturnError",
+            "Fallback",
+            "FilePart",
             "Gate",
             "GateAnswered",
             "GateOpened",
@@ -41,8 +43,10 @@ def test_the_names():
             "MessageAdded",
             "ModelError",
             "Output",
+            "Patience",
             "Phase",
             "Plugin",
+            "Price",
             "Progress",
             "Prompt",
             "Reading",
@@ -69,6 +73,7 @@ def test_the_names():
             "TurnResult",
             "TurnStarted",
             "Verdict",
+            "named",
             "tool",
         ]
     )

@@ -5,6 +5,8 @@
 Start with `Chat`; everything else is a plugin, a tool, or an event. What is not listed here is not promised.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from everturn.chat import Chat, Reading, Turn, TurnResult
 from everturn.core.deltas import CallDelta, CallProgress, Cursor, ReasoningDelta, TextDelta
 from everturn.core.events import (
@@ -31,7 +33,7 @@ from everturn.core.events import (
 )
 from everturn.core.hooks import PENDING, Plugin
 from everturn.core.messages import Message
-from everturn.core.parts import Output, TextPart
+from everturn.core.parts import FilePart, Output, TextPart
 from everturn.core.ports import Progress, ToolContext
 from everturn.core.state import Phase
 from everturn.errors import EverturnError, ModelError, ToolError, TurnError
@@ -39,7 +41,19 @@ from everturn.tools.function import tool
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Runtime, Snapshot
 
+if TYPE_CHECKING:
+    from everturn.models.named import named
+    from everturn.models.prices import Price
+    from everturn.models.retrying import Fallback, Patience
+
 __version__ = "0.1.0"
+
+_LATER = {  # what only those need who talk to a provider; found when it is asked for
+    "named": "everturn.models.named",
+    "Price": "everturn.models.prices",
+    "Fallback": "everturn.models.retrying",
+    "Patience": "everturn.models.retrying",
+}
 
 __all__ = [
     "PENDING",
@@ -51,6 +65,8 @@ __all__ = [
     "Chat",
     "Cursor",
     "EverturnError",
+    "Fallback",
+    "FilePart",
     "Gate",
     "GateAnswered",
     "GateOpened",
@@ -59,8 +75,10 @@ __all__ = [
     "MessageAdded",
     "ModelError",
     "Output",
+    "Patience",
     "Phase",
     "Plugin",
+    "Price",
     "Progress",
     "Prompt",
     "Reading",
@@ -87,5 +105,15 @@ __all__ = [
     "TurnResult",
     "TurnStarted",
     "Verdict",
+    "named",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what was asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LATER[name]), name)

@@ -114,6 +114,7 @@ class ModelError(EverturnError):
     - `context`: whoever writes. The conversation is longer than the model can read.
     - `request`: the programmer. The provider refused what was sent.
     - `rate`, `server`, `network`, `stalled`, `truncated`: nobody, for it may pass. These are worth another try.
+    - `model`: whoever wrote the model, for that is what it raises unless it says more.
     - `response`, `limit`: the operator. What came back is not what a model sends, or too much of it.
 
     `retry_after` is how many seconds the provider asks us to wait, if it does.

@@ -124,7 +124,9 @@ class Runtime:
         return self._models[name]
 
     def add_model(self, model: Model | str) -> str:
-        """Let turns be answered by another model, and say by which name."""
+        """Let turns be answered by another model, and say by which name; one that is known is known by it."""
+        if isinstance(model, str) and model in self._models:
+            return model
         model = _model(model)
         self._models[model.name] = model
         return model.name

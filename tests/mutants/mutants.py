@@ -6,19 +6,8 @@ source, runs the test that is named beside it, and prints how many were caught.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A bug: in `file`, `old` (which stands there exactly once) becomes `new`; `test` fails then."""
-
-    name: str
-    file: str
-    old: str
-    new: str
-    test: str
-
+from tests.mutants.models import MODEL_MUTANTS
+from tests.mutants.mutant import Mutant
 
 CRASH = "tests/turn/test_crash.py::test_stopped_after_any_event_it_ends_as_if_it_had_not_been"
 BEFORE = "tests/turn/test_crash.py::test_stopped_before_any_event_nothing_is_lost_or_done_twice"
@@ -30,6 +19,7 @@ CANCEL = "tests/turn/test_cancel.py::"
 TOOLS = "tests/turn/test_tools.py::"
 
 MUTANTS = [
+    *MODEL_MUTANTS,
     Mutant(
         "calls are not settled on cancel",
         "turn/finalize.py",

@@ -190,8 +190,9 @@ RULES = [
     Rule("thinking is of this model", messages(USER, assistant(THOUGHT, TEXT), USER, model="n"), "Invalid `signature`", messages(USER, assistant(THOUGHT, TEXT), USER)),
     Rule("redacted thinking is unchanged", messages(USER, assistant({**HIDDEN, "data": "red-1-2"}, TEXT), USER), "Invalid `data` in `redacted_thinking` block", messages(USER, assistant(HIDDEN, TEXT), USER)),
     Rule("redacted thinking is of this model", messages(USER, assistant(HIDDEN, TEXT), USER, model="n"), "Invalid `data`", messages(USER, assistant(HIDDEN, TEXT), USER)),
-    Rule("a signature is no data", messages(USER, assistant({**HIDDEN, "data": THOUGHT["signature"]}), USER), "Invalid `data`", messages(USER, assistant(HIDDEN), USER)),
-    Rule("thinking is the assistant's", messages(user(THOUGHT)), "may only be in `assistant` messages", messages(USER, assistant(THOUGHT), USER)),
+    Rule("a signature is no data", messages(USER, assistant({**HIDDEN, "data": THOUGHT["signature"]}), USER), "Invalid `data`", messages(USER, assistant(HIDDEN, TEXT), USER)),
+    Rule("thinking is the assistant's", messages(user(THOUGHT)), "may only be in `assistant` messages", messages(USER, assistant(THOUGHT, TEXT), USER)),
+    Rule("thinking does not stand last", messages(USER, assistant(TEXT, THOUGHT), USER), "cannot be `thinking`", messages(USER, assistant(THOUGHT, TEXT), USER)),
     *(
         Rule(
             f"with {wanted['type']} thinking a turn that calls begins with it",
@@ -217,7 +218,7 @@ RULES = [
     Rule("an empty text is not marked", messages(user({"type": "text", "text": "", **MARK})), "cache_control cannot be set for empty text blocks", messages(user({**TEXT, **MARK}))),
     Rule("an empty system text is not marked", messages(system=[{"type": "text", "text": "", **MARK}]), "cache_control cannot be set for empty", messages(system=[{**TEXT, **MARK}])),
     Rule("thinking is not marked", messages(USER, assistant({**THOUGHT, **MARK}), USER), "thinking.cache_control: Extra inputs", messages(USER, assistant(THOUGHT, {**TEXT, **MARK}), USER)),
-    Rule("redacted thinking is not marked", messages(USER, assistant({**HIDDEN, **MARK}), USER), "redacted_thinking.cache_control: Extra", messages(USER, assistant(HIDDEN), USER)),
+    Rule("redacted thinking is not marked", messages(USER, assistant({**HIDDEN, **MARK}), USER), "redacted_thinking.cache_control: Extra", messages(USER, assistant(HIDDEN, TEXT), USER)),
     # shapes
     Rule("tools are a list", messages(tools={}), "tools: Input should be a valid list", messages(tools=[])),
     Rule("a tool is an object", messages(tools=["read"]), "tools.0: Input should be a valid dictionary", tool()),
@@ -228,8 +229,8 @@ RULES = [
     Rule("a document has data", document(type="text", media_type="text/plain"), "document.source.text.data: Field required", document(type="url", url="https://a.b")),
     Rule("what lies elsewhere says where", image(type="url"), "image.source.url.url: Field required", image(type="file", file_id="file_1")),
     Rule("a result is a list", turn(assistant(use()), user(result(content=1))), "tool_result.content: Input should be a valid list", PAIR),
-    Rule("a thinking block has thinking", messages(USER, assistant({"type": "thinking"}), USER), "thinking.thinking: Field required", messages(USER, assistant(THOUGHT), USER)),
-    Rule("a redacted block has data", messages(USER, assistant({"type": "redacted_thinking"}), USER), "redacted_thinking.data: Field required", messages(USER, assistant(HIDDEN), USER)),
+    Rule("a thinking block has thinking", messages(USER, assistant({"type": "thinking"}), USER), "thinking.thinking: Field required", messages(USER, assistant(THOUGHT, TEXT), USER)),
+    Rule("a redacted block has data", messages(USER, assistant({"type": "redacted_thinking"}), USER), "redacted_thinking.data: Field required", messages(USER, assistant(HIDDEN, TEXT), USER)),
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
@@ -32,6 +33,17 @@ def checked_options(options: TurnOptions) -> TurnOptions:
 def id_of(message: str | Message) -> str:
     """A message is as good as its id."""
     return message.id if isinstance(message, Message) else message
+
+
+def kind_of(name: str, data: bytes) -> str:
+    """The type of a file by its name, unless it is plainly text, which few systems know of `.toml` and `.go`."""
+    guess = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    if guess.startswith("text/") or guess == "application/json":
+        return guess
+    try:
+        return "text/plain" if b"\0" not in data and data.decode() else guess
+    except UnicodeDecodeError:
+        return guess
 
 
 def plain_params(params: Mapping[str, Any]) -> dict[str, object]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from everturn.chat.door import Input, checked_options, id_of, parts_of, plain_params
+from everturn.chat.door import Input, checked_options, id_of, kind_of, parts_of, plain_params
 from everturn.chat.turn import Turn, answer
 from everturn.core.canonical import JsonObject
 from everturn.core.commands import Delete, Select, Send
@@ -186,8 +185,9 @@ class Chat:
             data = await asyncio.to_thread(file.read_bytes)
         else:
             data = file
-        kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        return FilePart(await self.runtime.store.put_blob(data), kind, len(data), name)
+        if not data:
+            raise ConfigError(f"{name or 'the file'} is empty; there is nothing to send")
+        return FilePart(await self.runtime.store.put_blob(data), media_type or kind_of(name, data), len(data), name)
 
     # Around it -----------------------------------------------------------------------------------------------------
 

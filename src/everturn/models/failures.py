@@ -19,9 +19,12 @@ from everturn.errors import ModelError
 EXCERPT = 500  # characters of a provider's words
 RETRYABLE = frozenset({"rate", "server", "network", "stalled", "truncated"})
 
-_QUOTA = re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance|billing|quota.*(exceeded|plan)", re.I)
+_QUOTA = re.compile(
+    r"insufficient[_ ](quota|balance|credit|funds)|credit balance|billing (details|hard limit|account)|check your plan|quota.*(exceeded|plan)",
+    re.I,
+)
 _CONTEXT = re.compile(
-    r"context[_ ](length|window|size)|too many (input )?tokens|prompt is too long|maximum context|input is too long"
+    r"context[_ ](length|window|size|limit)|too many (input )?tokens|prompt is too long|maximum context|input is too long"
     r"|exceeds the (model's )?(context|maximum number of tokens|available context)",
     re.I,
 )
@@ -42,7 +45,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes, names: Mapping
     code, text = read_error(body)
     said = text or clean(body[:EXCERPT].decode("utf-8", "replace"))
     if 300 <= status < 400:
-        where = headers.get("location", "elsewhere")
+        where = clean(headers.get("location", "elsewhere"))[:EXCERPT]
         return ModelError(f"the server sends us to {where}, and a key is not sent on; change the base URL", "request")
     kind = _kind(status, code, said)
     return _error(kind, f"HTTP {status}", said, names, retry_after(headers))
@@ -51,7 +54,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes, names: Mapping
 def in_band(error: object, names: Mapping[str, str]) -> ModelError:
     """An error in the middle of a stream that had begun with 200."""
     code, text = _fields(error)
-    status = int(code) if code.isdigit() else 0
+    status = int(code) if len(code) == 3 and code.isascii() and code.isdigit() else 0
     kind = _kind(status, code, f"{code} {text}")
     if kind == "request" and not status and _OVERLOADED.search(f"{code} {text}"):
         kind = "server"
@@ -91,7 +94,7 @@ def _fields(error: object) -> tuple[str, str]:
     kind = fields.get("type") if isinstance(fields.get("type"), str) else ""
     text = fields.get("message") or fields.get("msg") or fields.get("detail") or ""
     words = clean(text if isinstance(text, str) else str(text))[:EXCERPT]
-    return (f"{code}" if str(code).isdigit() or not kind else f"{code} {kind}"), words
+    return clean(f"{code}" if str(code).isdigit() or not kind else f"{code} {kind}"), words
 
 
 def _kind(status: int, code: str, text: str) -> str:
@@ -100,13 +103,19 @@ def _kind(status: int, code: str, text: str) -> str:
         return "quota"
     if "context_length" in code or _CONTEXT.search(words):
         return "context"
-    if status in (401, 403) or "authentication" in code or "invalid_api_key" in code or "permission" in code:
+    if (
+        status in (401, 403)
+        or "API key not valid" in text
+        or "authentication" in code
+        or "invalid_api_key" in code
+        or "permission" in code
+    ):
         return "key"
     if "model_not_found" in code or (status == 404 and "model" in words.lower()):
         return "unknown_model"
     if status == 429 or "rate_limit" in code:
         return "rate"
-    if status >= 500 or status == 408 or "overloaded" in code or code == "api_error" or "server_error" in code:
+    if status >= 500 or status == 408 or "overloaded" in code or "api_error" in code or "server_error" in code:
         return "server"
     return "request"
 
@@ -118,19 +127,25 @@ def _error(kind: str, what: str, said: str, names: Mapping[str, str], after: flo
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
     """How long the provider asks us to wait: in milliseconds, in seconds, or until a date."""
-    try:
-        if (ms := headers.get("retry-after-ms")) is not None:
-            return max(0.0, float(ms) / 1000)
-        given = headers.get("retry-after")
-        if given is None:
-            return None
-        try:
-            return max(0.0, float(given))
-        except ValueError:
-            from email.utils import parsedate_to_datetime
+    ms, given = _number(headers.get("retry-after-ms")), headers.get("retry-after")
+    if ms is not None:
+        return ms / 1000
+    if given is None:
+        return None
+    if (seconds := _number(given)) is not None:
+        return seconds
+    from email.utils import parsedate_to_datetime
 
-            until = parsedate_to_datetime(given)
-            until = until if until.tzinfo else until.replace(tzinfo=UTC)
-            return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
+    try:
+        until = parsedate_to_datetime(given)
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
     except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else max(0.0, float(text))
+    except ValueError:
         return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,11 +26,12 @@ from everturn.models.formats.messages_stream import MessagesDecoder
 from everturn.models.formats.responses_stream import ResponsesDecoder
 from everturn.models.prices import NO_FACTS, Facts, has_tables, look_up
 from everturn.models.profile import Origin, Profile
-from everturn.transport import Limits, Post, Reply, Transport
+from everturn.transport import Limits, Post, Reply, Transport, place
 from everturn.transport.sse import SseReader
 
 REFUSAL_SIZE = 64 * 1024  # bytes of a refusal that are worth reading
 EXCERPT = 200  # characters of it that are shown
+KEY_SIZE = 8  # characters: what is shorter is no secret, and half of any text
 START_SIZE = 8192  # bytes of an answer kept to say what it was, if it was no stream
 
 
@@ -59,6 +59,7 @@ class HttpModel:
         transport: Transport,
         *,
         key: str = "",
+        host: str = "",
         limits: Limits | None = None,
         facts: Facts | None = None,
     ) -> None:
@@ -66,9 +67,14 @@ class HttpModel:
         self._transport, self._limits = transport, limits
         self._facts = facts if facts is not None or (profile.prices and has_tables()) else NO_FACTS
         self._format = FORMATS[profile.format]
-        host = "" if profile.key else urlsplit(profile.base_url).netloc
+        self._key = key
         self._origin = Origin(profile.vendor, model, profile.key, host)
-        self._headers = {"content-type": "application/json", "accept-encoding": "identity", **profile.headers}
+        self._headers = {
+            "content-type": "application/json",
+            "accept-encoding": "identity",
+            "user-agent": "everturn",
+            **profile.headers,
+        }
         if key and profile.format == "messages":
             self._headers["x-api-key"] = key
         elif key:
@@ -87,43 +93,41 @@ class HttpModel:
 
     def __repr__(self) -> str:
         """Without the key."""
-        return f"<HttpModel {self.name} at {self._profile.base_url}>"
+        return f"<HttpModel {self.name} at {place(self._profile.base_url)}>"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Ask, and give the chunks of every read."""
         built = self._format.build(request, self._profile, self._origin)
         post = Post(self._profile.base_url.rstrip("/") + built.path, self._headers, built.body)
-        async with self._transport.post(post) as reply:
-            if reply.status != 200:
-                yield await self._refused(reply)
-                return
-            decoder = self._format.decoder(self._profile, self._origin, built.names)
-            reader = SseReader(self._limits)
-            start: bytes | None = b""  # of what came before the first event
-            chunks: list[Chunk] = []
-            async for data in reply.read():
-                chunks = []
-                events = reader.feed(data)
-                if start is not None:
-                    start = None if events else (start + data)[:START_SIZE]
-                error = _decode(decoder, events, chunks) or reader.error
-                if error is not None:
-                    yield chunks
-                    raise error
-                if decoder.is_done:
-                    break
-                yield chunks
-            else:
-                chunks = []
-                if (error := _decode(decoder, reader.end(), chunks)) is not None:
-                    raise cut_off("its last event is broken") from error
-                if start is not None and not chunks:
-                    raise self._no_stream(start)
-            error = _end(decoder, chunks)
-        await self._price(chunks)
-        yield chunks
-        if error is not None:
-            raise error
+        try:
+            async with self._transport.post(post) as reply:
+                if reply.status != 200:
+                    yield await self._refused(reply)
+                    return
+                answer = _Answer(self._format.decoder(self._profile, self._origin, built.names), self._limits)
+                try:
+                    async for data in reply.read():
+                        chunks = answer.feed(data)
+                        if answer.is_over:
+                            break
+                        yield chunks
+                    else:
+                        chunks = answer.end()
+                except ModelError as broke:  # only the reading raises here
+                    chunks = answer.end(broke)
+                if answer.error is None:
+                    await reply.finish()
+            if answer.is_no_stream:
+                answer.error = self._no_stream(answer.start)
+            await self._price(chunks)
+            yield chunks
+            if answer.error is not None:
+                raise answer.error
+        except ModelError as error:
+            if len(self._key) >= KEY_SIZE and self._key in str(error):  # a provider that repeats it, of all things
+                told = str(error).replace(self._key, "***")
+                raise ModelError(told, error.kind, error.retryable, error.retry_after) from None
+            raise
 
     async def _refused(self, reply: Reply) -> Sequence[Chunk]:
         """Another status than 200: an error, but for a call the provider itself could not read."""
@@ -138,13 +142,14 @@ class HttpModel:
 
     def _no_stream(self, start: bytes) -> ModelError:
         code, text = failures.read_error(start)
-        if code or text:
+        if text:
             return failures.in_band({"code": code, "message": text}, self._origin.names)
-        if not start.strip():
+        if all(not line or line.startswith(b":") for line in start.splitlines()):
             return cut_off("there was not a word of it")
         seen = clean(start[:EXCERPT].decode("utf-8", "replace"))
         return ModelError(
-            f"{self._profile.base_url} sent no stream but {seen!r}; is the base URL that of a model?", kind="response"
+            f"{place(self._profile.base_url)} sent no stream but {seen!r}; is the base URL that of a model?",
+            kind="response",
         )
 
     async def _price(self, chunks: list[Chunk]) -> None:
@@ -155,19 +160,67 @@ class HttpModel:
                     chunks[at] = UsageChunk(replace(chunk.usage, cost=price(chunk.usage)))
 
 
-def _decode(decoder: Decoder, events: Sequence[bytes], chunks: list[Chunk]) -> ModelError | None:
-    """Decode events into chunks; what came before an error is good."""
-    try:
-        for event in events:
-            decoder.feed(event, chunks)
-    except ModelError as error:
-        return error
-    return None
+class _Answer:
+    """Bytes → chunks, until the answer says that it is complete, breaks, or ends."""
 
+    def __init__(self, decoder: Decoder, limits: Limits | None) -> None:
+        self._decoder, self._reader = decoder, SseReader(limits)
+        self._has_begun = False
+        self.start = b""  # of what came before the first event
+        self.error: ModelError | None = None
+        self.is_over = False
 
-def _end(decoder: Decoder, chunks: list[Chunk]) -> ModelError | None:
-    try:
-        decoder.end(chunks)
-    except ModelError as error:
-        return error
-    return None
+    @property
+    def is_no_stream(self) -> bool:
+        """Whether it ended, and was something else all the time."""
+        return self.is_over and not self._has_begun and self.error is None
+
+    def feed(self, data: bytes) -> list[Chunk]:
+        events = self._reader.feed(data)
+        if not self._has_begun:
+            self._has_begun = bool(events)
+            self.start = b"" if events else (self.start + data)[:START_SIZE]
+        chunks: list[Chunk] = []
+        self._decode(events, chunks)
+        if not self.is_over and self._reader.error is not None:
+            self.error, self.is_over = self._reader.error, True
+        return chunks
+
+    def end(self, broke: ModelError | None = None) -> list[Chunk]:
+        """There is nothing more, or the connection broke. An answer that has said it is finished is one all the same."""
+        chunks: list[Chunk] = []
+        self._has_begun = self._decode(self._reader.end(), chunks) or self._has_begun
+        self.is_over = True
+        if self._decoder.is_done:
+            return chunks
+        if self.error is not None and self.error.kind == "response":
+            self.error = cut_off("its last event is broken")
+        elif self.error is not None:
+            return chunks  # the provider's own words
+        if broke is not None:
+            self.error = cut_off("the connection broke") if self._has_begun else broke
+        if self._has_begun:
+            why, self.error = self.error, None
+            self._finish(chunks)
+            self.error = (why or self.error) if self.error is not None else None
+        return chunks
+
+    def _decode(self, events: Sequence[bytes], chunks: list[Chunk]) -> bool:
+        """Decode events; what came before an error is good, and what comes after the end is not read."""
+        decoder = self._decoder
+        try:
+            for event in events:
+                decoder.feed(event, chunks)
+                if decoder.is_done:
+                    self.is_over = True
+                    self._finish(chunks)
+                    break
+        except ModelError as error:
+            self.error, self.is_over = error, True
+        return bool(events)
+
+    def _finish(self, chunks: list[Chunk]) -> None:
+        try:
+            self._decoder.end(chunks)
+        except ModelError as error:
+            self.error = error

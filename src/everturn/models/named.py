@@ -15,7 +15,7 @@ from everturn.models.prices import Facts, Price
 from everturn.models.profile import Profile
 from everturn.models.retrying import Patience, Retrying
 from everturn.models.vendors import VENDORS
-from everturn.transport import Limits, Transport
+from everturn.transport import Limits, Transport, place
 from everturn.transport.live import Live
 
 OWN_KEY = "EVERTURN_API_KEY"
@@ -45,18 +45,19 @@ def named(
     environ = os.environ if environ is None else environ
     vendor, model = _split(name, base_url, profile)
     profile = profile or VENDORS[vendor]
-    if base_url:
-        profile = replace(profile, base_url=_checked_url(base_url))
+    if base_url:  # where another key counts
+        profile = replace(profile, base_url=_checked_url(base_url), key=profile.key and OWN_KEY)
     if not profile.base_url:
         raise ConfigError(f"{name!r} needs a base_url: where the server is, for example http://127.0.0.1:8000/v1")
     if not key:
-        key = environ.get(OWN_KEY if base_url or not profile.key else profile.key, "")
+        key = environ.get(profile.key or OWN_KEY, "")
         if not key and profile.key and not base_url:
             raise ConfigError(f"{name} needs a key: set the environment variable {profile.key}, or give key=…")
     if key.strip() != key or not key.isascii() or not key.isprintable():
         raise ConfigError(f"the key for {name} holds blanks or characters that no key has; was it pasted whole?")
     facts = Facts(price, window) if price is not None or window is not None else None
-    found = HttpModel(model, profile, transport or Live(), key=key, limits=limits, facts=facts)
+    host = place(profile.base_url) if vendor == "compatible" else ""
+    found = HttpModel(model, profile, transport or Live(), key=key, host=host, limits=limits, facts=facts)
     return Retrying(found, patience)
 
 
@@ -79,7 +80,16 @@ def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]
 
 
 def _checked_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{url!r} is not a base URL; it looks like http://127.0.0.1:8000/v1")
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        is_one = is_one and not parts.query and not parts.fragment and url.isprintable() and " " not in url
+        has_password = bool(parts.username or parts.password)
+    except ValueError:
+        is_one = has_password = False
+    if not is_one:
+        shown = "this" if "@" in url else repr(url)  # it may hold a password
+        raise ConfigError(f"{shown} is not a base URL; it looks like http://127.0.0.1:8000/v1")
+    if has_password:
+        raise ConfigError(f"a base URL holds no password: give the key with key=…, or in {OWN_KEY}")
     return url

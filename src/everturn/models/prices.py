@@ -25,13 +25,16 @@ class Price(Struct, frozen=True):
     cached: float | None = None
     written: float | None = None
 
-    def __call__(self, usage: Usage) -> float:
-        """What a request has cost."""
+    def __call__(self, usage: Usage) -> float | None:
+        """What a request has cost; None if its count makes no sense."""
         fresh = usage.input - usage.cached - usage.written
-        total = fresh * self.input + usage.output * self.output
-        total += usage.cached * (self.input if self.cached is None else self.cached)
-        total += usage.written * (self.input if self.written is None else self.written)
-        return total / MILLION
+        try:
+            total = fresh * self.input + usage.output * self.output
+            total += usage.cached * (self.input if self.cached is None else self.cached)
+            total += usage.written * (self.input if self.written is None else self.written)
+            return total / MILLION
+        except OverflowError:
+            return None
 
 
 class Facts(Struct, frozen=True):
@@ -55,15 +58,19 @@ def look_up(provider: str, model: str) -> Facts:
     import genai_prices
 
     def price(usage: Usage) -> float | None:
-        counted = genai_prices.Usage(
-            input_tokens=usage.input,
-            output_tokens=usage.output,
-            cache_read_tokens=usage.cached or None,
-            cache_write_tokens=usage.written or None,
-        )
         try:
+            counted = genai_prices.Usage(
+                input_tokens=usage.input,
+                output_tokens=usage.output,
+                cache_read_tokens=usage.cached or None,
+                cache_write_tokens=usage.written or None,
+            )
             return float(genai_prices.calc_price(counted, model, provider_id=provider).total_price)
-        except (LookupError, ValueError):  # ValueError: a provider that counts more from its cache than there was
+        except (
+            LookupError,
+            ValueError,
+            ArithmeticError,
+        ):  # of counts that make no sense, such as more cached than read
             return None
 
     try:

@@ -38,7 +38,7 @@ class Profile(Struct, frozen=True, kw_only=True):
         "tags"  # `prefilled`: its template opens <think>, and only </think> comes
     )
     replay: str = ""  # the field in which reasoning must come back beside calls
-    filler: str = ""  # what stands there when there was none, or another vendor's
+    filler: str = ""  # what stands there when there was none
 
     can_follow_tool: bool = True  # a user's message may follow a tool's result
     must_alternate: bool = False  # user and assistant take turns, or its template fails

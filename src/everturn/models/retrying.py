@@ -18,6 +18,7 @@ from everturn.core.chunks import Chunk
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
+from everturn.models.prices import NO_FACTS, Facts
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,15 @@ class Retrying:
     def name(self) -> str:
         """The badge a face shows."""
         return self._model.name
+
+    def __repr__(self) -> str:
+        """The model's own words for itself."""
+        return f"<Retrying {self._model!r}>"
+
+    async def facts(self) -> Facts:
+        """What the model costs and how much it can read, where that is known."""
+        facts = getattr(self._model, "facts", None)
+        return NO_FACTS if facts is None else await facts()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Ask, and ask again."""
@@ -93,7 +103,7 @@ class Fallback:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Ask one after the other."""
-        for model in self._models:
+        for left, model in zip(range(len(self._models) - 1, -1, -1), self._models, strict=True):
             has_spoken = False
             batches = model.stream(request)
             try:
@@ -102,7 +112,7 @@ class Fallback:
                     yield batch
                 return
             except ModelError as error:
-                if has_spoken or model is self._models[-1]:
+                if has_spoken or not left:
                     raise
                 log.warning("%s failed (%s); another one is asked", model.name, error)
             finally:

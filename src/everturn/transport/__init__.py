@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -45,6 +46,10 @@ class Reply(Protocol):
         """
         ...
 
+    async def finish(self) -> None:
+        """The answer is complete: read what is left if it comes at once, so that the connection can be used again."""
+        ...
+
 
 class Transport(Protocol):
     """Sends a request. Leaving the context closes the socket of an answer that was not read to its end."""
@@ -58,4 +63,10 @@ class Transport(Protocol):
         ...
 
 
-__all__ = ["Limits", "Post", "Reply", "Transport"]
+def place(url: str) -> str:
+    """Where a URL leads, without the password it may hold."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+
+
+__all__ = ["Limits", "Post", "Reply", "Transport", "place"]

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+from everturn.core.canonical import clean
 from everturn.errors import ModelError
-from everturn.transport import Post
+from everturn.transport import Post, place
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 CONNECT = 10.0  # seconds to reach a server; how long it may think is for whoever reads the stream to say
+TAIL = 0.05  # seconds for the last bytes of a complete answer; a new connection costs more
 READ_BUFFER = 2**17  # bytes read ahead of a slow reader, twice this at most
 
 _Pool = AsyncGenerator["ClientSession", None]
@@ -75,6 +77,16 @@ class _Reply:
             raise StopAsyncIteration
         return data
 
+    async def finish(self) -> None:
+        """Read the end of the answer, if it comes at once."""
+        import aiohttp
+
+        if not self._content.at_eof():
+            with suppress(TimeoutError, aiohttp.ClientError, OSError):
+                async with asyncio.timeout(TAIL):
+                    while await self._content.readany():
+                        pass
+
 
 class Live:
     """The network. Redirects are not followed: a key goes only where it was meant to go."""
@@ -95,10 +107,9 @@ class Live:
                 proxy=_proxy(*urlsplit(post.url)[:2]),
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            where = urlsplit(post.url)
+            why = getattr(error, "strerror", None) or error or type(error).__name__
             raise ModelError(
-                f"nobody answers at {where.scheme}://{where.netloc}: {error or type(error).__name__}; "
-                "is the server running, and the base URL right?",
+                f"nobody answers at {place(post.url)}: {clean(str(why))}; is the server running, and the base URL right?",
                 kind="network",
                 retryable=not isinstance(error, ValueError),
             ) from error

@@ -33,6 +33,9 @@ class Kept(Struct, frozen=True):
         if self.is_cut:
             raise ModelError("the connection broke", kind="network", retryable=True)
 
+    async def finish(self) -> None:
+        """Nothing is left open."""
+
 
 class Replay:
     """A transport that gives kept answers, in order; `posts` keeps what was asked."""

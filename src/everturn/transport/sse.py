@@ -14,6 +14,7 @@ from everturn.errors import ModelError
 
 MIB = 2**20
 _BOM = b"\xef\xbb\xbf"
+_BLANKS = re.compile(rb"\n{3,}")
 _DATA = re.compile(rb"^data(?:: ?(.*))?$", re.MULTILINE)
 
 
@@ -52,7 +53,9 @@ class SseReader:
         end = data.rfind(b"\n")
         self._line = self._line + len(data) if end < 0 else len(data) - end - 1
         rest = self._rest
-        if rest:
+        if not rest:
+            data = data.lstrip(b"\n")  # between events a line end means nothing
+        else:
             at = len(rest) - 1  # an event ends with two line ends, and the first may have come before
             rest += data
             if rest.find(b"\n\n", at) < 0:
@@ -60,6 +63,8 @@ class SseReader:
                 return []
             data = bytes(rest)
             rest.clear()
+        if b"\n\n\n" in data:
+            data = _BLANKS.sub(b"\n\n", data)
         *events, left = data.split(b"\n\n")
         rest += left
         found = self._data(events)
@@ -76,7 +81,7 @@ class SseReader:
 
     def _data(self, events: list[bytes]) -> list[bytes]:
         found: list[bytes] = []
-        longest = self._limits.line
+        longest = min(self._limits.line, self._limits.event)
         for event in events:
             if len(event) > longest and (error := self._measure(event)) is not None:
                 self.error = error
@@ -95,17 +100,20 @@ class SseReader:
         return found
 
     def _measure(self, event: bytes) -> ModelError | None:
-        if max(map(len, event.split(b"\n"))) > self._limits.line:
-            return _too_long("line", self._limits.line)
-        return _too_long("event", self._limits.event) if len(event) > self._limits.event else None
+        """What is too long in an event, if anything is: the same that would have been, had it come byte by byte."""
+        limits, start = self._limits, 0
+        for line in event.split(b"\n"):
+            if len(line) > limits.line and start + limits.line <= limits.event:
+                return _too_long("line", limits.line)
+            start += len(line) + 1
+        return _too_long("event", limits.event) if len(event) > limits.event else None
 
     def _check(self, size: int) -> None:
         """Look at what has not ended yet: it may not grow for ever."""
-        if self._line > self._limits.line:
-            self.error = _too_long("line", self._limits.line)
-        elif size > self._limits.event + 1:  # its last line end belongs to no event
-            self.error = _too_long("event", self._limits.event)
-        if self.error is not None:
+        limits = self._limits
+        # The last line end of an event belongs to none.
+        if self.error is not None or self._line > limits.line or size > limits.event + 1:
+            self.error = self._measure(bytes(self._rest)) or self.error
             self._rest.clear()
 
 

@@ -148,8 +148,9 @@ class Watchdog:
         self._limit = first
         self._last = clock.now()
         self._end = self._last + total
-        self.has_bitten = self.is_off = False
-        self._timer = clock.call_later(min(first, idle), self._look)
+        self.bites = 0
+        self.is_off = False
+        self._timer = clock.call_later(min(first, idle, total), self._look)
 
     def heard(self) -> None:
         """Something came: reading the clock is all it costs, the timer finds out by itself."""
@@ -161,9 +162,17 @@ class Watchdog:
         if left > 0:
             self._timer = self._later(min(left, self._idle), self._look)
         elif self._task is not None:
-            self.has_bitten = True
+            self.bites += 1
             self._task.cancel()
             self._timer = self._later(self._idle, self._look)  # a model that swallowed it is told again
+
+    def forgive(self) -> bool:
+        """Take the cancellations back that were its own; false if somebody else cancelled, too."""
+        assert self._task is not None
+        left = 0
+        for _ in range(self.bites):
+            left = self._task.uncancel()
+        return left == 0
 
     @property
     def is_over(self) -> bool:
@@ -206,8 +215,7 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
     except asyncio.CancelledError:
         if not is_cancelling():
             raise ModelError("the model's stream was cancelled from within", kind="model") from None
-        task = asyncio.current_task()
-        if not watchdog.has_bitten or run.is_cancelled or task is None or task.uncancel() > 0:
+        if not watchdog.bites or run.is_cancelled or not watchdog.forgive():
             raise
         what = "took too long" if watchdog.is_over else "fell silent"
         raise ModelError(f"the model's stream {what} and was given up", kind="stalled", retryable=True) from None

@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import msgspec
 
+from everturn.core.history import as_object
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.models.formats import Built
 from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, kind_of
 from everturn.models.formats.names import CallIds, Names
-from everturn.models.formats.params import CACHE, schema_name, take
+from everturn.models.formats.params import CACHE, encode, schema_name, take
 from everturn.models.formats.schemas import tool_schema
 from everturn.models.formats.tidy import result_text, tidy
 from everturn.models.formats.words import GO_ON, INTERRUPTED, notice
@@ -20,8 +21,6 @@ from everturn.models.profile import Origin, Profile
 
 PATH = "/chat/completions"
 Json = dict[str, Any]
-
-_encode = msgspec.json.Encoder().encode
 
 
 def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
@@ -54,10 +53,10 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
     if params.tool_choice is not None:
         body["tool_choice"] = _choice(params.tool_choice, names)
     messages = list(_Messages(request, profile, origin, names).render())
-    if profile.has_cache_markers:
+    if profile.has_cache_markers and params.cache:
         _mark(messages)
     body["messages"] = messages
-    return Built(PATH, _encode(body), names.ours)
+    return Built(PATH, encode(body), names.ours)
 
 
 def _choice(choice: str | Json, names: Names) -> object:
@@ -81,6 +80,8 @@ class _Messages:
             messages = _in_turn(messages, profile.must_alternate)
         before = ""
         for message in messages:
+            if not before and profile.must_alternate and message["role"] == "assistant":
+                yield {"role": "user", "content": GO_ON}
             before = message["role"]
             yield message
         if before in ("", "assistant"):  # to answer its own words is more than most models are asked
@@ -175,7 +176,7 @@ class _Messages:
         made: Json = {
             "id": self._ids.add(call, name),
             "type": "function",
-            "function": {"name": name, "arguments": call.arguments},
+            "function": {"name": name, "arguments": as_object(call.arguments)},
         }
         if (extra := self._opened(call.opaque)) is not None:
             made["extra_content"] = extra

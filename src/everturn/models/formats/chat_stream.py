@@ -236,7 +236,7 @@ class ChatDecoder:
 def _joined(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
-            key: "".join(cast("list[str]", value)) if key in _PIECES and isinstance(value, list) else value
+            key: "".join(map(str, cast("list[Any]", value))) if key in _PIECES and isinstance(value, list) else value
             for key, value in detail.items()
         }
         for detail in details

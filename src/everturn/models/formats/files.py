@@ -18,7 +18,7 @@ FileKind = Literal["image", "audio", "pdf", "text", "unread"]
 
 def kind_of(file: FilePart, inputs: frozenset[str], files: Mapping[str, bytes]) -> FileKind:
     """What a model with these inputs reads a file as."""
-    if file.blob not in files:
+    if not files.get(file.blob):  # gone, or empty, which no vendor takes for a picture
         return "unread"
     if file.media_type in IMAGES:
         return "image" if "image" in inputs else "unread"

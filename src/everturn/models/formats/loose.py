@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from everturn.core.canonical import clean
+from everturn.core.canonical import clean, clean_all
 from everturn.errors import ModelError
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ def loosely(data: bytes, kind: type[T]) -> T:
         ModelError: there is no sense in it; kind `response`.
     """
     try:
-        return msgspec.convert(json.loads(data.decode("utf-8", "replace")), kind, strict=False)
+        return msgspec.convert(clean_all(json.loads(data.decode("utf-8", "replace"))), kind, strict=False)
     except (*BROKEN, OverflowError, TypeError) as error:
         seen = clean(data[:EXCERPT].decode("utf-8", "replace"))
         raise ModelError(

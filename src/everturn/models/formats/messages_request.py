@@ -12,21 +12,21 @@ from typing import Any, cast
 
 import msgspec
 
+from everturn.core.history import as_object
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.models.formats import Built
 from everturn.models.formats.files import as_base64, as_note, as_text, kind_of
 from everturn.models.formats.names import CallIds, Names
-from everturn.models.formats.params import CACHE, take
+from everturn.models.formats.params import CACHE, encode, take
 from everturn.models.formats.schemas import tool_schema, with_plain_properties
-from everturn.models.formats.tidy import result_text, tidy
+from everturn.models.formats.tidy import NOTHING, result_text, tidy
 from everturn.models.formats.words import GO_ON, notice
 from everturn.models.profile import Origin, Profile
 
 PATH = "/messages"
+_THOUGHTS = ("thinking", "redacted_thinking")
 Json = dict[str, Any]
-
-_encode = msgspec.json.Encoder().encode
 
 
 def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
@@ -39,7 +39,6 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         "stream": True,
         "max_tokens": params.max_tokens or profile.default_max_tokens,
     }
-    is_cached = profile.has_cache_markers and body.pop("cache", True)
     if params.output_schema is not None:
         form = {"type": "json_schema", "schema": params.output_schema}
         body["output_config"] = {**body.get("output_config", {}), "format": form}
@@ -55,12 +54,15 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         body["tool_choice"] = _choice(params.tool_choice, names)
     if tools:
         body["tools"] = tools
-    if "thinking" in body and not _may_think(messages):
-        del body["thinking"]
-    if is_cached:
+    if not _is_thinking(body) or not _may_think(messages):
+        body.pop("thinking", None)
+        _forget_thoughts(messages)
+    elif params.max_tokens is None:  # the answer comes on top of the thoughts
+        body["max_tokens"] += body["thinking"].get("budget_tokens", 0)
+    if profile.has_cache_markers and params.cache:
         _mark(body, messages)
     body["messages"] = messages
-    return Built(PATH, _encode(body), names.ours)
+    return Built(PATH, encode(body), names.ours)
 
 
 def _tool(name: str, description: str, schema: Json) -> Json:
@@ -93,9 +95,10 @@ class _Messages:
         for message in tidy(self._request.messages):
             match message.role:
                 case "user":
-                    blocks = list(self._user(message.parts))
+                    # A message that vanished would join the answers before and after it into one.
+                    blocks = list(self._user(message.parts)) or list(_text(NOTHING))
                 case "assistant":
-                    blocks = list(self._assistant(message.parts))
+                    blocks = self._assistant(message.parts)
                 case "tool":
                     blocks = [self._result(result) for result in cast("Sequence[RequestResult]", message.parts)]
             if blocks:
@@ -113,7 +116,13 @@ class _Messages:
                 case _:
                     pass
 
-    def _assistant(self, parts: Iterable[RequestPart]) -> Iterator[Json]:
+    def _assistant(self, parts: Iterable[RequestPart]) -> list[Json]:
+        blocks = list(self._assistant_blocks(parts))
+        while blocks and blocks[-1]["type"] in _THOUGHTS:
+            blocks.pop()  # it was cut off before it came to anything; a thought may not stand last
+        return blocks
+
+    def _assistant_blocks(self, parts: Iterable[RequestPart]) -> Iterator[Json]:
         for part in parts:
             match part:
                 case TextPart(text=text):
@@ -130,7 +139,7 @@ class _Messages:
                 case RequestCall():
                     name = self._names.wire(part.name)
                     self.called.add(name)
-                    arguments = msgspec.Raw(part.arguments.encode())
+                    arguments = msgspec.Raw(as_object(part.arguments).encode())
                     yield {"type": "tool_use", "id": self._ids.add(part, name), "name": name, "input": arguments}
                 case RequestResult():
                     pass
@@ -176,15 +185,34 @@ def _in_turn(messages: Iterable[tuple[str, list[Json]]]) -> list[Json]:
 
 
 def _may_think(messages: Sequence[Json]) -> bool:
-    """Whether thinking may be asked for: a step that goes on after calls must show the thought that led to them."""
-    for message in reversed(messages):
+    """Whether thinking may be asked for: a turn that goes on after calls must have begun with a thought."""
+    has_calls = False
+    for message, before in zip(reversed(messages), (*reversed(messages[:-1]), None), strict=True):
         blocks = message["content"]
-        if message["role"] == "user" and not any(block["type"] == "tool_result" for block in blocks):
-            break
-        if message["role"] == "assistant" and any(block["type"] == "tool_use" for block in blocks):
-            if blocks[0]["type"] not in ("thinking", "redacted_thinking"):
-                return False
+        if message["role"] == "user":
+            if not any(block["type"] == "tool_result" for block in blocks):
+                break  # here the turn was asked for
+            continue
+        has_calls = has_calls or any(block["type"] == "tool_use" for block in blocks)
+        is_first = before is None or any(block["type"] != "tool_result" for block in before["content"])
+        if has_calls and is_first and blocks[0]["type"] not in _THOUGHTS:
+            return False
     return True
+
+
+def _is_thinking(body: Json) -> bool:
+    wanted = body.get("thinking")
+    return isinstance(wanted, dict) and cast("Json", wanted).get("type") != "disabled"
+
+
+def _forget_thoughts(messages: Sequence[Json]) -> None:
+    """Take the thoughts of the last turn out: who does not think now may not have thought in what goes on."""
+    for message in reversed(messages):
+        blocks: list[Json] = message["content"]
+        if message["role"] == "assistant":
+            message["content"] = [block for block in blocks if block["type"] not in _THOUGHTS]
+        elif not any(block["type"] == "tool_result" for block in blocks):
+            break
 
 
 def _mark(body: Json, messages: Sequence[Json]) -> None:

@@ -11,12 +11,13 @@ from typing import Any, cast
 
 import msgspec
 
+from everturn.core.history import as_object
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.models.formats import Built
 from everturn.models.formats.files import as_data_url, as_note, as_text, kind_of
 from everturn.models.formats.names import CallIds, Names
-from everturn.models.formats.params import schema_name, take
+from everturn.models.formats.params import encode, schema_name, take
 from everturn.models.formats.schemas import tool_schema
 from everturn.models.formats.tidy import result_text, tidy
 from everturn.models.formats.words import GO_ON, notice
@@ -26,8 +27,6 @@ PATH = "/responses"
 LEAST_TOKENS = 16  # less is refused
 SEALED = "reasoning.encrypted_content"
 Json = dict[str, Any]
-
-_encode = msgspec.json.Encoder().encode
 
 
 def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
@@ -67,7 +66,7 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
     if not items or items[-1].get("role") == "assistant":
         items.append({"role": "user", "content": GO_ON})
     body["input"] = items
-    return Built(PATH, _encode(body), names.ours)
+    return Built(PATH, encode(body), names.ours)
 
 
 def _choice(choice: str | Json, names: Names) -> object:
@@ -141,7 +140,7 @@ class _Items:
             "type": "function_call",
             "call_id": self._ids.add(call, name),
             "name": name,
-            "arguments": call.arguments,
+            "arguments": as_object(call.arguments),
         }
 
     def _result(self, result: RequestResult) -> Json:

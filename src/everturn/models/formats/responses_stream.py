@@ -134,7 +134,7 @@ class ResponsesDecoder:
                     out.append(CallChunk(self._slots[index], "", self._names.get(name, name), call))
                 slot = self._slots[index]
                 if is_done and slot not in self._grown and (whole := item.get("arguments")):
-                    out.append(CallChunk(slot, str(whole)))
+                    out.append(CallChunk(slot, whole if isinstance(whole, str) else canonical(whole)))
             case "reasoning":
                 if is_done and (sealed := item.get("encrypted_content")):
                     summary: Any = item.get("summary") or []  # required, even when there is none

@@ -11,33 +11,39 @@ from typing import Any, cast
 from everturn.core.canonical import JsonObject
 
 _CLEVER = ("anyOf", "oneOf", "allOf", "enum", "not", "const", "if", "then", "else")
+_HOPS = 8  # references to references that are followed; a circle of them leads nowhere
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def tool_schema(schema: JsonObject) -> JsonObject:
     """A schema with an object at its root."""
     schema = _resolved(schema)
-    if schema.get("type") == "object" and not any(key in schema for key in _CLEVER):
-        return schema if isinstance(schema.get("properties"), dict) else {**schema, "properties": {}}
-    properties: JsonObject = {}
+    properties = schema.get("properties")
+    if schema.get("type") == "object" and isinstance(properties, dict) and not any(key in schema for key in _CLEVER):
+        return schema
+    merged: JsonObject = {}
     for key in ("allOf", "anyOf", "oneOf"):
-        for branch in schema.get(key, ()):
-            properties |= _resolved({**branch, "$defs": schema.get("$defs", {})}).get("properties", {})
-    properties |= schema.get("properties", {})
+        for branch in schema.get(key) or ():
+            if isinstance(branch, dict):  # `true` is a schema, too
+                found = _resolved({"$defs": schema.get("$defs", {}), **cast("JsonObject", branch)}).get("properties")
+                merged |= cast("JsonObject", found) if isinstance(found, dict) else {}
+    merged |= cast("JsonObject", properties) if isinstance(properties, dict) else {}
     plain = {key: value for key, value in schema.items() if key not in _CLEVER}
-    return {**plain, "type": "object", "properties": properties}
+    return {**plain, "type": "object", "properties": merged}
 
 
 def _resolved(schema: JsonObject) -> JsonObject:
     """The same without a reference at its root, which pydantic writes for models that hold themselves."""
-    ref = schema.get("$ref")
-    if not isinstance(ref, str):
-        return schema
-    found: Any = schema
-    for name in ref.removeprefix("#/").split("/"):
-        found = cast("JsonObject", found).get(name) if isinstance(found, dict) else None
-    rest = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**rest, **cast("JsonObject", found)} if isinstance(found, dict) else rest
+    for _ in range(_HOPS):
+        ref = schema.get("$ref")
+        if not isinstance(ref, str):
+            break
+        found: Any = schema
+        for name in ref.removeprefix("#/").split("/"):
+            found = cast("JsonObject", found).get(name) if isinstance(found, dict) else None
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**rest, **cast("JsonObject", found)} if isinstance(found, dict) else rest
+    return schema
 
 
 def with_plain_properties(schema: JsonObject) -> tuple[JsonObject, list[str]]:
@@ -48,4 +54,7 @@ def with_plain_properties(schema: JsonObject) -> tuple[JsonObject, list[str]]:
         return schema, []
     plain = {name: value for name, value in properties.items() if name not in odd}
     required = [name for name in schema.get("required", ()) if name not in odd]
-    return {**schema, "properties": plain, "required": required}, odd
+    opened = {
+        key: value for key, value in schema.items() if key != "additionalProperties"
+    }  # they may come all the same
+    return {**opened, "properties": plain, "required": required}, odd

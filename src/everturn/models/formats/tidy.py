@@ -26,7 +26,9 @@ def _is_tidy(messages: Sequence[RequestMessage]) -> bool:
     for message in messages:
         role = message.role
         if role == "tool":
-            if [part.call for part in message.parts if type(part) is RequestResult] != open_calls or not open_calls:
+            if [part.call for part in message.parts if type(part) is RequestResult] != open_calls:
+                return False
+            if not open_calls or len(message.parts) != len(open_calls):
                 return False
             open_calls = []
             continue

@@ -5,7 +5,7 @@
             return await MyStore.connect(...)
 
 `make` is awaited in every test, inside its event loop, and gives an empty adapter; what has to be closed afterwards goes
-into a fixture of your class. The tests are async: run them with pytest-asyncio in auto mode, or mark your class. For readable
+into a fixture of your class. `ModelContract` asks for a `connect` in its place. The tests are async: run them with pytest-asyncio in auto mode, or mark your class. For readable
 failures call `pytest.register_assert_rewrite("everturn.testing.contracts")` in your conftest.py.
 """
 
@@ -13,10 +13,11 @@ from everturn.testing.contracts.bus import BusContract
 from everturn.testing.contracts.door import DoorContract
 from everturn.testing.contracts.engine import EngineContract
 from everturn.testing.contracts.log import LogContract
+from everturn.testing.contracts.model import ModelContract
 
 
 class StoreContract(DoorContract, LogContract):
     """Log, inbox and projections; every write one transaction; the checks at the door."""
 
 
-__all__ = ["BusContract", "EngineContract", "StoreContract"]
+__all__ = ["BusContract", "EngineContract", "ModelContract", "StoreContract"]

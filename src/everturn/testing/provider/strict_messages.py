@@ -10,7 +10,7 @@ from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_list, is_object, is_whole
 from everturn.testing.provider.strict_blocks import check_assistant_block, check_user_block
-from everturn.testing.provider.strict_pairs import Turn, check_pairs, check_thinking_first
+from everturn.testing.provider.strict_pairs import Turn, check_no_thinking, check_pairs, check_thinking_first
 from everturn.testing.provider.strict_tools import check_tool_choice, check_tools, is_thinking
 
 FIELDS = frozenset(
@@ -36,6 +36,8 @@ def check_anthropic(body: dict[str, Any], headers: Mapping[str, str]) -> None:
     check_tools_given(body, turns)
     if is_thinking(body):
         check_thinking_first(turns)
+    else:
+        check_no_thinking(turns)
     check_last(body, turns)
     check_cache_marks(body, turns)
 

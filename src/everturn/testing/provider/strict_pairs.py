@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from everturn.testing.provider.faults import Refused
 
+_THOUGHTS = ("thinking", "redacted_thinking")
+
 
 class Turn(Struct):
     """Neighbouring messages of one role; `at` is where the first stands, and every block knows its path."""
@@ -26,6 +28,8 @@ def check_pairs(turns: list[Turn]) -> None:
             _check_results(turns[n - 1].at if n else 0, turn, open_ids)
             open_ids = []
             continue
+        if turn.blocks[-1][1]["type"] in ("thinking", "redacted_thinking"):
+            raise Refused(f"messages.{turn.at}: The final block in an assistant message cannot be `thinking`.")
         open_ids = [block["id"] for _, block in turn.blocks if block["type"] == "tool_use"]
         for id in open_ids:
             if id in seen:
@@ -65,6 +69,17 @@ def _unanswered(at: int, ids: list[str]) -> Refused:
         f"messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(ids)}. "
         "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
     )
+
+
+def check_no_thinking(turns: list[Turn]) -> None:
+    """With thinking off, a turn that is still calling tools has none."""
+    last = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
+    is_open = last is not None and turns[-1].role == "user" and turns[-1].blocks[0][1]["type"] == "tool_result"
+    if last is not None and is_open and any(block["type"] in _THOUGHTS for _, block in last.blocks):
+        raise Refused(
+            f"messages.{last.at}: When thinking is disabled, an `assistant` message in the final position cannot contain "
+            "`thinking`. To use thinking blocks, enable `thinking` in your request."
+        )
 
 
 def check_thinking_first(turns: list[Turn]) -> None:

@@ -1,0 +1,37 @@
+import asyncio
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from everturn import Chat, TextPart, named
+from everturn.core.ports import Model
+from everturn.testing.provider import Provider, Say
+
+
+# --8<-- [start:shown]
+async def ask(model: Model | str, picture: Path) -> None:
+    async with Chat(model) as chat:
+        image = await chat.attach(picture)
+        notes = await chat.attach(b"Taken in May.", "text/plain", "notes.txt")
+        video = await chat.attach(b"...", "video/mp4", "clip.mp4")
+        turn = await chat.send([TextPart("What is this?"), image, notes, video])
+        print((await turn).text)
+
+
+# --8<-- [end:shown]
+
+
+async def main() -> None:
+    async with Provider() as provider:
+        provider.script("claude-opus-5", [[Say("A cat, in May.")]])
+        model = named("anthropic:claude-opus-5", base_url=f"{provider.url}/v1")
+        with NamedTemporaryFile(suffix=".png") as picture:
+            picture.write(b"\x89PNG")
+            picture.flush()
+            await ask(model, Path(picture.name))
+        print("The model was shown:")
+        for block in provider.seen[0].body["messages"][0]["content"]:
+            print(f"  {block['type']:<5}", repr(block.get("text", "…"))[:75])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

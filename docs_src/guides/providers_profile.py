@@ -1,0 +1,34 @@
+import asyncio
+
+from msgspec.structs import replace
+
+from everturn import Chat, named
+from everturn.models.profile import Profile
+from everturn.testing.provider import Provider, Say
+
+# --8<-- [start:shown]
+ACME = Profile(
+    vendor="acme",
+    base_url="https://models.acme.example/v1",
+    key="ACME_API_KEY",  # the variable, not the key
+    max_tokens="max_completion_tokens",
+    params={"temperature": 0.2},  # unless a turn says otherwise
+    inputs=frozenset({"image"}),
+    models={"tiny-*": {"inputs": frozenset[str]()}},  # these read text only
+)
+# --8<-- [end:shown]
+
+
+async def main() -> None:
+    async with Provider(key="secret") as provider:
+        provider.script("large-1", [[Say("Hello from Acme.")]])
+        here = replace(ACME, base_url=f"{provider.url}/v1")
+        model = named("acme:large-1", profile=here, environ={"ACME_API_KEY": "secret"})
+        async with Chat(model) as chat:
+            print((await (await chat.send("Hello", params={"max_tokens": 50}))).text)
+        sent = provider.seen[0].body
+        print(model.name, sent["max_completion_tokens"], sent["temperature"])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,312 @@
+"""The guide on providers, and what the testing guide says of them: what they claim beside their examples."""
+
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from docs_src.by_name import ask
+from docs_src.guides.test_model import TestMyModel as MyModel
+from docs_src.guides.test_provider import (
+    test_a_busy_server_is_asked_again_and_a_broken_answer_kept as test_a_busy_server_is_asked_again_and_a_broken_answer_kept,
+)
+from docs_src.guides.test_provider import test_a_file_is_read_and_told as test_a_file_is_read_and_told
+from docs_src.guides.test_provider import (
+    test_a_kept_answer_is_read_however_it_is_split as test_a_kept_answer_is_read_however_it_is_split,
+)
+from docs_src.guides.test_provider import test_a_misspelt_parameter_is_refused as test_a_misspelt_parameter_is_refused
+
+from everturn import Chat, Fallback, Patience, Settings, TurnError, TurnOptions, named, tool
+from everturn.cli import _parser
+from everturn.core.ports import Model
+from everturn.errors import ConfigError, ModelError
+from everturn.models.failures import RETRYABLE
+from everturn.models.profile import Profile
+from everturn.models.vendors import VENDORS
+from everturn.testing import MemoryStore, MortalStore
+from everturn.testing.contracts import ModelContract
+from everturn.testing.contracts.model.speaking import SpeakingContract
+from everturn.testing.provider import Call, Item, Provider, Say, Status, Usage
+from everturn.testing.provider.builtin import builtin, without_family
+from everturn.transport import Limits
+from everturn.transport.live import CONNECT
+
+ROOT = Path(__file__).parent.parent.parent
+GUIDE = (ROOT / "docs/guides/providers.md").read_text(encoding="utf-8")
+TESTING = (ROOT / "docs/guides/testing.md").read_text(encoding="utf-8")
+
+
+def rows(page: str, head: str) -> list[list[str]]:
+    """The cells of the table under this head."""
+    table = page.split(f"| {head} |", 1)[1].split("\n\n", 1)[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def words(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def here(provider: Provider, name: str, **how: Any) -> Model:
+    return named(name, base_url=f"{provider.url}/v1", **how)
+
+
+async def say(chat: Chat, text: str = "Hi", **how: Any) -> str:
+    return (await (await chat.send(text, **how))).text
+
+
+# The first example -------------------------------------------------------------------------------------------------
+
+
+async def test_the_first_example_prints_the_answer_and_its_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    async with Provider() as provider:
+        provider.script("claude-opus-5", [[Say("Air scatters blue light most."), Usage(input=14, output=7)]])
+        await ask(here(provider, "anthropic:claude-opus-5"))
+    assert capsys.readouterr().out == "Air scatters blue light most.\n14 tokens in, 7 out\n"
+
+
+def test_the_example_in_the_readme_is_the_file() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"<!-- docs_src/by_name\.py -->\n```python\n(.*?)```\n<!-- /docs_src", readme, re.DOTALL)
+    assert block == (ROOT / "docs_src/by_name.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guides/providers.md", "docs/guides/testing.md"])
+def test_the_command_lines_are_ones_that_everturn_reads(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    lines = re.findall(r"^(?:\w+=\S+ )?everturn (chat .*)$", text, re.MULTILINE)
+    assert lines
+    for line in lines:
+        options = _parser().parse_args(shlex.split(line, comments=True))
+        assert options.base_url or options.model.partition(":")[0] in VENDORS
+
+
+# By name -----------------------------------------------------------------------------------------------------------
+
+INPUTS: Mapping[str, frozenset[str]] = {
+    "images, PDF": frozenset({"image", "pdf"}),
+    "images": frozenset({"image"}),
+    "nothing": frozenset(),
+}
+
+
+def test_the_table_of_vendors_is_the_one_in_the_code() -> None:
+    listed = [
+        (*words(vendor), "".join(words(key)), format, INPUTS[reads])
+        for vendor, key, format, reads in rows(GUIDE, "vendor | key in | format | reads beside text")
+    ]
+    assert listed == [(p.vendor, p.key, p.format, p.inputs) for p in VENDORS.values()]
+
+
+def test_a_model_without_a_name_or_a_key_is_refused_before_anything_is_sent() -> None:
+    for wrong in ("openia:gpt-5.2", "gpt-5.2", "compatible:m"):
+        with pytest.raises(ConfigError):
+            named(wrong, environ={})
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
+        named("anthropic:claude-opus-5", environ={})
+
+
+def test_the_servers_of_the_table_are_found() -> None:
+    found: list[str] = []
+    for _, cell in rows(GUIDE, "server | model"):
+        given = re.fullmatch(r'`named\("([^"]+)"(?:, base_url="([^"]+)")?\)`', cell)
+        assert given is not None
+        found.append(named(given[1], base_url=given[2] or "", environ={}).name)
+    assert found == [
+        "ollama:qwen3:8b",
+        "vllm:Qwen/Qwen3-8B",
+        "llamacpp:any",
+        "llamacpp:any",
+        "compatible:my-model",
+    ]
+
+
+async def test_the_key_of_a_vendor_goes_to_no_other_url_and_into_no_log() -> None:
+    environ = {"OPENAI_API_KEY": "sk-theirs", "EVERTURN_API_KEY": "sk-mine"}
+    async with Provider() as provider:
+        model = here(provider, "openai:plain-n1", environ=environ)
+        async with Chat(model, session="s") as chat:
+            await say(chat)
+            assert "sk-" not in repr(await chat.runtime.store.events("s"))
+        assert provider.seen[0].headers["authorization"] == "Bearer sk-mine"
+        assert "sk-" not in repr(vars(model))
+
+
+async def test_a_redirect_is_not_followed_and_the_error_says_where_it_leads() -> None:
+    async with Provider() as provider:
+        provider.script("m", [[Status(307, headers={"location": "http://evil.example/"})]])
+        async with Chat(here(provider, "m", key="k")) as chat:
+            with pytest.raises(TurnError, match=r"evil\.example"):
+                await say(chat)
+
+
+# Parameters --------------------------------------------------------------------------------------------------------
+
+
+@tool(effects="read")
+async def look() -> str:
+    return "seen"
+
+
+def test_anthropic_is_told_how_long_an_answer_may_be() -> None:
+    assert f"is told {VENDORS['anthropic'].default_max_tokens:,} unless" in GUIDE
+    assert [words(row[0]) for row in rows(GUIDE, "parameter | says")] == [
+        ["max_tokens"],
+        ["output_schema"],
+        ["tool_choice"],
+    ]
+
+
+async def test_parameters_come_from_settings_options_and_the_turn_and_go_out_as_they_are() -> None:
+    async with Provider(strict=False) as provider:
+        settings, options = Settings(layers=({"a": 1, "b": 1, "c": 1},)), TurnOptions(params={"b": 2, "c": 2})
+        async with Chat(here(provider, "plain-n1"), settings=settings, options=options) as chat:
+            await say(chat)
+            await say(chat, params={"c": 3, "model": "other"})
+        first, second = [seen.body for seen in provider.seen]
+    assert [first[name] for name in "abc"] == [1, 2, 2]
+    assert (second["a"], second["c"], second["model"]) == (1, 3, "plain-n1")
+
+
+async def test_a_choice_of_tool_holds_for_every_step() -> None:
+    async with Provider() as provider:
+        provider.script("m", [[Call("look")], [Call("look")], [Say("Enough.")]], sequence=True)
+        async with Chat(here(provider, "m"), tools=[look], options=TurnOptions(max_steps=2)) as chat:
+            assert await say(chat, params={"tool_choice": "required"}) == "Enough."
+        assert [seen.body.get("tool_choice") for seen in provider.seen] == ["required", "required", None]
+
+
+async def test_marks_for_the_cache_can_be_left_out() -> None:
+    async with Provider() as provider:
+        async with Chat(here(provider, "anthropic:plain-n1"), system="Be brief.") as chat:
+            await say(chat)
+            await say(chat, params={"cache": False})
+        assert ["cache_control" in repr(seen.body) for seen in provider.seen] == [True, False]
+        assert not any("cache'" in repr(list(seen.body)) for seen in provider.seen)
+
+
+# Other models ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_turn_finds_its_model_by_name_or_fails_as_config() -> None:
+    async with Provider() as provider:
+        other = here(provider, "plain-n1")
+        for is_handed_over in (False, True):
+            store, model = MemoryStore(), here(provider, "openai:plain-n1")
+            mortal: Any = MortalStore(store, lives=1)  # it takes the turn, and dies
+            first = Chat(model, store=mortal, session="s")
+            turn = await first.send("Hi", model=other)
+            await mortal.died.wait()
+            await first.aclose()
+            second = Chat(model, store=store, session="s")
+            if is_handed_over:
+                second.runtime.add_model(other)
+            async with second:
+                if is_handed_over:
+                    assert (await second.turn(turn.id)).text
+                else:
+                    with pytest.raises(TurnError) as failed:
+                        await second.turn(turn.id)
+                    assert failed.value.kind == "config"
+
+
+async def test_a_name_stands_for_the_model_that_came_last() -> None:
+    async with Provider() as one, Provider() as two:
+        first, second = here(one, "plain-n1"), here(two, "plain-n1")
+        async with Chat(first) as chat:
+            await say(chat, model=second)
+            assert chat.runtime.model_for(first.name) is second
+            await say(chat)
+        assert (len(one.seen), len(two.seen)) == (1, 1)
+
+
+# When it fails -----------------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_patience_has_its_fields_and_defaults() -> None:
+    table = rows(GUIDE, "`Patience` | says | unless you say")
+    assert [name for row in table for name in words(row[0])] == list(Patience.__struct_fields__)
+    assert [row[2] for row in table] == ["3", "0.5, 8", "60", "as long as the turn waits"]
+    assert Patience() == Patience(3, 0.5, 8.0, 60.0, None)
+
+
+def test_the_table_of_time_has_the_defaults() -> None:
+    table = {words(row[0])[0]: float(row[1]) for row in rows(GUIDE, "`Settings` | seconds | ends")}
+    assert table == {name: getattr(Settings(), name) for name in Settings.__struct_fields__ if "timeout" in name}
+    assert f"given up after {CONNECT:g} seconds" in GUIDE
+
+
+def test_the_limits_are_those_in_the_code() -> None:
+    sizes = [f"{getattr(Limits(), name) // 2**20} MiB" for name in ("line", "event", "stream")]
+    assert "at most {} in a line, {} in an event and {} in a stream".format(*sizes) in GUIDE
+
+
+def test_the_table_of_errors_is_the_docstring_of_model_error() -> None:
+    text = " ".join((ModelError.__doc__ or "").split())
+    said = {
+        kind: who
+        for kinds, who in re.findall(r"- ((?:`\w+`(?:, )?)+): ([\w ]+)", text)
+        for kind in re.findall(r"\w+", kinds)
+    }
+    table = {words(kind)[0]: who for kind, _, who in rows(GUIDE, "kind | is | who acts")}
+    assert table.keys() == said.keys()
+    for kind, who in table.items():
+        assert who.partition(":")[0] == said[kind].removesuffix(" for it may pass"), kind
+    assert {kind for kind, who in table.items() if "may pass" in who} == RETRYABLE
+
+
+async def test_a_fallback_goes_on_after_any_error_and_keeps_the_first_name() -> None:
+    async with Provider() as provider:
+        provider.script("one", [[Status(401)]])
+        async with Chat(Fallback(here(provider, "one"), here(provider, "plain-n1"))) as chat:
+            await say(chat)
+            assert (await chat.messages())[-1].by == "compatible:one"
+
+
+# Cost, and a vendor of one's own -----------------------------------------------------------------------------------
+
+
+def test_the_extra_for_prices_is_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "everturn[prices]" in GUIDE
+    assert "genai-prices" in project["optional-dependencies"]["prices"][0]
+
+
+async def test_without_a_price_there_is_no_cost() -> None:
+    async with Provider() as provider, Chat(here(provider, "plain-n1")) as chat:
+        assert (await (await chat.send("Hi"))).usage.cost is None
+
+
+def test_the_table_of_a_profile_has_all_its_fields() -> None:
+    listed = [name for row in rows(GUIDE, "field | says | unless you say") for name in words(row[0])]
+    assert listed == list(Profile.__struct_fields__)
+
+
+# The testing guide -------------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_items_has_every_item() -> None:
+    listed = [name for row in rows(TESTING, "item | does") for name in words(row[0])]
+    assert sorted(listed) == sorted(kind.__name__ for kind in get_args(Item))
+
+
+def test_the_built_in_models_and_families_are_there() -> None:
+    for name in ("plain", "tool1", "agent", "longargs", "plain-n500-p20"):
+        assert builtin(name) is not None
+    (families,) = re.findall(r"there are (`mistral`[^.]+)\.", TESTING)
+    assert len(words(families)) == 7
+    for family in words(families):
+        assert without_family(f"{family}-plain") == "plain"
+
+
+def test_the_suite_of_the_guide_is_the_whole_one() -> None:
+    assert issubclass(MyModel, ModelContract)
+
+
+class TestTheModelOfTheGuide(SpeakingContract):
+    """A part of the suite, for all of it runs in tests/models."""
+
+    format, has_seals, has_pdf = MyModel.format, MyModel.has_seals, MyModel.has_pdf
+    connect = MyModel.connect

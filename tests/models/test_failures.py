@@ -1,0 +1,260 @@
+"""What providers say when they refuse: who must act, whether again may help, and words that say what to do."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everturn.core.chunks import CallChunk, FinishChunk
+from everturn.core.requests import ModelRequest
+from everturn.errors import ModelError
+from everturn.models.failures import RETRYABLE, in_band, malformed_call, read_error, refused, retry_after
+from everturn.models.http import HttpModel
+from everturn.models.vendors import VENDORS
+from everturn.transport.replay import Kept, Replay
+
+NAMES = {"vendor": "acme", "model": "acme-1", "key": "ACME_API_KEY"}
+TO_DO = {
+    "key": "set ACME_API_KEY to a key that is valid there",
+    "quota": "the account at acme has no credit left",
+    "context": "the conversation is too long for acme-1: start a new one",
+    "unknown_model": "acme does not know acme-1",
+    "request": "this is what acme thinks is wrong with the request",
+    "rate": "acme wants us to slow down",
+    "server": "acme has trouble of its own; try again later",
+}
+
+
+def openai(message: str, code: str | int | None = None, kind: str = "invalid_request_error") -> str:
+    return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
+
+
+def anthropic(kind: str, message: str) -> str:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}, "request_id": "r"})
+
+
+PAGE = "<html><head><title>502 Bad Gateway</title></head></html>"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        # OpenAI
+        (401, openai("Incorrect API key provided: sk-ab***.", "invalid_api_key"), "key"),
+        (403, openai("Country, region, or territory not supported", "unsupported_country_region_territory"), "key"),
+        (429, openai("Rate limit reached for requests", "rate_limit_exceeded", "requests"), "rate"),
+        (429, openai("You exceeded your current quota", "insufficient_quota", "insufficient_quota"), "quota"),
+        (404, openai("The model `x` does not exist", "model_not_found"), "unknown_model"),
+        (400, openai("This model's maximum context length is 8192 tokens", "context_length_exceeded"), "context"),
+        (400, openai("Unsupported parameter: 'max_tokens'", "unsupported_parameter"), "request"),
+        (500, openai("The server had an error", None, "server_error"), "server"),
+        (503, openai("The engine is currently overloaded, please try again later"), "server"),
+        # Anthropic
+        (401, anthropic("authentication_error", "invalid x-api-key"), "key"),
+        (403, anthropic("permission_error", "not allowed"), "key"),
+        (400, anthropic("invalid_request_error", "Your credit balance is too low"), "quota"),
+        (400, anthropic("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"), "context"),
+        (404, anthropic("not_found_error", "model: claude-9"), "unknown_model"),
+        (413, anthropic("request_too_large", "Request exceeds the maximum size"), "request"),
+        (429, anthropic("rate_limit_error", "This request would exceed your rate limit"), "rate"),
+        (529, anthropic("overloaded_error", "Overloaded"), "server"),
+        # Others
+        (402, '{"error":{"message":"Insufficient credits","code":402}}', "quota"),
+        (
+            402,
+            '{"error":{"message":"Insufficient Balance","type":"unknown_error","code":"invalid_request_error"}}',
+            "quota",
+        ),
+        (429, '[{"error":{"code":429,"message":"Resource exhausted","status":"RESOURCE_EXHAUSTED"}}]', "rate"),
+        (401, '{"message":"Unauthorized","request_id":"r"}', "key"),
+        (422, '{"object":"error","message":{"detail":[{"msg":"no"}]},"type":"invalid_request_error"}', "request"),
+        (
+            404,
+            '{"object":"error","message":"The model `x` does not exist.","type":"NotFoundError","code":404}',
+            "unknown_model",
+        ),
+        (404, '{"error":"model \'x\' not found"}', "unknown_model"),
+        (404, '{"detail":"Not Found"}', "request"),
+        (
+            400,
+            '{"error":{"code":400,"message":"the request exceeds the available context size","type":"e"}}',
+            "context",
+        ),
+        (408, "", "server"),
+        (502, PAGE, "server"),
+        (503, "upstream connect error", "server"),
+        (500, "", "server"),
+        (418, "I am a teapot", "request"),
+        (400, "[" * 10_000, "request"),
+        (400, '{"error":null}', "request"),
+        (400, "[]", "request"),
+        (400, "\0\ud800"[:1], "request"),
+        (*(400, '[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}]', "key"),),
+        (
+            *(
+                400,
+                openai("Invalid schema for function 'billing_lookup': not an object", "invalid_function"),
+                "request",
+            ),
+        ),
+    ],
+)
+def test_a_refusal_says_who_must_act_and_what_to_do(status: int, body: str, kind: str) -> None:
+    error = refused(status, {}, body.encode(), NAMES)
+
+    assert (error.kind, error.retryable) == (kind, kind in RETRYABLE)
+    assert TO_DO[kind] in str(error)
+    assert f"acme: HTTP {status}: " in str(error)
+
+
+def test_a_provider_keeps_its_own_words_but_not_all_of_them() -> None:
+    assert "invalid x-api-key" in str(refused(401, {}, anthropic("e", "invalid x-api-key").encode(), NAMES))
+    for body in (openai("x" * 10_000), "x" * 10_000, openai("\ud800" * 10_000)):
+        error = str(refused(400, {}, body.encode("utf-8", "surrogatepass"), NAMES))
+        assert len(error) < 700
+        error.encode()
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_says_where_to(status: int) -> None:
+    error = refused(status, {"location": "https://elsewhere/v1"}, b"", NAMES)
+
+    assert (error.kind, error.retryable) == ("request", False)
+    assert str(error) == "the server sends us to https://elsewhere/v1, and a key is not sent on; change the base URL"
+
+
+# In the middle of a stream --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"type": "overloaded_error", "message": "Overloaded"}, "server"),
+        ({"type": "rate_limit_error", "message": "slow down"}, "rate"),
+        ({"code": "rate_limit_exceeded", "message": "slow down"}, "rate"),
+        ({"code": 429, "message": "slow down"}, "rate"),
+        ({"code": 502, "message": "Provider returned error"}, "server"),
+        ({"code": "502", "message": "Provider returned error"}, "server"),
+        ({"code": "server_error", "message": "oh"}, "server"),
+        ({"type": "invalid_request_error", "message": "no"}, "request"),
+        ({"code": "context_length_exceeded", "message": "no"}, "context"),
+        ({"code": "insufficient_quota", "message": "no"}, "quota"),
+        ({"type": "authentication_error", "message": "no"}, "key"),
+        ({"message": "Internal error, please try again"}, "server"),
+        ("upstream timed out", "server"),
+        ("nobody knows", "request"),
+        ({}, "request"),
+        (None, "request"),
+        (["odd"], "request"),
+        (
+            {"type": "api_error", "message": "oh"},
+            "server",
+        ),
+    ],
+)
+def test_an_error_in_the_middle_is_as_good_as_a_status(error: object, kind: str) -> None:
+    made = in_band(error, NAMES)
+
+    assert (made.kind, made.retryable, made.retry_after) == (kind, kind in RETRYABLE, None)
+    assert str(made).startswith("acme: the stream broke off: ")
+    assert TO_DO[kind] in str(made)
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["code", "type", "message", "error"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(ANY_JSON)
+def test_whatever_an_error_is_it_becomes_one(error: object) -> None:
+    assert isinstance(in_band(error, NAMES), ModelError)
+    assert isinstance(refused(400, {}, json.dumps(error).encode(), NAMES), ModelError)
+
+
+@pytest.mark.parametrize("code", ["²", "7" * 5000, "\ud800"])
+def test_a_code_may_be_any_text(code: str) -> None:
+    str(in_band({"code": code}, NAMES)).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ('{"error":{"code":"c","message":"m"}}', ("c", "m")),
+        ('{"error":{"code":7,"type":"t","message":"m"}}', ("7", "m")),
+        ('{"error":"m"}', ("", "m")),
+        ('{"detail":"m"}', ("", "m")),
+        ('{"message":"m"}', ("", "m")),
+        ('[{"error":{"message":"m"}}]', ("", "m")),
+        ("[]", ("", "")),
+        ("7", ("", "")),
+        ("<html>", ("", "")),
+        ("", ("", "")),
+    ],
+)
+def test_errors_come_in_many_shapes(body: str, found: tuple[str, str]) -> None:
+    assert read_error(body.encode()) == found
+
+
+# A call the provider could not read -----------------------------------------------------------------------------------
+
+FAILED = {"error": {"message": "Failed to call a function.", "code": "tool_use_failed", "failed_generation": "<f {>"}}
+
+
+async def test_a_call_the_provider_could_not_read_is_a_call_that_fails() -> None:
+    model = HttpModel("m", VENDORS["groq"], Replay([Kept([json.dumps(FAILED).encode()], status=400)]))
+    chunks = [chunk async for batch in model.stream(ModelRequest("m", "", [], [], {})) for chunk in batch]
+
+    assert chunks == [CallChunk(0, "<f {>", "malformed_call"), FinishChunk("tool_calls", "tool_use_failed")]
+
+
+@pytest.mark.parametrize("body", [b"tool_use_failed", b'{"error":"tool_use_failed"}', b'{"tool_use_failed":{}}', b"{}"])
+def test_another_refusal_is_no_call(body: bytes) -> None:
+    assert malformed_call(body) is None
+
+
+# How long to wait -----------------------------------------------------------------------------------------------------
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-7"}, 0.0),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 2026 00:00:30 GMT"}, 30.0),
+        ({"retry-after": "Thu, 01 Jan 2026 01:00:30 +0100"}, 30.0),
+        ({"retry-after": "Thu, 01 Jan 2026 00:00:30"}, 30.0),
+        ({"retry-after": "Wed, 31 Dec 2025 00:00:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "nan"}, 0.0),
+        ({"retry-after": "1e999"}, float("inf")),  # more than anybody waits: see `Patience.asked`
+        ({"retry-after": "Thu, 99 Jan 99999 00:00:30 GMT"}, None),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
+    ],
+)
+def test_how_long_a_provider_asks_us_to_wait(headers: Mapping[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, NOW) == seconds
+
+
+@given(st.text() | st.dates().map(lambda day: f"Mon, {day:%d %b %Y} 25:61:00 GMT"))
+def test_whatever_a_header_says_is_no_crash(text: str) -> None:
+    assert (retry_after({"retry-after": text}, NOW) or 0.0) >= 0.0
+    assert (retry_after({"retry-after-ms": text}, NOW) or 0.0) >= 0.0
+
+
+def test_an_error_carries_what_the_header_asked() -> None:
+    error = refused(429, {"retry-after": "7"}, b"", NAMES)
+
+    assert (error.kind, error.retryable, error.retry_after) == ("rate", True, 7.0)

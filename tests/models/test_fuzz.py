@@ -1,0 +1,71 @@
+"""The short form of `fuzz.py`: what it finds in a few seconds."""
+
+import asyncio
+import functools
+from collections import Counter
+
+import pytest
+from msgspec.structs import replace
+from tests.models.fuzz import Finding, case, check, fuzz, play, tell
+
+from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk
+from everturn.core.parts import Opaque
+from everturn.errors import ModelError
+from everturn.transport.replay import Kept
+
+COUNT = 3_000
+
+
+@functools.cache
+def found() -> tuple[dict[Finding, list[int]], Counter[str]]:
+    return asyncio.run(fuzz(COUNT))
+
+
+def test_nothing_but_a_model_error_escapes() -> None:
+    assert found()[0] == {}
+
+
+async def test_however_an_input_is_split_it_comes_to_the_same() -> None:
+    for number in range(100):
+        format, kept = case(5, number)
+        whole = replace(kept, pieces=[b"".join(kept.pieces)])
+        assert await tell(format, kept) == await tell(format, whole), number
+
+
+def test_the_inputs_are_broken_in_many_ways_and_not_all_beyond_repair() -> None:
+    outcomes = found()[1]
+
+    assert outcomes["answer"] > COUNT / 10
+    assert {"response", "truncated", "request", "server", "rate", "network"} <= set(outcomes)
+
+
+def test_the_same_number_is_the_same_input() -> None:
+    assert case(7, 42) == case(7, 42) != case(7, 43)
+
+
+# The checker is believed because it notices these.
+TEXT, FINISH, CALL = TextChunk("x"), FinishChunk("stop"), CallChunk(0, "{}", "f")
+
+
+@pytest.mark.parametrize(
+    ("chunks", "error"),
+    [
+        ([TEXT], None),
+        ([FINISH, TEXT], None),
+        ([FINISH, FINISH], None),
+        ([TEXT, FINISH], ModelError("oh")),
+        ([CallChunk(1, "{}"), FINISH], None),
+        ([CALL, CallChunk(2), FINISH], None),
+        ([OpaqueChunk(Opaque("i", "d"), "call", 0), CALL, FINISH], None),
+        ([TEXT], ModelError("\ud800")),
+    ],
+)
+def test_the_checker_notices(chunks: list[Chunk], error: ModelError | None) -> None:
+    with pytest.raises(Exception, match=r"slot|seal|finish|stored"):
+        check(chunks, error)
+
+
+async def test_a_stream_that_is_in_order_passes() -> None:
+    whole = b'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+
+    assert await play("chat", Kept([whole])) == ([TEXT, FinishChunk("stop", "stop")], None)

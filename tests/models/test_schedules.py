@@ -1,0 +1,78 @@
+"""The short form of `schedules.py`: the same schedules every time. And it must notice a repair that is missing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.models.schedules import GROUPS, OPERATIONS, Tally, play
+
+from everturn.core import history
+from everturn.core.requests import RequestMessage, RequestPart
+from everturn.models.formats import chat_request, messages_request, names, responses_request, tidy
+from everturn.models.profile import Origin
+
+SHORT = 20
+ENOUGH = range(30, 200)  # seeds by which a missing repair must have been noticed; from here most need one or two
+
+
+@pytest.mark.parametrize("first", [0, 20, 40])
+async def test_no_vendor_refuses_a_history_whatever_happened(first: int) -> None:
+    tally = await play(range(first, first + SHORT))
+    assert tally.findings == []
+    assert {group for _, group in tally.operations} == set(GROUPS)
+    assert {name for name, _ in tally.operations} == set(OPERATIONS)
+
+
+async def test_a_seed_makes_the_same_schedule_again() -> None:
+    first, again = await play(range(3)), await play(range(3))
+    assert first == again
+
+
+Patch = tuple[object, str, Any]
+
+
+def no_results(messages: Sequence[RequestMessage]) -> list[RequestMessage]:
+    return [message for message in tidy.tidy(messages) if message.role != "tool"]
+
+
+def as_they_come(messages: Sequence[RequestMessage]) -> Sequence[RequestMessage]:
+    return messages
+
+
+def unsigned(self: messages_request._Messages, parts: Sequence[RequestPart]) -> list[dict[str, Any]]:
+    blocks = SIGNED(self, parts)
+    return [{key: value for key, value in block.items() if key != "signature"} for block in blocks]
+
+
+def thoughts_last(self: responses_request._Items, parts: Sequence[RequestPart]) -> list[dict[str, Any]]:
+    return list(THOUGHTS_FIRST(self, parts))[::-1]
+
+
+SIGNED, THOUGHTS_FIRST = messages_request._Messages._assistant, responses_request._Items._assistant
+FORMATS = (chat_request, messages_request, responses_request)
+BROKEN: dict[str, list[Patch]] = {
+    "the results of calls are dropped": [(format, "tidy", no_results) for format in FORMATS],
+    "what plugins put in is not put in order": [(format, "tidy", as_they_come) for format in FORMATS],
+    "signatures are dropped": [(messages_request._Messages, "_assistant", unsigned)],
+    "thoughts stand behind what they led to": [(responses_request._Items, "_assistant", thoughts_last)],
+    "seals are shown to whoever asks": [(Origin, "issuer", property(lambda self: "anybody"))],
+    "thinking is asked for after calls without a thought": [(messages_request, "_may_think", lambda messages: True)],
+    "arguments are sent as the model wrote them": [
+        (where, "as_object", lambda arguments: arguments) for where in (history, *FORMATS)
+    ],
+    "names are sent as the model wrote them": [(names.Names, "wire", lambda self, name: name)],
+    "ids are the provider's own": [(names.CallIds, "_make", lambda self, call, name: call.given or call.call)],
+    "a user may speak right after a tool": [(chat_request, "_in_turn", lambda messages, must_alternate: messages)],
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+async def test_a_missing_repair_is_noticed(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for where, name, what in BROKEN[broken]:
+        monkeypatch.setattr(where, name, what)
+
+    def is_refused(tally: Tally) -> bool:
+        return any(finding.is_refusal for finding in tally.findings)
+
+    tally = await play(ENOUGH, is_enough=is_refused)
+    assert is_refused(tally), f"{broken}, and nobody refused anything"

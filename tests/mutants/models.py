@@ -1,0 +1,154 @@
+"""Seeded bugs in models and their transport; see `mutants.py`."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+SSE = "tests/transport/test_sse.py::"
+QUIRK = "tests/models/test_quirks.py::test_a_server_with_a_quirk_is_understood"
+REQUESTS = "tests/models/test_requests.py::"
+RETRYING = "tests/models/test_retrying.py::"
+NAMED = "tests/models/test_named.py::"
+
+MODEL_MUTANTS = [
+    Mutant(
+        "a CRLF that is split counts twice",
+        "transport/sse.py",
+        'self._held = b"\\r" if data.endswith(b"\\r") else b""',
+        'self._held = b""',
+        f"{SSE}test_however_a_stream_is_split_its_events_are_the_same",
+    ),
+    Mutant(
+        "the end of an event is not seen where it is split",
+        "transport/sse.py",
+        "at = len(rest) - 1  #",
+        "at = len(rest)  #",
+        f"{SSE}test_however_a_stream_is_split_its_events_are_the_same",
+    ),
+    Mutant(
+        "a line may be as long as it likes while it lasts",
+        "transport/sse.py",
+        "if self._line > self._limits.line:",
+        "if False:",
+        f"{SSE}test_however_a_stream_is_split_it_becomes_too_long_at_the_same_place",
+    ),
+    Mutant(
+        "U+0085 ends a line",
+        "transport/sse.py",
+        'data = b"\\n".join(_DATA.findall(event))',
+        'data = b"\\n".join(l[5:].strip() for l in event.decode("utf-8", "replace").splitlines()).encode()',
+        f"{SSE}test_a_line_is_read_as_the_specification_says",
+    ),
+    Mutant(
+        "calls with one index are one call",
+        "models/formats/slots.py",
+        "if id and call.id:",
+        "if False:",
+        f"{QUIRK}[11_ollama_all_index0_distinct_ids]",
+    ),
+    Mutant(
+        "whole calls without an id are one call",
+        "models/formats/slots.py",
+        "if may_begin and not id",
+        "if False and not id",
+        f"{QUIRK}[44_same_name_no_id_no_index_twice]",
+    ),
+    Mutant(
+        "a stream that breaks off is taken for an answer",
+        "models/formats/chat_stream.py",
+        "            raise cut_off()",
+        '            self._finish = "stop"',
+        f"{QUIRK}[25_eof_without_finish]",
+    ),
+    Mutant(
+        "an error in the stream is overlooked",
+        "models/formats/chat_stream.py",
+        "        if event.error:\n",
+        "        if False:\n",
+        f"{QUIRK}[22_inband_error_200]",
+    ),
+    Mutant(
+        "a thought is told twice where two fields hold it",
+        "models/formats/chat_stream.py",
+        "text = delta.reasoning_content or delta.reasoning",
+        'text = (delta.reasoning_content or "") + (delta.reasoning or "")',
+        f"{QUIRK}[19_reasoning_mirrored_in_both]",
+    ),
+    Mutant(
+        "half a tag is text",
+        "models/formats/think.py",
+        "if not any(tag.startswith(start) for tag in _OPEN):",
+        "if True:",
+        f"{QUIRK}[20_think_tags_split]",
+    ),
+    Mutant(
+        "sealed reasoning is shown to whoever asks",
+        "models/formats/messages_request.py",
+        "if opaque is not None and opaque.issuer == self._issuer:",
+        "if opaque is not None:",
+        f"{REQUESTS}test_33_thinking_without_a_seal_of_this_model_is_dropped",
+    ),
+    Mutant(
+        "reasoning stands alone",
+        "models/formats/responses_request.py",
+        "                yield from thoughts\n                thoughts = []\n                yield item",
+        "                yield item\n        yield from thoughts",
+        f"{REQUESTS}test_35_reasoning_stands_in_front_of_what_it_led_to_and_has_no_id",
+    ),
+    Mutant(
+        "an orphan is sent on",
+        "models/formats/tidy.py",
+        "return messages if _is_tidy(messages) else _repair(messages)",
+        "return messages",
+        f"{REQUESTS}test_39_what_an_abort_left_behind_is_repaired",
+    ),
+    Mutant(
+        "thinking is asked for where its thoughts are lost",
+        "models/formats/messages_request.py",
+        "if not _may_think(messages):",
+        "if False:",
+        f"{REQUESTS}test_33_thinking_is_not_asked_for_in_the_middle_of_calls_that_lost_theirs",
+    ),
+    Mutant(
+        "Anthropic is not told of tools that were called once",
+        "models/formats/messages_request.py",
+        "if writer.called and not tools:",
+        "if False:",
+        f"{REQUESTS}test_anthropic_is_told_of_tools_that_were_called_once",
+    ),
+    Mutant(
+        "Kimi gets ids of another form",
+        "models/formats/names.py",
+        'case "kimi":',
+        'case "kimi" if False:',
+        f"{REQUESTS}test_36_the_ids_of_kimi_are_echoed_unchanged",
+    ),
+    Mutant(
+        "a model that has begun to speak is asked again",
+        "models/retrying.py",
+        "pause = None if has_spoken else self._patience.pause(",
+        "pause = self._patience.pause(",
+        f"{RETRYING}test_a_model_is_asked_again_until_it_has_spoken",
+    ),
+    Mutant(
+        "a stream nobody reads any more goes on",
+        "models/retrying.py",
+        "            finally:\n                await _close(batches)\n            await asyncio.sleep(pause)",
+        "            await asyncio.sleep(pause)",
+        f"{RETRYING}test_who_stops_listening_lets_the_model_go",
+    ),
+    Mutant(
+        "the key of a vendor goes to any server",
+        "models/named.py",
+        "OWN_KEY if base_url or not profile.key else profile.key",
+        "profile.key or OWN_KEY",
+        f"{NAMED}test_the_key_of_a_vendor_goes_to_that_vendor_only",
+    ),
+    Mutant(
+        "tokens from a cache are counted twice",
+        "models/prices.py",
+        "fresh = usage.input - usage.cached - usage.written",
+        "fresh = usage.input",
+        "tests/models/test_prices.py::test_a_price_is_for_a_million_tokens",
+    ),
+]
