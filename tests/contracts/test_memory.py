@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 from msgspec.structs import replace
 
-from everturn.bus.memory import _Ear, _Tail
+from everturn.bus.memory import MERGE, _Ear, _Tail
 from everturn.core.commands import Answer, AnyCommand
-from everturn.core.deltas import Frame
+from everturn.core.deltas import Cursor, Frame, Reader, TextDelta
 from everturn.core.events import Entry, Event
 from everturn.core.messages import Message
 from everturn.core.ports import Bus, Engine, Receipt, Store
@@ -26,6 +26,24 @@ class TestMemoryStore(StoreContract):
 class TestMemoryBus(BusContract):
     async def make(self) -> Bus:
         return MemoryBus()
+
+    async def test_a_reader_that_fell_behind_is_shown_what_is_merged_from_its_beginning(self) -> None:
+        bus = MemoryBus()
+        slow, quick = bus.tail("t"), bus.tail("t")
+        reader, seen, kept_up = Reader("t", Cursor(1)), "", 0
+        for at in range(5 * MERGE):
+            bus.publish("t", [TextDelta("t", 1, 0, at, chr(97 + at % 26))])
+            kept_up += len(await anext(quick))
+            if at == MERGE // 2:
+                seen += "".join(frame.text for frame in await anext(slow) if isinstance(frame, TextDelta))
+                reader = Reader("t", Cursor(1, (len(seen),)))
+        for frame in await anext(slow):
+            assert isinstance(frame, TextDelta)
+            seen += piece.text if (piece := reader.delta(frame)) is not None else ""
+
+        assert kept_up == 5 * MERGE  # whoever keeps up is shown everything once
+        assert seen == "".join(chr(97 + at % 26) for at in range(5 * MERGE))
+        assert len(bus.channels["t"].frames) < 2 * MERGE
 
     async def test_a_reader_that_leaves_without_reading_leaves_nothing_behind(self) -> None:
         bus = MemoryBus()

@@ -458,6 +458,17 @@ def test_a_history_that_the_assistant_begins_is_not_refused_where_two_take_turns
     check_any("alternate", [assistant("Welcome."), user("hi")], TOOLS, {})
 
 
+def test_what_a_plugin_changed_is_written_again() -> None:
+    memo: dict[str, Any] = {}
+    first = [user("hi"), assistant(call()), results(result())]
+    build("openai-chat", *first, memo=memo)
+
+    more = build("openai-chat", *first, assistant(call("c2")), results(result("c2")), memo=memo)
+    assert [message["role"] for message in more["messages"]] == ["user", "assistant", "tool", "assistant", "tool"]
+    other = build("openai-chat", user("ho"), *first[1:], memo=memo)
+    assert [message["content"] for message in other["messages"]] == ["ho", None, "found"]
+
+
 @pytest.mark.parametrize("vendor", THREE)
 def test_a_tools_message_may_hold_anything(vendor: str) -> None:
     build(vendor, user("hi"), assistant(call()), RequestMessage("tool", (result(), TextPart("and so on"))))

@@ -9,6 +9,7 @@ QUIRK = "tests/models/test_quirks.py::test_a_server_with_a_quirk_is_understood"
 REQUESTS = "tests/models/test_requests.py::"
 RETRYING = "tests/models/test_retrying.py::"
 NAMED = "tests/models/test_named.py::"
+TOLD = "tests/turn/test_crash.py::test_a_story_told_twice_leaves_the_same_log"
 
 MODEL_MUTANTS = [
     Mutant(
@@ -16,21 +17,21 @@ MODEL_MUTANTS = [
         "transport/sse.py",
         'self._held = b"\\r" if data.endswith(b"\\r") else b""',
         'self._held = b""',
-        f"{SSE}test_however_a_stream_is_split_its_events_are_the_same",
+        f"{SSE}test_three_things_end_a_line",
     ),
     Mutant(
         "the end of an event is not seen where it is split",
         "transport/sse.py",
         "at = len(rest) - 1  #",
         "at = len(rest)  #",
-        f"{SSE}test_however_a_stream_is_split_its_events_are_the_same",
+        f"{SSE}test_three_things_end_a_line",
     ),
     Mutant(
         "a line may be as long as it likes while it lasts",
         "transport/sse.py",
-        "if self._line > self._limits.line:",
-        "if False:",
-        f"{SSE}test_however_a_stream_is_split_it_becomes_too_long_at_the_same_place",
+        "or self._line > limits.line or",
+        "or",
+        "tests/models/test_hostile.py::test_what_is_too_much_is_not_kept[a line-rss]",
     ),
     Mutant(
         "U+0085 ends a line",
@@ -65,7 +66,7 @@ MODEL_MUTANTS = [
         "models/formats/chat_stream.py",
         "        if event.error:\n",
         "        if False:\n",
-        f"{QUIRK}[22_inband_error_200]",
+        "tests/models/test_hostile.py::test_an_error_in_the_middle_may_have_any_code",
     ),
     Mutant(
         "a thought is told twice where two fields hold it",
@@ -105,8 +106,8 @@ MODEL_MUTANTS = [
     Mutant(
         "thinking is asked for where its thoughts are lost",
         "models/formats/messages_request.py",
-        "if not _may_think(messages):",
-        "if False:",
+        "if not _is_thinking(body) or not _may_think(messages):",
+        "if not _is_thinking(body):",
         f"{REQUESTS}test_33_thinking_is_not_asked_for_in_the_middle_of_calls_that_lost_theirs",
     ),
     Mutant(
@@ -140,8 +141,8 @@ MODEL_MUTANTS = [
     Mutant(
         "the key of a vendor goes to any server",
         "models/named.py",
-        "OWN_KEY if base_url or not profile.key else profile.key",
-        "profile.key or OWN_KEY",
+        "key=profile.key and OWN_KEY)",
+        "key=profile.key)",
         f"{NAMED}test_the_key_of_a_vendor_goes_to_that_vendor_only",
     ),
     Mutant(
@@ -150,5 +151,47 @@ MODEL_MUTANTS = [
         "fresh = usage.input - usage.cached - usage.written",
         "fresh = usage.input",
         "tests/models/test_prices.py::test_a_price_is_for_a_million_tokens",
+    ),
+    Mutant(
+        "an answer is read on after its end",
+        "models/http.py",
+        "                    self._finish(chunks)\n                    break",
+        "                    self._finish(chunks)",
+        "tests/models/test_hostile.py::test_what_comes_after_the_end_is_not_read",
+    ),
+    Mutant(
+        "a key that a provider repeats is told on",
+        "models/http.py",
+        "if len(self._key) >= KEY_SIZE and self._key in str(error):",
+        "if False:",
+        "tests/models/test_conformance.py::TestChat::test_a_provider_that_repeats_the_key_is_not_quoted_with_it",
+    ),
+    Mutant(
+        "what a request has written is kept although a plugin changed it",
+        "models/formats/chat_request.py",
+        "if messages[: len(written.messages)] != written.messages:",
+        "if False:",
+        "tests/models/test_requests.py::test_what_a_plugin_changed_is_written_again",
+    ),
+    Mutant(
+        "a cancelled request goes on at the provider",
+        "transport/live.py",
+        "                response.close()",
+        "                pass",
+        "tests/models/test_conformance.py::TestChat::test_a_cancel_in_the_middle_of_an_answer_closes_its_socket",
+    ),
+    Mutant(
+        "what was staged is never written",
+        "turn/ledger.py",
+        "events, self._staged = [*self._staged, *made], []",
+        "events, self._staged = [*made], []",
+        f"{TOLD}[plain]",
+    ),
+    Mutant(
+        "a reader that fell behind is shown merged frames from the wrong place",
+        "bus/memory.py",
+        "                self._at = channel.start\n",
+        "                self._at = channel.start + 1\n",
+        "tests/contracts/test_memory.py::TestMemoryBus::test_a_reader_that_fell_behind_is_shown_what_is_merged_from_its_beginning",
     ),
 ]

@@ -69,9 +69,8 @@ class _Tail:
         channel = self._channel
         while not self._has_left:
             if self._at < channel.start + channel.merged:
-                self._at = (
-                    channel.start
-                )  # it was in the middle of what is merged now; what it knows it is not shown twice
+                # In the middle of what is merged now: from its beginning, for a reader shows nothing twice.
+                self._at = channel.start
             if fresh := channel.frames[self._at - channel.start :]:
                 self._at += len(fresh)
                 return fresh

@@ -22,10 +22,25 @@ DIGEST_WARNING = "A log of tools that were used, for reference only; writing suc
 def render(messages: Iterable[Message], policy: HistoryPolicy = "full") -> list[RequestMessage]:
     """Show messages of earlier turns to a model, with their tool calls as the policy says."""
     shown: list[RequestMessage] = []
+    answer = _RENDER[policy]
     for message in messages:
-        if not message.hidden:
-            shown += _RENDER[policy](message) if message.role == "assistant" else _said(message)
+        if message.hidden:
+            continue
+        is_answer = message.role == "assistant"
+        if (text := _only_text(message, is_answer)) is not None:
+            shown.append(RequestMessage("assistant" if is_answer else "user", (text,)))
+        else:
+            shown += answer(message) if is_answer else _said(message)
     return shown
+
+
+def _only_text(message: Message, is_answer: bool) -> TextPart | None:
+    """What nearly every message is: one text and nothing else, which every policy shows alike."""
+    parts = message.parts
+    if len(parts) == 1 + is_answer and type(parts[0]) is TextPart and parts[0].text:
+        if not is_answer or type(parts[1]) is StepPart:
+            return parts[0]
+    return None
 
 
 def render_own(message: Message, after: int = 0) -> list[RequestMessage]:

@@ -75,6 +75,7 @@ class ModelRequest(Struct):
     tools: list[ToolSpec]
     params: dict[str, Any]
     files: dict[str, bytes] = {}  # the blobs its messages mention
+    memo: dict[str, Any] = {}  # what a model may keep from one request of a turn to the next; lost with the process
 
 
 def request_message(source: RequestMessage | Mapping[str, Any], fields: Iterable[str]) -> RequestMessage:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -19,6 +19,7 @@ from everturn.transport import Post, place
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
+    from yarl import URL
 
 CONNECT = 10.0  # seconds to reach a server; how long it may think is for whoever reads the stream to say
 TAIL = 0.05  # seconds for the last bytes of a complete answer; a new connection costs more
@@ -95,12 +96,11 @@ class Live:
     async def post(self, post: Post) -> AsyncGenerator[_Reply]:
         """Send it; the socket is closed when the context is left before the end of the answer."""
         import aiohttp
-        from yarl import URL
 
         session = await _session()
         try:
             response = await session.post(
-                URL(post.url, encoded=True),
+                _url(post.url),
                 data=post.body,
                 headers=post.headers,
                 allow_redirects=False,
@@ -120,6 +120,13 @@ class Live:
                 response.release()  # the connection is good for another request
             else:
                 response.close()
+
+
+@lru_cache
+def _url(url: str) -> URL:
+    from yarl import URL
+
+    return URL(url, encoded=True)
 
 
 @cache

@@ -32,6 +32,8 @@ class Ledger:
         self.turns: dict[str, TurnState] = {}
         self._store, self._bus, self._announce = store, bus, announce
         self._lock = asyncio.Lock()
+        self._staged: list[Event] = []
+        self._before: dict[str, Phase] = {}  # the phases of turns as they were written last
         self._failure: BaseException | None = None
 
     def adopt(self, state: TurnState) -> None:
@@ -43,20 +45,30 @@ class Ledger:
         """Hold this to cancel what may be writing: an append under way is never interrupted, or nobody knew its end."""
         return self._lock
 
+    def stage(self, make: Callable[[], Sequence[Event]] | Sequence[Event]) -> None:
+        """Let events have happened, to be written with the next commit: for those that are followed by one at once.
+
+        Nothing may be done in between that must not be done twice: a process that dies there has not written them.
+        """
+        self._check()
+        for event in make() if callable(make) else make:
+            self._fold(event)
+            self._staged.append(event)
+
     async def commit(self, make: Callable[[], Sequence[Event]] | Sequence[Event]) -> int:
         """Write events, all or none, and return the position of the last; a callable makes them under the lock."""
         async with self._lock:
-            if self._failure is not None:
-                raise DriverLost(f"an earlier append to {self.session} failed: {self._failure!r}") from self._failure
-            events = make() if callable(make) else make
-            if not events:
+            self._check()
+            made = make() if callable(make) else make
+            if not made and not self._staged:
                 return self.head
-            before: dict[str, Phase] = {}
             folded = 0
             try:
-                for event in events:
-                    self._fold(event, before)
+                for event in made:
+                    self._fold(event)
                     folded += 1
+                events, self._staged = [*self._staged, *made], []
+                before, self._before = self._before, {}
                 self.head = await self._store.append(self.session, self.head, events)
             except BaseException as error:
                 # What is folded and what is written may differ now: only the log knows, and another drive reads it.
@@ -67,8 +79,12 @@ class Ledger:
             self._tell(before)
             return self.head
 
-    def _fold(self, event: Event, before: dict[str, Phase]) -> None:
-        turn = getattr(event, "turn", None)
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise DriverLost(f"an earlier append to {self.session} failed: {self._failure!r}") from self._failure
+
+    def _fold(self, event: Event) -> None:
+        turn, before = getattr(event, "turn", None), self._before
         if turn is None:
             before[""] = Phase.IDLE  # an event of the session itself
             return

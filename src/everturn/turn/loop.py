@@ -67,10 +67,10 @@ async def drive_turn(run: Run) -> None:
 
 async def _work(run: Run) -> None:
     """Advance in a task of its own, so that a cancel can stop whatever is under way and nothing else."""
-    work = asyncio.get_running_loop().create_task(_advance(run))
+    work = asyncio.get_running_loop().create_task(_advance_to_an_end(run))
     run.begin(work, CANCEL_GRACE)
     try:
-        await asyncio.wait({work, run.patience}, return_when="FIRST_COMPLETED")
+        await run.patience  # it ends with the work, or before
     except asyncio.CancelledError:  # this process lets go; the turn goes on elsewhere
         work.cancel()
         await asyncio.wait({work}, timeout=SHUTDOWN_GRACE)
@@ -84,32 +84,31 @@ async def _work(run: Run) -> None:
     if isinstance(error, Stale | DriverLost) or (error is not None and not isinstance(error, Exception)):
         raise error
     if (asked := run.cancel_request) is not None:  # then any error is that cancellation, whoever raised it
-        await _end(run, "cancelled", "cancelled", hard=asked.hard, command=asked.key)
+        _end(run, "cancelled", "cancelled", hard=asked.hard, command=asked.key)
     elif error is not None:
-        await _end(run, "error", "error", _problem(error))
+        _end(run, "error", "error", _problem(error))
 
 
-async def _end(
+def _end(
     run: Run, outcome: Outcome, finish: Finish, problem: Problem | None = None, hard: bool = False, command: str = ""
 ) -> None:
     """Write down how it ends, and before that what had arrived of a step that broke off."""
-
-    def events() -> Sequence[Event]:
-        turn, at, step = run.turn, run.now(), run.state.step
-        if run.state.ending is not None:
-            return []
-        ending = TurnEnding(turn=turn, at=at, outcome=outcome, problem=problem, hard=hard, command=command)
-        if step is None or not step.is_open or run.assembly is None:
-            return [ending]
+    turn, at, step = run.turn, run.now(), run.state.step
+    if run.state.ending is not None:
+        return
+    ending = TurnEnding(turn=turn, at=at, outcome=outcome, problem=problem, hard=hard, command=command)
+    if step is not None and step.is_open and run.assembly is not None:
         parts = run.assembly.parts()
-        if not parts and problem is None:  # cancelled before a word was said
-            return [ending]
-        broken = StepInterrupted(
-            turn=turn, at=at, step=step.number, parts=parts, finish=finish, problem=problem, usage=run.assembly.usage
-        )
-        return [broken, ending]
-
-    await run.commit(events)
+        if parts or problem is not None:  # not where it was cancelled before a word was said
+            usage = run.assembly.usage
+            run.stage(
+                [
+                    StepInterrupted(
+                        turn=turn, at=at, step=step.number, parts=parts, finish=finish, problem=problem, usage=usage
+                    )
+                ]
+            )
+    run.stage([ending])  # what settles its calls is written with it
 
 
 def _problem(error: BaseException) -> Problem:
@@ -118,6 +117,13 @@ def _problem(error: BaseException) -> Problem:
         return Problem(error.kind, clean(str(error)))
     log.error("the turn failed", exc_info=error)
     return Problem("internal", clean(f"{type(error).__name__}: {error}"))
+
+
+async def _advance_to_an_end(run: Run) -> None:
+    try:
+        await _advance(run)
+    finally:
+        run.lose_patience()  # at once, and not when the task is seen to be done: a turn of the event loop later
 
 
 async def _advance(run: Run) -> None:
@@ -137,9 +143,10 @@ async def _advance(run: Run) -> None:
                 for append in appends:
                     await run.join(append, lambda made: change_append(run, made))
             case Finalize(outcome=outcome, problem=problem):
-                await _end(run, outcome, "error", problem)
+                _end(run, outcome, "error", problem)
                 return
             case Wait() | Done():
+                await run.commit([])  # what was staged may be all there is
                 return
 
 
@@ -220,7 +227,7 @@ async def _call_alone(run: Run, step: Step, name: str, method: Hook) -> None:
         heard = run.arrived
         ctx = OneStep(run, step, name)
         if await run.call_hook(name, "on_after_request", method, ctx) is not PENDING:
-            await run.commit([_finished(run, step.number, ctx)])
+            run.stage([_finished(run, step.number, ctx)])
             return
         if run.arrived == heard:
             await _park(run, step.number, heard)

@@ -31,9 +31,14 @@ async def offer_late(run: Run) -> bool:
     """
     if run.state.options.late != "inject" or run.late == {}:
         return False
-    messages = [*await read_history(run), *run.state.messages.values()]
-    calls = {part.call: part for message in messages for part in message.parts if isinstance(part, ToolPart)}
-    told = {part.kind for message in messages for part in message.parts if isinstance(part, NoticePart)}
+    calls: dict[str, ToolPart] = {}
+    told: set[str] = set()
+    for message in (*await read_history(run), *run.state.messages.values()):
+        for part in message.parts:
+            if type(part) is ToolPart:
+                calls[part.call] = part
+            elif type(part) is NoticePart:
+                told.add(part.kind)
     found = {call: part.late for call, part in calls.items() if part.late is not None}
     found.update({call: late.output for call, late in (run.late or {}).items() if call in calls})
     run.late = {}
@@ -58,7 +63,4 @@ async def open_answer(run: Run) -> None:
     blank = Message(run.setup.ids.new("msg"), None, "assistant", by=run.model.name, turn=run.turn)
     answer = await change_append(run, blank)
 
-    def events() -> list[AnswerOpened]:
-        return [AnswerOpened(turn=run.turn, at=run.now(), message=replace(answer, parent=run.state.tip))]
-
-    await run.commit(events)
+    run.stage([AnswerOpened(turn=run.turn, at=run.now(), message=replace(answer, parent=run.state.tip))])

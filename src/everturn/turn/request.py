@@ -49,6 +49,7 @@ async def build(run: Run, history: Iterable[Message], step: int, closing: bool) 
         messages=messages,
         tools=[],
         params=without_nulls(ctx.params),
+        memo=run.memo,
     )
     ctx.body = body
     await run.call_hooks("on_before_request", ctx)

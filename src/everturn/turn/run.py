@@ -93,6 +93,7 @@ class Run:
         self.rendered: list[RequestMessage] = []  # the messages before it
         self.shown: dict[str, tuple[list[RequestMessage], int]] = {}  # own message -> as rendered, parts it had then
         self.files: dict[str, bytes] = {}  # blobs of messages
+        self.memo: dict[str, Any] = {}  # the model's own
         self.late: dict[str, LateArrived] | None = None  # arrived meanwhile; None: the history was not looked at yet
         self.assembly: Partial | None = None  # the step that is being streamed
         self.cancel_request: Cancel | None = None
@@ -130,6 +131,12 @@ class Run:
             raise TurnClosed(f"turn {self.turn} is over; a hook kept its context too long")
         return await self.ledger.commit(make)
 
+    def stage(self, make: Callable[[], Sequence[Event]] | Sequence[Event]) -> None:
+        """Let events of this turn have happened; they are written with the next commit, which follows at once."""
+        if self.is_closed:
+            raise TurnClosed(f"turn {self.turn} is over; a hook kept its context too long")
+        self.ledger.stage(make)
+
     def arrive(self) -> None:
         """Something for this turn has come from outside."""
         self.arrived += 1
@@ -141,7 +148,7 @@ class Run:
         self.cancel_request = request
         if self.work is not None:
             self.work.cancel()
-            asyncio.get_running_loop().call_later(self._grace, self._lose_patience)
+            asyncio.get_running_loop().call_later(self._grace, self.lose_patience)
 
     def begin(self, work: asyncio.Task[None], grace: float) -> None:
         """Remember what a cancel has to stop, and how long that may take."""
@@ -149,7 +156,8 @@ class Run:
         if self.cancel_request is not None:
             self.cancel(self.cancel_request)
 
-    def _lose_patience(self) -> None:
+    def lose_patience(self) -> None:
+        """Wait for the work no longer: it has ended, or does not care that it was cancelled."""
         if not self.patience.done():
             self.patience.set_result(None)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from everturn.core.history import as_object
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
-from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
+from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
 from everturn.models.formats import Built
 from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, kind_of
+from everturn.models.formats.kept import Kept
 from everturn.models.formats.names import CallIds, Names
 from everturn.models.formats.params import CACHE, encode, schema_name, take
 from everturn.models.formats.schemas import tool_schema
@@ -21,6 +22,8 @@ from everturn.models.profile import Origin, Profile
 
 PATH = "/chat/completions"
 Json = dict[str, Any]
+
+_tools: Kept[msgspec.Raw] = Kept(1_000)
 
 
 def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
@@ -40,23 +43,29 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         }
     if request.tools:
         body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": names.wire(tool.name),
-                    "description": tool.description,
-                    "parameters": tool_schema(tool.schema),
-                },
-            }
+            _tools.get(tool, _as_is) if names.wire(tool.name) == tool.name else _tool(tool, names.wire(tool.name))
             for tool in request.tools
         ]
     if params.tool_choice is not None:
         body["tool_choice"] = _choice(params.tool_choice, names)
-    messages = list(_Messages(request, profile, origin, names).render())
-    if profile.has_cache_markers and params.cache:
-        _mark(messages)
-    body["messages"] = messages
+    writer = _Messages(request, profile, origin, names)
+    if profile.must_alternate or not profile.can_follow_tool or profile.has_cache_markers:
+        messages = list(writer.in_turn())
+        if profile.has_cache_markers and params.cache:
+            _mark(messages)
+        body["messages"] = messages
+    else:
+        body["messages"] = writer.plain()
     return Built(PATH, encode(body), names.ours)
+
+
+def _tool(tool: ToolSpec, name: str) -> Json:
+    function = {"name": name, "description": tool.description, "parameters": tool_schema(tool.schema)}
+    return {"type": "function", "function": function}
+
+
+def _as_is(tool: ToolSpec) -> msgspec.Raw:
+    return msgspec.Raw(encode(_tool(tool, tool.name)))
 
 
 def _choice(choice: str | Json, names: Names) -> object:
@@ -65,39 +74,67 @@ def _choice(choice: str | Json, names: Names) -> object:
     return choice
 
 
+class _Written(NamedTuple):
+    """What an earlier request of the same turn has written already."""
+
+    messages: list[RequestMessage]
+    shown: list[Json]
+    ids: CallIds
+
+
 class _Messages:
     def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: Names) -> None:
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
         self._ids = CallIds(profile.ids)
 
-    def render(self) -> Iterator[Json]:
-        """All messages, in an order the vendor takes."""
+    def plain(self) -> list[Json]:
+        """All messages as they come. Each is written once in a turn, however many requests it has."""
+        memo, key = self._request.memo, f"chat {self._issuer}"
+        written: _Written = memo.get(key) or _Written([], [], self._ids)
+        messages = list(self._request.messages)
+        if messages[: len(written.messages)] != written.messages:  # a plugin has changed what was said
+            written = _Written([], [], self._ids)
+        self._ids = written.ids
+        for message in tidy(messages[len(written.messages) :]):
+            parts = message.parts
+            if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text:  # what nearly every one is
+                written.shown.append({"role": message.role, "content": parts[0].text})
+            else:
+                written.shown.extend(self._one(message))
+        memo[key] = _Written(messages, written.shown, written.ids)
+        shown = [*self._system(), *written.shown]
+        if not written.shown or shown[-1]["role"] == "assistant":
+            shown.append({"role": "user", "content": GO_ON})  # to answer its own words is more than most are asked
+        return shown
+
+    def in_turn(self) -> Iterator[Json]:
+        """All messages, in an order that vendors with rules of their own take."""
         profile = self._profile
-        if self._request.system:
-            yield {"role": profile.system, "content": self._request.system}
-        messages = self._each()
-        if profile.must_alternate or not profile.can_follow_tool:
-            messages = _in_turn(messages, profile.must_alternate)
+        yield from self._system()
+        messages = (one for message in tidy(self._request.messages) for one in self._one(message))
         before = ""
-        for message in messages:
+        for message in _in_turn(messages, profile):
             if not before and profile.must_alternate and message["role"] == "assistant":
                 yield {"role": "user", "content": GO_ON}
             before = message["role"]
             yield message
-        if before in ("", "assistant"):  # to answer its own words is more than most models are asked
+        if before in ("", "assistant"):
             yield {"role": "user", "content": GO_ON}
 
-    def _each(self) -> Iterator[Json]:
-        for message in tidy(self._request.messages):
-            match message.role:
-                case "user":
-                    if content := self._user(message.parts):
-                        yield {"role": "user", "content": content}
-                case "assistant":
-                    if said := self._assistant(message.parts):
-                        yield said
-                case "tool":
-                    yield from self._results(cast("Sequence[RequestResult]", message.parts))
+    def _system(self) -> Iterator[Json]:
+        if self._request.system:
+            yield {"role": self._profile.system, "content": self._request.system}
+
+    def _one(self, message: RequestMessage) -> Iterator[Json]:
+        match message.role:
+            case "user":
+                if content := self._user(message.parts):
+                    yield {"role": "user", "content": content}
+            case "assistant":
+                if said := self._assistant(message.parts):
+                    yield said
+            case "tool":
+                yield from self._results(cast("Sequence[RequestResult]", message.parts))
 
     def _user(self, parts: Sequence[RequestPart]) -> str | list[Json]:
         if len(parts) == 1 and type(parts[0]) is TextPart:
@@ -203,15 +240,16 @@ def _short(parts: list[Json]) -> str | list[Json]:
     return parts
 
 
-def _in_turn(messages: Iterable[Json], must_alternate: bool) -> Iterator[Json]:
-    """Nobody speaks twice in a row, and between a tool's result and a user stands the assistant."""
+def _in_turn(messages: Iterable[Json], profile: Profile) -> Iterator[Json]:
+    """Nobody speaks twice in a row, and between a tool's result and a user stands the assistant, where that must be."""
     last: Json | None = None
+    has_rules = profile.must_alternate or not profile.can_follow_tool
     for message in messages:
         role = message["role"]
-        if last is not None and role == "user" and last["role"] == "tool":
+        if has_rules and last is not None and role == "user" and last["role"] == "tool":
             yield last
             last = {"role": "assistant", "content": INTERRUPTED}
-        if last is not None and must_alternate and role == last["role"] != "tool" and "tool_calls" not in last:
+        if last is not None and profile.must_alternate and role == last["role"] != "tool" and "tool_calls" not in last:
             last = {**message, "content": _joined(last["content"], message["content"])}
             continue
         if last is not None:

@@ -34,7 +34,7 @@ def _is_tidy(messages: Sequence[RequestMessage]) -> bool:
             continue
         if open_calls or not message.parts:
             return False
-        if role == "assistant":
+        if role == "assistant" and (len(message.parts) != 1 or type(message.parts[0]) is RequestCall):
             open_calls = [part.call for part in message.parts if type(part) is RequestCall]
             if open_calls:
                 if not seen.isdisjoint(open_calls) or len(set(open_calls)) < len(open_calls):
