@@ -31,7 +31,7 @@ MODEL_MUTANTS = [
         "transport/sse.py",
         "or self._line > limits.line or",
         "or",
-        "tests/models/test_hostile.py::test_what_is_too_much_is_not_kept[a line-rss]",
+        f"{SSE}test_a_line_that_does_not_end_is_given_up_at_its_limit",
     ),
     Mutant(
         "U+0085 ends a line",

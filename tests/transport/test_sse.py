@@ -177,6 +177,14 @@ def test_the_limits_of_a_model_are_what_they_say() -> None:
     assert read([line, b"\n\n"] * 32) == ([line[6:]] * 31, "stream")
 
 
+def test_a_line_that_does_not_end_is_given_up_at_its_limit() -> None:
+    reader = SseReader(Limits(line=100, event=1_000))
+    assert reader.feed(b"x" * 100) == []
+    assert reader.error is None
+    assert reader.feed(b"x") == []
+    assert reader.error is not None
+
+
 def test_an_event_may_be_shorter_than_a_line() -> None:
     stream, limits = b"data: 789\n\n", Limits(line=99, event=5)
 
