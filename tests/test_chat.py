@@ -26,8 +26,8 @@ from everturn import (
 )
 from everturn.chat import Reading
 from everturn.core.chunks import TextChunk
-from everturn.core.events import CallStarted, GateAnswered, TurnParked
-from everturn.core.hooks import GateContext
+from everturn.core.events import AnswerOpened, CallStarted, GateAnswered, TurnParked
+from everturn.core.hooks import GateContext, StepContext
 from everturn.core.parts import FilePart, TextPart
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
@@ -616,3 +616,42 @@ async def test_a_plugins_no_is_told_as_the_plugins() -> None:
 async def the_rest_of(reader: Reading) -> None:
     async for _ in reader:
         pass
+
+
+async def test_a_message_sent_while_an_answer_is_written_again_waits_for_it() -> None:
+    written = asyncio.Event()
+
+    class Slow(MemoryStore):
+        async def append(self, session: str, after: int, events: Any) -> int:
+            if any(isinstance(event, AnswerOpened) for event in events) and after > 5:
+                written.set()
+                await asyncio.sleep(0.05)  # as a database may take
+            return await super().append(session, after, events)
+
+    async with Chat(ScriptedModel(say("one"), say("two"), say("three")), store=Slow()) as chat:
+        first = (await (await chat.send("hi"))).message
+        assert first is not None
+        again = await chat.rerun(first)
+        await written.wait()
+        second = await chat.send("and?")
+        await again
+        await second
+        assert [message.text for message in await chat.messages()] == ["hi", "one", "and?", "two"]
+
+
+async def test_a_finished_hook_is_written_before_a_plugin_takes_its_time() -> None:
+    class Slow:
+        name = "slow"
+
+        async def on_after_request(self, ctx: StepContext) -> None:
+            if ctx.step == 1:
+                await ctx.append_and_request("and?")
+
+        async def on_message_append(self, ctx: Any) -> None:
+            log.append([type(entry.event).__name__ for entry in await chat.runtime.store.events(chat.session)])
+
+    log: list[list[str]] = []
+    chat = Chat(ScriptedModel(say("one"), say("two")), plugins=[Slow()])
+    async with chat:
+        await (await chat.send("hi"))
+    assert log[-1][-1] == "HookFinished"

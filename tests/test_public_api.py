@@ -98,7 +98,7 @@ def test_chat():
             "async delete(self, message: 'str | Message') -> 'None'",
             "async tree(self) -> 'Tree'",
             "async messages(self, leaf: 'str | Message | None' = None) -> 'list[Message]'",
-            "async attach(self, file: 'bytes | Path', media_type: 'str' = '', name: 'str' = '') -> 'FilePart'",
+            "async attach(self, file: 'bytes | Path | str', media_type: 'str' = '', name: 'str' = '') -> 'FilePart'",
             "async gates(self) -> 'list[Gate]'",
             "async answer(self, gate: 'Gate', *, allow: \"Literal['once'] | None\" = None, deny: 'str | bool | None' = None, arguments: 'JsonObject | None' = None, by: 'str' = 'person') -> 'None'",
             "subscribe(self, listener: 'Listener') -> 'Callable[[], None]'",

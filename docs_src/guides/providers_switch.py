@@ -7,7 +7,7 @@ from everturn.testing.provider import Provider, Say, Think
 
 # --8<-- [start:shown]
 async def talk(one: Model | str, other: Model | str) -> None:
-    thinks = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+    thinks = {"thinking": {"type": "adaptive"}}
     async with Chat(one) as chat:
         await (await chat.send("Is 91 prime?", params=thinks))
         await (await chat.send("Are you sure?", model=other))  # only this turn

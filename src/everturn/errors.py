@@ -112,6 +112,7 @@ class ModelError(EverturnError):
     - `key`, `quota`, `unknown_model`: whoever holds the account. The key is missing or refused, the money is gone,
       there is no such model.
     - `context`: whoever writes. The conversation is longer than the model can read.
+    - `seal`: whoever writes. The provider does not take back what it had sealed; a new conversation has no seals.
     - `request`: the programmer. The provider refused what was sent.
     - `rate`, `server`, `network`, `stalled`, `truncated`: nobody, for it may pass. These are worth another try.
     - `model`: whoever wrote the model, for that is what it raises unless it says more.

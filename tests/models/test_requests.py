@@ -128,8 +128,9 @@ def test_33_thinking_is_not_asked_for_in_the_middle_of_calls_that_lost_theirs() 
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     calling = [user("hi"), assistant(ReasoningPart("cut off"), call()), results(result())]
 
-    assert "thinking" not in build("anthropic", *calling, params=thinking)
-    assert "thinking" in build("anthropic", *calling, assistant("so"), user("and?"), params=thinking)
+    assert build("anthropic", *calling, params=thinking)["thinking"] == {"type": "disabled"}
+    later = build("anthropic", *calling, assistant("so"), user("and?"), params=thinking)
+    assert later["thinking"] == thinking["thinking"]
 
 
 def test_34_what_is_sealed_to_a_call_goes_back_with_it() -> None:
@@ -260,7 +261,9 @@ def test_43_the_limit_of_an_answer_is_called_what_the_vendor_calls_it(vendor: st
 
 
 def test_43_who_must_be_told_a_limit_is_told_one() -> None:
-    assert build("anthropic", user("hi"))["max_tokens"] == 8192
+    assert build("anthropic", user("hi"))["max_tokens"] == 16_384
+    assert build("anthropic", user("hi"), model="claude-3-opus-20240229")["max_tokens"] == 4096
+    assert build("anthropic", user("hi"), model="claude-3-5-sonnet-latest")["max_tokens"] == 8192
     assert build("anthropic", user("hi"), model="claude-3-haiku-20240307")["max_tokens"] == 4096
     assert build("openai", user("hi"), params={"max_tokens": 1})["max_output_tokens"] == 16
     assert not [name for name in build("openai-chat", user("hi")) if name.startswith("max_")]

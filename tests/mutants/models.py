@@ -106,8 +106,8 @@ MODEL_MUTANTS = [
     Mutant(
         "thinking is asked for where its thoughts are lost",
         "models/formats/messages_request.py",
-        "if not _is_thinking(body) or not _may_think(messages):",
-        "if not _is_thinking(body):",
+        'elif wanted.get("type") == "disabled" or not _may_think(messages):',
+        'elif wanted.get("type") == "disabled":',
         f"{REQUESTS}test_33_thinking_is_not_asked_for_in_the_middle_of_calls_that_lost_theirs",
     ),
     Mutant(
@@ -141,8 +141,8 @@ MODEL_MUTANTS = [
     Mutant(
         "the key of a vendor goes to any server",
         "models/named.py",
-        "key=profile.key and OWN_KEY)",
-        "key=profile.key)",
+        "if homes and profile.base_url not in homes:",
+        "if False:",
         f"{NAMED}test_the_key_of_a_vendor_goes_to_that_vendor_only",
     ),
     Mutant(
@@ -193,5 +193,19 @@ MODEL_MUTANTS = [
         "                self._at = channel.start\n",
         "                self._at = channel.start + 1\n",
         "tests/contracts/test_memory.py::TestMemoryBus::test_a_reader_that_fell_behind_is_shown_what_is_merged_from_its_beginning",
+    ),
+    Mutant(
+        "a message joins a branch where an answer is written again",
+        "turn/driver.py",
+        "if at_leaf and state.input is None and place == state.parent:",
+        "if False:",
+        "tests/test_chat.py::test_a_message_sent_while_an_answer_is_written_again_waits_for_it",
+    ),
+    Mutant(
+        "what is staged waits for a slow plugin",
+        "turn/contexts.py",
+        "    await run.commit([])  # a plugin",
+        "    pass  # a plugin",
+        "tests/test_chat.py::test_a_finished_hook_is_written_before_a_plugin_takes_its_time",
     ),
 ]

@@ -38,7 +38,7 @@ def id_of(message: str | Message) -> str:
 def kind_of(name: str, data: bytes) -> str:
     """The type of a file by its name, unless it is plainly text, which few systems know of `.toml` and `.go`."""
     guess = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    if guess.startswith("text/") or guess == "application/json":
+    if guess != "application/octet-stream" and not guess.startswith(("video/", "application/x-")):
         return guess
     try:
         return "text/plain" if b"\0" not in data and data.decode() else guess

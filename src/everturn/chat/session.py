@@ -178,9 +178,10 @@ class Chat:
             return []
         return [message for message in path if not message.hidden]
 
-    async def attach(self, file: bytes | Path, media_type: str = "", name: str = "") -> FilePart:
+    async def attach(self, file: bytes | Path | str, media_type: str = "", name: str = "") -> FilePart:
         """Keep a file with the session's store, to be sent: `send([TextPart("What is this?"), await attach(path)])`."""
-        if isinstance(file, Path):
+        if not isinstance(file, bytes):
+            file = Path(file)
             name = name or file.name
             data = await asyncio.to_thread(file.read_bytes)
         else:

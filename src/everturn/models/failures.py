@@ -19,10 +19,12 @@ from everturn.errors import ModelError
 EXCERPT = 500  # characters of a provider's words
 RETRYABLE = frozenset({"rate", "server", "network", "stalled", "truncated"})
 
-_QUOTA = re.compile(
-    r"insufficient[_ ](quota|balance|credit|funds)|credit balance|billing (details|hard limit|account)|check your plan|quota.*(exceeded|plan)",
-    re.I,
-)
+_NO_MONEY = re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance|limit: 0\b", re.I)
+_QUOTA = re.compile(r"billing (details|hard limit|account)|check your plan|quota.*(exceeded|plan)", re.I)
+_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ([\d.]+) ?(ms|s)", re.I)
+_SEAL = re.compile(r"encrypted[_ ]content|invalid `?signature|thought_signature|`?redacted_thinking`? block", re.I)
+_KEY = re.compile(r"authentication|invalid_api_key|permission")
+_SERVER = re.compile(r"overloaded|api_error|server_error")
 _CONTEXT = re.compile(
     r"context[_ ](length|window|size|limit)|too many (input )?tokens|prompt is too long|maximum context|input is too long"
     r"|exceeds the (model's )?(context|maximum number of tokens|available context)",
@@ -35,6 +37,7 @@ _NEXT = {
     "context": "the conversation is too long for {model}: start a new one, drop files, or take a model that reads more",
     "unknown_model": "{vendor} does not know {model}, or this key may not use it: check the name",
     "request": "this is what {vendor} thinks is wrong with the request; parameters are sent as they were given",
+    "seal": "{vendor} does not take back what it sealed, and was asked again without; start a new conversation",
     "rate": "{vendor} wants us to slow down; it was tried again without luck, so wait a little",
     "server": "{vendor} has trouble of its own; try again later",
 }
@@ -48,7 +51,10 @@ def refused(status: int, headers: Mapping[str, str], body: bytes, names: Mapping
         where = clean(headers.get("location", "elsewhere"))[:EXCERPT]
         return ModelError(f"the server sends us to {where}, and a key is not sent on; change the base URL", "request")
     kind = _kind(status, code, said)
-    return _error(kind, f"HTTP {status}", said, names, retry_after(headers))
+    wait = retry_after(headers)
+    if wait is None and (told := _WAIT.search(said)) is not None:
+        wait = (_number(told[1].rstrip(".")) or 0.0) / (1000 if told[2].lower() == "ms" else 1)
+    return _error(kind, f"HTTP {status}", said, names, wait)
 
 
 def in_band(error: object, names: Mapping[str, str]) -> ModelError:
@@ -99,25 +105,21 @@ def _fields(error: object) -> tuple[str, str]:
 
 def _kind(status: int, code: str, text: str) -> str:
     words = f"{code} {text}"
-    if _QUOTA.search(words) or status == 402:
+    if status == 429:  # providers say "quota" of what is over in a minute, too
+        return "quota" if _NO_MONEY.search(words) and not _WAIT.search(words) else "rate"
+    if _SEAL.search(words):
+        return "seal"
+    if status == 402 or _NO_MONEY.search(words) or _QUOTA.search(words):
         return "quota"
     if "context_length" in code or _CONTEXT.search(words):
         return "context"
-    if (
-        status in (401, 403)
-        or "API key not valid" in text
-        or "authentication" in code
-        or "invalid_api_key" in code
-        or "permission" in code
-    ):
+    if status in (401, 403) or "API key not valid" in text or _KEY.search(code):
         return "key"
     if "model_not_found" in code or (status == 404 and "model" in words.lower()):
         return "unknown_model"
-    if status == 429 or "rate_limit" in code:
+    if "rate_limit" in code:
         return "rate"
-    if status >= 500 or status == 408 or "overloaded" in code or "api_error" in code or "server_error" in code:
-        return "server"
-    return "request"
+    return "server" if status >= 500 or status == 408 or _SERVER.search(code) else "request"
 
 
 def _error(kind: str, what: str, said: str, names: Mapping[str, str], after: float | None) -> ModelError:

@@ -83,7 +83,7 @@ class HttpModel:
     @property
     def name(self) -> str:
         """The badge a face shows: `vendor:model`."""
-        return self._origin.issuer
+        return self._origin.name
 
     async def facts(self) -> Facts:
         """What it costs and how much it can read, where that is known."""

@@ -45,13 +45,16 @@ def named(
     environ = os.environ if environ is None else environ
     vendor, model = _split(name, base_url, profile)
     profile = profile or VENDORS[vendor]
-    if base_url:  # where another key counts
-        profile = replace(profile, base_url=_checked_url(base_url), key=profile.key and OWN_KEY)
+    if base_url:
+        profile = replace(profile, base_url=_checked_url(base_url))
     if not profile.base_url:
         raise ConfigError(f"{name!r} needs a base_url: where the server is, for example http://127.0.0.1:8000/v1")
+    homes = [vendor.base_url for vendor in VENDORS.values() if vendor.key and vendor.key == profile.key]
+    if homes and profile.base_url not in homes:
+        profile = replace(profile, key=OWN_KEY)
     if not key:
         key = environ.get(profile.key or OWN_KEY, "")
-        if not key and profile.key and not base_url:
+        if not key and profile.key not in ("", OWN_KEY):
             raise ConfigError(f"{name} needs a key: set the environment variable {profile.key}, or give key=…")
     if key.strip() != key or not key.isascii() or not key.isprintable():
         raise ConfigError(f"the key for {name} holds blanks or characters that no key has; was it pasted whole?")

@@ -28,6 +28,8 @@ class Price(Struct, frozen=True):
     def __call__(self, usage: Usage) -> float | None:
         """What a request has cost; None if its count makes no sense."""
         fresh = usage.input - usage.cached - usage.written
+        if fresh < 0:
+            return None
         try:
             total = fresh * self.input + usage.output * self.output
             total += usage.cached * (self.input if self.cached is None else self.cached)

@@ -32,6 +32,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     system: Literal["system", "developer"] = "system"
     has_usage_option: bool = True  # it counts tokens only when `stream_options` asks for it
     ids: Literal["ours", "nine", "kimi"] = "ours"  # what it takes for the id of a call
+    has_seals: bool = True  # its reasoning may be asked for sealed (Responses); others refuse to be asked
     has_cache_markers: bool = False  # it caches what is marked, and nothing else
 
     think: Literal["tags", "prefilled", "off"] = (
@@ -63,9 +64,14 @@ class Origin(Struct, frozen=True):
     host: str = ""  # where it is, for a vendor that has no name
 
     @property
-    def issuer(self) -> str:
-        """The name on sealed payloads."""
+    def name(self) -> str:
+        """The badge."""
         return f"{self.vendor}:{self.model}"
+
+    @property
+    def issuer(self) -> str:
+        """The name on sealed payloads: two servers may well call two models the same."""
+        return f"{self.name}@{self.host}" if self.host else self.name
 
     @property
     def names(self) -> Mapping[str, str]:

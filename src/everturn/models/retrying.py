@@ -13,8 +13,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from everturn.core.chunks import Chunk
+from everturn.core.chunks import Chunk, UsageChunk
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
@@ -75,11 +76,14 @@ class Retrying:
                 batches = _first_within(batches, self._patience.first_chunk)
             try:
                 async for batch in batches:
-                    has_spoken = has_spoken or bool(batch)
+                    has_spoken = has_spoken or says_something(batch)
                     yield batch
                 return
             except ModelError as error:
-                pause = None if has_spoken else self._patience.pause(tried, error, self._chance())
+                if error.kind == "seal" and not has_spoken and (unsealed := without_seals(request)) is not None:
+                    request, pause = unsealed, 0.0
+                else:
+                    pause = None if has_spoken else self._patience.pause(tried, error, self._chance())
                 if pause is None:
                     raise
                 log.info("%s failed (%s); try %d follows in %.1f s", self.name, error, tried + 1, pause)
@@ -108,7 +112,7 @@ class Fallback:
             batches = model.stream(request)
             try:
                 async for batch in batches:
-                    has_spoken = has_spoken or bool(batch)
+                    has_spoken = has_spoken or says_something(batch)
                     yield batch
                 return
             except ModelError as error:
@@ -119,25 +123,44 @@ class Fallback:
                 await _close(batches)
 
 
+def says_something(batch: Sequence[Chunk]) -> bool:
+    """Whether there is more in a batch than a sign of life, or a count of tokens."""
+    return any(type(chunk) is not UsageChunk for chunk in batch)
+
+
+def without_seals(request: ModelRequest) -> ModelRequest | None:
+    """The same request with nothing in it that a provider has sealed; None if there was nothing."""
+    messages = [
+        replace(
+            message,
+            parts=tuple(
+                replace(part, opaque=None) if getattr(part, "opaque", None) else part for part in message.parts
+            ),
+        )
+        for message in request.messages
+    ]
+    return None if messages == request.messages else replace(request, messages=messages, memo={})
+
+
 async def _first_within(batches: AsyncIterator[Sequence[Chunk]], limit: float) -> AsyncGenerator[Sequence[Chunk], None]:
     """The same, with an end to the wait for the first chunk."""
+    until = asyncio.get_running_loop().time() + limit
     try:
-        async with asyncio.timeout(limit):
-            first = await _first(batches)
-        yield first
+        has_spoken = False
+        while not has_spoken:
+            try:
+                async with asyncio.timeout_at(until):
+                    batch = await anext(batches, None)
+            except TimeoutError:
+                raise ModelError(f"the model said nothing for {limit:g} s", kind="stalled", retryable=True) from None
+            if batch is None:
+                return
+            has_spoken = says_something(batch)
+            yield batch
         async for batch in batches:
             yield batch
-    except TimeoutError:
-        raise ModelError(f"the model said nothing for {limit:g} s", kind="stalled", retryable=True) from None
     finally:
         await _close(batches)
-
-
-async def _first(batches: AsyncIterator[Sequence[Chunk]]) -> Sequence[Chunk]:
-    async for batch in batches:
-        if batch:
-            return batch
-    return ()
 
 
 async def _close(batches: AsyncIterator[Any]) -> None:

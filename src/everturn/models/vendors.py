@@ -20,8 +20,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="OPENAI_API_KEY",
             prices="openai",
             inputs=_IMAGES_AND_PDF,
-            max_tokens="max_output_tokens",
-            think="off",
+            models={pattern: {"has_seals": False} for pattern in ("gpt-3*", "gpt-4*", "*-chat*", "chatgpt*")},
         ),
         Profile(
             vendor="openai-chat",
@@ -45,10 +44,14 @@ VENDORS: Final[Mapping[str, Profile]] = {
             prices="anthropic",
             headers={"anthropic-version": "2023-06-01"},
             inputs=_IMAGES_AND_PDF,
-            default_max_tokens=8192,
+            default_max_tokens=16_384,
             has_cache_markers=True,
-            think="off",
-            models={"claude-3-haiku*": {"default_max_tokens": 4096}},
+            # Older ones write less, and refuse to be asked for more.
+            models={
+                "claude-3-*": {"default_max_tokens": 4096},
+                "claude-3-5-*": {"default_max_tokens": 8192},
+                "claude-3-7-*": {"default_max_tokens": 16_384},
+            },
         ),
         Profile(
             vendor="openrouter",

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 from everturn.core.canonical import clean
@@ -40,8 +40,11 @@ async def _open() -> _Pool:
         read_bufsize=READ_BUFFER,
         skip_auto_headers=("User-Agent",),
     )
-    async with session:
-        yield session
+    try:
+        async with session:
+            yield session
+    finally:
+        _pools.pop(asyncio.get_running_loop(), None)  # the session holds its loop, so neither would ever go
 
 
 async def _session() -> ClientSession:
@@ -98,14 +101,18 @@ class Live:
         import aiohttp
 
         session = await _session()
+        proxy, login = _proxy(*urlsplit(post.url)[:2])
         try:
             response = await session.post(
                 _url(post.url),
                 data=post.body,
                 headers=post.headers,
                 allow_redirects=False,
-                proxy=_proxy(*urlsplit(post.url)[:2]),
+                proxy=proxy,
+                proxy_auth=aiohttp.BasicAuth(*login) if login else None,
             )
+        except aiohttp.ClientHttpProxyError as error:
+            raise ModelError(f"the proxy at {place(proxy or '')} refused: {error.status}", kind="network") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error or type(error).__name__
             raise ModelError(
@@ -130,11 +137,17 @@ def _url(url: str) -> URL:
 
 
 @cache
-def _proxy(scheme: str, host: str) -> str | None:
-    """The proxy the environment asks for. Not aiohttp's own way, which would send a netrc password beside our key."""
+def _proxy(scheme: str, host: str) -> tuple[str | None, tuple[str, str] | None]:
+    """The proxy the environment asks for, and the login there.
+
+    Not aiohttp's own way, which would send a netrc password beside our key.
+    """
     from urllib.request import getproxies, proxy_bypass  # as heavy as aiohttp is, and needed when that is
 
     proxies = getproxies()
-    if not proxies or proxy_bypass(host):
-        return None
-    return proxies.get(scheme) or proxies.get("all")
+    found = None if proxy_bypass(host) else proxies.get(scheme) or proxies.get("all")
+    if found is None:
+        return None, None
+    parts = urlsplit(found)
+    login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    return place(found), login

@@ -72,6 +72,7 @@ async def change_append(run: Run, message: Message) -> Message:
     """Let every plugin change a message before it joins; its identity is not theirs to change."""
     if not run.setup.hooks["on_message_append"]:
         return message
+    await run.commit([])  # a plugin may take its time, and what is staged is to be followed at once
     ctx = OneAppend(run, message)
     await run.call_hooks("on_message_append", ctx)
     return replace(ctx.message, id=message.id, parent=message.parent, turn=message.turn)

@@ -166,6 +166,9 @@ class _Drive:
                 return True
             if at_leaf and place == state.tip:
                 return True
+            # A re-run has no input of its own, and the store may not have heard of its answer yet.
+            if at_leaf and state.input is None and place == state.parent:
+                return True
         return False
 
     # Answers, cancels, late results --------------------------------------------------------------------------------

@@ -89,23 +89,22 @@ class _Messages:
 
     def plain(self) -> list[Json]:
         """All messages as they come. Each is written once in a turn, however many requests it has."""
-        memo, key = self._request.memo, f"chat {self._issuer}"
+        memo, key = self._request.memo, f"chat {id(self._profile)} {self._issuer} {self._names.ours}"
         written: _Written = memo.get(key) or _Written([], [], self._ids)
         messages = list(self._request.messages)
         if messages[: len(written.messages)] != written.messages:  # a plugin has changed what was said
             written = _Written([], [], self._ids)
-        self._ids = written.ids
+        self._ids, shown = written.ids, list(written.shown)
         for message in tidy(messages[len(written.messages) :]):
             parts = message.parts
             if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text:  # what nearly every one is
-                written.shown.append({"role": message.role, "content": parts[0].text})
+                shown.append({"role": message.role, "content": parts[0].text})
             else:
-                written.shown.extend(self._one(message))
-        memo[key] = _Written(messages, written.shown, written.ids)
-        shown = [*self._system(), *written.shown]
-        if not written.shown or shown[-1]["role"] == "assistant":
-            shown.append({"role": "user", "content": GO_ON})  # to answer its own words is more than most are asked
-        return shown
+                shown.extend(self._one(message))
+        memo[key] = _Written(messages, shown, written.ids)
+        if not shown or shown[-1]["role"] == "assistant":  # to answer its own words is more than most are asked
+            return [*self._system(), *shown, {"role": "user", "content": GO_ON}]
+        return [*self._system(), *shown]
 
     def in_turn(self) -> Iterator[Json]:
         """All messages, in an order that vendors with rules of their own take."""
@@ -185,9 +184,10 @@ class _Messages:
                     texts.append(notice(part))
                 case FilePart():
                     texts.append(as_note(part))
-                case ReasoningPart(text=text, opaque=opaque):
-                    thoughts.append(text)
-                    details += self._opened(opaque) or ()
+                case ReasoningPart():
+                    thought, sealed = self._thought(part)
+                    thoughts.append(thought)
+                    details += sealed
                 case RequestCall():
                     calls.append(self._call(part))
                 case RequestResult():
@@ -203,6 +203,13 @@ class _Messages:
         if details:
             said["reasoning_details"] = details
         return said
+
+    def _thought(self, part: ReasoningPart) -> tuple[str, list[Any]]:
+        """What was thought, and what is sealed of it; what another has sealed is not ours to tell."""
+        if part.opaque is None:
+            return part.text, []
+        sealed: list[Any] | None = self._opened(part.opaque)
+        return ("", []) if sealed is None else (part.text, sealed)
 
     def _opened(self, opaque: Opaque | None) -> Any:
         """What is sealed, if it was this very model that sealed it."""
@@ -270,10 +277,10 @@ def _listed(content: str | list[Json] | None) -> list[Json]:
 
 
 def _mark(messages: list[Json]) -> None:
-    """Mark what should be cached: up to the system prompt, and up to the last thing said."""
-    for at in {0, len(messages) - 1}:
-        content = messages[at]["content"]
-        if messages[at]["role"] in ("system", "user") and content:
-            parts = _listed(content)
+    """Mark what should be cached: up to the system prompt, and up to the last two things the user said."""
+    users = [at for at, message in enumerate(messages) if message["role"] == "user"]
+    for at in {*(at for at in (0,) if messages[0]["role"] == "system"), *users[-2:]}:
+        parts = _listed(messages[at]["content"])
+        if parts:
             marked: Mapping[str, Any] = {**parts[-1], "cache_control": CACHE}
             messages[at] = {**messages[at], "content": [*parts[:-1], marked]}

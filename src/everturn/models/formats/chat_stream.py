@@ -14,7 +14,7 @@ from msgspec import Struct
 from everturn.core.canonical import canonical
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
 from everturn.core.parts import Finish, Opaque, Usage
-from everturn.models.failures import in_band
+from everturn.models.failures import in_band, malformed_call
 from everturn.models.formats.loose import BROKEN, cut_off, loosely
 from everturn.models.formats.slots import Slots
 from everturn.models.formats.think import Thinking
@@ -57,12 +57,6 @@ class _Delta(Struct, gc=False):
     refusal: Any = None
 
 
-class _Choice(Struct, gc=False):
-    delta: _Delta | None = None
-    finish_reason: str | None = None
-    index: int | None = 0
-
-
 class _Details(Struct, gc=False):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -75,7 +69,15 @@ class _Usage(Struct, gc=False):
     prompt_tokens_details: _Details | None = None
     completion_tokens_details: _Details | None = None
     prompt_cache_hit_tokens: int | None = None  # DeepSeek's word
+    cached_tokens: int | None = None  # Kimi's
     cost: float | None = None  # OpenRouter tells
+
+
+class _Choice(Struct, gc=False):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    index: int | None = 0
+    usage: _Usage | None = None  # Kimi's place for it
 
 
 class _Event(Struct, gc=False):
@@ -110,12 +112,18 @@ class ChatDecoder:
         except BROKEN:
             event = loosely(data, _Event)
         if event.error:
+            if (broken := malformed_call(data)) is not None:
+                self._call([_Call(function=_Function("malformed_call", broken))], out)
+                self._finish, self.is_done = "tool_calls", True
+                return
             raise in_band(event.error, self._origin.names)
         if event.usage is not None:
             self._count(event.usage)
         for choice in event.choices or ():
             if choice.index:
                 continue  # somebody asked for several answers; a turn has one
+            if choice.usage is not None:
+                self._count(choice.usage)
             if choice.delta is not None:
                 self._grow(choice.delta, out)
             if choice.finish_reason:
@@ -200,7 +208,8 @@ class ChatDecoder:
         """Gather the pieces of a sealed thought: they must go back in one."""
         pieces = {key: [value] if key in _PIECES and isinstance(value, str) else value for key, value in detail.items()}
         last = self._details[-1] if self._details else None
-        if last is None or (last.get("type"), last.get("index")) != (detail.get("type"), detail.get("index")):
+        is_other = last is None or (last.get("type"), last.get("index")) != (detail.get("type"), detail.get("index"))
+        if last is None or is_other or (detail.get("id") and last.get("id") and detail["id"] != last["id"]):
             self._details.append(pieces)
             return
         for key, value in pieces.items():
@@ -248,7 +257,7 @@ def _counted(usage: _Usage) -> Usage:
     return Usage(
         input=usage.prompt_tokens or 0,
         output=usage.completion_tokens or 0,
-        cached=(read.cached_tokens if read else None) or usage.prompt_cache_hit_tokens or 0,
+        cached=(read.cached_tokens if read else None) or usage.prompt_cache_hit_tokens or usage.cached_tokens or 0,
         reasoning=(made.reasoning_tokens if made else None) or 0,
         written=(read.cache_write_tokens if read else None) or 0,
         cost=usage.cost,

@@ -54,11 +54,7 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         body["tool_choice"] = _choice(params.tool_choice, names)
     if tools:
         body["tools"] = tools
-    if not _is_thinking(body) or not _may_think(messages):
-        body.pop("thinking", None)
-        _forget_thoughts(messages)
-    elif params.max_tokens is None:  # the answer comes on top of the thoughts
-        body["max_tokens"] += body["thinking"].get("budget_tokens", 0)
+    _settle_thinking(body, messages, params.max_tokens is None)
     if profile.has_cache_markers and params.cache:
         _mark(body, messages)
     body["messages"] = messages
@@ -200,9 +196,21 @@ def _may_think(messages: Sequence[Json]) -> bool:
     return True
 
 
-def _is_thinking(body: Json) -> bool:
-    wanted = body.get("thinking")
-    return isinstance(wanted, dict) and cast("Json", wanted).get("type") != "disabled"
+def _settle_thinking(body: Json, messages: Sequence[Json], may_write_more: bool) -> None:
+    """See to it that the thoughts in a history and those that are asked for fit together.
+
+    Without a word about thinking the model decides, and in a turn that goes on its thoughts must stay with it.
+    """
+    wanted = cast("Json | None", body.get("thinking"))
+    if wanted is None:
+        kinds = {block["type"] for block in messages[-1]["content"]}
+        if "tool_result" in kinds and len(kinds) > 1:  # an earlier turn that broke off, and somebody who speaks again
+            _forget_thoughts(messages)
+    elif wanted.get("type") == "disabled" or not _may_think(messages):
+        body["thinking"] = {"type": "disabled"}
+        _forget_thoughts(messages)
+    elif may_write_more:  # the answer comes on top of the thoughts
+        body["max_tokens"] += wanted.get("budget_tokens", 0)
 
 
 def _forget_thoughts(messages: Sequence[Json]) -> None:

@@ -112,9 +112,10 @@ class MessagesDecoder:
             reason = "tool_calls"
         out.append(FinishChunk(reason, self._stop))
 
-    def _begin(self, event: _Event, _: list[Chunk]) -> None:
-        if event.message is not None:
+    def _begin(self, event: _Event, out: list[Chunk]) -> None:
+        if event.message is not None and event.message.usage is not None:
             self._count(event.message.usage)
+            out.append(UsageChunk(_counted(self._usage)))  # now, for it may break off before it is told again
 
     def _tell(self, event: _Event, _: list[Chunk]) -> None:
         self._count(event.usage)

@@ -33,14 +33,15 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
     """Write the body."""
     names = Names(request.tools)
     params = take(request, profile)
-    include = [*params.rest.pop("include", ()), SEALED]
+    include = [*params.rest.pop("include", ()), *((SEALED,) if profile.has_seals else ())]
     body: Json = {
         **params.rest,
         "model": origin.model,
         "stream": True,
         "store": False,
-        "include": list(dict.fromkeys(include)),
     }
+    if include:
+        body["include"] = list(dict.fromkeys(include))
     if params.max_tokens is not None:
         body["max_output_tokens"] = max(params.max_tokens, LEAST_TOKENS)
     if params.output_schema is not None:

@@ -42,14 +42,14 @@ class _Response(Struct, gc=False):
 
 class _Event(Struct, gc=False):
     type: str = ""
-    delta: str | None = None
+    delta: Any = None
     output_index: int | None = None
     summary_index: int | None = None
     item: dict[str, Any] | None = None
     response: _Response | None = None
     error: Any = None
-    message: str | None = None
-    code: str | None = None
+    message: Any = None
+    code: Any = None
 
 
 _decode = msgspec.json.Decoder(_Event).decode
@@ -102,16 +102,16 @@ class ResponsesDecoder:
 
     def _grow(self, event: _Event, out: list[Chunk]) -> None:
         slot = self._slots.get(event.output_index or 0)
-        if slot is not None and event.delta:
+        if slot is not None and event.delta and isinstance(event.delta, str):
             self._grown.add(slot)
             out.append(CallChunk(slot, event.delta))
 
     def _say(self, event: _Event, out: list[Chunk]) -> None:
-        if event.delta:
+        if event.delta and isinstance(event.delta, str):
             out.append(TextChunk(event.delta))
 
     def _reason(self, event: _Event, out: list[Chunk]) -> None:
-        if event.delta:
+        if event.delta and isinstance(event.delta, str):
             out.append(ReasoningChunk(event.delta))
 
     def _part(self, event: _Event, out: list[Chunk]) -> None:

@@ -64,7 +64,10 @@ class Slots:
 
     def _known(self, index: int | None, id: str, may_begin: bool) -> int | None:
         if id in self._by_id:
-            return self._by_id[id]
+            slot = self._by_id[id]
+            # Some give every call of a tool the same id; then its number tells them apart.
+            is_another = index is not None and index not in self._by_index and may_begin and self._calls[slot].is_whole
+            return None if is_another else slot
         if index is not None:
             slot = self._by_index.get(index)
         else:

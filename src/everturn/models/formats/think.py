@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from everturn.core.chunks import Chunk, ReasoningChunk, TextChunk
 
+BLANKS = 1024  # in front of a tag
 _OPEN = ("<think>", "<thinking>")
 _CLOSE = ("</think>", "</thinking>")
 
@@ -37,6 +38,9 @@ class Thinking:
 
     def _before(self, out: list[Chunk]) -> None:
         start = self._held.lstrip()
+        if not start and len(self._held) > BLANKS:  # nobody thinks after that, and to look again and again costs
+            self._finish(self._held, out)
+            return
         for tag in _OPEN:
             if start.startswith(tag):
                 self._held, self._read = start[len(tag) :].lstrip("\n"), self._inside
@@ -63,7 +67,7 @@ class Thinking:
         self._held = held[at:]
 
     def _after(self, out: list[Chunk]) -> None:
-        text = self._held.lstrip()
+        text, self._held = self._held.lstrip(), ""
         if text:
             self._finish(text, out)
 

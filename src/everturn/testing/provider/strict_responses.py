@@ -115,6 +115,8 @@ def check_include(body: dict[str, Any]) -> None:
     include = body.get("include")
     if include is None:
         return
+    if str(body.get("model")).startswith("gpt-4") and is_encrypted(body):
+        raise Refused("Encrypted content is not supported with this model.")
     if not is_list(include):
         raise wrong_type("include", "an array of strings", include)
     for i, one in enumerate(include):

@@ -1,0 +1,210 @@
+"""What vendors do, found by readers rather than by recordings: each a few lines of their streams, or of their refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.models.test_requests import assistant, build, call, result, results, sealed, user
+
+from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk, UsageChunk
+from everturn.core.parts import ReasoningPart, Usage
+from everturn.core.requests import ModelRequest
+from everturn.errors import ModelError
+from everturn.models.failures import refused
+from everturn.models.formats.slots import Slots
+from everturn.models.formats.think import Thinking
+from everturn.models.named import named
+from everturn.models.retrying import Patience
+from everturn.models.vendors import VENDORS
+from everturn.transport import live
+from everturn.transport.replay import Kept, Replay
+
+NAMES = {"vendor": "acme", "model": "m", "key": "K"}
+
+
+def events(*bodies: object) -> bytes:
+    return b"".join(b"data: %b\n\n" % json.dumps(body).encode() for body in bodies)
+
+
+async def ask(name: str, *answers: Kept) -> tuple[list[Chunk], Replay]:
+    replay = Replay(answers)
+    model = named(name, key="k" * 20, transport=replay, patience=Patience(first=0), base_url="http://h/v1")
+    request = ModelRequest("m", "", [user("hi")], [], {})
+    return [chunk async for batch in model.stream(request) for chunk in batch], replay
+
+
+# OpenAI ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "is_sealed"), [("gpt-5.2", True), ("o3", True), ("gpt-4o", False), ("gpt-5-chat", False)]
+)
+def test_reasoning_is_asked_for_sealed_where_there_is_any(model: str, is_sealed: bool) -> None:
+    assert ("include" in build("openai", user("hi"), model=model)) is is_sealed
+
+
+# Anthropic ------------------------------------------------------------------------------------------------------------
+
+
+def thought() -> ReasoningPart:
+    from everturn.testing.provider.seals import sign
+
+    return ReasoningPart("hm", sealed("anthropic", {"signature": sign("m", "hm")}))
+
+
+def kinds(body: dict[str, Any], at: int) -> list[str]:
+    return [block["type"] for block in body["messages"][at]["content"]]
+
+
+def test_a_model_that_thinks_unasked_keeps_its_thoughts_in_a_turn_that_goes_on() -> None:
+    from everturn.models.http import FORMATS
+    from everturn.models.profile import Origin
+
+    request = ModelRequest("m", "", [user("hi"), assistant(thought(), call()), results(result())], [], {})
+    body = json.loads(FORMATS["messages"].build(request, VENDORS["anthropic"], Origin("anthropic", "m")).body)
+    assert kinds(body, 1) == ["thinking", "tool_use"]
+
+
+def test_thinking_that_is_switched_off_is_off() -> None:
+    off = {"thinking": {"type": "disabled"}}
+    body = build("anthropic", user("hi"), assistant(thought(), call()), results(result()), params=off)
+    assert body["thinking"] == {"type": "disabled"}
+    assert kinds(body, 1) == ["tool_use"]
+
+
+def test_an_answer_that_lost_its_thought_switches_thinking_off() -> None:
+    on = {"thinking": {"type": "adaptive"}}
+    body = build("anthropic", user("hi"), assistant(call()), results(result()), params=on)
+    assert body["thinking"] == {"type": "disabled"}
+
+
+async def test_a_stream_that_breaks_off_after_its_first_count_is_asked_for_again() -> None:
+    start = events({"type": "message_start", "message": {"usage": {"input_tokens": 7}}})
+    whole = start + events(
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    )
+    chunks, replay = await ask("anthropic:m", Kept([start], is_cut=True), Kept([whole]))
+    assert TextChunk("hi") in chunks
+    assert len(replay.posts) == 2
+    assert UsageChunk(Usage(input=7)) in chunks
+
+
+# Compatible ones ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_call_that_groq_could_not_read_is_a_call_in_the_stream_too() -> None:
+    error = {"message": "Failed", "code": "tool_use_failed", "failed_generation": "<function=f{>"}
+    chunks, _ = await ask("groq:m", Kept([events({"error": error})]))
+    assert chunks == [CallChunk(0, "<function=f{>", "malformed_call"), FinishChunk("tool_calls", "tool_calls")]
+
+
+async def test_kimi_counts_in_places_of_its_own() -> None:
+    usage = {"prompt_tokens": 20, "completion_tokens": 3, "cached_tokens": 12}
+    last = {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop", "usage": usage}]}
+    chunks, _ = await ask("kimi:m", Kept([events(last)]))
+    assert UsageChunk(Usage(input=20, output=3, cached=12)) in chunks
+
+
+def test_what_another_has_sealed_is_not_told() -> None:
+    body = build("deepseek", user("hi"), assistant(thought(), call()), results(result()))
+    assert body["messages"][1]["reasoning_content"] == ""
+
+
+def test_the_last_things_a_user_said_are_marked_after_calls_too() -> None:
+    body = build("openrouter", user("hi"), assistant(call()), results(result()), model="anthropic/claude", system="Be.")
+    assert ["cache_control" in json.dumps(message) for message in body["messages"]] == [True, True, False, False]
+
+
+async def test_sealed_thoughts_of_two_ids_are_two() -> None:
+    details = [{"type": "reasoning.encrypted", "data": data, "id": data} for data in ("AAA", "BBB")]
+    answer = events({"choices": [{"delta": {"reasoning_details": details}}]}, {"choices": [{"finish_reason": "stop"}]})
+    chunks, _ = await ask("openrouter:m", Kept([answer]))
+    (seal,) = [chunk for chunk in chunks if isinstance(chunk, OpaqueChunk)]
+    assert [detail["data"] for detail in json.loads(seal.opaque.data)] == ["AAA", "BBB"]
+
+
+def test_calls_with_one_id_and_two_numbers_are_two() -> None:
+    slots = Slots()
+    assert slots.find(0, "search", "search", '{"q":1}') == 0
+    assert slots.find(1, "search", "search", '{"q":2}') == 1
+
+
+def test_blanks_in_front_of_an_answer_cost_what_they_weigh() -> None:
+    out: list[Chunk] = []
+    thinking = Thinking()
+    while not thinking.is_over:
+        thinking.feed(" " * 10, out)
+    assert [len(chunk.text) < 1100 for chunk in out if isinstance(chunk, TextChunk)] == [True]
+
+
+# Refusals -------------------------------------------------------------------------------------------------------------
+
+GEMINI = "You exceeded your current quota, please check your plan and billing details. Please retry in 11.6s."
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "kind", "wait"),
+    [
+        (429, GEMINI, "rate", 11.6),
+        (429, "Too many tokens, please wait before trying again", "rate", None),
+        (429, "You have insufficient_quota", "quota", None),
+        (400, "The encrypted content gAAA could not be verified", "seal", None),
+        (400, "messages.1.content.0: Invalid `signature` in `thinking` block", "seal", None),
+    ],
+)
+def test_what_a_refusal_means(status: int, text: str, kind: str, wait: float | None) -> None:
+    error = refused(status, {}, json.dumps({"error": {"message": text}}).encode(), NAMES)
+    assert (error.kind, error.retry_after) == (kind, wait)
+    assert error.retryable is (kind == "rate")
+
+
+async def test_what_a_provider_does_not_take_back_is_left_out_once() -> None:
+    refusal = Kept([b'{"error":{"message":"The encrypted content could not be verified."}}'], status=400)
+    done = Kept([events({"type": "response.completed", "response": {}})])
+    replay = Replay([refusal, done])
+    model = named("openai:m", key="k" * 20, transport=replay, patience=Patience(tries=1))
+    seal = sealed("openai", {"type": "reasoning", "summary": [], "encrypted_content": "x"}, "m")
+    request = ModelRequest("m", "", [user("hi"), assistant(ReasoningPart("", seal), "hello"), user("and?")], [], {})
+    assert [chunk async for batch in model.stream(request) for chunk in batch] == [FinishChunk("stop", "completed")]
+    assert ['encrypted_content":"x' in post.body.decode() for post in replay.posts] == [True, False]
+
+    with pytest.raises(ModelError) as caught:
+        _ = [batch async for batch in named("openai:m", key="k" * 20, transport=Replay([refusal])).stream(request)]
+    assert caught.value.kind == "script"  # it asked again, and there was no more
+
+
+# Keys and proxies -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_profile_that_leads_elsewhere_does_not_take_the_key_along() -> None:
+    replay = Replay([Kept([events({"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]})])])
+    profile = replace(VENDORS["mistral"], base_url="https://elsewhere.example/v1")
+    environ = {"MISTRAL_API_KEY": "secretsecret"}
+    async for _ in named("mistral:x", profile=profile, transport=replay, environ=environ).stream(
+        ModelRequest("m", "", [], [], {})
+    ):
+        pass
+    assert "authorization" not in replay.posts[0].headers
+
+
+def test_the_password_of_a_proxy_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://me:pa%2055@proxy.example:3128")
+    monkeypatch.delenv("no_proxy", raising=False)
+    live._proxy.cache_clear()
+    assert live._proxy("https", "api.example") == ("http://proxy.example:3128", ("me", "pa 55"))
+    live._proxy.cache_clear()
+
+
+def test_a_pool_goes_with_its_loop() -> None:
+    async def ask_nobody() -> None:
+        await live._session()
+
+    before = len(live._pools)
+    asyncio.run(ask_nobody())
+    assert len(live._pools) == before
