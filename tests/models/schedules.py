@@ -155,7 +155,8 @@ def answer(plan: Plan, body: dict[str, Any], tools: Sequence[str], note: Callabl
     items += _end(dice, note)
     match plan.kind:
         case "hang":
-            return _hanging(dice, items, is_thinking=group != "messages" or "thinking" in body)
+            is_thinking = body.get("thinking", {}).get("type") == "enabled"
+            return _hanging(dice, items, is_thinking=group != "messages" or is_thinking)
         case "fail":
             note("error")
             return [Status(500)] if dice.random() < 0.3 else [*items, InBandError(kind=dice.choice(("", "error")))]
