@@ -59,15 +59,19 @@ async def test_a_real_model_is_talked_to(model: Model) -> None:
         # A second turn reads what the server kept of the first.
         assert shaped.usage.cached > 0
 
+        # It cannot help going on for long, whatever it would like to say.
+        numbers = {"type": "array", "items": {"type": "integer"}, "minItems": 200}
+        long = {"output_schema": {"type": "object", "properties": {"n": numbers}, "required": ["n"]}, "temperature": 0}
+
         # A cancel ends it at once, and what it said stays.
-        turn = await chat.send("Tell me a very long story.")
+        turn = await chat.send("Count.", params=long)
         async for event in turn:
             if isinstance(event, TextDelta):
                 await turn.cancel()
         assert (await turn).phase is Phase.CANCELLED
 
         # A limit is told from an end.
-        turn = await chat.send("Tell me a very long story.", params={"max_tokens": 5})
+        turn = await chat.send("Count.", params={**long, "max_tokens": 5})
         ends = [event.finish async for event in turn if isinstance(event, StepFinished)]
         assert ends == ["length"]
 

@@ -143,22 +143,22 @@ MUTANTS = [
     Mutant(
         "partial text is lost on cancel",
         "turn/loop.py",
-        "return [broken, ending]",
-        "return [ending]",
+        "if parts or problem is not None:",
+        "if False:",
         f"{HOOKS}test_a_failure_on_a_chunk_ends_the_turn_and_keeps_what_was_said",
     ),
     Mutant(
         "a prevented message is sent in later turns",
         "core/history.py",
-        "        if not message.hidden:\n",
-        "        if message:\n",
+        "        if message.hidden:\n",
+        "        if False:\n",
         f"{HOOKS}test_prevent_default_keeps_a_message_out_of_the_conversation",
     ),
     Mutant(
         "provider ids name the calls",
         "turn/stream.py",
-        'call = f"{self._turn}-{self._step}-{len(self._slots)}"',
-        "call = chunk.id",
+        '_Open(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}")',
+        "_Open(CallChunk, chunk.id)",
         f"{TOLD}[parallel calls]",
     ),
     Mutant(
