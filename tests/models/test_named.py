@@ -83,7 +83,10 @@ async def test_every_vendor_can_be_asked(vendor: str) -> None:
         ("anthropic", "did you mean anthropic:…?"),
         ("anthropic:", "did you mean anthropic:…?"),
         ("compatible:m", "needs a base_url: where the server is, for example http://127.0.0.1:8000/v1"),
-        ("openai:gpt-5", "openai:gpt-5 needs a key: set the environment variable OPENAI_API_KEY, or give key=…"),
+        (
+            "openai:gpt-5",
+            "openai:gpt-5 needs a key: set the environment variable OPENAI_API_KEY (in Python, key=… will do, too)",
+        ),
     ],
 )
 def test_what_is_missing_is_said(name: str, said: str) -> None:

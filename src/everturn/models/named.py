@@ -55,7 +55,9 @@ def named(
     if not key:
         key = environ.get(profile.key or OWN_KEY, "")
         if not key and profile.key not in ("", OWN_KEY):
-            raise ConfigError(f"{name} needs a key: set the environment variable {profile.key}, or give key=…")
+            raise ConfigError(
+                f"{name} needs a key: set the environment variable {profile.key} (in Python, key=… will do, too)"
+            )
     if key.strip() != key or not key.isascii() or not key.isprintable():
         raise ConfigError(f"the key for {name} holds blanks or characters that no key has; was it pasted whole?")
     facts = Facts(price, window) if price is not None or window is not None else None

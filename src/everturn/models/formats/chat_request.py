@@ -12,7 +12,7 @@ from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, Tex
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
 from everturn.models.formats import Built
 from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, kind_of
-from everturn.models.formats.kept import Kept
+from everturn.models.formats.made import Made
 from everturn.models.formats.names import CallIds, Names
 from everturn.models.formats.params import CACHE, encode, schema_name, take
 from everturn.models.formats.schemas import tool_schema
@@ -23,7 +23,7 @@ from everturn.models.profile import Origin, Profile
 PATH = "/chat/completions"
 Json = dict[str, Any]
 
-_tools: Kept[msgspec.Raw] = Kept(1_000)
+_tools: Made[msgspec.Raw] = Made(1_000)  # a tool is the same in every request, and there may be dozens
 
 
 def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class Made(Generic[T]):
     """Things made of others, found by what they were made of. When there are too many, it begins anew."""
 
     def __init__(self, limit: int) -> None:
