@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +16,12 @@ for name in ("EVERTURN_MODEL", "EVERTURN_API_KEY", "OPENAI_API_KEY"):
     PLAIN.pop(name, None)
 
 
-def run(*words: str, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*words: str, typed: str = "", cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error", "-m", "everturn", *words],
         input=typed,
         env=PLAIN | environment,
+        cwd=cwd,
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -143,9 +145,11 @@ def test_without_a_model_the_chat_says_how_to_name_one():
         (("--model", "openai:gpt-5.2"), "OPENAI_API_KEY"),
         (("--model", "opnai:gpt-5.2"), "did you mean openai:gpt-5.2?"),
         (("--model", "m", "--base-url", "nowhere"), "'nowhere' is not a base URL"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--attach", "nope"), "there is no file nope;"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--save", "/dev/null"), "it is not a folder;"),
     ],
 )
-def test_a_model_that_cannot_be_had_is_one_line_that_says_what_to_do(words: tuple[str, ...], told: str):
+def test_a_model_or_a_file_that_cannot_be_had_is_one_line_that_says_what_to_do(words: tuple[str, ...], told: str):
     done = run("chat", *words, typed="Hello\n")
 
     assert done.returncode == 2
@@ -192,6 +196,23 @@ def test_a_server_that_does_not_know_the_model_is_a_failed_line(server: str):
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("everturn: unknown_model: ")
+
+
+def test_a_picture_a_voice_and_a_transcript_are_had_from_a_server(server: str, tmp_path: Path):
+    def ask(*words: str, typed: str = "") -> tuple[int, str, str]:
+        done = run("chat", "--base-url", server, *words, typed=typed, cwd=tmp_path, EVERTURN_API_KEY="sk-test")
+        return done.returncode, done.stdout, done.stderr
+
+    drawn = ask("--model", "compatible:picture@image-gen", "--save", ".", typed="a red cat\n")
+    assert drawn == (0, "", "everturn: saved image.png\n")
+    edited = ask("--model", "picture@image-edit", "--attach", "image.png", "--save", ".", typed="make it blue\n")
+    assert edited == (0, "", "everturn: saved image-2.png\n")
+    spoken = ask("--model", "voice@audio-tts", "--save", "sound", typed="Hello\n")
+    assert spoken == (0, "", "everturn: saved sound/speech.mp3\n")
+    size = (tmp_path / "sound" / "speech.mp3").stat().st_size
+    heard = ask("--model", "ear@audio-stt", "--attach", "sound/speech.mp3")
+    assert heard == (0, f"I heard {size} bytes of audio/mpeg.\n", "")
+    assert (tmp_path / "image.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_person_talks_to_a_server_cancels_and_takes_another_model(server: str):

@@ -36,7 +36,8 @@ from everturn.core.messages import Message
 from everturn.core.parts import FilePart, Output, TextPart
 from everturn.core.ports import Progress, ToolContext
 from everturn.core.state import Phase
-from everturn.errors import EverturnError, ModelError, ToolError, TurnError
+from everturn.errors import EverturnError, MissingInput, ModelError, ToolError, TurnError
+from everturn.tools.by_hand import by_hand
 from everturn.tools.function import tool
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Runtime, Snapshot
@@ -44,6 +45,7 @@ from everturn.wiring import Runtime, Snapshot
 if TYPE_CHECKING:
     from everturn.models.named import named
     from everturn.models.prices import Price
+    from everturn.models.prompted import Prompted
     from everturn.models.retrying import Fallback, Patience
 
 __version__ = "0.1.0"
@@ -51,6 +53,7 @@ __version__ = "0.1.0"
 _LATER = {  # what only those need who talk to a provider; found when it is asked for
     "named": "everturn.models.named",
     "Price": "everturn.models.prices",
+    "Prompted": "everturn.models.prompted",
     "Fallback": "everturn.models.retrying",
     "Patience": "everturn.models.retrying",
 }
@@ -73,6 +76,7 @@ __all__ = [
     "LateArrived",
     "Message",
     "MessageAdded",
+    "MissingInput",
     "ModelError",
     "Output",
     "Patience",
@@ -81,6 +85,7 @@ __all__ = [
     "Price",
     "Progress",
     "Prompt",
+    "Prompted",
     "Reading",
     "ReasoningDelta",
     "Runtime",
@@ -105,6 +110,7 @@ __all__ = [
     "TurnResult",
     "TurnStarted",
     "Verdict",
+    "by_hand",
     "named",
     "tool",
 ]

@@ -31,12 +31,16 @@ The conversation is kept in memory, and ends with the command.
 
 Where the input is not a terminal, each of its lines is answered, without a prompt.
 Where the output is not a terminal, it is what the model says and nothing else; the rest goes to stderr.
+
+Models that make pictures, voices and transcripts are asked the same way; a type can be said behind the name:
+  everturn chat --model openai:whisper-1 --attach talk.mp3 </dev/null
+  echo "a red cat" | everturn chat --model mine@image-gen --base-url http://127.0.0.1:8000/v1 --save .
 """
 CHAT_CODES = """\
 exit codes:
   0    you left, or every line of the input was answered
-  1    a line of the input was not answered, or the output could not be written
-  2    there is no such model, or no key for it; nothing was sent
+  1    a line of the input was not answered, a file had no --save to go to, or the output could not be written
+  2    there is no such model, no key for it, or no such file or folder; nothing was sent
   130  Ctrl-C while lines of an input were answered, or twice during an answer
 """
 
@@ -72,6 +76,16 @@ def _parser() -> argparse.ArgumentParser:
         help="a server of your own, such as http://127.0.0.1:8000/v1; its key is read from EVERTURN_API_KEY",
     )
     chat.add_argument("--system", metavar="TEXT", default="", help="what the model is told before the conversation")
+    chat.add_argument(
+        "--attach",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="let a file go with the first message, or alone where the input is empty; may be given again",
+    )
+    chat.add_argument(
+        "--save", metavar="DIR", default="", help="write every file that a model makes there; none is written over"
+    )
     for command in (demo, chat):
         command.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
     return parser
@@ -128,11 +142,15 @@ def _chat(options: argparse.Namespace) -> int:
 
     def make_model(wanted: str) -> Model:
         # The server that was named is that of one vendor, or of none; the others have their own.
-        return named(wanted, base_url=options.base_url if vendor(wanted) in ("", vendor(name)) else "")
+        base_url = options.base_url if vendor(wanted) in ("", vendor(name)) else ""
+        return named(wanted, base_url=base_url)
 
     is_typed = _is_terminal(sys.stdin) and _is_terminal(sys.stdout)
+    begin = talk.Options(
+        name, clean(options.system), _wants_color(options), is_typed, tuple(options.attach), options.save
+    )
     try:
-        return talk.talk(talk.Options(name, clean(options.system), _wants_color(options), is_typed), make_model)
+        return talk.talk(begin, make_model)
     except ConfigError as error:
         return _complain(str(error), 2)
 

@@ -7,6 +7,7 @@ EverturnError
 │  ├─ GateClosed             already answered otherwise, expired, or its turn is over
 │  ├─ CommandRefused         admitted, but its object was gone or busy when it was acted on
 │  ├─ HashMismatch           the answer does not echo what the gate shows
+│  ├─ MissingInput           the model needs what the message does not have: words, a picture, a recording
 │  └─ TurnError              the turn ended in an error; `kind` says which
 │     └─ HookError           a plugin's hook or clean-up failed
 ├─ for the model         (becomes the result of a call, never the end of a turn)
@@ -56,6 +57,10 @@ class GateClosed(EverturnError):
 
 class HashMismatch(EverturnError):
     """The answer echoes another hash than the one the gate was opened with."""
+
+
+class MissingInput(EverturnError):
+    """The message lacks what the model works on; the text says what. Nothing was created."""
 
 
 class CommandRefused(EverturnError):

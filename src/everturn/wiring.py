@@ -15,6 +15,7 @@ from everturn.clock import RandomIds, SystemClock
 from everturn.core.commands import AnyCommand
 from everturn.core.deltas import DriverGone, Reader, Shown
 from everturn.core.events import CommandDropped, Gate, Problem
+from everturn.core.modality import MODALITIES, Modality, modality_of
 from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, Tool
 from everturn.core.state import Phase, TurnState
 from everturn.engine.inline import InlineEngine
@@ -130,6 +131,19 @@ class Runtime:
         model = _model(model)
         self._models[model.name] = model
         return model.name
+
+    def modality_of(self, name: str) -> Modality:
+        """What a model of this name is for; one that nobody knows here is for chat, unless its name says more.
+
+        Raises:
+            ConfigError: its name says what it is for, and it cannot be found by that name.
+        """
+        try:
+            return modality_of(self.model_for(name))
+        except ConfigError:
+            if name.rpartition("@")[2] in MODALITIES:
+                raise
+            return "chat"
 
     async def start(self) -> None:
         """Begin to drive: whatever was left unfinished goes on by itself."""

@@ -30,7 +30,7 @@ from everturn.core.events import (
     StepRestarted,
     StepStarted,
 )
-from everturn.core.parts import StreamedPart, TextPart, ToolPart
+from everturn.core.parts import FilePart, StreamedPart, TextPart, ToolPart
 from everturn.turn.stream import Assembly
 
 AnyDelta = TextDelta | ReasoningDelta | CallDelta
@@ -85,7 +85,8 @@ def assemble(pieces: Sequence[Piece], dice: Dice) -> tuple[tuple[StreamedPart, .
 
 
 def text_in(part: StreamedPart) -> str:
-    return part.arguments if isinstance(part, ToolPart) else part.text
+    """What is shown of a part piece by piece: of a file, nothing."""
+    return part.arguments if isinstance(part, ToolPart) else "" if isinstance(part, FilePart) else part.text
 
 
 @given(streams(ANY), dice, dice)

@@ -161,6 +161,10 @@ def test_a_request_built_twice_is_byte_equal(history: list[Message], policy: His
     assert build() == build()
 
 
+def files_of(message: Message | RequestMessage) -> list[FilePart]:
+    return [part for part in message.parts if isinstance(part, FilePart)]
+
+
 @given(answers)
 def test_the_hint_of_a_digest_ends_exactly_where_the_answer_begins(answer: Message):
     text, size = digest_of(answer)
@@ -171,7 +175,9 @@ def test_the_hint_of_a_digest_ends_exactly_where_the_answer_begins(answer: Messa
     assert all(part.name in text[:size] for part in made)
     if not answer.hidden:
         shown = render([answer], "digest")
-        assert [(message.text, message.hint_size) for message in shown] == ([(text, size)] if text else [])
+        is_there = text or files_of(answer)
+        assert [(message.text, message.hint_size) for message in shown] == ([(text, size)] if is_there else [])
+        assert [file for message in shown for file in files_of(message)] == files_of(answer)
 
 
 def test_a_digest_shows_enough_of_a_long_result_to_recognise_it():
@@ -193,9 +199,9 @@ def test_without_calls_every_result_is_told_in_a_notice_before_the_answer(answer
         notice = shown[0].parts[0]
         assert isinstance(notice, NoticePart)
         assert all((part.output.text if part.output else NO_RESULT) in notice.text for part in made)
-    assert [message.text for message in shown if message.role == "assistant"] == [
-        answer.text for _ in range(bool(answer.text and shown))
-    ]
+    is_there = bool((answer.text or files_of(answer)) and shown)
+    assert [message.text for message in shown if message.role == "assistant"] == [answer.text for _ in range(is_there)]
+    assert not shown or [file for message in shown for file in files_of(message)] == files_of(answer)
 
 
 def test_each_step_is_a_message_of_its_own_with_its_results_behind_it():
@@ -221,7 +227,7 @@ def test_each_step_is_a_message_of_its_own_with_its_results_behind_it():
             "tool",
             (
                 RequestResult("c1", "look", "nothing"),
-                RequestResult("c2", "look", "broken arguments", is_error=True),
+                RequestResult("c2", "look", "broken arguments", is_error=True, state="failed"),
             ),
         ),
         RequestMessage("assistant", (TextPart("Nothing there."),)),

@@ -24,13 +24,15 @@ from everturn.cli import _parser
 from everturn.core.ports import Model
 from everturn.errors import ConfigError, ModelError
 from everturn.models.failures import RETRYABLE
+from everturn.models.formats.gemini_request import STAND_IN
 from everturn.models.profile import Profile
 from everturn.models.vendors import VENDORS
 from everturn.testing import MemoryStore, MortalStore
 from everturn.testing.contracts import ModelContract
 from everturn.testing.contracts.model.speaking import SpeakingContract
-from everturn.testing.provider import Call, Item, Provider, Say, Status, Usage
+from everturn.testing.provider import Call, Item, Provider, Say, Status, Think, Usage
 from everturn.testing.provider.builtin import builtin, without_family
+from everturn.testing.provider.media import builtin_media
 from everturn.transport import Limits
 from everturn.transport.live import CONNECT
 
@@ -86,6 +88,7 @@ def test_the_command_lines_are_ones_that_everturn_reads(page: str) -> None:
 # By name -----------------------------------------------------------------------------------------------------------
 
 INPUTS: Mapping[str, frozenset[str]] = {
+    "images, PDF, audio": frozenset({"image", "pdf", "audio"}),
     "images, PDF": frozenset({"image", "pdf"}),
     "images": frozenset({"image"}),
     "nothing": frozenset(),
@@ -140,6 +143,49 @@ async def test_a_redirect_is_not_followed_and_the_error_says_where_it_leads() ->
         async with Chat(here(provider, "m", key="k")) as chat:
             with pytest.raises(TurnError, match=r"evil\.example"):
                 await say(chat)
+
+
+# Gemini and Ollama -------------------------------------------------------------------------------------------------
+
+
+async def test_parameters_go_where_ollama_looks_for_them_and_nothing_is_cut_off_in_silence() -> None:
+    async with Provider() as provider, Chat(named("ollama:plain-n1", base_url=f"{provider.url}/v1")) as chat:
+        await say(chat, params={"num_ctx": 8192, "think": False, "keep_alive": "10m", "max_tokens": 50})
+        sent = provider.seen[0].body
+    assert (sent["truncate"], sent["think"], sent["keep_alive"]) == (False, False, "10m")
+    assert sent["options"] == {"num_ctx": 8192, "num_predict": 50}
+
+
+async def test_a_prompt_that_ollama_would_cut_off_is_an_error_of_the_kind_context() -> None:
+    async with Provider() as provider:
+        refusal = '{"error": "the input length exceeds the context length"}'
+        provider.script("m", [[Status(400, refusal)]])
+        async with Chat(named("ollama:m", base_url=provider.url)) as chat:
+            with pytest.raises(TurnError) as failed:
+                await say(chat)
+    assert failed.value.kind == "context"
+
+
+async def test_of_the_choices_of_tools_ollama_hears_only_none() -> None:
+    async with Provider() as provider:
+        async with Chat(named("ollama:plain-n1", base_url=provider.url), tools=[look]) as chat:
+            await say(chat, params={"tool_choice": "required"})
+            await say(chat, params={"tool_choice": "none"})
+        assert ["tools" in seen.body for seen in provider.seen] == [True, False]
+        assert not any("tool_choice" in seen.body for seen in provider.seen)
+
+
+async def test_parameters_go_where_gemini_looks_for_them_and_signatures_go_back_with_their_calls() -> None:
+    async with Provider() as provider:
+        provider.script("gemini-3-m", [[Think("Hm."), Call("look")], [Say("Seen.")]])
+        model = named("gemini:gemini-3-m", base_url=f"{provider.url}/v1beta", key="k")
+        async with Chat(model, tools=[look]) as chat:
+            thinks = {"thinkingConfig": {"includeThoughts": True}}
+            await say(chat, params={"top_p": 0.5, "temperature": 1, **thinks})
+        first, second = [seen.body for seen in provider.seen]
+    assert first["generationConfig"] == {"topP": 0.5, "temperature": 1, **thinks}
+    (called,) = [part for part in second["contents"][1]["parts"] if "functionCall" in part]
+    assert called["thoughtSignature"] != STAND_IN
 
 
 # Parameters --------------------------------------------------------------------------------------------------------
@@ -295,8 +341,11 @@ def test_the_table_of_items_has_every_item() -> None:
 def test_the_built_in_models_and_families_are_there() -> None:
     for name in ("plain", "tool1", "agent", "longargs", "plain-n500-p20"):
         assert builtin(name) is not None
+    for name in ("picture", "voice", "ear"):
+        assert builtin_media(name) is not None
+        assert f"`{name}`" in TESTING
     (families,) = re.findall(r"there are (`mistral`[^.]+)\.", TESTING)
-    assert len(words(families)) == 7
+    assert len(words(families)) == 10
     for family in words(families):
         assert without_family(f"{family}-plain") == "plain"
 

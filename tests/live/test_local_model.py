@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import socket
-from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import pytest
 
 from everturn import Chat, Phase, StepFinished, TextDelta, TurnError, named
-from everturn.core.ports import Model
 
-HOME = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "everturn-local-model"
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180), pytest.mark.xdist_group("local-model")]
 
 
-@pytest.fixture
-async def model() -> AsyncGenerator[Model]:
-    python = HOME / "bin/python"
-    assert python.exists(), "there is no local model: run scripts/local-model"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = await asyncio.create_subprocess_exec(
-        python, Path(__file__).with_name("serve_model.py"), str(port), stdout=-1, stderr=-3
-    )
-    try:
-        assert server.stdout is not None
-        assert b"ready" in await server.stdout.readline()
-        yield named("llamacpp:smollm2", base_url=f"http://127.0.0.1:{port}/v1")
-    finally:
-        server.kill()
-        await server.wait()
-
-
-async def test_a_real_model_is_talked_to(model: Model) -> None:
+async def test_a_real_model_is_talked_to(model_url: str) -> None:
+    model = named("llamacpp:smollm2", base_url=model_url)
     params = {"max_tokens": 24, "temperature": 0}
     async with Chat(model, system="You are brief.") as chat:
         # It answers 503 until it is loaded, and is asked again.

@@ -1,15 +1,15 @@
-"""Streams as servers send them, broken in every way there is: nothing but a ModelError may come of it.
+"""Answers as servers send them, broken in every way there is: nothing but a ModelError may come of it.
 
     python tests/models/fuzz.py --count 100000 [--seed N]
 
-Every input has a number, and the same number is always the same input.
+Every input has a number, and the same number is always the same input. What they are before they are broken is in
+`fuzz_seeds.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import base64
 import itertools
 import json
 import random
@@ -27,167 +27,48 @@ from msgspec.structs import replace
 
 from everturn import wire
 from everturn.core.canonical import clean
-from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
+from everturn.core.chunks import (
+    CallChunk,
+    Chunk,
+    FileChunk,
+    FinishChunk,
+    OpaqueChunk,
+    ReasoningChunk,
+    TextChunk,
+    UsageChunk,
+)
 from everturn.core.events import StepFinished
-from everturn.core.requests import ModelRequest, ToolSpec
+from everturn.core.modality import Modality
+from everturn.core.parts import FilePart, TextPart
+from everturn.core.ports import Model
+from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec
 from everturn.errors import ModelError
 from everturn.models.http import HttpModel
+from everturn.models.media import MediaModel
 from everturn.models.prices import Facts, Price
+from everturn.models.prompted import Prompted
 from everturn.models.vendors import VENDORS
+from everturn.testing import MemoryStore
 from everturn.transport import Limits
 from everturn.transport.replay import Kept, Replay
 from everturn.turn.stream import Assembly
 
-QUIRKS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data/openai_chat_quirks.json").read_text("utf-8"))
+sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script, too
+
+from tests.models.fuzz_seeds import SEEDS, TOLD
+
+COMPATIBLE = replace(VENDORS["compatible"], base_url="http://127.0.0.1:9")
 PROFILES = {
-    "chat": replace(VENDORS["compatible"], base_url="http://127.0.0.1:9"),
-    "messages": replace(VENDORS["anthropic"], base_url="http://127.0.0.1:9", prices=""),
-    "responses": replace(VENDORS["openai"], base_url="http://127.0.0.1:9", prices=""),
+    "chat": COMPATIBLE,
+    **{
+        profile.format: replace(profile, base_url="http://127.0.0.1:9", prices="")
+        for profile in (VENDORS[vendor] for vendor in ("anthropic", "openai", "gemini", "ollama"))
+    },
 }
-REQUEST = ModelRequest("m", "", [], [ToolSpec("look.up", "", {})], {})
+MODALITIES: dict[str, Modality] = {"images": "image-gen", "transcript": "audio-stt", "speech": "audio-tts"}
+SAID = RequestMessage("user", (TextPart("A turtle."), FilePart("sound", "audio/wav", 4, "a.wav")))
+REQUEST = ModelRequest("m", "", [SAID], [ToolSpec("look.up", "", {})], {}, {"sound": b"RIFF"})
 LIMITS = Limits(line=2**16, event=2**17, stream=2**18)
-
-
-# Streams to begin with ------------------------------------------------------------------------------------------------
-
-
-def _chat(delta: dict[str, Any] | None = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
-    return {"id": "x", "choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish}], **more}
-
-
-def _call(index: int, arguments: str, **more: Any) -> dict[str, Any]:
-    return {"tool_calls": [{"index": index, "function": {"arguments": arguments, **more}, "type": "function"}]}
-
-
-_COUNTS = {"prompt_tokens": 9, "completion_tokens": 7, "cost": 0.5}
-_SEALED = {"type": "reasoning.encrypted", "index": 0, "format": "f"}
-_CHAT: list[list[Any]] = [
-    [
-        _chat({"role": "assistant", "reasoning": "hm"}),
-        _chat({"reasoning_details": [{**_SEALED, "data": "AA"}]}),
-        _chat({"reasoning_details": [{**_SEALED, "data": "BB", "text": "t", "summary": "s"}]}),
-        _chat({"content": "so"}),
-        _chat(_call(0, '{"q":', name="look_up", id="f")),
-        _chat({**_call(0, "1}"), "content": [{"type": "text", "text": "x"}, {"thinking": [{"text": "y"}]}]}),
-        _chat({"tool_calls": [{"id": "g", "function": {"name": "n"}, "extra_content": {"google": {"s": "t"}}}]}),
-        _chat(finish="tool_calls"),
-        {"choices": [], "usage": {**_COUNTS, "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2}}},
-    ],
-    [
-        _chat({"content": "<think>hm"}),
-        _chat(
-            {"content": "m</think> so", "refusal": "no"}, usage={"completion_tokens_details": {"reasoning_tokens": 1}}
-        ),
-        _chat(finish="stop", usage=_COUNTS),
-    ],
-    [_chat({"content": "so"}), {"error": {"code": 429, "type": "rate_limit", "message": "slow down", "param": None}}],
-]
-
-
-def _block(index: int, block: dict[str, Any], *deltas: dict[str, Any]) -> list[Any]:
-    return [
-        {"type": "content_block_start", "index": index, "content_block": block},
-        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
-        {"type": "content_block_stop", "index": index},
-    ]
-
-
-_MESSAGES: list[list[Any]] = [
-    [
-        {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 9, "cache_read_input_tokens": 3}}},
-        {"type": "ping"},
-        *_block(
-            0,
-            {"type": "thinking", "thinking": "", "signature": ""},
-            {"type": "thinking_delta", "thinking": "hm"},
-            {"type": "signature_delta", "signature": "AA"},
-        ),
-        *_block(1, {"type": "redacted_thinking", "data": "BB"}),
-        *_block(2, {"type": "text", "text": ""}, {"type": "text_delta", "text": "so"}),
-        *_block(
-            3,
-            {"type": "tool_use", "id": "t", "name": "look_up", "input": {}},
-            {"type": "input_json_delta", "partial_json": '{"q":'},
-            {"type": "input_json_delta", "partial_json": "1}"},
-        ),
-        *_block(4, {"type": "tool_use", "id": "u", "name": "n", "input": {"q": [1]}}),
-        *_block(5, {"type": "server_tool_use", "id": "s"}),
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}},
-        {"type": "message_stop"},
-    ],
-    [
-        *_block(0, {"type": "text", "text": "so"}),
-        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
-    ],
-]
-
-
-def _item(kind: str, index: int, **item: Any) -> dict[str, Any]:
-    return {"type": f"response.output_item.{kind}", "output_index": index, "item": item}
-
-
-_USED = {"input_tokens": 9, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 3}}
-_RESPONSES: list[list[Any]] = [
-    [
-        {"type": "response.created", "response": {"id": "r", "status": "in_progress"}},
-        _item("added", 0, type="reasoning", summary=[]),
-        {"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": 1},
-        {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "hm"},
-        _item("done", 0, type="reasoning", summary=[{"type": "summary_text"}], encrypted_content="AA"),
-        {"type": "response.output_text.delta", "output_index": 1, "delta": "so"},
-        {"type": "response.refusal.delta", "output_index": 1, "delta": "no"},
-        _item("added", 2, type="function_call", call_id="c", name="look_up", arguments=""),
-        {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": '{"q":1}'},
-        _item("done", 2, type="function_call", call_id="c", name="look_up", arguments='{"q":1}'),
-        _item("done", 3, type="function_call", call_id="d", name="n", arguments="{}"),
-        {
-            "type": "response.completed",
-            "response": {"usage": {**_USED, "output_tokens_details": {"reasoning_tokens": 1}}},
-        },
-    ],
-    [
-        {"type": "response.output_text.delta", "delta": "so"},
-        {
-            "type": "response.incomplete",
-            "response": {"incomplete_details": {"reason": "max_output_tokens"}, "usage": _USED},
-        },
-    ],
-    [{"type": "response.failed", "response": {"error": {"code": "server_error", "message": "oh"}}}],
-    [{"type": "error", "code": "rate_limit_exceeded", "message": "slow down"}],
-]
-
-_BODIES: list[Any] = [
-    {"error": {"code": "tool_use_failed", "failed_generation": "<f>", "message": "no"}},
-    {"error": {"type": "invalid_request_error", "code": 400, "message": "no"}},
-    [{"error": {"code": 429, "message": "quota"}}],
-    {"detail": [{"msg": "no", "type": "missing"}]},
-    {"message": "no", "type": "e", "code": "1"},
-]
-
-
-class Seed(Struct, frozen=True):
-    format: str
-    events: tuple[bytes, ...]  # with what ends them
-    is_cut: bool = False
-    status: int = 200
-
-
-def _dumped(events: Iterable[Any]) -> tuple[bytes, ...]:
-    return tuple(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
-
-
-def _pieces(quirk: dict[str, Any]) -> Iterable[bytes]:
-    for piece in quirk["chunks"]:
-        yield piece.encode() if isinstance(piece, str) else base64.b64decode(piece["base64"])
-
-
-SEEDS = [
-    *(Seed("chat", tuple(_pieces(quirk)), quirk["abrupt_close"]) for quirk in QUIRKS),
-    *(Seed("chat", (*_dumped(events), b"data: [DONE]\n\n")) for events in _CHAT * 6),
-    *(Seed("messages", _dumped(events)) for events in _MESSAGES * 16),
-    *(Seed("responses", _dumped(events)) for events in _RESPONSES * 8),
-    *(Seed("chat", (json.dumps(body).encode(),), status=status) for body in _BODIES for status in (200, 400)),
-]
 
 
 # Ways to break them ---------------------------------------------------------------------------------------------------
@@ -260,7 +141,41 @@ def _break_json(event: bytes, dice: random.Random) -> bytes:
     text = json.dumps(value).encode()
     for name, raw in _RAW.items():
         text = text.replace(b'"%b"' % name.encode(), raw)
-    return event[:start] + text + b"\n\n"
+    return event[:start] + text + (b"\n\n" if event.endswith(b"\n\n") else b"\n")
+
+
+MARKERS = (
+    *("```", "~~~~", "<think>", "</think>", "{", "}", "[", '"', '"tool_calls"', '{"answer": ', '{"tool_call_result"'),
+    *(
+        "<tool_code>",
+        "</tool_code>",
+        "=== call ",
+        "=== end ===",
+        "<<END",
+        "END",
+        "\n",
+        "\r\n",
+        "\t",
+        "\\",
+        '\\"',
+        "\\u",
+    ),
+    *("\\ud83d", "\u2028", "\0", "\U0001f422", " " * 300, "[" * 3000, "9" * 300, "name", "=", ":", ","),
+)
+
+
+def _break_words(event: bytes, dice: random.Random) -> bytes:
+    """Break what a chat model says, and leave its event whole."""
+    try:
+        value = json.loads(event[event.find(b"{") :])
+        text: str = value["choices"][0]["delta"]["content"] + ""
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return event  # it is broken already, or the last one
+    for _ in range(dice.choice([1, 1, 2, 4])):
+        at, size = dice.randrange(len(text) + 1), dice.choice([0, 0, 1, 5, 30])
+        text = text[:at] + (dice.choice(MARKERS) if dice.random() < 0.8 else "") + text[at + size :]
+    value["choices"][0]["delta"]["content"] = text
+    return b"data: %b\n\n" % json.dumps(value).encode()
 
 
 def _break_bytes(data: bytes, dice: random.Random) -> bytes:
@@ -309,12 +224,19 @@ def case(seed: int, number: int) -> tuple[str, Kept]:
                 _break_events(events, dice)
             continue
         at = dice.randrange(len(events))
-        events[at] = (_break_json if dice.random() < 0.7 else _break_bytes)(events[at], dice)
+        breaking = _break_json if dice.random() < 0.7 else _break_bytes
+        if start.format in TOLD and dice.random() < 0.8:
+            breaking = _break_words
+        events[at] = breaking(events[at], dice)
     data = b"".join(events)
     if dice.random() < 0.1:
         data = data[: dice.randrange(len(data) + 1)]
     split = cut(data, dice)
-    return start.format, Kept(split, status=start.status, is_cut=start.is_cut or dice.random() < 0.05)
+    kind = (
+        start.content_type if dice.random() < 0.9 else dice.choice(["", "text/html", "audio/x", "text/plain", "\xff/;"])
+    )
+    is_cut = start.is_cut or dice.random() < 0.05
+    return start.format, Kept(split, status=start.status, headers={"content-type": kind} if kind else {}, is_cut=is_cut)
 
 
 def cut(data: bytes, dice: random.Random) -> list[bytes]:
@@ -323,6 +245,8 @@ def cut(data: bytes, dice: random.Random) -> list[bytes]:
     edges = sorted({0, len(data), *(dice.randrange(len(data) + 1) for _ in range(dice.choice([0, 1, 5, 40])))})
     return [data[start:stop] for start, stop in itertools.pairwise(edges)]
 
+
+OWN_CALLS = 1_000_000  # slots from here on are of calls that a prompted model makes natively all the same
 
 # What must be true ----------------------------------------------------------------------------------------------------
 
@@ -333,6 +257,7 @@ _TYPES: dict[type, Callable[[Any], bool]] = {
     OpaqueChunk: lambda chunk: bool(chunk.opaque.data.encode()),
     UsageChunk: lambda chunk: isinstance(chunk.usage.input, int) and isinstance(chunk.usage.output, int),
     FinishChunk: lambda chunk: isinstance(chunk.raw, str) and bool(chunk.reason),
+    FileChunk: lambda chunk: isinstance(chunk.data, bytes) and bool(chunk.data) and bool(chunk.media_type),
 }
 
 
@@ -341,17 +266,18 @@ class Broken(Exception):
 
 
 def check(chunks: Sequence[Chunk], error: ModelError | None) -> None:
-    calls = 0
+    calls = [0, 0]  # those read in words, or all; and those a model makes by itself that was told of tools in words
     for at, chunk in enumerate(chunks):
         if not _TYPES[type(chunk)](chunk):
             raise Broken(f"a chunk of the wrong type: {chunk!r:.200}")
         match chunk:
             case CallChunk(slot=slot):
-                if slot > calls:
-                    raise Broken(f"slot {slot} comes after {calls} calls")
-                calls = max(calls, slot + 1)
+                own, slot = divmod(slot, OWN_CALLS)
+                if slot > calls[own]:
+                    raise Broken(f"slot {slot} comes after {calls[own]} calls")
+                calls[own] = max(calls[own], slot + 1)
             case OpaqueChunk(part="call", slot=slot):
-                if slot >= calls:
+                if slot % OWN_CALLS >= calls[slot // OWN_CALLS]:
                     raise Broken(f"a seal for a call that never was, {slot}")
             case FinishChunk():
                 if error is not None or at < len(chunks) - 1:
@@ -371,8 +297,20 @@ def _check_error(error: ModelError) -> None:
         raise Broken("an error that cannot be stored")
 
 
+def model_of(format: str, kept: Kept) -> Model:
+    """A model that gets this answer."""
+    transport, facts = Replay([kept]), Facts(Price(1.0, 2.0))
+    if (modality := MODALITIES.get(format)) is not None:
+        return MediaModel("m", COMPATIBLE, transport, modality=modality, facts=facts, limit=LIMITS.stream)
+    way = format.removeprefix("told-")
+    model = HttpModel("m", PROFILES.get(format, COMPATIBLE), transport, limits=LIMITS, facts=facts)
+    if format == "told-bound":
+        return Prompted(model, "json", "schema")
+    return Prompted(model, way) if format in TOLD else model
+
+
 async def play(format: str, kept: Kept) -> tuple[list[Chunk], ModelError | None]:
-    model = HttpModel("m", PROFILES[format], Replay([kept]), limits=LIMITS, facts=Facts(Price(1.0, 2.0)))
+    model, keep = model_of(format, kept), MemoryStore().put_blob
     chunks: list[Chunk] = []
     error: ModelError | None = None
     assembly = Assembly("t", 1, 1)
@@ -382,6 +320,7 @@ async def play(format: str, kept: Kept) -> tuple[list[Chunk], ModelError | None]
             chunks += batch
             for frame in assembly.feed(batch):
                 wire.dump_frame(frame)
+            await assembly.keep(keep)
     except ModelError as caught:
         error = caught
     if error is not None:
@@ -404,6 +343,8 @@ async def tell(format: str, kept: Kept) -> list[str]:
         match chunk:
             case TextChunk(text=text) | ReasoningChunk(text=text):
                 seen[type(chunk).__name__] = seen.get(type(chunk).__name__, "") + text
+            case FileChunk(data=data, media_type=kind):
+                seen["files"] = seen.get("files", "") + f"{kind} {data!r} "
             case CallChunk(slot=slot, arguments=text):
                 seen[f"call {slot}"] = seen.get(f"call {slot}", "") + text
             case _:

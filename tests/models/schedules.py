@@ -1,12 +1,13 @@
 """Random schedules that try to make a history a vendor refuses.
 
 A schedule is one session on a memory store and 4 to 12 operations: answers that break off at any byte, cancels, deaths,
-forks, edits, other models in the middle of everything. The provider is as strict as the vendors are. After every
+forks, edits, files, other models and other ways to call in the middle of everything. The provider is as strict as the vendors are. After every
 operation nothing may have been refused, every turn must be over, and the next plain message must be answered.
 
-    python tests/models/schedules.py --count 2000 [--seed N] [--jobs 2] [--trace] [--all]
+    python tests/models/schedules.py --count 2000 [--seed N] [--jobs 2] [--trace]
 
-A seed makes the same schedule every time; what runs at once waits for events, never for time.
+A seed makes the same schedule every time; what runs at once waits for events, never for time. Who is asked and what they
+say is in `schedule_models.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,194 +36,37 @@ from everturn.core.events import CallStarted, Gate, GateOpened, TurnCompleted, T
 from everturn.core.hooks import RequestContext
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, StepPart, ToolPart
-from everturn.core.ports import Model, Tool
+from everturn.core.ports import Tool
 from everturn.core.requests import RequestCall, RequestMessage, RequestResult, ToolSpec
 from everturn.core.state import fold
 from everturn.errors import UnknownSession
-from everturn.models.named import named
-from everturn.models.profile import Profile
-from everturn.models.retrying import Patience
-from everturn.models.vendors import VENDORS
 from everturn.testing import CountingIds, FakeClock, MemoryStore
-from everturn.testing.provider import (
-    Call,
-    CutAt,
-    Finish,
-    Hang,
-    InBandError,
-    Item,
-    Provider,
-    Redacted,
-    Refuse,
-    Say,
-    Status,
-    Think,
-)
+from everturn.testing.provider import Item, Provider, Say
+from everturn.testing.provider.png import draw
+from everturn.testing.provider.sound import wav
 from everturn.turn.prepare import LATE
 from everturn.wiring import Runtime
 
-SESSION = "session_0"
-MARK = "⌁"  # the last thing an answer that hangs has said
-STUCK = 30.0  # seconds after which a schedule that does not go on is given up, and reported
+sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script, too
 
-
-# Who is asked ----------------------------------------------------------------------------------------------------
-
-
-class Group(Struct, frozen=True):
-    """Models that are alike: a format, or a family with rules of its own. Each gets any of `params`."""
-
-    vendor: str
-    names: tuple[str, ...]
-    params: tuple[dict[str, Any], ...] = ({},)
-    weight: int = 2
-
-
-THINKING = {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 4096}
-GROUPS: Final[dict[str, Group]] = {
-    "messages": Group("anthropic", ("claude-a", "claude-b"), (THINKING, THINKING, {}, {"max_tokens": 100}), 4),
-    "responses": Group(
-        "openai", ("resp-a", "resp-b"), ({"reasoning": {"effort": "low", "summary": "auto"}}, {}, {"max_tokens": 8}), 4
-    ),
-    "chat": Group("openai-chat", ("gpt-4.1", "gpt-5-mini", "o-3"), ({}, {"max_tokens": 100})),
-    "openrouter": Group("openrouter", ("anthropic/router", "x/router"), ({}, {"max_tokens": 100}), 1),
-    "mistral": Group("mistral", ("mistral-a", "mistral-b"), ({}, {"max_tokens": 100})),
-    "deepseek": Group("deepseek", ("deepseek-a", "deepseek-b"), ({}, {"thinking": {"type": "enabled"}})),
-    "kimi": Group("kimi", ("kimi-a", "kimi-b")),
-    "alternate": Group("llamacpp", ("alternate-a", "alternate-b"), ({}, {"max_tokens": 100})),
-}
-GROUP_OF: Final = {name: key for key, group in GROUPS.items() for name in group.names}
-
-
-def _models(url: str) -> dict[str, Model]:
-    def profile(vendor: str) -> Profile:
-        return replace(VENDORS[vendor], base_url=f"{url}/v1", prices="")
-
-    once = Patience(tries=1)
-    return {
-        name: named(f"{group.vendor}:{name}", profile=profile(group.vendor), key="k", patience=once)
-        for group in GROUPS.values()
-        for name in group.names
-    }
-
-
-# What models say -------------------------------------------------------------------------------------------------
-
-TEXTS = ("So it is.", "It ends with a blank. \n", "  ", "Ünï 🐢 cödé", "<think>hm</think>said", "", "a b " * 20)
-THOUGHTS = ("Let me see.", "First this, then that. 🐢 " * 3, " ", "\n")
-ARGUMENTS = {
-    "look": '{"path": "a"}', "put": '{"path": "b", "text": "c"}', "pay": '{"amount": 1}', "mail": '{"to": "ada"}',
-}  # fmt: skip
-ODD_ARGUMENTS = (
-    "", " ", "{", '{"path": "a"', "[]", "null", '"x"', '{"a":1}{"a":2}', '{"path": 1e999}', '{"path": "\\ud800"}',
-    '{"a": NaN}', "{'a': 1}", '{"a": 1, "a": 2}', '{"deep": ' + "[" * 300 + "]" * 300 + "}", '{"": null}',
-)  # fmt: skip
-ODD_NAMES = (
-    "no such tool",
-    "",
-    " ",
-    "look!",
-    "x" * 90,
-    "LOOK",
-    "functions.look",
-    "änder",
-    "look<|channel|>x",
-    "invalid",
+from tests.models.schedule_models import (
+    FILES,
+    GROUPS,
+    MADE,
+    MAKERS,
+    MARK,
+    MEDIA,
+    ODD_ARGUMENTS,
+    ODD_NAMES,
+    WAYS,
+    Plan,
+    all_models,
+    answer,
+    group_of,
 )
-ODD_IDS = ("dup", "dup", " ", "functions.look:0", "functions.look:0", "call_" + "y" * 70, "a b", "ü", "123456789")
-BYTES = {"messages": (330, 135), "responses": (2300, 300)}  # of an answer's beginning, and of each piece
-CHAT_BYTES = (0, 330)
 
-
-class Plan(Struct, frozen=True):
-    """One answer to come. What it says in detail is decided by its seed when the request is there."""
-
-    kind: str  # text · calls · cut · hang · fail
-    seed: int
-    calls: str = ""  # a tool that is surely called
-
-
-def answer(plan: Plan, body: dict[str, Any], tools: Sequence[str], note: Callable[[str], None]) -> list[Item]:
-    """What a model says now."""
-    dice = random.Random(plan.seed)
-    group = GROUP_OF[body["model"]]
-    can_call = "tools" in body and body.get("tool_choice") != {"type": "none"}
-    items = list(_thoughts(dice, note)) if dice.random() < 0.6 else []
-    if dice.random() < 0.6:
-        items.append(Say(dice.choice(TEXTS), dice.choice((0, 1, 3))))
-    if plan.kind != "text" and (can_call or dice.random() < 0.1):
-        items += _calls(dice, plan.calls, tools, note)
-    if dice.random() < 0.06:
-        dice.shuffle(items)  # a thought between two calls, a text behind them
-    items += _end(dice, note)
-    match plan.kind:
-        case "hang":
-            is_thinking = body.get("thinking", {}).get("type") == "enabled"
-            return _hanging(dice, items, is_thinking=group != "messages" or is_thinking)
-        case "fail":
-            note("error")
-            return [Status(500)] if dice.random() < 0.3 else [*items, InBandError(kind=dice.choice(("", "error")))]
-        case "cut":
-            start, each = BYTES.get(group, CHAT_BYTES)
-            return [*items, CutAt(dice.randrange(start + each * (3 + sum(map(_pieces, items)))))]
-        case _:
-            return items
-
-
-def _pieces(item: Item) -> int:
-    if isinstance(item, Say | Think):
-        return (item.pieces or len(item.text.split(" "))) + 2
-    return 5 if isinstance(item, Call) else 1
-
-
-def _thoughts(dice: random.Random, note: Callable[[str], None]) -> Iterator[Item]:
-    for _ in range(dice.choice((1, 1, 2))):
-        if dice.random() < 0.25:
-            note("redacted")
-            yield Redacted()
-        else:
-            note("reasoning")
-            yield Think(dice.choice(THOUGHTS), dice.choice((0, 1, 4)))
-
-
-def _calls(dice: random.Random, sure: str, tools: Sequence[str], note: Callable[[str], None]) -> Iterator[Item]:
-    names = [sure] if sure else []
-    names += [dice.choice(tools) for _ in range(dice.choice((0, 1, 1, 2)) if sure else dice.choice((1, 1, 2, 3)))]
-    dice.shuffle(names)
-    note(f"{len(names)} calls")
-    for name in names:
-        arguments, given = ARGUMENTS.get(name, "{}"), ""
-        if name != sure and dice.random() < 0.25:
-            note("odd name")
-            name = dice.choice(ODD_NAMES)
-        if name != sure and dice.random() < 0.2:
-            note("odd arguments")
-            arguments = dice.choice(ODD_ARGUMENTS)
-        if dice.random() < 0.2:
-            note("odd id")
-            given = dice.choice(ODD_IDS)
-        yield Call(name, arguments, dice.choice((1, 2, 5)), given)
-
-
-def _end(dice: random.Random, note: Callable[[str], None]) -> list[Item]:
-    if dice.random() > 0.15:
-        return []
-    reason = dice.choice(("length", "content_filter", "refusal", "stop"))
-    note(f"finish {reason}")
-    return [Refuse("I will not."), Finish("refusal")] if reason == "refusal" else [Finish(reason)]
-
-
-def _hanging(dice: random.Random, items: list[Item], *, is_thinking: bool) -> list[Item]:
-    """Any beginning of an answer, the last word of which is marked, so that whoever waits for it can see it."""
-    items = [item for item in items if isinstance(item, Say | Think | Redacted | Call)]
-    items = items[: dice.randint(0, len(items))]
-    last = items[-1] if items else Say("")
-    if isinstance(last, Call):
-        shown = last.arguments[: dice.randint(0, len(last.arguments))]
-        return [*items[:-1], replace(last, arguments=shown + MARK), Hang()]
-    if isinstance(last, Think) and is_thinking:
-        return [*items[:-1], replace(last, text=last.text + MARK), Hang()]
-    return [*items, Say("word" + MARK), Hang()]
+SESSION = "session_0"
+STUCK = 30.0  # seconds after which a schedule that does not go on is given up, and reported
 
 
 # What plugins do to a request --------------------------------------------------------------------------------------
@@ -235,6 +81,8 @@ class Odd:
         self._seed, self._note, self._count = seed, note, 0
 
     def on_before_request(self, ctx: RequestContext) -> None:
+        if "@" in ctx.body.model:
+            return  # such a model works on one message, and has none to put in its place
         self._count += 1
         dice = random.Random(f"{self._seed}/{self._count}")
         if dice.random() < 0.4:
@@ -290,11 +138,6 @@ def _odd_messages(dice: random.Random) -> list[RequestMessage]:
 
 
 # What tools do -----------------------------------------------------------------------------------------------------
-
-FILES = (
-    (b"\x89PNG", "image/png", "a.png"), (b"%PDF-", "application/pdf", ""), (b"caf\xe9", "text/plain", "a.txt"),
-    (b"RIFF", "audio/wav", "a.wav"), (b"PK", "application/zip", "a.zip"), (b"<svg/>", "image/svg+xml", "a.svg"),
-)  # fmt: skip
 
 
 @dataclass
@@ -405,16 +248,17 @@ class Wrong(Exception):
 class Stage:
     """A provider, the models on it, and the schedule that is being played: one after the other."""
 
-    def __init__(self, provider: Provider) -> None:
-        self.provider, self.models = provider, _models(provider.url)
+    def __init__(self, provider: Provider, groups: Sequence[str]) -> None:
+        self.groups = groups
+        self.provider, self.models = provider, all_models(provider.url)
         self.world = World()
         self.tools = all_tools(self.world)  # made once: to make one takes as long as a request
         self.schedule: Schedule | None = None
-        for name in self.models:
-            provider.script(name, [self._answer])
+        for name in {*self.models, *MADE}:
+            provider.script(name, [partial(self._answer, name)])
 
-    def _answer(self, body: dict[str, Any]) -> list[Item]:
-        return self.schedule.serve(body) if self.schedule is not None else [Say("Nobody is here.")]
+    def _answer(self, name: str, body: dict[str, Any]) -> list[Item]:
+        return self.schedule.serve(name, body) if self.schedule is not None else [Say("Nobody is here.")]
 
     async def play(self, seed: int, tally: Tally) -> None:
         """Play the schedule of a seed, and keep what was found."""
@@ -494,20 +338,20 @@ class Schedule:
 
     # What the provider asks for --------------------------------------------------------------------------------------
 
-    def serve(self, body: dict[str, Any]) -> list[Item]:
+    def serve(self, name: str, body: dict[str, Any]) -> list[Item]:
         """The next answer of the plan; when all is said, a plain one."""
-        self.model = body["model"]
+        self.model = name
         self._tally.requests += 1
         plan = self._plans.pop(0) if self._plans else None
-        items: list[Item] = [Say("There you are.")]
+        items: list[Item] = [MADE.get(name, Say("There you are."))]
         if plan is not None:
-            items = answer(plan, body, self._offered, self._note)
+            items = answer(plan, name, body, self._offered, self._note)
         self._has_failed = self._has_failed or (plan is not None and plan.kind in ("cut", "fail"))
         self.trace.append(f"    {self.model} <- {items}")
         return items
 
     def _note(self, ingredient: str) -> None:
-        self._tally.ingredients[ingredient, GROUP_OF.get(self.model, self._group)] += 1
+        self._tally.ingredients[ingredient, group_of(self.model) if self.model else self._group] += 1
 
     def _plan(self, *kinds: str, calls: str = "") -> None:
         """What models will say: some steps of any kind, then these, then whatever the rest of the turn needs."""
@@ -518,15 +362,19 @@ class Schedule:
 
     def _model_name(self) -> str:
         if not self._group or self._dice.random() < 0.45:
-            self._group = self._dice.choices(list(GROUPS), [group.weight for group in GROUPS.values()])[0]
+            groups = self._stage.groups
+            self._group = self._dice.choices(groups, [GROUPS[group].weight for group in groups])[0]
         return self._dice.choice(GROUPS[self._group].names)
 
     def _how(self, **fixed: Any) -> dict[str, Any]:
         dice, name = self._dice, self._model_name()
         self.model = name
+        params = dice.choice(GROUPS[group_of(name)].params)
+        if dice.random() < 0.2:  # for this turn it calls in another way
+            params = {**params, "paradigm": dice.choice((*WAYS, "native")), "bind": dice.random() < 0.7}
         return {
             "model": self._stage.models[name],
-            "params": dice.choice(GROUPS[GROUP_OF[name]].params),
+            "params": params,
             "history": dice.choice(("full", "full", "full", "full", "results", "digest", "none")),
             "late": dice.choice(("inject", "inject", "hold", "discard")),
             "max_steps": dice.choice((10, 10, 1, 2, 3)),
@@ -560,9 +408,11 @@ class Schedule:
             asked = self.model
             await self._check()
             await self._probe(self._how(max_steps=2))
-            self._tally.operations[self.operation, GROUP_OF[asked or self.model]] += 1
+            self._tally.operations[self.operation, group_of(asked or self.model)] += 1
         self.operation = "the end"
-        for group in GROUPS.values():  # whatever became of it, all of them can go on with it
+        for group in map(
+            GROUPS.__getitem__, self._stage.groups
+        ):  # whatever became of it, all of them can go on with it
             name = self._dice.choice(group.names)
             how: dict[str, Any] = {"model": self._stage.models[name], "params": group.params[0]}
             await self._probe(how, is_undone=True)
@@ -775,6 +625,17 @@ class Schedule:
             self._plan("calls")
             await self._turn(await self.chat.send("In between.", after=message, **self._how()))
 
+    async def make(self) -> None:
+        """A picture, a voice or a transcript, so that answers hold files and come from models that do not talk."""
+        name = self.model = self._dice.choice(MEDIA)
+        words: list[TextPart | FilePart] = [TextPart("A turtle.")]
+        if name.endswith("edit"):
+            words.append(await self.chat.attach(draw(b"turtle"), "image/png", "turtle.png"))
+        elif name.endswith("stt"):
+            words.append(await self.chat.attach(wav("Hello."), "audio/wav", "hello.wav"))
+        self._plans = [Plan(self._dice.choice(("text", "text", "text", "fail")), 0)]
+        await self._turn(await self.chat.send(words, model=self._stage.models[name]))
+
     async def delete(self) -> None:
         if (message := await self._any_message()) is not None:
             await self.chat.delete(message)
@@ -801,6 +662,7 @@ OPERATIONS: dict[str, tuple[int, Callable[[Schedule], Awaitable[None]]]] = {
     "edit": (1, Schedule.edit),
     "rerun": (2, Schedule.rerun),
     "insert": (1, Schedule.insert),
+    "make": (2, Schedule.make),
     "delete": (1, Schedule.delete),
     "free": (1, Schedule.free),
 }
@@ -809,11 +671,12 @@ OPERATIONS: dict[str, tuple[int, Callable[[Schedule], Awaitable[None]]]] = {
 async def play(
     seeds: Sequence[int],
     is_enough: Callable[[Tally], bool] = lambda tally: False,
+    groups: Sequence[str] = tuple(GROUPS),
 ) -> Tally:
-    """Play the schedules of these seeds, until it is enough."""
+    """Play the schedules of these seeds, with models of these groups, until it is enough."""
     tally = Tally()
     async with Provider() as provider:
-        stage = Stage(provider)
+        stage = Stage(provider, groups)
         for seed in seeds:
             await stage.play(seed, tally)
             if is_enough(tally):
@@ -825,7 +688,7 @@ async def play(
 
 
 def _table(counts: Counter[tuple[str, str]]) -> Iterator[str]:
-    groups = list(GROUPS)
+    groups = [*GROUPS, MAKERS]
     yield " " * 30 + "".join(f"{group:>11}" for group in groups)
     for row in dict.fromkeys(sorted(name for name, _ in counts)):
         yield f"{row:<30}" + "".join(f"{counts[row, group]:>11}" for group in groups)

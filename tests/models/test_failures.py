@@ -25,6 +25,7 @@ TO_DO = {
     "request": "this is what acme thinks is wrong with the request",
     "rate": "acme wants us to slow down",
     "server": "acme has trouble of its own; try again later",
+    "seal": "acme does not take back what it sealed, and was asked again without",
 }
 
 
@@ -36,6 +37,14 @@ def anthropic(kind: str, message: str) -> str:
     return json.dumps({"type": "error", "error": {"type": kind, "message": message}, "request_id": "r"})
 
 
+def google(status: int, message: str, name: str, *details: Mapping[str, object]) -> str:
+    return json.dumps({"error": {"code": status, "message": message, "status": name, "details": list(details)}})
+
+
+EXPIRED = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37s"}
+NONE_LEFT = "Quota exceeded for metric: generate_content_free_tier_requests, limit: 0, model: gemini-3-pro"
+SOME_LEFT = "Quota exceeded for metric: generate_content_free_tier_requests, limit: 10, model: gemini-3-pro"
 PAGE = "<html><head><title>502 Bad Gateway</title></head></html>"
 
 
@@ -61,6 +70,25 @@ PAGE = "<html><head><title>502 Bad Gateway</title></head></html>"
         (413, anthropic("request_too_large", "Request exceeds the maximum size"), "request"),
         (429, anthropic("rate_limit_error", "This request would exceed your rate limit"), "rate"),
         (529, anthropic("overloaded_error", "Overloaded"), "server"),
+        # Google
+        (400, google(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT", EXPIRED), "key"),
+        (400, google(400, "API key expired. Please renew the API key.", "INVALID_ARGUMENT", EXPIRED), "key"),
+        (400, google(400, "API Key not found. Please pass a valid API key.", "INVALID_ARGUMENT", EXPIRED), "key"),
+        (400, google(400, "reason: API_KEY_INVALID", "INVALID_ARGUMENT"), "key"),
+        (403, google(403, "Method doesn't allow unregistered callers", "PERMISSION_DENIED"), "key"),
+        (400, google(400, "Thought signature is not valid.", "INVALID_ARGUMENT"), "seal"),
+        (400, google(400, "Function call is missing a thought_signature in functionCall parts.", "X"), "seal"),
+        (429, google(429, NONE_LEFT, "RESOURCE_EXHAUSTED"), "quota"),
+        (429, google(429, f"{NONE_LEFT}. Please retry in 37.2s.", "RESOURCE_EXHAUSTED", RETRY), "quota"),
+        (429, google(429, SOME_LEFT, "RESOURCE_EXHAUSTED"), "rate"),
+        (429, google(429, f"{SOME_LEFT}. Please retry in 37.2s.", "RESOURCE_EXHAUSTED", RETRY), "rate"),
+        (503, google(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"), "server"),
+        (400, google(400, "The input token count exceeds the maximum number of tokens allowed", "X"), "context"),
+        # Ollama
+        (404, '{"error":"model \'qwen9\' not found, try pulling it first"}', "unknown_model"),
+        (400, '{"error":"the prompt is longer than the context length currently available to the model"}', "context"),
+        (503, '{"error":"server busy, please try again.  maximum pending requests exceeded"}', "server"),
+        (500, '{"error":"llama runner process has terminated: signal: killed"}', "server"),
         # Others
         (402, '{"error":{"message":"Insufficient credits","code":402}}', "quota"),
         (
@@ -108,6 +136,30 @@ def test_a_refusal_says_who_must_act_and_what_to_do(status: int, body: str, kind
     assert (error.kind, error.retryable) == (kind, kind in RETRYABLE)
     assert TO_DO[kind] in str(error)
     assert f"acme: HTTP {status}: " in str(error)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "registry.ollama.ai/library/gemma3:4b does not support tools",
+        "This model does not support function calling",
+        "No endpoints found that support tool use",
+        "tool use is not supported by this model",
+    ],
+)
+def test_a_model_that_cannot_call_tools_can_be_told_of_them_in_words(said: str) -> None:
+    error = refused(400, {}, json.dumps({"error": said}).encode(), NAMES)
+
+    assert (error.kind, error.retryable) == ("request", False)
+    assert said in str(error)
+    assert 'acme-1 cannot call tools by itself; in words it can: params={"paradigm": "json"}' in str(error)
+
+
+def test_not_every_refusal_that_speaks_of_tools_is_about_that() -> None:
+    error = refused(400, {}, openai("tools[0].name is too long; tool calls are supported").encode(), NAMES)
+
+    assert error.kind == "request"
+    assert "paradigm" not in str(error)
 
 
 def test_a_provider_keeps_its_own_words_but_not_all_of_them() -> None:
@@ -214,6 +266,39 @@ async def test_a_call_the_provider_could_not_read_is_a_call_that_fails() -> None
     assert chunks == [CallChunk(0, "<f {>", "malformed_call"), FinishChunk("tool_calls", "tool_use_failed")]
 
 
+UNREAD = """error parsing tool call: raw='{"q": 'it', err=x'}', err=invalid character '\\'' looking for a value"""
+
+
+async def test_a_call_that_ollama_could_not_read_is_a_call_that_fails() -> None:
+    model = HttpModel("m", VENDORS["ollama"], Replay([Kept([json.dumps({"error": UNREAD}).encode()], status=500)]))
+    chunks = [chunk async for batch in model.stream(ModelRequest("m", "", [], [], {})) for chunk in batch]
+
+    assert chunks[0] == CallChunk(0, """{"q": 'it', err=x'}""", "malformed_call")
+    assert isinstance(chunks[1], FinishChunk)
+    assert (len(chunks), chunks[1].reason) == (2, "tool_calls")
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("error parsing tool call: raw='{', err=unexpected end of JSON input", "{"),
+        ("error parsing tool call: raw='', err=unexpected end of JSON input", ""),
+        ("we had an error parsing tool call: raw='{', err=no", None),
+        ("error parsing tool call", None),
+    ],
+)
+def test_what_ollama_could_not_read_is_what_the_model_wrote(said: str, written: str | None) -> None:
+    assert malformed_call(json.dumps({"error": said}).encode()) == written
+
+
+def test_of_a_long_call_that_ollama_could_not_read_the_beginning_is_kept() -> None:
+    said = """error parsing tool call: raw='{"text": \"""" + "x" * 9000
+    found = malformed_call(json.dumps({"error": said}).encode())
+
+    assert found is not None
+    assert found.startswith('{"text": "xxx')
+
+
 @pytest.mark.parametrize("body", [b"tool_use_failed", b'{"error":"tool_use_failed"}', b'{"tool_use_failed":{}}', b"{}"])
 def test_another_refusal_is_no_call(body: bytes) -> None:
     assert malformed_call(body) is None
@@ -252,6 +337,26 @@ def test_how_long_a_provider_asks_us_to_wait(headers: Mapping[str, str], seconds
 def test_whatever_a_header_says_is_no_crash(text: str) -> None:
     assert (retry_after({"retry-after": text}, NOW) or 0.0) >= 0.0
     assert (retry_after({"retry-after-ms": text}, NOW) or 0.0) >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "seconds"),
+    [
+        ({}, google(429, SOME_LEFT, "RESOURCE_EXHAUSTED", RETRY), 37.0),
+        ({}, google(429, f"{SOME_LEFT}. Please retry in 37.2s.", "RESOURCE_EXHAUSTED", RETRY), 37.2),
+        ({}, google(429, f"{SOME_LEFT}. Please retry in 250ms.", "RESOURCE_EXHAUSTED"), 0.25),
+        ({}, google(429, "slow", "X", {"retryDelay": "0.5s"}), 0.5),
+        ({}, google(429, "slow", "X", {"retryDelay": "soon"}), None),
+        ({}, google(429, "slow", "X", {"retryDelay": "..s"}), None),
+        ({}, google(429, "slow", "X", {"retryDelay": 37}), None),
+        ({"retry-after": "7"}, google(429, "slow", "X", RETRY), 7.0),
+        ({}, f"[{google(429, SOME_LEFT, 'RESOURCE_EXHAUSTED', RETRY)}]", 37.0),
+    ],
+)
+def test_how_long_to_wait_is_said_in_the_body_too(headers: Mapping[str, str], body: str, seconds: float | None) -> None:
+    error = refused(429, headers, body.encode(), NAMES)
+
+    assert (error.kind, error.retryable, error.retry_after) == ("rate", True, seconds)
 
 
 def test_an_error_carries_what_the_header_asked() -> None:

@@ -8,13 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from everturn import Chat
-from everturn.core.requests import ModelRequest
+from everturn.core.parts import TextPart
+from everturn.core.requests import ModelRequest, RequestMessage
 from everturn.errors import ConfigError, ModelError
 from everturn.models.named import named
 from everturn.models.retrying import Patience
 from everturn.models.vendors import VENDORS
+from everturn.testing.provider import Provider
 from everturn.transport import Post
-from everturn.transport.live import Live
 from everturn.transport.replay import Kept, Replay
 
 EVERYTHING = {profile.key: f"key-of-{profile.vendor}" for profile in VENDORS.values() if profile.key}
@@ -32,7 +33,7 @@ async def asked(name: str, **how: Any) -> Post:
 
 
 def secrets(post: Post) -> str:
-    return post.headers.get("authorization", "") + post.headers.get("x-api-key", "")
+    return "".join(post.headers.get(name, "") for name in ("authorization", "x-api-key", "x-goog-api-key"))
 
 
 # Names ----------------------------------------------------------------------------------------------------------------
@@ -45,7 +46,15 @@ def secrets(post: Post) -> str:
         ("openai:gpt-5", {}, "openai:gpt-5", "https://api.openai.com/v1/responses"),
         ("openai-chat:gpt-5", {}, "openai-chat:gpt-5", "https://api.openai.com/v1/chat/completions"),
         ("openrouter:a/b:free", {}, "openrouter:a/b:free", "https://openrouter.ai/api/v1/chat/completions"),
-        ("ollama:qwen3:8b", {}, "ollama:qwen3:8b", "http://127.0.0.1:11434/v1/chat/completions"),
+        ("ollama:qwen3:8b", {}, "ollama:qwen3:8b", "http://127.0.0.1:11434/api/chat"),
+        ("ollama-chat:qwen3:8b", {}, "ollama-chat:qwen3:8b", "http://127.0.0.1:11434/v1/chat/completions"),
+        ("ollama:m", {"base_url": "http://h:1/v1"}, "ollama:m", "http://h:1/api/chat"),
+        (
+            "gemini:gemini-3-pro",
+            {},
+            "gemini:gemini-3-pro",
+            "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse",
+        ),
         ("qwen3:8b", {"base_url": "http://h/v1/"}, "compatible:qwen3:8b", "http://h/v1/chat/completions"),
         ("m", {"base_url": "https://h"}, "compatible:m", "https://h/chat/completions"),
         ("compatible:m", {"base_url": "http://h"}, "compatible:m", "http://h/chat/completions"),
@@ -112,6 +121,8 @@ def test_a_chat_says_it_too() -> None:
         ("m", {"base_url": "http://h", "key": "mine"}, "Bearer mine"),
         ("m", {"base_url": "http://h"}, "Bearer own-key"),
         ("ollama:m", {}, "Bearer own-key"),
+        ("gemini:m", {"key": "mine"}, "mine"),
+        ("gemini-chat:m", {"key": "mine"}, "Bearer mine"),
     ],
 )
 async def test_a_key_comes_from_where_it_should(name: str, how: dict[str, Any], secret: str) -> None:
@@ -189,5 +200,21 @@ async def test_a_password_in_a_base_url_is_never_shown() -> None:
         assert "secret" not in str(caught.value)
 
 
-def test_without_a_transport_it_is_the_network() -> None:
-    assert isinstance(vars(vars(named("ollama:m", environ={}))["_model"])["_transport"], Live)
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("openai:plain", "/v1"),
+        ("anthropic:plain", "/v1"),
+        ("compatible:plain", "/v1"),
+        ("gemini:plain", "/v1beta"),
+        ("ollama:plain", ""),
+        ("compatible:image@image-gen", "/v1"),
+    ],
+)
+async def test_without_a_transport_it_is_the_network(name: str, base: str) -> None:
+    async with Provider(key="k") as provider:
+        model = named(name, base_url=provider.url + base, key="k", environ={})
+        request = ModelRequest("m", "", [RequestMessage("user", (TextPart("A turtle."),))], [], {})
+        assert [chunk async for batch in model.stream(request) for chunk in batch]
+
+    assert [seen.status for seen in provider.seen] == [200]

@@ -135,8 +135,8 @@ def test_33_thinking_is_not_asked_for_in_the_middle_of_calls_that_lost_theirs() 
 
 def test_34_what_is_sealed_to_a_call_goes_back_with_it() -> None:
     extra = {"google": {"thought_signature": "AA"}}
-    calling = assistant(call("c1", opaque=sealed("gemini", extra)), call("c2", opaque=sealed("openai", extra)))
-    body = build("gemini", user("hi"), calling, results(result("c1"), result("c2")))
+    calling = assistant(call("c1", opaque=sealed("gemini-chat", extra)), call("c2", opaque=sealed("openai", extra)))
+    body = build("gemini-chat", user("hi"), calling, results(result("c1"), result("c2")))
 
     first, second = body["messages"][1]["tool_calls"]
     assert first["extra_content"] == extra

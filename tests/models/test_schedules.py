@@ -4,12 +4,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.models.schedules import GROUPS, OPERATIONS, Tally, play
+from tests.models.schedule_models import GROUPS, MAKERS
+from tests.models.schedules import OPERATIONS, Tally, play
 
 from everturn.core import history
-from everturn.core.requests import RequestMessage, RequestPart
-from everturn.models.formats import chat_request, messages_request, names, responses_request, tidy
+from everturn.core.requests import ModelRequest, RequestMessage, RequestPart, RequestResult
+from everturn.models import prompted
+from everturn.models.formats import (
+    chat_request,
+    gemini_request,
+    messages_request,
+    names,
+    ollama_request,
+    responses_request,
+    tidy,
+)
 from everturn.models.profile import Origin
+from everturn.models.prompted import Offer, Paradigm, asking
 
 SHORT = 20
 ENOUGH = range(30, 200)  # seeds by which a missing repair must have been noticed; from here most need one or two
@@ -19,8 +30,16 @@ ENOUGH = range(30, 200)  # seeds by which a missing repair must have been notice
 async def test_no_vendor_refuses_a_history_whatever_happened(first: int) -> None:
     tally = await play(range(first, first + SHORT))
     assert tally.findings == []
-    assert {group for _, group in tally.operations} == set(GROUPS)
+    assert {group for _, group in tally.operations} == {*GROUPS, MAKERS}
     assert {name for name, _ in tally.operations} == set(OPERATIONS)
+
+
+async def test_what_is_said_in_words_is_really_called_and_what_is_drawn_is_really_kept() -> None:
+    drawing, told = ("gemini-2", "gemini-3", "ollama"), ("json", "xml", "blocks")
+    seen = (await play(range(2 * SHORT, 5 * SHORT), groups=(*drawing, *told))).ingredients
+    assert {name for name, _ in seen if name.startswith("in words")} == {f"in words: {way}" for way in (*told, "bound")}
+    assert {group for name, group in seen if name == "made a file"} == set(drawing)
+    assert {group for name, group in seen if name.startswith("gate: ")} == {*drawing, *told}
 
 
 async def test_a_seed_makes_the_same_schedule_again() -> None:
@@ -48,8 +67,18 @@ def thoughts_last(self: responses_request._Items, parts: Sequence[RequestPart]) 
     return list(THOUGHTS_FIRST(self, parts))[::-1]
 
 
+def nameless(self: ollama_request._Messages, results: Sequence[RequestResult]) -> list[dict[str, Any]]:
+    return [{**message, "tool_name": ""} for message in NAMED(self, results)]
+
+
+def told_all(request: ModelRequest, paradigm: Paradigm, offer: Offer, params: dict[str, Any]) -> ModelRequest:
+    return asking.ask(request, paradigm, offer, {**params, "paradigm": paradigm.name})
+
+
+GEMINI_CALL = gemini_request._Contents._call
+NAMED = ollama_request._Messages._results
 SIGNED, THOUGHTS_FIRST = messages_request._Messages._assistant, responses_request._Items._assistant
-FORMATS = (chat_request, messages_request, responses_request)
+FORMATS = (chat_request, messages_request, responses_request, gemini_request, ollama_request)
 BROKEN: dict[str, list[Patch]] = {
     "the results of calls are dropped": [(format, "tidy", no_results) for format in FORMATS],
     "what plugins put in is not put in order": [(format, "tidy", as_they_come) for format in FORMATS],
@@ -62,7 +91,26 @@ BROKEN: dict[str, list[Patch]] = {
     ],
     "names are sent as the model wrote them": [(names.Names, "wire", lambda self, name: name)],
     "ids are the provider's own": [(names.CallIds, "_make", lambda self, call, name: call.given or call.call)],
+    "gemini gets calls without a seal": [(gemini_request, "_stand_in", lambda contents: None)],
+    "gemini gets pictures it cannot read": [(gemini_request, "UNREAD", frozenset[str]())],
+    "gemini gets ids it has never given": [
+        (gemini_request._Contents, "_call", lambda self, call: {**GEMINI_CALL(self, call), "id": "other"})
+    ],
+    "results do not say to ollama whose they are": [(ollama_request._Messages, "_results", nameless)],
+    "what only we understand is sent on": [(prompted, "ask", told_all)],
     "a user may speak right after a tool": [(chat_request, "_in_turn", lambda messages, must_alternate: messages)],
+}
+
+
+CONCERNED: dict[str, tuple[str, ...]] = {  # whom to ask, where it is not everybody
+    "signatures are dropped": ("messages",),
+    "thoughts stand behind what they led to": ("responses",),
+    "thinking is asked for after calls without a thought": ("messages",),
+    "gemini gets calls without a seal": ("gemini-3", "chat"),
+    "gemini gets pictures it cannot read": ("gemini-2", "gemini-3"),
+    "gemini gets ids it has never given": ("gemini-2", "gemini-3"),
+    "results do not say to ollama whose they are": ("ollama",),
+    "a user may speak right after a tool": ("mistral", "alternate"),
 }
 
 
@@ -74,5 +122,5 @@ async def test_a_missing_repair_is_noticed(broken: str, monkeypatch: pytest.Monk
     def is_refused(tally: Tally) -> bool:
         return any(finding.is_refusal for finding in tally.findings)
 
-    tally = await play(ENOUGH, is_enough=is_refused)
+    tally = await play(ENOUGH, is_enough=is_refused, groups=CONCERNED.get(broken, tuple(GROUPS)))
     assert is_refused(tally), f"{broken}, and nobody refused anything"

@@ -161,16 +161,16 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "a key that a provider repeats is told on",
-        "models/http.py",
+        "models/endpoint.py",
         "if len(self._key) >= KEY_SIZE and self._key in str(error):",
         "if False:",
         "tests/models/test_conformance.py::TestChat::test_a_provider_that_repeats_the_key_is_not_quoted_with_it",
     ),
     Mutant(
         "what a request has written is kept although a plugin changed it",
-        "models/formats/chat_request.py",
-        "if messages[: len(written.messages)] != written.messages:",
-        "if False:",
+        "models/formats/written.py",
+        "if written is None or request.messages[: len(written.messages)] != written.messages:",
+        "if written is None:",
         "tests/models/test_requests.py::test_what_a_plugin_changed_is_written_again",
     ),
     Mutant(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.mutants.models import MODEL_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.prompted import PARADIGM_MUTANTS
 
 CRASH = "tests/turn/test_crash.py::test_stopped_after_any_event_it_ends_as_if_it_had_not_been"
 BEFORE = "tests/turn/test_crash.py::test_stopped_before_any_event_nothing_is_lost_or_done_twice"
@@ -20,6 +21,7 @@ TOOLS = "tests/turn/test_tools.py::"
 
 MUTANTS = [
     *MODEL_MUTANTS,
+    *PARADIGM_MUTANTS,
     Mutant(
         "calls are not settled on cancel",
         "turn/finalize.py",

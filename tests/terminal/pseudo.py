@@ -5,15 +5,16 @@ import os
 import pty
 import signal
 import subprocess
+from pathlib import Path
 
 
 class Terminal:
     """A program under a terminal of its own."""
 
-    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, words: list[str], environment: dict[str, str], cwd: Path | None = None) -> None:
         self._master, slave = pty.openpty()
         self._program = subprocess.Popen(
-            words, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+            words, stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=cwd, start_new_session=True
         )
         os.close(slave)
         self._raw = b""

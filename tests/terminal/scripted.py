@@ -1,7 +1,10 @@
 """`everturn chat` with a model that answers to what it is told; the words on the command line are those of the chat.
 
 hang, think, evil, break, refuse, nothing, long, bug    what the answer is like
+draw, draw two, draw and hang, draw evil           the files that come with it
 anything else                                      who heard what, and how often it was answered before
+
+A model whose name begins with "ear" is for recordings, and one with "brush" for pictures.
 """
 
 import argparse
@@ -9,8 +12,9 @@ import sys
 from collections.abc import Callable
 
 from everturn import ModelError
-from everturn.core.chunks import FinishChunk, UsageChunk
-from everturn.core.parts import TextPart, Usage
+from everturn.core.chunks import FileChunk, FinishChunk, UsageChunk
+from everturn.core.modality import Modality
+from everturn.core.parts import FilePart, TextPart, Usage
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError
@@ -20,6 +24,7 @@ from everturn.testing import Fail, Hang, ScriptedModel, say, think
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m"
 PRICED = [UsageChunk(Usage(input=212, output=61, cached=100, reasoning=40, cost=0.00123)), FinishChunk("stop")]
+CAT = FileChunk(b"a cat" * 300, "image/png", "cat.png")
 ANSWERS: dict[str, Answer] = {
     "hang": [say("One two "), Hang()],
     "think": [think("Hard.\n\nVery hard."), say("Easy."), PRICED],
@@ -28,30 +33,40 @@ ANSWERS: dict[str, Answer] = {
     "refuse": [Fail(ModelError(f"no {EVIL}", "key"))],
     "nothing": [],
     "long": [say("Once upon"), [FinishChunk("length")]],
+    "draw": [[CAT]],
+    "draw two": [say("Here:"), [CAT, CAT]],
+    "draw and hang": [[CAT], say("One two "), Hang()],
+    "draw evil": [[FileChunk(b"x", "text/plain", f"../../up/.{EVIL}/../..\\.profile\u202e")]],
 }
 
 
 def answer_of(name: str) -> Callable[[ModelRequest], Answer]:
     def answer(request: ModelRequest) -> Answer:
-        heard = [
-            part.text
-            for message in request.messages
-            if message.role == "user"
-            for part in message.parts
-            if isinstance(part, TextPart)
-        ]
+        parts = [part for message in request.messages if message.role == "user" for part in message.parts]
+        heard = [part.text for part in parts if isinstance(part, TextPart)] or [""]
+        files = [f"{part.name}={request.files[part.blob]!r}" for part in parts if isinstance(part, FilePart)]
         before = sum(message.role == "assistant" for message in request.messages)
         if heard[-1] == "bug":
             raise RuntimeError("a bug")
-        return ANSWERS.get(heard[-1], say(f"{name} heard {'+'.join(heard)!r}, answered {before}; {request.system!r}"))
+        told = f"{name} heard {'+'.join(heard)!r}, answered {before}; {request.system!r}"
+        return ANSWERS.get(heard[-1], say("; ".join([told, *files])))
 
     return answer
+
+
+class Ear(ScriptedModel):
+    modality: Modality = "audio-stt"
+
+
+class Brush(ScriptedModel):
+    modality: Modality = "image-gen"
 
 
 def make_model(name: str) -> Model:
     if name.startswith("no"):
         raise ConfigError(f"there is no model {name!r}; there are: any but those")
-    return ScriptedModel(*[answer_of(name)] * 20, name=name)
+    kind = Ear if name.startswith("ear") else Brush if name.startswith("brush") else ScriptedModel
+    return kind(*[answer_of(name)] * 20, name=name)
 
 
 if __name__ == "__main__":
@@ -59,6 +74,9 @@ if __name__ == "__main__":
     words.add_argument("--model", default="ada")
     words.add_argument("--system", default="")
     words.add_argument("--color", action="store_true")
+    words.add_argument("--attach", action="append", default=[])
+    words.add_argument("--save", default="")
     given = words.parse_args()
     is_typed = sys.stdin.isatty() and sys.stdout.isatty()
-    sys.exit(talk(Options(given.model, given.system, given.color, is_typed), make_model))
+    begin = Options(given.model, given.system, given.color, is_typed, tuple(given.attach), given.save)
+    sys.exit(talk(begin, make_model))

@@ -1,64 +1,9 @@
 """The chat, as a person in front of a terminal sees it, and as a pipe does."""
 
-import os
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from tests.terminal.pseudo import Terminal
-
-CHAT = [sys.executable, "-W", "error", "-m", "tests.terminal.scripted"]
-PLAIN = {
-    **os.environ,
-    "COLUMNS": "80",
-    "PYTHONUTF8": "1",
-    "TERM": "xterm",
-    "INPUTRC": os.devnull,  # how the tester likes to type is nobody's business
-    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]).rstrip(
-        os.pathsep
-    ),
-}
-PLAIN.pop("NO_COLOR", None)
-PROMPT = "you> "
-
-Start = Callable[..., Terminal]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    opened: list[Terminal] = []
-
-    def start(*words: str, **environment: str) -> Terminal:
-        opened.append(Terminal([*CHAT, *words], PLAIN | environment))
-        opened[-1].until(PROMPT)
-        return opened[-1]
-
-    yield start
-    for terminal in opened:
-        terminal.close()
-
-
-def ask(terminal: Terminal, line: str) -> str:
-    """Type a line, and return what is shown until the next prompt."""
-    before = len(terminal.text)
-    terminal.type(line + "\n")
-    terminal.until(PROMPT)
-    return terminal.text[before:]
-
-
-def pipe(lines: str, *words: str, out: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*CHAT, *words],
-        input=lines,
-        stdout=out,
-        stderr=subprocess.PIPE,
-        env=PLAIN,
-        encoding="utf-8",
-        check=False,
-    )
-
+from tests.terminal.chatting import CHAT, PLAIN, PROMPT, Start, ask, pipe
 
 # A person
 
@@ -80,7 +25,7 @@ def test_an_answer_is_shown_while_it_comes_and_ctrl_c_cancels_it(start: Start):
     terminal.interrupt()
     terminal.until(PROMPT)
 
-    assert "One two …\n· cancelled; what it said so far stays" in terminal.text.replace("  ", " ")
+    assert "One two …\n· cancelled; what came so far stays" in terminal.text.replace("  ", " ")
     assert "heard 'hang+Go on', answered 1" in ask(terminal, "Go on")
 
 
@@ -141,13 +86,14 @@ def test_color_is_shown_to_those_who_want_it(start: Start, words: list[str], is_
 def test_help_names_every_command(start: Start):
     shown = ask(start(), "/help")
 
-    assert all(f"· {name}" in shown for name in ("/help", "/model NAME", "/again", "/new", "/quit"))
+    assert all(f"· {name}" in shown for name in ("/help", "/attach PATH", "/save PATH", "/model NAME", "/quit"))
 
 
 def test_an_unknown_command_is_answered_with_those_there_are(start: Start):
     shown = ask(start(), "/hlep me")
 
-    assert "× there is no command /hlep; there are: /help, /model, /again, /new, /quit\n" in shown
+    assert "× there is no command /hlep; there are: /help, /attach, " in shown
+    assert ", /quit\n" in shown
 
 
 def test_a_line_that_begins_with_a_blank_is_sent_whatever_it_looks_like(start: Start):
@@ -261,7 +207,8 @@ def test_a_pipe_is_told_of_failures_beside_its_answers():
     ]
     assert done.stderr.splitlines() == [
         "everturn: network: it broke off",
-        "everturn: there is no command /nwe; there are: /help, /model, /again, /new, /quit",
+        "everturn: there is no command /nwe; there are: /help, /attach, /detach, /send, /save, /model, /again, /new, "
+        "/quit",
         "everturn: the answer is cut off: the model may not write more at once; ask it to go on",
     ]
 

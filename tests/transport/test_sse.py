@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from everturn.transport.sse import MIB, Limits, SseReader
+from everturn.transport.limits import MIB, Limits
+from everturn.transport.sse import SseReader
 
 Outcome = tuple[list[bytes], str]  # the data of the events, and what was too long
 

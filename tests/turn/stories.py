@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -11,15 +12,27 @@ from everturn import (
     Chat,
     GateOpened,
     ModelError,
+    Prompted,
     StepStarted,
     TextDelta,
+    TextPart,
     TurnOptions,
     TurnStarted,
 )
+from everturn.core.canonical import canonical
+from everturn.core.chunks import FinishChunk, UsageChunk
 from everturn.core.events import CallStarted, TurnParked
 from everturn.core.hooks import StepContext, TurnContext
+from everturn.core.modality import Modality
+from everturn.core.parts import Usage
 from everturn.core.ports import Model
+from everturn.core.requests import RequestCall
+from everturn.models.media import MediaModel
+from everturn.models.profile import Profile
+from everturn.models.prompted import PARADIGMS
 from everturn.testing import Fail, Hang, ScriptedModel, call, calls, say, think
+from everturn.testing.provider.png import draw
+from everturn.transport.replay import Kept, Replay
 from tests.turn.world import Story, World, watch
 
 
@@ -135,6 +148,43 @@ def late(arrives: bool) -> Any:
     return play
 
 
+def prompted(paradigm: str) -> Callable[[World], Model]:
+    """A model that cannot call tools, and writes calls into its text."""
+
+    def written(name: str, **arguments: object) -> str:
+        return PARADIGMS[paradigm].write([RequestCall("", name, canonical(arguments))])
+
+    first = f"I look.\n\n{written('look', path='a')}\n{written('pay', amount=3)}\n{written('mail', to='ada')}"
+    # Counted by hand: otherwise it is the text that counts, and what a call came to is text here.
+    end = [[UsageChunk(Usage(10, 5)), FinishChunk("stop")]]
+    script = [say(first, size=7), say(written("put", path="b", text="x\ny"), size=5), say("Done.")]
+    return lambda _: Prompted(ScriptedModel(*([said, end] for said in script)), paradigm)
+
+
+PNG = draw(b"red")
+STUDIO: dict[Modality, Kept] = {
+    "image-gen": Kept([b'{"data": [{"b64_json": "', b64encode(PNG), b'"}]}']),
+    "image-edit": Kept([b'{"data": [{"b64_json": "', b64encode(draw(b"blue")), b'"}]}']),
+    "audio-tts": Kept([b"ID3", b" la la la"], headers={"content-type": "audio/mpeg"}),
+    "audio-stt": Kept([b'{"text": "la la ', b'la"}']),
+}
+
+
+def studio(modality: Modality) -> Callable[[World], Model]:
+    """A model that is not for chat, behind a wire that always gives the same."""
+    profile = Profile(vendor="studio", base_url="http://studio")
+    return lambda _: MediaModel("any", profile, Replay([STUDIO[modality]] * 4), modality=modality)
+
+
+async def with_files(chat: Chat, world: World) -> None:
+    """The person brings a picture and a recording, where they are wanted, and asks twice."""
+    files = [await chat.attach(PNG, "image/png", "a.png"), await chat.attach(b"ID3 do re mi", "audio/mpeg", "a.mp3")]
+    is_wanted = chat.runtime.modality_of("") in ("image-edit", "audio-stt")
+    await watch(await chat.send([TextPart("please"), *(files if is_wanted else ())], key="1"))
+    question = (await chat.tree()).children[None][0]
+    await watch(await chat._send(None, question, False, key="2"))
+
+
 def saw(text: str) -> Callable[[Any], bool]:
     return lambda event: isinstance(event, TextDelta) and text in event.text
 
@@ -227,6 +277,13 @@ STORIES = [
         one(),
         options=TurnOptions(history="digest"),
     ),
+    *[Story(f"prompted in {name}", prompted(name), one(verdict={"allow": "once"})) for name in PARADIGMS],
+    Story(
+        "done by hand",
+        model(calls(call("mail", to="ada"), call("look", path="a")), say("Good.")),
+        one(verdict={"result": "I went there and told her"}),
+    ),
+    *[Story(modality, studio(modality), with_files) for modality in STUDIO],
 ]
 
 NEVER_LATE = Story("a late result", model(calls(call("wait")), say("I see.")), late(arrives=False))

@@ -21,12 +21,21 @@ from everturn import (
     TurnResult,
     tool,
 )
-from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
+from everturn.core.chunks import (
+    CallChunk,
+    Chunk,
+    FileChunk,
+    FinishChunk,
+    OpaqueChunk,
+    ReasoningChunk,
+    TextChunk,
+    UsageChunk,
+)
 from everturn.core.events import Problem, TurnFailed
-from everturn.core.parts import Opaque, ReasoningPart, TextPart, ToolPart, Usage
+from everturn.core.parts import FilePart, Opaque, ReasoningPart, StepPart, TextPart, ToolPart, Usage
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestCall
-from everturn.testing import Fail, FakeClock, Hang, ScriptedModel, call, calls, say
+from everturn.testing import Fail, FakeClock, Hang, MemoryStore, ScriptedModel, call, calls, say
 from everturn.wire import dump_log, load_log
 from everturn.wiring import Runtime
 
@@ -298,3 +307,88 @@ async def test_a_broken_step_is_not_asked_for_again() -> None:
     model = ScriptedModel([Fail(ModelError("down", kind="server"))])
     await failed(model)
     assert len(model.requests) == 1
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+PICTURE = FileChunk(b"\x89PNG and more", "image/png", "cat.png")
+
+
+class Keeping(MemoryStore):
+    """A store that takes its time with a blob, or fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.asked, self.may_keep, self._error = asyncio.Event(), asyncio.Event(), error
+
+    async def put_blob(self, data: bytes) -> str:
+        self.asked.set()
+        await self.may_keep.wait()
+        if self._error is not None:
+            raise self._error
+        return await super().put_blob(data)
+
+
+async def test_a_file_stands_where_it_came_and_holds_no_bytes() -> None:
+    model = Raw([TextChunk("Here:"), PICTURE, TextChunk("Nice.")], [PICTURE], [FinishChunk("stop")])
+    async with Chat(model) as chat:
+        turn = await chat.send("a cat")
+        shown = [event async for event in turn]
+
+        first, file, last, again = next(event.parts for event in shown if isinstance(event, StepFinished))
+        assert (first, last) == (TextPart("Here:"), TextPart("Nice."))
+        assert file == again
+        assert isinstance(file, FilePart)
+        assert (file.media_type, file.size, file.name) == ("image/png", 13, "cat.png")
+        assert await chat.read(file) == PICTURE.data
+        assert [(event.part, event.text) for event in shown if isinstance(event, TextDelta)] == [
+            (0, "Here:"),
+            (2, "Nice."),
+        ]
+        assert load_log(dump_log(await chat.runtime.store.events(chat.session)))
+
+
+async def test_a_reader_that_comes_back_behind_a_file_misses_nothing() -> None:
+    model = Raw([TextChunk("Here:")], [PICTURE], [TextChunk("Nice.")], [FinishChunk("stop")])
+    async with Chat(model) as chat:
+        turn = await chat.send("a cat")
+        reading = turn.events()
+        async for event in reading:
+            if isinstance(event, TextDelta):
+                break
+        rest = [event async for event in turn.events(str(reading.cursor))]
+        await turn
+
+    assert [event.text for event in rest if isinstance(event, TextDelta)] == ["Nice."]
+
+
+async def test_a_file_that_had_come_before_the_stream_broke_stays() -> None:
+    async with Chat(ScriptedModel([[PICTURE], Fail(ModelError("boom", kind="server"))])) as chat:
+        turn = await chat.send("a cat")
+        with pytest.raises(TurnError):
+            await turn
+
+        assert [type(part) for part in (await chat.messages())[-1].parts] == [FilePart, StepPart]
+
+
+async def test_a_file_that_is_being_kept_when_the_turn_is_cancelled_has_not_come() -> None:
+    store = Keeping()
+    async with Chat(
+        Raw([TextChunk("Here:")], [PICTURE, TextChunk("Nice.")], [FinishChunk("stop")]), store=store
+    ) as chat:
+        turn = await chat.send("a cat")
+        await store.asked.wait()
+        await turn.cancel()
+        await turn
+
+        assert [type(part) for part in (await chat.messages())[-1].parts] == [TextPart, TextPart, StepPart]
+
+
+async def test_a_store_that_cannot_keep_a_file_ends_the_turn() -> None:
+    store = Keeping(OSError("the disk is full"))
+    store.may_keep.set()
+    async with Chat(Raw([PICTURE], [FinishChunk("stop")]), store=store) as chat:
+        with pytest.raises(TurnError, match="the disk is full"):
+            await (await chat.send("a cat"))
+
+        assert [type(part) for part in (await chat.messages())[-1].parts] == [StepPart]

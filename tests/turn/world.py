@@ -8,6 +8,7 @@ look at the screen, and answer what is still to be answered.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,6 +35,7 @@ from everturn.core.events import (
     TurnParked,
 )
 from everturn.core.history import render
+from everturn.core.parts import FilePart
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
 from everturn.core.state import fold
@@ -260,6 +262,9 @@ async def check(world: World) -> None:
         if message.id not in tree.deleted:
             for policy in ("full", "results", "digest", "none"):
                 validate(render(tree.path(message.id), policy))
+        for file in (part for part in message.parts if isinstance(part, FilePart)):  # whole, and what they say
+            data = await world.store.blob(file.blob)
+            assert (hashlib.sha256(data).hexdigest(), len(data)) == (file.blob, file.size)
     for request in world.requests:
         validate(request.messages)
     assert await world.store.inbox(SESSION) == []

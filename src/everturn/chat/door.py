@@ -36,8 +36,10 @@ def id_of(message: str | Message) -> str:
 
 
 def kind_of(name: str, data: bytes) -> str:
-    """The type of a file by its name, unless it is plainly text, which few systems know of `.toml` and `.go`."""
-    guess = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    """The type of a file by its name or, where that says little, by its first bytes; text is text under any name."""
+    from everturn.models.media.kinds import look
+
+    guess = mimetypes.guess_type(name)[0] or look(data).media_type or "application/octet-stream"
     if guess != "application/octet-stream" and not guess.startswith(("video/", "application/x-")):
         return guess
     try:

@@ -11,20 +11,22 @@ from msgspec.structs import replace
 
 from everturn.chat.door import Input, checked_options, id_of, kind_of, parts_of, plain_params
 from everturn.chat.turn import Turn, answer
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical import JsonObject, clean
 from everturn.core.commands import Delete, Select, Send
 from everturn.core.events import (
     Gate,
     HistoryPolicy,
     LatePolicy,
     TurnOptions,
+    TurnStarted,
 )
 from everturn.core.hooks import HOOKS
 from everturn.core.messages import Message
+from everturn.core.modality import Modality, missing, modality_of
 from everturn.core.parts import FilePart, Part
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.tree import Tree
-from everturn.errors import ConfigError, UnknownSession
+from everturn.errors import ConfigError, MissingInput, UnknownSession
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Listener, Runtime
 
@@ -103,6 +105,9 @@ class Chat:
         key: str | None = None,
         options: TurnOptions | None = None,
     ) -> Turn:
+        options = options or self._options
+        if (modality := modality_of(self.runtime.model_for(options.model))) != "chat":
+            await self._check(modality, parts, parent, at_leaf, key)
         ids = self.runtime.ids
         command = Send(
             key=key or ids.new("cmd"),
@@ -113,11 +118,37 @@ class Chat:
             parts=parts,
             parent=parent,
             at_leaf=at_leaf,
-            options=options or self._options,
+            options=options,
         )
         receipt = await self.runtime.command(command)
         assert isinstance(receipt.command, Send)
         return Turn(self.runtime, self.session, receipt.command.turn, receipt.command.key)
+
+    async def _check(
+        self, modality: Modality, parts: tuple[Part, ...] | None, parent: str | None, at_leaf: bool, key: str | None
+    ) -> None:
+        """Refuse what a model that is not for chat could not work on, before anything is created.
+
+        Raises:
+            MissingInput: and it says what is missing.
+        """
+        branch = await self.messages() if at_leaf else await self.messages(parent) if parent else []
+        if parts is None and branch:
+            parts = branch[-1].parts
+        lack = missing(modality, branch, parts or ())
+        if lack and not await self._may_come(key):
+            raise MissingInput(lack)
+
+    async def _may_come(self, key: str | None) -> bool:
+        """Whether what is missing now may be there when the turn begins, or the message is one that was taken before."""
+        store = self.runtime.store
+        try:
+            if await store.inbox(self.session) or await store.open_turns(self.session):
+                return True  # it is looked at again when its turn comes
+            log = await store.events(self.session) if key is not None else []
+        except UnknownSession:
+            return False
+        return any(isinstance(entry.event, TurnStarted) and entry.event.command == key for entry in log)
 
     def turn(self, turn: str) -> Turn:
         """A turn of this session, by its id: to follow it again, or from another process."""
@@ -125,22 +156,37 @@ class Chat:
 
     # The tree ----------------------------------------------------------------------------------------------------
 
-    async def rerun(self, message: str | Message, *, model: Model | str | None = None) -> Turn:
-        """Answer again: a new version beside an answer, or another answer to a message of the person's."""
+    async def rerun(
+        self, message: str | Message, *, model: Model | str | None = None, params: Mapping[str, Any] | None = None
+    ) -> Turn:
+        """Answer again: a new version beside an answer, or another answer to a message of the person's.
+
+        An answer that was no talk (a picture, a voice) is made again as it was made, unless another model is given.
+        """
         found = (await self.tree()).get(id_of(message))
         parent = found.parent if found.role == "assistant" else found.id
-        return await self._send(None, parent, at_leaf=False, options=self._turn_options(model=model))
+        if model is None and found.role == "assistant" and self.runtime.modality_of(found.by) != "chat":
+            model = found.by
+            params = {**await self._params_of(found.turn), **(params or {})}
+        return await self._send(None, parent, at_leaf=False, options=self._turn_options(model=model, params=params))
 
-    async def edit(self, message: str | Message, text: Input) -> Turn:
+    async def _params_of(self, turn: str) -> Mapping[str, Any]:
+        """What a turn was told when it began."""
+        for entry in await self.runtime.store.events(self.session, turn=turn):
+            if isinstance(entry.event, TurnStarted):
+                return entry.event.options.params or {}
+        return {}
+
+    async def edit(self, message: str | Message, text: Input, *, model: Model | str | None = None) -> Turn:
         """Say it differently: a new version beside a message of the person's, and an answer to it."""
         found = (await self.tree()).get(id_of(message))
         if found.role != "user":
             raise ConfigError("edit is for what a person wrote; rerun gives another answer")
-        return await self._send(parts_of(text), found.parent, at_leaf=False)
+        return await self._send(parts_of(text), found.parent, at_leaf=False, options=self._turn_options(model=model))
 
-    async def insert(self, after: str | Message, text: Input) -> Turn:
+    async def insert(self, after: str | Message, text: Input, *, model: Model | str | None = None) -> Turn:
         """Say something after an earlier message: a new branch, beside whatever followed there."""
-        return await self._send(parts_of(text), id_of(after), at_leaf=False)
+        return await self._send(parts_of(text), id_of(after), at_leaf=False, options=self._turn_options(model=model))
 
     async def fork(self, message: str | Message | None) -> None:
         """Go on from an earlier message (None: from the beginning): the next `send` starts a branch there."""
@@ -188,7 +234,12 @@ class Chat:
             data = file
         if not data:
             raise ConfigError(f"{name or 'the file'} is empty; there is nothing to send")
+        name = clean(name)
         return FilePart(await self.runtime.store.put_blob(data), media_type or kind_of(name, data), len(data), name)
+
+    async def read(self, file: FilePart) -> bytes:
+        """The bytes of a file: one that was attached, or that a model or a tool has made."""
+        return await self.runtime.store.blob(file.blob)
 
     # Around it -----------------------------------------------------------------------------------------------------
 
@@ -206,10 +257,13 @@ class Chat:
         allow: Literal["once"] | None = None,
         deny: str | bool | None = None,
         arguments: JsonObject | None = None,
+        result: str | None = None,
         by: str = "person",
     ) -> None:
         """Answer a gate; see `Turn.answer`."""
-        await answer(self.runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, by=by)
+        await answer(
+            self.runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, result=result, by=by
+        )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of every phase a turn enters, before its work starts; returns how to stop."""

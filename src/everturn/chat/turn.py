@@ -144,15 +144,20 @@ class Turn:
         allow: Literal["once"] | None = None,
         deny: str | bool | None = None,
         arguments: JsonObject | None = None,
+        result: str | None = None,
         by: str = "person",
     ) -> None:
         """Answer a gate: `allow="once"`, with other `arguments` if you like, or `deny="a reason the model reads"`.
+
+        With a `result` the tool is not run: you have done it yourself, and this is what came of it.
 
         Raises:
             BadArguments: the edited arguments do not fit the tool; nothing was answered.
             GateClosed, HashMismatch, UnknownGate: the answer was not taken.
         """
-        await answer(self._runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, by=by)
+        await answer(
+            self._runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, result=result, by=by
+        )
 
 
 async def answer(
@@ -163,6 +168,7 @@ async def answer(
     allow: Literal["once"] | None,
     deny: str | bool | None,
     arguments: JsonObject | None,
+    result: str | None,
     by: str,
 ) -> None:
     """Hand in an answer; see `Turn.answer`."""
@@ -171,20 +177,26 @@ async def answer(
     edited = ""
     is_denied = deny is not None and deny is not False
     # Strictly: allow=False, from somebody's checkbox, must not allow.
-    if allow not in (None, "once") or (allow is None) == (not is_denied):
-        raise ConfigError('a gate is answered with allow="once" or with deny=True or deny="the reason", one of them')
+    if allow not in (None, "once") or (allow is not None) + is_denied + (result is not None) != 1:
+        raise ConfigError(
+            'a gate is answered with allow="once", with deny=True or deny="the reason", or with result="what came of '
+            'it" when you have done it yourself: one of them'
+        )
     if arguments is not None:
-        if is_denied or not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if allow is None or not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError("arguments are edited with a dict of them, when the call is allowed")
         edit: JsonObject = clean_all(arguments)
         if (tool := runtime.tools.get(gate.tool)) is not None:
             tool.validate(edit)
         edited = canonical(edit)
+    done, worked = (None, True) if result is None else _pasted(result)
     verdict = Verdict(
         allowed=not is_denied,
         reason=clean(deny) if isinstance(deny, str) else "",
         arguments="" if edited == gate.arguments else edited,  # saying the same again is no edit
         by=by,
+        result=done,
+        failed=not worked,
     )
     await runtime.command(
         Answer(
@@ -196,3 +208,13 @@ async def answer(
             verdict=verdict,
         )
     )
+
+
+def _pasted(result: str) -> tuple[str, bool]:
+    """What a person says came of a call, and whether it worked: in their own words, or in the form models are told in."""
+    from everturn.models.prompted.paradigm import read_result
+
+    if not isinstance(result, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"a result is text, as the model reads it; this is a {type(result).__name__}")
+    text, worked = read_result(result) or (result, True)
+    return clean(text), worked

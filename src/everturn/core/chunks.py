@@ -44,6 +44,14 @@ class OpaqueChunk(Struct, frozen=True, gc=False):
     slot: int = 0
 
 
+class FileChunk(Struct, frozen=True, gc=False):
+    """A file the model made, whole: it is kept as a blob, and the part that shows it holds no bytes."""
+
+    data: bytes
+    media_type: str
+    name: str = ""
+
+
 class UsageChunk(Struct, frozen=True, gc=False):
     """Tokens so far; the last one wins, as providers send running totals."""
 
@@ -57,4 +65,4 @@ class FinishChunk(Struct, frozen=True, gc=False):
     raw: str = ""
 
 
-Chunk = TextChunk | ReasoningChunk | CallChunk | OpaqueChunk | UsageChunk | FinishChunk
+Chunk = TextChunk | ReasoningChunk | CallChunk | FileChunk | OpaqueChunk | UsageChunk | FinishChunk

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.events import Entry, Event, StepFinished, StepInterrupted, StepRestarted, StepStarted
-from everturn.core.parts import ReasoningPart, StreamedPart, TextPart
+from everturn.core.parts import FilePart, ReasoningPart, StreamedPart, TextPart
 
 CURSOR_LIMIT = 1000  # characters: more parts than a step ever has, and fewer digits than harm anybody
 UNSEEN = -1  # nothing of a part was shown, not even that it is there
@@ -132,6 +132,8 @@ def rest(turn: str, seq: int, parts: Sequence[StreamedPart], seen: Sequence[int]
             case ReasoningPart(text=text):
                 if have < len(text):
                     yield ReasoningDelta(turn, seq, at, have, text[have:])
+            case FilePart():
+                pass  # it is shown whole, by the event that ends its step
             case _:
                 if have < len(part.arguments) or shown == UNSEEN:
                     yield CallDelta(turn, seq, at, have, part.arguments[have:], part.call, part.name)

@@ -50,12 +50,17 @@ class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Verdict(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was answered: allow (with these arguments, if they were edited), or deny (with a reason the model reads)."""
+    """What was answered: allow (with these arguments, if they were edited), or deny (with a reason the model reads).
+
+    With a `result` nothing is run: whoever answered has done it by hand, and this is what came of it.
+    """
 
     allowed: bool
     reason: str = ""
     arguments: str = ""
     by: str = ""
+    result: str | None = None
+    failed: bool = False  # they tried, and that is why it did not work
 
 
 class Append(Struct, frozen=True, gc=False, omit_defaults=True):

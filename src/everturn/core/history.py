@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from everturn.core.canonical import canonical, parse_object
+from everturn.core.canonical import canonical, clean, parse_object
 from everturn.core.events import HistoryPolicy
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, StepPart, TextPart, ToolPart
@@ -91,14 +91,15 @@ def _result(part: ToolPart) -> RequestResult:
     # Otherwise the model would puzzle over a result that does not fit what it asked for.
     note = f"[The person changed the arguments to {part.used}]\n" if part.is_edited else ""
     text = note + part.output.text
-    return RequestResult(part.call, part.name, text, part.state != "completed", part.output.attachments)
+    is_error = part.state != "completed"
+    return RequestResult(part.call, part.name, text, is_error, part.output.attachments, part.state)
 
 
 def as_object(arguments: str) -> str:
     """Arguments as the JSON object every provider demands; a broken text is shown as what it is, not as `{}`."""
     if not arguments.strip():
         return "{}"  # none at all, which is how some models call a tool without parameters
-    return arguments if parse_object(arguments) is not None else canonical({"invalid_json": arguments})
+    return arguments if parse_object(arguments) is not None else canonical({"invalid_json": clean(arguments)})
 
 
 def _results(message: Message) -> Iterator[RequestMessage]:
@@ -110,14 +111,18 @@ def _results(message: Message) -> Iterator[RequestMessage]:
 
 
 def _none(message: Message) -> Iterator[RequestMessage]:
-    if text := message.text:
-        yield RequestMessage("assistant", (TextPart(text),))
+    yield from _answer(message, message.text)
 
 
 def _digest(message: Message) -> Iterator[RequestMessage]:
-    text, size = digest_of(message)
-    if text:
-        yield RequestMessage("assistant", (TextPart(text),), hint_size=size)
+    yield from _answer(message, *digest_of(message))
+
+
+def _answer(message: Message, text: str, hint_size: int = 0) -> Iterator[RequestMessage]:
+    """An answer in one piece, with the files it brought: those are no part of the tool chain."""
+    parts = (*([TextPart(text)] if text else []), *(part for part in message.parts if isinstance(part, FilePart)))
+    if parts:
+        yield RequestMessage("assistant", parts, hint_size=hint_size)
 
 
 def digest_of(message: Message) -> tuple[str, int]:

@@ -113,7 +113,7 @@ class NoticePart(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True
 
 
 Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart
-StreamedPart = TextPart | ReasoningPart | ToolPart
+StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart
 
 
 def text_of(parts: tuple[Part, ...]) -> str:

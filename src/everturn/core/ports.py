@@ -24,7 +24,8 @@ from everturn.core.tree import Tree
 class Model(Protocol):
     """Answers a request with a stream of chunks, in the batches in which they arrive.
 
-    Closing the iterator ends the request. A stream without a `FinishChunk` was cut off.
+    Closing the iterator ends the request. A stream without a `FinishChunk` was cut off. A model that is not for chat
+    says so with an attribute `modality`; see `core.modality` for what its request holds.
 
     Raises:
         ModelError: the request failed, or the stream broke.

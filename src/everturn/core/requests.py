@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from everturn.core.canonical import JsonObject
 from everturn.core.events import Effects
-from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
+from everturn.core.parts import CallState, FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.errors import ConfigError
 
 Execute = Literal["auto", "ask", "deny"]
@@ -44,6 +44,7 @@ class RequestResult(Struct, frozen=True, gc=False, tag="result"):
     text: str
     is_error: bool = False
     files: tuple[FilePart, ...] = ()
+    state: CallState = "completed"  # how it was settled
 
 
 RequestPart = TextPart | ReasoningPart | FilePart | NoticePart | RequestCall | RequestResult

@@ -21,14 +21,20 @@ RETRYABLE = frozenset({"rate", "server", "network", "stalled", "truncated"})
 
 _NO_MONEY = re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance|limit: 0\b", re.I)
 _QUOTA = re.compile(r"billing (details|hard limit|account)|check your plan|quota.*(exceeded|plan)", re.I)
+_UNREAD = "error parsing tool call: raw='"
+_RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"([\d.]+)s"')
 _WAIT = re.compile(r"(?:retry|try again) (?:in|after) ([\d.]+) ?(ms|s)", re.I)
-_SEAL = re.compile(r"encrypted[_ ]content|invalid `?signature|thought_signature|`?redacted_thinking`? block", re.I)
+_SEAL = re.compile(r"encrypted[_ ]content|invalid `?signature|thought[_ ]signature|`?redacted_thinking`? block", re.I)
+_BAD_KEY = re.compile(r"API key (not valid|expired|not found)|API_KEY_INVALID", re.I)
 _KEY = re.compile(r"authentication|invalid_api_key|permission")
 _SERVER = re.compile(r"overloaded|api_error|server_error")
 _CONTEXT = re.compile(
     r"context[_ ](length|window|size|limit)|too many (input )?tokens|prompt is too long|maximum context|input is too long"
     r"|exceeds the (model's )?(context|maximum number of tokens|available context)",
     re.I,
+)
+_NO_TOOLS = re.compile(
+    r"not support (tools|tool use|tool call|function call)|support tool use|tool use is not supp", re.I
 )
 _OVERLOADED = re.compile(r"overloaded|try again|temporarily|timeout|timed out|unavailable|internal", re.I)
 _NEXT = {
@@ -38,6 +44,7 @@ _NEXT = {
     "unknown_model": "{vendor} does not know {model}, or this key may not use it: check the name",
     "request": "this is what {vendor} thinks is wrong with the request; parameters are sent as they were given",
     "seal": "{vendor} does not take back what it sealed, and was asked again without; start a new conversation",
+    "tools": '{model} cannot call tools by itself; in words it can: params={{"paradigm": "json"}} (or xml, or blocks)',
     "rate": "{vendor} wants us to slow down; it was tried again without luck, so wait a little",
     "server": "{vendor} has trouble of its own; try again later",
 }
@@ -52,9 +59,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes, names: Mapping
         return ModelError(f"the server sends us to {where}, and a key is not sent on; change the base URL", "request")
     kind = _kind(status, code, said)
     wait = retry_after(headers)
-    if wait is None and (told := _WAIT.search(said)) is not None:
-        wait = (_number(told[1].rstrip(".")) or 0.0) / (1000 if told[2].lower() == "ms" else 1)
-    return _error(kind, f"HTTP {status}", said, names, wait)
+    return _error(kind, f"HTTP {status}", said, names, wait if wait is not None else _told_wait(said, body))
 
 
 def in_band(error: object, names: Mapping[str, str]) -> ModelError:
@@ -64,7 +69,16 @@ def in_band(error: object, names: Mapping[str, str]) -> ModelError:
     kind = _kind(status, code, f"{code} {text}")
     if kind == "request" and not status and _OVERLOADED.search(f"{code} {text}"):
         kind = "server"
-    return _error(kind, "the stream broke off", text or code or "an error without a word", names, None)
+    said = text or code or "an error without a word"
+    return _error(kind, "the stream broke off", said, names, _told_wait(said, b""))
+
+
+def _told_wait(said: str, body: bytes) -> float | None:
+    """How long to wait, where it is said in words, or in a field of Google's."""
+    if (told := _WAIT.search(said)) is not None:
+        return (_number(told[1].rstrip(".")) or 0.0) / (1000 if told[2].lower() == "ms" else 1)
+    found = _RETRY_DELAY.search(body)
+    return _number(found[1].decode()) if found is not None else None
 
 
 def read_error(body: bytes) -> tuple[str, str]:
@@ -82,14 +96,25 @@ def read_error(body: bytes) -> tuple[str, str]:
 
 
 def malformed_call(body: bytes) -> str | None:
-    """What a model wrote, where its provider refuses the whole answer because the call in it cannot be read (Groq)."""
-    if b"tool_use_failed" not in body:
+    """What a model wrote, where its server refuses the whole answer because the call in it cannot be read."""
+    if b"error parsing tool call" in body:  # Ollama's words
+        return unread_call(read_error(body)[1])
+    if b"tool_use_failed" not in body:  # Groq's
         return None
     try:
         error = msgspec.json.decode(body, type=dict[str, dict[str, Any]])["error"]
     except (ValueError, RecursionError, KeyError):
         return None
     return clean(str(error.get("failed_generation") or "")) if error.get("code") == "tool_use_failed" else None
+
+
+def unread_call(said: str) -> str | None:
+    """What a model wrote, where its server says only in words that it could not read a call (Ollama)."""
+    if not said.startswith(_UNREAD):
+        return None
+    written = said.removeprefix(_UNREAD)
+    head, mark, _ = written.rpartition("', err=")
+    return clean(head if mark else written)  # its end may have been too long to keep
 
 
 def _fields(error: object) -> tuple[str, str]:
@@ -106,14 +131,15 @@ def _fields(error: object) -> tuple[str, str]:
 def _kind(status: int, code: str, text: str) -> str:
     words = f"{code} {text}"
     if status == 429:  # providers say "quota" of what is over in a minute, too
-        return "quota" if _NO_MONEY.search(words) and not _WAIT.search(words) else "rate"
+        is_over = "limit: 0" in words or not _WAIT.search(words)  # to wait is no use where nothing is allowed
+        return "quota" if _NO_MONEY.search(words) and is_over else "rate"
     if _SEAL.search(words):
         return "seal"
     if status == 402 or _NO_MONEY.search(words) or _QUOTA.search(words):
         return "quota"
     if "context_length" in code or _CONTEXT.search(words):
         return "context"
-    if status in (401, 403) or "API key not valid" in text or _KEY.search(code):
+    if status in (401, 403) or _BAD_KEY.search(text) or _KEY.search(code):
         return "key"
     if "model_not_found" in code or (status == 404 and "model" in words.lower()):
         return "unknown_model"
@@ -123,7 +149,8 @@ def _kind(status: int, code: str, text: str) -> str:
 
 
 def _error(kind: str, what: str, said: str, names: Mapping[str, str], after: float | None) -> ModelError:
-    text = f"{names['vendor']}: {what}: {said.strip()[:EXCERPT]} ({_NEXT[kind].format_map(names)})"
+    advice = _NEXT["tools" if kind == "request" and _NO_TOOLS.search(said) else kind]
+    text = f"{names['vendor']}: {what}: {said.strip()[:EXCERPT]} ({advice.format_map(names)})"
     return ModelError(text, kind, kind in RETRYABLE, after)
 
 

@@ -8,7 +8,7 @@ Every read from the wire becomes one batch. An empty batch means that the server
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -19,19 +19,29 @@ from everturn.core.chunks import CallChunk, Chunk, FinishChunk, UsageChunk
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
 from everturn.models import failures
-from everturn.models.formats import Built, Decoder, chat_request, messages_request, responses_request
+from everturn.models.endpoint import Endpoint
+from everturn.models.formats import (
+    Built,
+    Decoder,
+    chat_request,
+    gemini_request,
+    messages_request,
+    ollama_request,
+    responses_request,
+)
 from everturn.models.formats.chat_stream import ChatDecoder
+from everturn.models.formats.gemini_stream import GeminiDecoder, GeminiReader
 from everturn.models.formats.loose import cut_off
 from everturn.models.formats.messages_stream import MessagesDecoder
+from everturn.models.formats.ollama_stream import OllamaDecoder
 from everturn.models.formats.responses_stream import ResponsesDecoder
 from everturn.models.prices import NO_FACTS, Facts, has_tables, look_up
 from everturn.models.profile import Origin, Profile
-from everturn.transport import Limits, Post, Reply, Transport, place
+from everturn.transport import Limits, Reader, Reply, Transport
+from everturn.transport.ndjson import NdjsonReader
 from everturn.transport.sse import SseReader
 
-REFUSAL_SIZE = 64 * 1024  # bytes of a refusal that are worth reading
-EXCERPT = 200  # characters of it that are shown
-KEY_SIZE = 8  # characters: what is shorter is no secret, and half of any text
+EXCERPT = 200  # characters of what was no stream that are shown
 START_SIZE = 8192  # bytes of an answer kept to say what it was, if it was no stream
 
 
@@ -40,12 +50,17 @@ class Format(Struct, frozen=True):
 
     build: Callable[[ModelRequest, Profile, Origin], Built]
     decoder: Callable[[Profile, Origin, Mapping[str, str]], Decoder]
+    key: tuple[str, str] = ("authorization", "Bearer ")  # the header that holds the key, and what stands before it
+    reader: Callable[[Limits | None], Reader] = SseReader
+    strays: tuple[str, ...] = ()  # ends of base URLs that are given out of habit, and lead elsewhere
 
 
 FORMATS: Final[Mapping[str, Format]] = {
     "chat": Format(chat_request.build, ChatDecoder),
-    "messages": Format(messages_request.build, MessagesDecoder),
+    "messages": Format(messages_request.build, MessagesDecoder, key=("x-api-key", "")),
     "responses": Format(responses_request.build, ResponsesDecoder),
+    "gemini": Format(gemini_request.build, GeminiDecoder, key=("x-goog-api-key", ""), reader=GeminiReader),
+    "ollama": Format(ollama_request.build, OllamaDecoder, reader=NdjsonReader, strays=("/v1", "/api")),
 }
 
 
@@ -64,21 +79,11 @@ class HttpModel:
         facts: Facts | None = None,
     ) -> None:
         self._profile = profile = profile.of(model)
-        self._transport, self._limits = transport, limits
+        self._limits = limits
         self._facts = facts if facts is not None or (profile.prices and has_tables()) else NO_FACTS
         self._format = FORMATS[profile.format]
-        self._key = key
         self._origin = Origin(profile.vendor, model, profile.key, host)
-        self._headers = {
-            "content-type": "application/json",
-            "accept-encoding": "identity",
-            "user-agent": "everturn",
-            **profile.headers,
-        }
-        if key and profile.format == "messages":
-            self._headers["x-api-key"] = key
-        elif key:
-            self._headers["authorization"] = f"Bearer {key}"
+        self._endpoint = Endpoint(profile, self._origin, transport, key, self._format.key, self._format.strays)
 
     @property
     def name(self) -> str:
@@ -93,18 +98,18 @@ class HttpModel:
 
     def __repr__(self) -> str:
         """Without the key."""
-        return f"<HttpModel {self.name} at {place(self._profile.base_url)}>"
+        return f"<HttpModel {self.name} at {self._endpoint.place}>"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Ask, and give the chunks of every read."""
         built = self._format.build(request, self._profile, self._origin)
-        post = Post(self._profile.base_url.rstrip("/") + built.path, self._headers, built.body)
-        try:
-            async with self._transport.post(post) as reply:
+        with self._endpoint.discreet():
+            async with self._endpoint.post(built.path, built.body) as reply:
                 if reply.status != 200:
                     yield await self._refused(reply)
                     return
-                answer = _Answer(self._format.decoder(self._profile, self._origin, built.names), self._limits)
+                decoder = self._format.decoder(self._profile, self._origin, built.names)
+                answer = _Answer(decoder, self._format.reader(self._limits))
                 try:
                     async for data in reply.read():
                         chunks = answer.feed(data)
@@ -119,26 +124,17 @@ class HttpModel:
                     await reply.finish()
             if answer.is_no_stream:
                 answer.error = self._no_stream(answer.start)
-            await self._price(chunks)
+            await price(chunks, self.facts)
             yield chunks
             if answer.error is not None:
                 raise answer.error
-        except ModelError as error:
-            if len(self._key) >= KEY_SIZE and self._key in str(error):  # a provider that repeats it, of all things
-                told = str(error).replace(self._key, "***")
-                raise ModelError(told, error.kind, error.retryable, error.retry_after) from None
-            raise
 
     async def _refused(self, reply: Reply) -> Sequence[Chunk]:
         """Another status than 200: an error, but for a call the provider itself could not read."""
-        body = bytearray()
-        async for data in reply.read():
-            body += data
-            if len(body) > REFUSAL_SIZE:
-                break
-        if (broken := failures.malformed_call(bytes(body))) is not None:
+        body = await self._endpoint.read_refusal(reply)
+        if (broken := failures.malformed_call(body)) is not None:
             return [CallChunk(0, broken, "malformed_call"), FinishChunk("tool_calls", "tool_use_failed")]
-        raise failures.refused(reply.status, reply.headers, bytes(body), self._origin.names)
+        raise self._endpoint.refused(reply, body)
 
     def _no_stream(self, start: bytes) -> ModelError:
         code, text = failures.read_error(start)
@@ -148,23 +144,25 @@ class HttpModel:
             return cut_off("there was not a word of it")
         seen = clean(start[:EXCERPT].decode("utf-8", "replace"))
         return ModelError(
-            f"{place(self._profile.base_url)} sent no stream but {seen!r}; is the base URL that of a model?",
+            f"{self._endpoint.place} sent no stream but {seen!r}; is the base URL that of a model?",
             kind="response",
         )
 
-    async def _price(self, chunks: list[Chunk]) -> None:
-        for at, chunk in enumerate(chunks):
-            if type(chunk) is UsageChunk and chunk.usage.cost is None:
-                price = (await self.facts()).price
-                if price is not None:
-                    chunks[at] = UsageChunk(replace(chunk.usage, cost=price(chunk.usage)))
+
+async def price(chunks: list[Chunk], facts: Callable[[], Awaitable[Facts]]) -> None:
+    """Put a price on what was used, where the provider did not and one is known."""
+    for at, chunk in enumerate(chunks):
+        if type(chunk) is UsageChunk and chunk.usage.cost is None:
+            its = (await facts()).price
+            if its is not None:
+                chunks[at] = UsageChunk(replace(chunk.usage, cost=its(chunk.usage)))
 
 
 class _Answer:
     """Bytes → chunks, until the answer says that it is complete, breaks, or ends."""
 
-    def __init__(self, decoder: Decoder, limits: Limits | None) -> None:
-        self._decoder, self._reader = decoder, SseReader(limits)
+    def __init__(self, decoder: Decoder, reader: Reader) -> None:
+        self._decoder, self._reader = decoder, reader
         self._has_begun = False
         self.start = b""  # of what came before the first event
         self.error: ModelError | None = None

@@ -8,11 +8,14 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from everturn.core.modality import MODALITIES
 from everturn.core.ports import Model
 from everturn.errors import ConfigError
 from everturn.models.http import HttpModel
+from everturn.models.media import MediaModel
 from everturn.models.prices import Facts, Price
 from everturn.models.profile import Profile
+from everturn.models.prompted import Prompted
 from everturn.models.retrying import Patience, Retrying
 from everturn.models.vendors import VENDORS
 from everturn.transport import Limits, Transport, place
@@ -30,6 +33,7 @@ def named(
     price: Price | None = None,
     window: int | None = None,
     patience: Patience | None = None,
+    paradigm: str = "",
     limits: Limits | None = None,
     transport: Transport | None = None,
     environ: Mapping[str, str] | None = None,
@@ -37,13 +41,17 @@ def named(
     """Find a model by `vendor:model`, with the key from the vendor's environment variable.
 
     With a `base_url` any OpenAI-compatible server will do, and the vendor may be left out; its key is given here or
-    stands in EVERTURN_API_KEY, for the key of a vendor goes to that vendor only.
+    stands in EVERTURN_API_KEY, for the key of a vendor goes to that vendor only. A `paradigm` (json, xml, blocks) is
+    for models that cannot call tools by themselves. What a model is for is known of the usual ones; of any other it can
+    be said: `openai:gpt-image-1@image-edit`.
 
     Raises:
         ConfigError: the vendor is unknown, or its key is missing; the text says what to do.
     """
     environ = os.environ if environ is None else environ
-    vendor, model = _split(name, base_url, profile)
+    bare, _, asked = name.rpartition("@")
+    is_told = asked in MODALITIES
+    vendor, model = _split(bare if is_told else name, base_url, profile)
     profile = profile or VENDORS[vendor]
     if base_url:
         profile = replace(profile, base_url=_checked_url(base_url))
@@ -62,8 +70,16 @@ def named(
         raise ConfigError(f"the key for {name} holds blanks or characters that no key has; was it pasted whole?")
     facts = Facts(price, window) if price is not None or window is not None else None
     host = place(profile.base_url) if vendor == "compatible" else ""
+    its = profile.of(model)
+    modality = asked if is_told else its.modality
+    if modality != "chat":
+        badge = f"{vendor}:{model}@{modality}" if is_told else ""
+        made = MediaModel(
+            model, profile, transport or Live(), modality=modality, key=key, host=host, name=badge, facts=facts
+        )
+        return Retrying(made, patience)
     found = HttpModel(model, profile, transport or Live(), key=key, host=host, limits=limits, facts=facts)
-    return Retrying(found, patience)
+    return Prompted(Retrying(found, patience), paradigm or its.paradigm, its.binds)
 
 
 def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]:

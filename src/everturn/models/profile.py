@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-WireFormat = Literal["chat", "messages", "responses"]
+from everturn.core.modality import Modality
+
+WireFormat = Literal["chat", "messages", "responses", "gemini", "ollama"]
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -25,7 +27,11 @@ class Profile(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     params: Mapping[str, Any] = {}  # what is sent unless a turn says otherwise
     prices: str = ""  # what the tables of prices call this vendor
+    modality: Modality = "chat"  # what it is for
     inputs: frozenset[str] = frozenset({"image"})  # what it reads beside text: image, audio, pdf
+
+    # how to be given pictures, and not where they are
+    pictures: Mapping[str, Any] = field(default_factory=lambda: {"response_format": "b64_json"})
 
     max_tokens: str = "max_tokens"  # what the field is called here
     default_max_tokens: int = 0  # for those that must be told
@@ -40,6 +46,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     )
     replay: str = ""  # the field in which reasoning must come back beside calls
     filler: str = ""  # what stands there when there was none
+
+    paradigm: str = "native"  # how it calls tools: by itself, or as `prompted` teaches it: json, xml, blocks
+    binds: Literal["", "schema", "grammar"] = ""  # what its server can hold it to; a grammar goes with a schema, too
 
     can_follow_tool: bool = True  # a user's message may follow a tool's result
     must_alternate: bool = False  # user and assistant take turns, or its template fails

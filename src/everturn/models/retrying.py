@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.chunks import Chunk, UsageChunk
+from everturn.core.modality import Modality, modality_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
@@ -55,6 +56,11 @@ class Retrying:
     def name(self) -> str:
         """The badge a face shows."""
         return self._model.name
+
+    @property
+    def modality(self) -> Modality:
+        """What the model is for."""
+        return modality_of(self._model)
 
     def __repr__(self) -> str:
         """The model's own words for itself."""
@@ -98,12 +104,19 @@ class Fallback:
     def __init__(self, *models: Model) -> None:
         if not models:
             raise ConfigError("Fallback needs models: Fallback(named('a:b'), named('c:d'))")
+        if len(kinds := {modality_of(model) for model in models}) > 1:
+            raise ConfigError(f"one model can stand in for another of the same type only; these are {sorted(kinds)}")
         self._models = models
 
     @property
     def name(self) -> str:
         """The badge of the first."""
         return self._models[0].name
+
+    @property
+    def modality(self) -> Modality:
+        """What the models are for."""
+        return modality_of(self._models[0])
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Ask one after the other."""

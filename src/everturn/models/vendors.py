@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from everturn.models.profile import Profile
 
 _IMAGES_AND_PDF = frozenset({"image", "pdf"})
 _NOTHING: frozenset[str] = frozenset()
+_MEDIA: Final[Mapping[str, Mapping[str, Any]]] = {
+    "dall-e-*": {"modality": "image-gen"},
+    "gpt-image-*": {"modality": "image-gen", "pictures": {}},
+    "whisper*": {"modality": "audio-stt"},
+    "*-transcribe*": {"modality": "audio-stt"},
+    "tts-*": {"modality": "audio-tts"},
+    "*-tts*": {"modality": "audio-tts"},
+}
 
 VENDORS: Final[Mapping[str, Profile]] = {
     profile.vendor: profile
@@ -20,7 +28,10 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="OPENAI_API_KEY",
             prices="openai",
             inputs=_IMAGES_AND_PDF,
-            models={pattern: {"has_seals": False} for pattern in ("gpt-3*", "gpt-4*", "*-chat*", "chatgpt*")},
+            models={
+                **{pattern: {"has_seals": False} for pattern in ("gpt-3*", "gpt-4*", "*-chat*", "chatgpt*")},
+                **_MEDIA,
+            },
         ),
         Profile(
             vendor="openai-chat",
@@ -34,6 +45,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             models={
                 "*audio*": {"inputs": frozenset({"audio"})},
                 "gpt-3.5*": {"system": "system", "inputs": _NOTHING},
+                **_MEDIA,
             },
         ),
         Profile(
@@ -98,16 +110,26 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="GROQ_API_KEY",
             prices="groq",
             max_tokens="max_completion_tokens",
+            models=_MEDIA,
         ),
         Profile(
-            vendor="gemini",  # its OpenAI-compatible door
+            vendor="gemini",
+            format="gemini",
+            base_url="https://generativelanguage.googleapis.com/v1beta",
+            key="GEMINI_API_KEY",
+            prices="google",
+            inputs=frozenset({"image", "audio", "pdf"}),
+        ),
+        Profile(
+            vendor="gemini-chat",  # its OpenAI-compatible door
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",
             key="GEMINI_API_KEY",
             prices="google",
         ),
-        Profile(vendor="ollama", base_url="http://127.0.0.1:11434/v1"),
-        Profile(vendor="vllm", base_url="http://127.0.0.1:8000/v1"),
-        Profile(vendor="llamacpp", base_url="http://127.0.0.1:8080/v1", must_alternate=True),
+        Profile(vendor="ollama", format="ollama", base_url="http://127.0.0.1:11434", replay="thinking", binds="schema"),
+        Profile(vendor="ollama-chat", base_url="http://127.0.0.1:11434/v1"),  # its OpenAI-compatible door
+        Profile(vendor="vllm", base_url="http://127.0.0.1:8000/v1", binds="schema"),
+        Profile(vendor="llamacpp", base_url="http://127.0.0.1:8080/v1", must_alternate=True, binds="grammar"),
         Profile(vendor="compatible"),  # any other server; its base URL is given beside the name
     )
 }

@@ -1,20 +1,22 @@
 """What a turn shows → an answer on the screen. It knows no commands: whoever draws may only look.
 
 On a terminal an answer begins with the model's badge, thoughts have a line at their side, and what the runtime has to
-say begins with a sign. Into a file or a pipe goes what the model said, and nothing else.
+say begins with a sign. Into a file or a pipe goes what the model said, and nothing else. A file that the model made is a row; its
+bytes are for others to keep.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from everturn import (
     AnswerOpened,
     CallSettled,
     CallStarted,
+    FilePart,
     ReasoningDelta,
     StepFinished,
     StepInterrupted,
@@ -26,8 +28,9 @@ from everturn import (
 )
 from everturn.core.deltas import Shown
 from everturn.core.events import Problem, TurnEvent
-from everturn.core.parts import Finish, Usage
+from everturn.core.parts import Finish, StreamedPart, Usage
 from everturn.core.state import TurnState
+from everturn.terminal.paths import about, safe_name
 from everturn.terminal.screen import Screen
 
 CUT_OFF: Final[dict[Finish, str]] = {
@@ -44,8 +47,9 @@ class Answer:
         self.state = TurnState(turn)
         self.problem: Problem | None = None
         self.is_cancelled = False
+        self.has_said = False
+        self.files: list[FilePart] = []
         self._screen, self._tell, self._is_bare = screen, tell, is_bare
-        self._has_said = False
 
     def show(self, shown: Shown) -> None:
         """Draw an event or a delta."""
@@ -75,14 +79,14 @@ class Answer:
         match shown:
             case StepRestarted():
                 self._mark("the answer starts again")
-            case StepFinished(finish=finish) if finish in CUT_OFF:
-                self._mark(CUT_OFF[finish])
-            case StepFinished():
-                self._end()
+            case StepFinished(parts=parts, finish=finish):
+                self._draw_files(parts)
+                if finish in CUT_OFF:
+                    self._mark(CUT_OFF[finish])
             case StepInterrupted(parts=parts):
-                if parts and not self._is_bare:
+                if not self._is_bare and any(not isinstance(part, FilePart) for part in parts):
                     self._screen.write(f" {self._screen.sign('…')}", "dim")
-                self._end()
+                self._draw_files(parts)
             case TurnCompleted(usage=usage) | TurnCancelled(usage=usage) | TurnFailed(usage=usage):
                 self.is_cancelled = isinstance(shown, TurnCancelled)
                 self.problem = shown.problem if isinstance(shown, TurnFailed) else None
@@ -94,9 +98,9 @@ class Answer:
     def _say(self, text: str) -> None:
         if self._screen.lead:  # it was thinking
             self._end()
-        if not self._has_said:
+        if not self.has_said:
             text = text.lstrip()
-        self._has_said = self._has_said or bool(text)
+        self.has_said = self.has_said or bool(text)
         self._screen.write(text)
 
     def _think(self, text: str) -> None:
@@ -113,8 +117,10 @@ class Answer:
 
     def _sum_up(self, usage: Usage) -> None:
         if self.is_cancelled:
-            self._mark("cancelled" + ("; what it said so far stays in the conversation" if self._has_said else ""))
-        elif self.problem is None and not self._has_said:
+            self._mark(
+                "cancelled" + ("; what came so far stays in the conversation" if self.has_said or self.files else "")
+            )
+        elif self.problem is None and not (self.has_said or self.files):
             self._mark("the model said nothing")
         if (counted := tally(usage)) and not self._is_bare:
             self._mark(counted)
@@ -123,6 +129,14 @@ class Answer:
         if not self._is_bare:
             self._end()
             self._screen.row(f"{self._screen.sign(sign)} {self.state.calls[call].name}  ", text, style, is_whole=False)
+
+    def _draw_files(self, parts: Sequence[StreamedPart]) -> None:
+        self._end()
+        for file in parts:
+            if isinstance(file, FilePart):
+                self.files.append(file)
+                if not self._is_bare:
+                    self._screen.row(f"{self._screen.sign('↓')} ", about(safe_name(file), file), is_whole=False)
 
     def _mark(self, text: str) -> None:
         self._end()

@@ -17,7 +17,7 @@ ROW_LINES = 5
 TAB = "    "
 HELD = 40  # characters of a word that are held back until the rest has come
 STYLES: Final = {"": "0", "dim": "2", "bold": "1", "good": "32", "bad": "31", "ask": "33"}
-ASCII: Final = {"→": "->", "·": ".", "✓": "+", "×": "x", "…": "...", "│": "|"}
+ASCII: Final = {"→": "->", "↑": "^", "↓": "v", "·": ".", "✓": "+", "×": "x", "…": "...", "│": "|"}
 KEPT: Final = "\t\u200c\u200d"  # the joiners have no width; Persian, Hindi and emoji are not written without them
 
 # A line may be broken on either side of a wide character; other words stay whole.
@@ -112,7 +112,9 @@ class Screen:
         """Write a text beside its head, in a column of its own; a long one is cut, unless it is wanted whole."""
         head, most = self._safe(head), None if is_whole else ROW_LINES
         room = max(self.room - len(head), GUTTER)
-        lines = textwrap.wrap(self._safe(text), room, max_lines=most, placeholder=f" {self.sign('…')}")
+        placeholder = f" {self.sign('…')}"
+        # Names of files, models and options have hyphens, and are copied.
+        lines = textwrap.wrap(self._safe(text), room, max_lines=most, placeholder=placeholder, break_on_hyphens=False)
         for at, line in enumerate(lines or [""]):
             self.line((" " * len(head) if at else head) + line, style)
 

@@ -10,62 +10,45 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
 
 from msgspec import Struct
 
-from everturn import Chat, EverturnError, Turn
-from everturn.core.events import Problem
+from everturn import Chat, EverturnError, MissingInput, TextPart, Turn
 from everturn.core.ports import Model
 from everturn.errors import ConfigError
 from everturn.terminal.answer import Answer
 from everturn.terminal.ctrl_c import INTERRUPTED, interrupts
+from everturn.terminal.files import Files
 from everturn.terminal.lines import piped, typed
+from everturn.terminal.paths import dropped, named
 from everturn.terminal.screen import Screen, printable, prose, typeset
+from everturn.terminal.words import BY_HAND, COMMANDS, KEYS, NAMES, lacking, no_command, told
 
 PROMPT = "you> "
-COMMANDS: Final = {
-    "/help": "say what there is",
-    "/model NAME": "go on with another model; without a NAME: say which it is",
-    "/again": "answer the last message again",
-    "/new": "begin a new conversation",
-    "/quit": "leave; so does Ctrl-D, and Ctrl-C where no answer is under way",
-}
-KEYS: Final = (
-    "Ctrl-C while an answer comes cancels it, and twice leaves at once. A line that begins with a blank is sent as it "
-    "is, so a message may begin with a slash."
-)
-
-_AGAIN, _OTHER = "/again tries once more", "/model NAME takes another model"
-NEXT: Final = {
-    "context": "/new begins a new conversation, " + _OTHER,
-    "key": _OTHER,
-    "quota": _OTHER,
-    "unknown_model": _OTHER,
-    "request": _OTHER,
-    "internal": "Please report this, and what you did before; " + _AGAIN,
-    **dict.fromkeys(("rate", "server", "network", "stalled", "truncated"), _AGAIN),
-}
-"""What to do about a failed turn, by the kind of its problem."""
 
 MakeModel = Callable[[str], Model]
 """A name → a model. It raises ConfigError with a text that says what to do."""
 
 
 class Options(Struct, frozen=True):
-    """How a chat begins, and where: `is_typed` when a person sits in front of it."""
+    """How a chat begins, and where: `is_typed` when a person sits in front of it.
+
+    The files of `attach` go with the first message; in the folder `save` every file is kept that a model makes.
+    """
 
     model: str
     system: str = ""
     color: bool = False
     is_typed: bool = False
+    attach: tuple[str, ...] = ()
+    save: str = ""
 
 
 def talk(options: Options, make_model: MakeModel) -> int:
     """Talk until the person leaves, or the pipe ends, and return the exit code.
 
     Raises:
-        ConfigError: there is no such model; nothing was sent.
+        ConfigError: there is no such model, or no such file or folder; nothing was sent.
     """
     if (reconfigure := getattr(sys.stdin, "reconfigure", None)) is not None:
         reconfigure(errors="replace")
@@ -76,15 +59,20 @@ def talk(options: Options, make_model: MakeModel) -> int:
 
 async def _talk(options: Options, make_model: MakeModel) -> int:
     model = make_model(options.model)
+    attach = named(options.attach)
     async with Chat(model, system=options.system) as chat:
         talk = Talk(chat, model, make_model, options)
-        if not options.is_typed:
-            await talk.listen(piped())
-            return INTERRUPTED if talk.is_interrupted else int(talk.has_failed)
-        talk.say(f"{model.name}. /help says what there is, Ctrl-C stops an answer, Ctrl-D leaves.")
-        print()
-        await talk.listen(typed(PROMPT))
-    return 0
+        if options.is_typed:
+            talk.say(f"{model.name}. /help says what there is, Ctrl-C stops an answer, Ctrl-D leaves.")
+        await talk.files.add(attach)
+        if options.is_typed:
+            print()
+            await talk.listen(typed(PROMPT))
+            return 0
+        await talk.listen(piped())
+        if talk.files.attached and not (talk.has_tried or talk.is_over):  # `--attach talk.mp3 </dev/null`
+            await talk.listen(["/send"])
+        return INTERRUPTED if talk.is_interrupted else int(talk.has_failed)
 
 
 class Talk:
@@ -94,19 +82,20 @@ class Talk:
         self._chat, self._model, self._make_model, self._options = chat, model, make_model, options
         self._is_bare = not sys.stdout.isatty()
         self._has_answered = False
-        self.has_failed = self.is_interrupted = self.is_over = False
+        self.files = Files(chat, self.say, options.is_typed, options.save)
+        self.has_tried = self.has_failed = self.is_interrupted = self.is_over = False
 
     def _screen(self) -> Screen:
         """As wide as the terminal is now."""
         return Screen(sys.stdout, self._options.color, gutter=0, width=0, safe=prose if self._is_bare else typeset)
 
-    def say(self, text: str, style: str = "dim", sign: str = "·") -> None:
+    def say(self, text: str, style: str = "dim", sign: str = "·", label: str = "") -> None:
         """Say something that the model did not say; beside what goes into a pipe, not in it."""
         if self._is_bare:
-            print(f"everturn: {printable(text)}", file=sys.stderr)
+            print(f"everturn: {label}{printable(text)}", file=sys.stderr)
         else:
             screen = self._screen()
-            screen.row(f"{screen.sign(sign)} ", text, style)
+            screen.row(f"{screen.sign(sign)} {label}", text, style)
 
     def _complain(self, text: str) -> None:
         self.has_failed = True
@@ -128,30 +117,61 @@ class Talk:
                 print()
 
     async def _act(self, line: str) -> None:
-        if not line.startswith("/"):
-            await self._watch(self._chat.send(line.strip(), model=self._model))
-            return
-        word, _, rest = line.strip().partition(" ")
-        match word, rest.strip():
-            case "/help", _:
+        word, rest = [*line.split(maxsplit=1), ""][:2]
+        if self._options.is_typed and word not in NAMES and (paths := dropped(line.rstrip())):
+            await self.files.add(paths)
+        elif not line.startswith("/"):
+            await self._send(line.strip())
+        elif word in BY_HAND and not self._options.is_typed:
+            self._complain(f"{word} is for who types it; here it is an option: {BY_HAND[word]}")
+        else:
+            await self._obey(word, rest.strip())
+
+    async def _obey(self, word: str, rest: str) -> None:
+        match word:
+            case "/help":
                 self._help()
-            case "/model", name:
-                self._switch(name)
-            case "/again", _:
+            case "/attach":
+                await self.files.attach(rest)
+            case "/detach":
+                self.files.detach()
+            case "/send":
+                await self._send("")
+            case "/save":
+                await self.files.save(rest)
+            case "/model":
+                self._switch(rest)
+            case "/again":
                 await self._again()
-            case "/new", _:
+            case "/new":
                 self._chat = Chat(self._model, runtime=self._chat.runtime)
                 self.say("a new conversation; the model knows nothing of the one before")
-            case "/quit", _:
+            case "/quit":
                 self.is_over = True
             case _:
-                names = ", ".join(name.partition(" ")[0] for name in COMMANDS)
-                self._complain(f"there is no command {word}; there are: {names}")
+                self._complain(no_command(word))
+
+    async def _send(self, text: str) -> None:
+        """Send a message with what is attached, which stays attached if the message is refused."""
+        self.has_tried = True
+        if not text and not self.files.attached:
+            raise ConfigError("there is nothing to send: type a message, or /attach PATH first")
+        parts = [*([TextPart(text)] if text else []), *self.files.attached]
+
+        async def sending() -> Turn:
+            turn = await self._chat.send(parts, model=self._model)
+            self.files.attached = []
+            return turn
+
+        try:
+            await self._watch(sending())
+        except MissingInput as error:
+            raise MissingInput(lacking(error, bool(text), self._options.is_typed)) from None
 
     def _help(self) -> None:
         widest = max(map(len, COMMANDS))
         for name, about in COMMANDS.items():
-            self.say(f"{name:<{widest}}  {about}")
+            self.say(about, label=f"{name:<{widest}}  ")
         self.say(KEYS)
 
     def _switch(self, name: str) -> None:
@@ -171,7 +191,6 @@ class Talk:
             turn = await sending
             if self._has_answered and not self._options.is_typed:
                 print()
-            self._has_answered = True
             answer = Answer(screen, turn.id, self.say, self._is_bare)
 
             async def cancel() -> None:
@@ -185,17 +204,12 @@ class Talk:
                 async for shown in turn:
                     answer.show(shown)
                 beside.cancel()
+        self._has_answered = answer.has_said or not self._is_bare
         self.is_interrupted = answer.is_cancelled
         if answer.problem is not None:
-            self._complain(_told(answer.problem, self._options.is_typed))
-
-
-def _told(problem: Problem, is_typed: bool) -> str:
-    """What went wrong and, for a person, what to type about it."""
-    text = f"{problem.kind}: {problem.text}"
-    if not is_typed:
-        return text
-    return f"{text}{'' if text[-1] in '.?!' else '.'} {NEXT.get(problem.kind, f'{_AGAIN}, {_OTHER}')}"
+            self._complain(told(answer.problem, self._options.is_typed))
+        if not await self.files.keep(answer.files):
+            self.has_failed = True
 
 
 def _flat(errors: BaseExceptionGroup[EverturnError]) -> list[BaseException]:

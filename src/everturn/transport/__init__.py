@@ -2,7 +2,9 @@
 
 live.py      over the network, on aiohttp, imported when the first request goes out
 replay.py    from bytes kept in memory or in a file, split as one likes
+limits.py    how much is taken in
 sse.py       bytes → the data of server-sent events, bounded
+ndjson.py    bytes → lines of JSON, bounded
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from everturn.transport.sse import Limits
+from everturn.errors import ModelError
+from everturn.transport.limits import Limits
 
 
 class Post(Struct, frozen=True):
@@ -63,10 +66,24 @@ class Transport(Protocol):
         ...
 
 
+class Reader(Protocol):
+    """Cuts the bytes of an answer into its events. Once `error` is set nothing more is read; what came before is good."""
+
+    error: ModelError | None
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take bytes in, and give the events they complete."""
+        ...
+
+    def end(self) -> list[bytes]:
+        """There is nothing more: a last event that nobody ended."""
+        ...
+
+
 def place(url: str) -> str:
     """Where a URL leads, without the password it may hold."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
 
-__all__ = ["Limits", "Post", "Reply", "Transport", "place"]
+__all__ = ["Limits", "Post", "Reader", "Reply", "Transport", "place"]

@@ -8,22 +8,12 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct
-
 from everturn.errors import ModelError
+from everturn.transport.limits import Limits, too_long
 
-MIB = 2**20
 _BOM = b"\xef\xbb\xbf"
 _BLANKS = re.compile(rb"\n{3,}")
 _DATA = re.compile(rb"^data(?:: ?(.*))?$", re.MULTILINE)
-
-
-class Limits(Struct, frozen=True):
-    """How long a line, an event and a whole stream may be, in bytes. Images inside a stream need more."""
-
-    line: int = MIB
-    event: int = 4 * MIB
-    stream: int = 32 * MIB
 
 
 class SseReader:
@@ -45,7 +35,7 @@ class SseReader:
         self._seen += len(data)
         if self._seen > self._limits.stream:
             data = data[: self._limits.stream - self._seen]
-            self.error = _too_long("stream", self._limits.stream)
+            self.error = too_long("stream", self._limits.stream)
         if self._held or b"\r" in data:
             data = self._held + data
             self._held = b"\r" if data.endswith(b"\r") else b""
@@ -99,26 +89,20 @@ class SseReader:
                 found.append(data)
         return found
 
-    def _measure(self, event: bytes) -> ModelError | None:
+    def _measure(self, event: bytes | bytearray) -> ModelError | None:
         """What is too long in an event, if anything is: the same that would have been, had it come byte by byte."""
         limits, start = self._limits, 0
-        for line in event.split(b"\n"):
-            if len(line) > limits.line and start + limits.line <= limits.event:
-                return _too_long("line", limits.line)
-            start += len(line) + 1
-        return _too_long("event", limits.event) if len(event) > limits.event else None
+        while len(event) - start > limits.line and start + limits.line <= limits.event:
+            end = event.rfind(b"\n", start, start + limits.line + 1)
+            if end < 0:
+                return too_long("line", limits.line)
+            start = end + 1
+        return too_long("event", limits.event) if len(event) > limits.event else None
 
     def _check(self, size: int) -> None:
         """Look at what has not ended yet: it may not grow for ever."""
         limits = self._limits
         # The last line end of an event belongs to none.
         if self.error is not None or self._line > limits.line or size > limits.event + 1:
-            self.error = self._measure(bytes(self._rest)) or self.error
+            self.error = self._measure(self._rest) or self.error
             self._rest.clear()
-
-
-def _too_long(what: str, limit: int) -> ModelError:
-    return ModelError(
-        f"the server sent a {what} of more than {limit:,} bytes; raise `Limits.{what}` if that is to be expected",
-        kind="limit",
-    )

@@ -16,7 +16,7 @@ from everturn.core.events import (
     TurnEnding,
     TurnFailed,
 )
-from everturn.core.parts import CallState, Output
+from everturn.core.parts import CallState, FilePart, Output
 from everturn.turn.contexts import Context
 from everturn.turn.run import Run
 from everturn.turn.supervisor import HandIn, Settlement
@@ -74,7 +74,9 @@ def _title(run: Run) -> str:
     first = next(iter(run.state.messages.values()), None)
     if first is None or first.role != "user":
         return ""
-    return " ".join(first.text.split())[:TITLE_SIZE].rstrip()
+    files = (part.name for part in first.parts if isinstance(part, FilePart))
+    text = " ".join(first.text.split()) or next(files, "")
+    return text[:TITLE_SIZE].rstrip()
 
 
 def _hand_in(run: Run) -> HandIn:

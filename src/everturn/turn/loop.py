@@ -171,7 +171,7 @@ async def _step(run: Run, action: Request) -> None:
     )
     seq = await run.commit([started])
     history = await prepare.read_history(run)
-    body = await request.build(run, history, action.step, action.closing)
+    body = await request.build(run, history, await prepare.said_last(run), action.step, action.closing)
     assembly = run.assembly = stream.Assembly(turn, action.step, seq)
     await stream.stream(run, body, assembly)
     finished = StepFinished(

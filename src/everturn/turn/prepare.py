@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from everturn.core.canonical import canonical
 from everturn.core.events import AnswerOpened, Append
 from everturn.core.messages import Message
+from everturn.core.modality import missing, modality_of
 from everturn.core.parts import NoticePart, Output, ToolPart
+from everturn.errors import TurnError
 from everturn.turn.contexts import change_append
 from everturn.turn.run import Run
 
@@ -56,10 +58,33 @@ def _notice(part: ToolPart, late: Output) -> NoticePart:
     return NoticePart(LATE + part.call, canonical({"late_tool_result": told}))
 
 
+async def said_last(run: Run) -> Message | None:
+    """What the person said, and this turn answers: the input or, when it answers anew, the message above."""
+    if run.state.input is not None:
+        return run.state.messages[run.state.input]
+    history = await read_history(run)
+    return history[-1] if history and history[-1].role == "user" else None
+
+
+async def check_input(run: Run) -> None:
+    """See to it that a model that is not for chat has what it works on, before anything is made.
+
+    Raises:
+        TurnError: it has not; kind `input`. At the door it was there, so somebody has taken it away since.
+    """
+    modality = modality_of(run.model)
+    if modality != "chat":
+        said = await said_last(run)
+        if lack := missing(modality, await read_history(run), said.parts if said is not None else ()):
+            raise TurnError(lack, kind="input")
+
+
 async def open_answer(run: Run) -> None:
     """Make the placeholder, with the model's badge on it."""
+    await check_input(run)
     await read_history(run)
-    await offer_late(run)
+    if modality_of(run.model) == "chat":
+        await offer_late(run)
     blank = Message(run.setup.ids.new("msg"), None, "assistant", by=run.model.name, turn=run.turn)
     answer = await change_append(run, blank)
 

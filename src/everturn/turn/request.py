@@ -5,7 +5,7 @@ Plugins may change the system prompt, the parameters and the assembled body, in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from typing import Any, cast
@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 from everturn.core.canonical import clean
 from everturn.core.history import render, render_own
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, NoticePart
+from everturn.core.modality import Modality, files_for, modality_of
+from everturn.core.parts import FilePart, NoticePart, TextPart
 from everturn.core.requests import ModelRequest, RequestMessage, RequestResult
 from everturn.errors import UnknownMessage
 from everturn.turn.contexts import OneRequest
@@ -26,9 +27,11 @@ CLOSING = (
 )
 
 
-async def build(run: Run, history: Iterable[Message], step: int, closing: bool) -> ModelRequest:
-    """Assemble the request of a step, and let the plugins at it."""
+async def build(run: Run, history: Sequence[Message], said: Message | None, step: int, closing: bool) -> ModelRequest:
+    """Assemble the request of a step, and let the plugins at it. `said` is what the person said and it answers."""
     state, settings = run.state, run.setup.settings
+    if (modality := modality_of(run.model)) != "chat":
+        return await _work(run, modality, history, said, step)
     if not run.rendered:
         run.rendered = render(history, state.options.history)
     if run.system is None:
@@ -53,6 +56,25 @@ async def build(run: Run, history: Iterable[Message], step: int, closing: bool) 
     )
     ctx.body = body
     await run.call_hooks("on_before_request", ctx)
+    ctx.body.files = await _files(run, ctx.body.messages)
+    return ctx.body
+
+
+async def _work(
+    run: Run, modality: Modality, history: Sequence[Message], said: Message | None, step: int
+) -> ModelRequest:
+    """The request of a model that is not for chat: one message, with the words and the files it works on.
+
+    No tools, no system prompt, and of the parameters only those of the turn: the others were meant for talk.
+    """
+    parts = said.parts if said is not None else ()
+    words = tuple(part for part in parts if isinstance(part, TextPart))
+    message = RequestMessage("user", (*words, *files_for(modality, history, parts)))
+    ctx = OneRequest(run, step, False, [], dict(run.state.options.params or {}))
+    await run.call_hooks("on_params", ctx)
+    ctx.body = ModelRequest(run.model.name, "", [message], [], without_nulls(ctx.params))
+    await run.call_hooks("on_before_request", ctx)
+    ctx.body.tools = []  # whoever offers them means a chat
     ctx.body.files = await _files(run, ctx.body.messages)
     return ctx.body
 

@@ -5,13 +5,22 @@ piece is kept, and nothing is copied; a part is joined once, at its end.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from everturn.core.canonical import clean
-from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
+from everturn.core.chunks import (
+    CallChunk,
+    Chunk,
+    FileChunk,
+    FinishChunk,
+    OpaqueChunk,
+    ReasoningChunk,
+    TextChunk,
+    UsageChunk,
+)
 from everturn.core.deltas import CallDelta, Frame, ReasoningDelta, TextDelta
-from everturn.core.parts import Finish, Opaque, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
+from everturn.core.parts import FilePart, Finish, Opaque, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
 from everturn.core.ports import Clock
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError, TurnClosed
@@ -25,7 +34,7 @@ PIECES = 1024  # of a part, kept one by one before they are joined
 class _Open:
     """A part that is still growing."""
 
-    __slots__ = ("call", "given", "kind", "loose", "name", "opaque", "pieces", "size")
+    __slots__ = ("call", "file", "given", "kind", "loose", "name", "opaque", "pieces", "size")
 
     def __init__(self, kind: type[Chunk], call: str = "") -> None:
         self.kind, self.call, self.name, self.given = kind, call, "", ""
@@ -33,6 +42,7 @@ class _Open:
         self.loose = PIECES  # when there are this many, they are joined
         self.size = 0
         self.opaque: Opaque | None = None
+        self.file: FilePart | None = None  # once its bytes are kept
 
     def gather(self) -> None:
         """Join the pieces that came last, so that a long part is kept in pages and not in crumbs."""
@@ -40,6 +50,8 @@ class _Open:
         self.loose = len(self.pieces) + PIECES
 
     def close(self) -> StreamedPart:
+        if self.file is not None:
+            return self.file
         text = "".join(self.pieces)
         if self.kind is CallChunk:
             return ToolPart(self.call, self.name, text, given=self.given, opaque=self.opaque)
@@ -54,6 +66,7 @@ class Assembly:
         self._parts: list[_Open] = []
         self._last: _Open | None = None  # the text or reasoning that goes on growing
         self._slots: dict[int, int] = {}  # a call's slot -> its part
+        self.unkept: list[tuple[_Open, FileChunk]] = []  # files whose bytes nobody has kept yet
         self.usage = Usage()
         self.finish: Finish | None = None
 
@@ -115,6 +128,10 @@ class Assembly:
             case OpaqueChunk():
                 self._seal(chunk)
                 self._last = None  # what is sealed does not grow: the next thought has a seal of its own
+            case FileChunk():
+                self._last = _Open(FileChunk)
+                self._parts.append(self._last)
+                self.unkept.append((self._last, chunk))
             case UsageChunk(usage=usage):
                 self.usage = usage
             case FinishChunk(reason=reason):
@@ -134,9 +151,18 @@ class Assembly:
             self._parts.append(_Open(kind))
         self._parts[-1].opaque = chunk.opaque
 
+    async def keep(self, put_blob: Callable[[bytes], Awaitable[str]]) -> None:
+        """Keep the bytes of the files that came, and only their names here."""
+        while self.unkept:
+            part, chunk = self.unkept[0]
+            blob = await put_blob(chunk.data)
+            part.file = FilePart(blob, clean(chunk.media_type), len(chunk.data), clean(chunk.name))
+            del self.unkept[0]
+
     def parts(self) -> tuple[StreamedPart, ...]:
-        """What has arrived so far, joined."""
-        return tuple(part.close() for part in self._parts)
+        """What has arrived so far, joined; a file that is not kept has not arrived."""
+        lost = [part for part, _ in self.unkept]
+        return tuple(part.close() for part in self._parts if part not in lost)
 
 
 class Watchdog:
@@ -200,10 +226,16 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
             watchdog.heard()
             if run.is_closed:
                 raise TurnClosed(f"turn {turn} is over; its model was left behind")
-            if frames := feed(batch):
+            frames = feed(batch)
+            if assembly.unkept:  # before anything after them is shown, for parts are counted
+                watchdog.is_off = True  # a slow disk is not a silent model, and neither is a slow plugin
+                await assembly.keep(run.setup.store.put_blob)
+                watchdog.is_off = False
+                watchdog.heard()
+            if frames:
                 publish(turn, frames)
             if listeners:
-                watchdog.is_off = True  # a slow plugin is not a silent model
+                watchdog.is_off = True
                 await _tell(run, listeners, batch, assembly)
                 watchdog.is_off = False
                 watchdog.heard()

@@ -36,6 +36,7 @@ OUTCOME_UNKNOWN = (
     "The process that ran this call died before it had a result. Whether it took effect is not known, and it was not "
     "run again. Find out before you try anew."
 )
+BY_HAND = "done by hand"
 GRACE = 1.0  # seconds a tool has to end after it was told to
 UNRUN = {
     "length": "the model's output was cut off at its length limit, so these arguments may be incomplete",
@@ -131,7 +132,7 @@ async def _plan(ctx: OneStep, tools: Mapping[str, Tool], limits: Limits) -> tupl
         if len(running) + len(starts) >= limits.parallel:
             continue
         try:
-            await _judge(ctx, call, tools, events, starts)
+            await _judge(ctx, call, tools, limits, events, starts)
         except Exception as error:
             events.append(_settled(ctx, call.id, "failed", _failure(error)))
     return events, starts
@@ -148,7 +149,14 @@ def _take_over(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: list
         starts.append(Start(call, tool, parse(started.arguments)))
 
 
-async def _judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: list[Event], starts: list[Start]) -> None:
+async def _judge(
+    ctx: OneStep,
+    call: Call,
+    tools: Mapping[str, Tool],
+    limits: Limits,
+    events: list[Event],
+    starts: list[Start],
+) -> None:
     """Find, parse, check and permit one call that has not run: it starts, asks, or is settled here and now."""
     if ctx.finish in UNRUN:
         raise BadArguments(f"this call was not run: {UNRUN[ctx.finish]}")
@@ -169,6 +177,11 @@ async def _judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool], events: li
         # What was shown is what runs: the bytes of the gate, or the person's own edit of them.
         arguments = parse(verdict.arguments or call.gate.arguments)
         tool.validate(arguments)
+        if verdict.result is not None:
+            state: CallState = "failed" if verdict.failed else "completed"
+            done = await _after(ctx, Start(call, tool, arguments), state, Output(verdict.result, title=BY_HAND))
+            events.append(_settled(ctx, call.id, done.state, await shape(ctx, done.output, limits)))
+            return
     else:
         arguments = await _rewrite(ctx, call, tool, parse(call.arguments))
         tool.validate(arguments)

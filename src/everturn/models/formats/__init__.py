@@ -9,6 +9,7 @@ No I/O: bytes in, chunks out. One pair of files per format, `*_request.py` and `
     think.py     reasoning in <think> tags
     slots.py     which call a piece belongs to, when the vendor does not say
     loose.py     JSON as servers really write it
+    written.py   what was written of a conversation in an earlier request of the turn
     made.py      what was made of a tool once, and need not be again
     params.py    the few parameters that mean the same everywhere
     words.py     what we say to a model where a format leaves no other way

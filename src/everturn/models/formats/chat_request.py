@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -11,13 +11,14 @@ from everturn.core.history import as_object
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
 from everturn.models.formats import Built
-from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, kind_of
+from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, handed_on, kind_of
 from everturn.models.formats.made import Made
 from everturn.models.formats.names import CallIds, Names
 from everturn.models.formats.params import CACHE, encode, schema_name, take
 from everturn.models.formats.schemas import tool_schema
 from everturn.models.formats.tidy import result_text, tidy
 from everturn.models.formats.words import GO_ON, INTERRUPTED, notice
+from everturn.models.formats.written import remember, so_far
 from everturn.models.profile import Origin, Profile
 
 PATH = "/chat/completions"
@@ -74,14 +75,6 @@ def _choice(choice: str | Json, names: Names) -> object:
     return choice
 
 
-class _Written(NamedTuple):
-    """What an earlier request of the same turn has written already."""
-
-    messages: list[RequestMessage]
-    shown: list[Json]
-    ids: CallIds
-
-
 class _Messages:
     def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: Names) -> None:
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
@@ -89,19 +82,16 @@ class _Messages:
 
     def plain(self) -> list[Json]:
         """All messages as they come. Each is written once in a turn, however many requests it has."""
-        memo, key = self._request.memo, f"chat {id(self._profile)} {self._issuer} {self._names.ours}"
-        written: _Written = memo.get(key) or _Written([], [], self._ids)
-        messages = list(self._request.messages)
-        if messages[: len(written.messages)] != written.messages:  # a plugin has changed what was said
-            written = _Written([], [], self._ids)
-        self._ids, shown = written.ids, list(written.shown)
-        for message in tidy(messages[len(written.messages) :]):
+        request, key = self._request, f"chat {id(self._profile)} {self._issuer} {self._names.ours}"
+        written = so_far(request, key, self._ids)
+        self._ids, shown = written.notes, list(written.shown)
+        for message in handed_on(tidy(written.left(request)), self._profile.inputs, request.files):
             parts = message.parts
             if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text:  # what nearly every one is
                 shown.append({"role": message.role, "content": parts[0].text})
             else:
                 shown.extend(self._one(message))
-        memo[key] = _Written(messages, shown, written.ids)
+        remember(request, key, shown, self._ids)
         if not shown or shown[-1]["role"] == "assistant":  # to answer its own words is more than most are asked
             return [*self._system(), *shown, {"role": "user", "content": GO_ON}]
         return [*self._system(), *shown]
@@ -110,7 +100,8 @@ class _Messages:
         """All messages, in an order that vendors with rules of their own take."""
         profile = self._profile
         yield from self._system()
-        messages = (one for message in tidy(self._request.messages) for one in self._one(message))
+        said = handed_on(tidy(self._request.messages), profile.inputs, self._request.files)
+        messages = (one for message in said for one in self._one(message))
         before = ""
         for message in _in_turn(messages, profile):
             if not before and profile.must_alternate and message["role"] == "assistant":

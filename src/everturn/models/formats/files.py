@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from everturn.core.canonical import clean
-from everturn.core.parts import FilePart
+from everturn.core.parts import FilePart, TextPart
+from everturn.core.requests import RequestMessage, RequestPart
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml", "application/toml"})
+
+BROUGHT = "[files that the answer above brought]"
 
 FileKind = Literal["image", "audio", "pdf", "text", "unread"]
 
@@ -29,6 +32,33 @@ def kind_of(file: FilePart, inputs: frozenset[str], files: Mapping[str, bytes]) 
     if file.media_type.startswith("text/") or file.media_type in TEXT_TYPES:
         return "text"
     return "unread"
+
+
+def handed_on(
+    messages: Sequence[RequestMessage], inputs: frozenset[str], files: Mapping[str, bytes]
+) -> Sequence[RequestMessage]:
+    """Messages in which files the model itself has made stand behind its answers, for a format whose answers hold none.
+
+    Without this a model could not see the picture it, or another, has made a moment ago.
+    """
+    if not any(type(part) is FilePart for message in messages if message.role == "assistant" for part in message.parts):
+        return messages
+    handed: list[RequestMessage] = []
+    made: list[RequestPart] = []  # by the answer before; what its calls came to stands in between
+    for message in messages:
+        if made and message.role != "tool":
+            handed.append(RequestMessage("user", (TextPart(BROUGHT), *made)))
+            made = []
+        if message.role == "assistant":
+            own = [part for part in message.parts if isinstance(part, FilePart)]
+            seen = [part for part in own if kind_of(part, inputs, files) != "unread"]
+            made += seen
+            parts = (
+                TextPart(f"[{part.name or 'a file'}: see below]") if part in seen else part for part in message.parts
+            )
+            message = RequestMessage(message.role, tuple(parts), message.name, message.hint_size)
+        handed.append(message)
+    return [*handed, RequestMessage("user", (TextPart(BROUGHT), *made))] if made else handed
 
 
 def as_note(file: FilePart) -> str:

@@ -16,7 +16,7 @@ from everturn.core.history import as_object
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.models.formats import Built
-from everturn.models.formats.files import as_base64, as_note, as_text, kind_of
+from everturn.models.formats.files import as_base64, as_note, as_text, handed_on, kind_of
 from everturn.models.formats.names import CallIds, Names
 from everturn.models.formats.params import CACHE, encode, take
 from everturn.models.formats.schemas import tool_schema, with_plain_properties
@@ -88,7 +88,7 @@ class _Messages:
 
     def each(self) -> Iterator[tuple[str, list[Json]]]:
         """Role and blocks of every message that has any."""
-        for message in tidy(self._request.messages):
+        for message in handed_on(tidy(self._request.messages), self._profile.inputs, self._request.files):
             match message.role:
                 case "user":
                     # A message that vanished would join the answers before and after it into one.

@@ -15,7 +15,7 @@ from everturn.core.history import as_object
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.models.formats import Built
-from everturn.models.formats.files import as_data_url, as_note, as_text, kind_of
+from everturn.models.formats.files import as_data_url, as_note, as_text, handed_on, kind_of
 from everturn.models.formats.names import CallIds, Names
 from everturn.models.formats.params import encode, schema_name, take
 from everturn.models.formats.schemas import tool_schema
@@ -83,7 +83,7 @@ class _Items:
 
     def each(self) -> Iterator[Json]:
         """The items of all messages."""
-        for message in tidy(self._request.messages):
+        for message in handed_on(tidy(self._request.messages), self._profile.inputs, self._request.files):
             match message.role:
                 case "user":
                     if content := self._user(message.parts):

@@ -12,6 +12,7 @@ from everturn.core.canonical import JsonObject
 
 _CLEVER = ("anyOf", "oneOf", "allOf", "enum", "not", "const", "if", "then", "else")
 _HOPS = 8  # references to references that are followed; a circle of them leads nowhere
+_REF = re.compile(r"#/(?:\$defs|definitions)/(.+)")
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
@@ -44,6 +45,26 @@ def _resolved(schema: JsonObject) -> JsonObject:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**rest, **cast("JsonObject", found)} if isinstance(found, dict) else rest
     return schema
+
+
+def hoisted(schema: JsonObject, name: str, shared: JsonObject) -> JsonObject:
+    """A schema that can stand inside another: what it refers to goes into `shared`, the `$defs` of that one."""
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, list):
+            return [moved(one) for one in cast("list[Any]", value)]
+        if not isinstance(value, dict):
+            return value
+        fields = cast("JsonObject", value)
+        found = _REF.fullmatch(ref) if isinstance(ref := fields.get("$ref"), str) else None
+        rest = {key: moved(one) for key, one in fields.items() if key not in ("$defs", "definitions")}
+        return {**rest, "$ref": f"#/$defs/{name}.{found[1]}"} if found is not None else rest
+
+    for key in ("$defs", "definitions"):
+        given = schema.get(key)
+        if isinstance(given, dict):
+            shared |= {f"{name}.{inner}": moved(one) for inner, one in cast("JsonObject", given).items()}
+    return moved(schema)
 
 
 def with_plain_properties(schema: JsonObject) -> tuple[JsonObject, list[str]]:

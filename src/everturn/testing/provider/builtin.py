@@ -26,7 +26,9 @@ ARGUMENT_CHUNK = 40
 """Characters of tool arguments per chunk in `longargs`."""
 
 _NAME = re.compile(r"(plain|tool1|agent|longargs)(?:-n(\d+))?(?:-p(\d+(?:\.\d+)?))?")
-_FAMILY = re.compile(r"(mistral|deepseek|kimi|o|gpt-5[^-]*|alternate|prefill)-(.+)", re.DOTALL)
+_FAMILY = re.compile(
+    r"(mistral|deepseek|kimi|o|gpt-5[^-]*|alternate|prefill|gemini-[^-]*|notools|nothink)-(.+)", re.DOTALL
+)
 
 
 def without_family(model: str) -> str | None:

@@ -20,6 +20,7 @@ class Request(Struct):
     path: str
     headers: dict[str, str]
     body: bytes
+    query: str = ""
 
 
 class Exchange(Protocol):
@@ -45,12 +46,13 @@ def read_head(head: bytes) -> Request:
         ValueError: this is no HTTP.
     """
     first, *lines = head.decode("latin-1").split("\r\n")
-    method, path, _ = first.split(" ")
+    method, target, _ = first.split(" ")
+    path, _, query = target.partition("?")
     headers: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
-    return Request(method, path.partition("?")[0], headers, b"")
+    return Request(method, path, headers, b"", query)
 
 
 class Connection(asyncio.Protocol):

@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeGuard
 
 import msgspec
 
-Format = Literal["chat", "responses", "messages"]
+Format = Literal["chat", "responses", "messages", "gemini", "ollama"]
 
-# What each status is called, by OpenAI and by Anthropic.
+# What each status is called, by OpenAI, by Anthropic and by Google.
 _OPENAI = {
     400: "invalid_request_error",
     401: "invalid_request_error",
@@ -25,11 +25,31 @@ _ANTHROPIC = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
+_GOOGLE = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
 _WORDS = {
     429: "Rate limit reached for requests",
     500: "The server had an error while processing your request. Sorry about that!",
     503: "The engine is currently overloaded, please try again later",
     529: "Overloaded",
+}
+_OTHER_WORDS: dict[Format, dict[int, str]] = {
+    "gemini": {
+        429: "Resource has been exhausted (e.g. check quota).",
+        500: "An internal error has occurred. Please retry.",
+        503: "The model is overloaded. Please try again later.",
+    },
+    "ollama": {503: "server busy, please try again.  maximum pending requests exceeded"},
 }
 
 
@@ -46,6 +66,10 @@ class Refused(Exception):
 def error_body(format: Format, model: str, refused: Refused) -> bytes:
     """The JSON body of an error as this format, and this family of models, has it."""
     status, message, code = refused.status, refused.message, refused.code
+    if format == "ollama":
+        return msgspec.json.encode({"error": message})
+    if format == "gemini":
+        return msgspec.json.encode(google_error(status, message, code if code == "API_KEY_INVALID" else None))
     if format == "messages":
         kind = refused.kind or _ANTHROPIC.get(status, "api_error" if status >= 500 else "invalid_request_error")
         error = {"type": kind, "message": message}
@@ -56,8 +80,18 @@ def error_body(format: Format, model: str, refused: Refused) -> bytes:
     return msgspec.json.encode({"error": {"message": message, "type": kind, "param": refused.param, "code": code}})
 
 
-def plain_refusal(status: int) -> Refused:
+def google_error(status: int, message: str, reason: str | None = None) -> dict[str, Any]:
+    """An error as Google writes it, in place of an answer or in the middle of one."""
+    error: dict[str, Any] = {"code": status, "message": message, "status": _GOOGLE.get(status, "UNKNOWN")}
+    if reason is not None:
+        error["details"] = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}]
+    return {"error": error}
+
+
+def plain_refusal(status: int, format: Format = "chat") -> Refused:
     """What a status says when a script gives it no body."""
+    if words := _OTHER_WORDS.get(format, {}).get(status):
+        return Refused(words, status=status)
     code = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}.get(status)
     return Refused(_WORDS.get(status, f"The request failed with status {status}."), code=code, status=status)
 

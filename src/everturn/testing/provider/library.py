@@ -8,9 +8,11 @@ from typing import Any, TypeAlias
 from everturn.testing.provider.answers import Answer
 from everturn.testing.provider.builtin import builtin, without_family
 from everturn.testing.provider.faults import Format, Refused
+from everturn.testing.provider.media import builtin_media
 from everturn.testing.provider.progress import call_ids, steps_taken
 from everturn.testing.provider.render import ending, mint, render
 from everturn.testing.provider.script import Call, Item, Script
+from everturn.testing.provider.strict_media import check_talks
 from everturn.testing.provider.writers import Options, options_of, prepared, writer_for
 
 MAX_RENDERED = 512
@@ -38,10 +40,18 @@ class Library:
             Refused: there is none.
         """
         for name in (model, without_family(model)):
-            if name is not None and (script := self._scripts.get(name) or builtin(name)) is not None:
+            if name is not None and (script := self._known(name)) is not None:
                 return name, script
         if format == "messages":
             raise Refused(f"model: {model}", status=404)
+        if format == "gemini":
+            raise Refused(
+                f"models/{model} is not found for API version v1beta, or is not supported for generateContent. Call "
+                "ListModels to see the list of available models and their supported methods.",
+                status=404,
+            )
+        if format == "ollama":
+            raise Refused(f"model '{model}' not found", status=404)
         text = f"The model `{model}` does not exist or you do not have access to it."
         raise Refused(text, None, "model_not_found", status=404)
 
@@ -52,18 +62,27 @@ class Library:
         step = script.steps[at]
         is_made_up = callable(step)
         items = _made_up(step, body) if callable(step) else step
+        check_talks(format, model, items)
         options = options_of(format, body, is_first=taken == 0)
         names = [item.name for item in items if isinstance(item, Call) and not item.id]
         ids = mint(format, model, names, call_ids(format, body)) if names else ()
         key: _Key = (model, at, format, options, ids)
         answer = None if is_made_up else self._rendered.get(key)
         if answer is None:
-            items = prepared(items, options)
+            items = prepared(format, items, options)
             writer = writer_for(format, model, ending(items), options, seed=f"{at}{ids}")
             answer = render(items, writer, format, model, script.pace, ids)
             if not is_made_up:
                 self._keep(key, answer)
         return answer
+
+    def items(self, name: str, script: Script, body: dict[str, Any]) -> Sequence[Item]:
+        """What a model does that answers a request at once, without steps."""
+        step = script.steps[min(self._count(name), len(script.steps) - 1) if script.is_sequence else 0]
+        return _made_up(step, body) if callable(step) else step
+
+    def _known(self, name: str) -> Script | None:
+        return self._scripts.get(name) or builtin(name) or builtin_media(name)
 
     def _count(self, name: str) -> int:
         at = self._asked.get(name, 0)

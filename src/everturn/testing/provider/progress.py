@@ -6,16 +6,21 @@ runs, so it believes nothing about the shape of what it reads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from everturn.testing.provider.faults import Format, is_list, is_object
 
+_CAPITAL = re.compile(r"[A-Z]")
+
 
 def steps_taken(format: Format, body: dict[str, Any]) -> int:
     """How often the model has called tools since a person last said something."""
-    if format == "chat":
+    if format in ("chat", "ollama"):
         return _chat(_objects(body.get("messages")))
+    if format == "gemini":
+        return _gemini(_objects(body.get("contents")))
     if format == "messages":
         return _messages(_objects(body.get("messages")))
     return _responses(_objects(body.get("input")))
@@ -26,11 +31,21 @@ def call_ids(format: Format, body: dict[str, Any]) -> set[str]:
     if format == "responses":
         items = _objects(body.get("input"))
         return {str(item.get("call_id")) for item in items if item.get("type") == "function_call"}
+    if format == "gemini":
+        calls = [call for content in _objects(body.get("contents")) for call in calls_of(content)]
+        return _numbered(calls)
     messages = _objects(body.get("messages"))
+    if format == "ollama":
+        return _numbered([call for message in messages for call in _objects(message.get("tool_calls"))])
     if format == "chat":
         return {str(call.get("id")) for message in messages for call in _objects(message.get("tool_calls"))}
     blocks = (block for message in messages for block in _objects(message.get("content")))
     return {str(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
+
+
+def _numbered(calls: list[dict[str, Any]]) -> set[str]:
+    """The ids of calls, where not every call has one: those without are told apart by their place."""
+    return {str(call.get("id") or f"#{at}") for at, call in enumerate(calls)}
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
@@ -53,6 +68,33 @@ def is_all_results(message: dict[str, Any]) -> bool:
 
 def _chat(messages: list[dict[str, Any]]) -> int:
     return sum(bool(m.get("tool_calls")) for m in _until_input(messages) if m.get("role") == "assistant")
+
+
+def calls_of(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """The calls in a content of Gemini."""
+    found = (either(part, "functionCall") for part in _objects(content.get("parts")))
+    return [call for call in found if is_object(call)]
+
+
+def is_results(content: dict[str, Any]) -> bool:
+    """Whether a content of Gemini brings the results of calls, and no words of a person beside them."""
+    parts = _objects(content.get("parts"))
+    return any(either(part, "functionResponse") for part in parts) and not any(part.get("text") for part in parts)
+
+
+def either(holder: dict[str, Any], name: str) -> Any:
+    """A field of Google's, which has two names: `functionCall` and `function_call`."""
+    found = holder.get(name)
+    return holder.get(_CAPITAL.sub(r"_\g<0>", name).lower()) if found is None else found
+
+
+def _gemini(contents: list[dict[str, Any]]) -> int:
+    steps = 0
+    for content in reversed(contents):
+        if content.get("role") != "model" and not is_results(content):
+            break
+        steps += bool(calls_of(content))
+    return steps
 
 
 def _messages(messages: list[dict[str, Any]]) -> int:

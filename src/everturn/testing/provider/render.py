@@ -37,6 +37,7 @@ from everturn.testing.provider.script import (
 
 Kind = Literal["text", "thinking", "redacted", "refusal", "call"]
 EVENT_STREAM = "text/event-stream; charset=utf-8"
+LINES = "application/x-ndjson"
 
 
 class Block(Struct):
@@ -104,17 +105,21 @@ def render(
         elif isinstance(item, Status):
             body = item.body.encode() if isinstance(item.body, str) else item.body
             return whole(
-                item.code, body or error_body(format, model, plain_refusal(item.code)), item.headers, pauses=pauses
+                item.code,
+                body or error_body(format, model, plain_refusal(item.code, format)),
+                item.headers,
+                pauses=pauses,
             )
     cut_at = next((item.byte for item in items if isinstance(item, CutAt)), None)
     raw = [item for item in items if isinstance(item, Raw)]
     if raw:
         parts = [Event(item.data) if isinstance(item, Raw) else item for item in items]
         return streamed((p for p in parts if isinstance(p, Event | Pause | Cut | Hang)), raw[0].content_type, 0, cut_at)
-    return streamed(_walk(items, writer, iter(ids)), EVENT_STREAM, pace, cut_at)
+    parts = _walk(items, writer, iter(ids), has_whole_calls=format in ("gemini", "ollama"))
+    return streamed(parts, LINES if format == "ollama" else EVENT_STREAM, pace, cut_at)
 
 
-def _walk(items: Sequence[Item], writer: Writer, ids: Iterator[str]) -> Iterator[Part]:
+def _walk(items: Sequence[Item], writer: Writer, ids: Iterator[str], *, has_whole_calls: bool) -> Iterator[Part]:
     if not (items and isinstance(items[0], Cut)):
         yield from writer.start()
     block: Block | None = None
@@ -137,6 +142,9 @@ def _walk(items: Sequence[Item], writer: Writer, ids: Iterator[str]) -> Iterator
             for piece in _pieces(item):
                 block.pieces.append(piece)
                 yield from writer.piece(block, piece)
+            if has_whole_calls and block.kind == "call":
+                yield from writer.close(block)
+                block = None
     if block is not None:
         yield from writer.close(block)
     yield from writer.finish()
@@ -180,6 +188,10 @@ def _id(format: Format, model: str, name: str, number: int) -> str:
     seed = f"{format}\0{model}\0{number}"
     if format == "messages":
         return "toolu_01" + token(seed, 22)
+    if format == "gemini":
+        return token(seed, 8).lower()
+    if format == "ollama":
+        return "call_" + token(seed, 8).lower()
     if format == "chat" and model.startswith("kimi-"):
         return f"functions.{name}:{number}"
     if format == "chat" and model.startswith("mistral-"):

@@ -24,7 +24,10 @@ class Say(Struct, frozen=True):
 
 
 class Think(Struct, frozen=True):
-    """Reasoning: signed in messages, an encrypted item in responses, `reasoning_content` in chat."""
+    """Reasoning: signed in messages, an encrypted item in responses, `reasoning_content` in chat.
+
+    Gemini shows it to who asks for it, and Ollama unless it is told not to.
+    """
 
     text: str
     pieces: int = 0
@@ -35,7 +38,10 @@ class Redacted(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """A tool call; without an `id` it gets one in the style of the provider, new to the conversation."""
+    """A tool call; without an `id` it gets one in the style of the provider, new to the conversation.
+
+    In gemini and ollama it comes whole. What is no object there never comes: the answer ends as a malformed one.
+    """
 
     name: str
     arguments: str = "{}"
@@ -89,7 +95,8 @@ class Pause(Struct, frozen=True):
 class InBandError(Struct, frozen=True):
     """The stream began well and then reports an error, as its format does that.
 
-    In responses it is `response.failed`, or an `error` event if `kind` is "error".
+    In responses it is `response.failed`, or an `error` event if `kind` is "error". In gemini it is an event, or no event
+    at all if `kind` is "bare". In ollama one that comes before any word is a status.
     """
 
     message: str = "The server had an error while processing your request. Sorry about that!"
@@ -112,8 +119,44 @@ class Raw(Struct, frozen=True):
     content_type: str = "text/event-stream"
 
 
+class Image(Struct, frozen=True):
+    """A picture; without bytes, one is drawn for the request."""
+
+    png: bytes = b""
+    revised_prompt: str = ""
+
+
+class Speech(Struct, frozen=True):
+    """A sound; without bytes, one is made for the request. Its type is what was asked for, or this."""
+
+    data: bytes = b""
+    content_type: str = ""
+
+
+class Heard(Struct, frozen=True):
+    """What a recording says; without a text, how large it is and of what type."""
+
+    text: str = ""
+
+
 Item: TypeAlias = (
-    Say | Think | Redacted | Call | Refuse | Finish | Usage | Cut | CutAt | Hang | Pause | InBandError | Status | Raw
+    Say
+    | Think
+    | Redacted
+    | Call
+    | Refuse
+    | Image
+    | Speech
+    | Heard
+    | Finish
+    | Usage
+    | Cut
+    | CutAt
+    | Hang
+    | Pause
+    | InBandError
+    | Status
+    | Raw
 )
 Step: TypeAlias = Sequence[Item] | Callable[[dict[str, Any]], Sequence[Item]]
 

@@ -7,34 +7,42 @@ say now. The last is the `Library`'s business.
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
+from urllib.parse import parse_qs, unquote
 
 import msgspec
 from msgspec import Struct
 
 from everturn.testing.provider.answers import Answer, whole
+from everturn.testing.provider.asked import MEDIA, Media, read
 from everturn.testing.provider.connection import Connection, Exchange, Request
 from everturn.testing.provider.faults import Format, Refused, error_body
 from everturn.testing.provider.library import Library
+from everturn.testing.provider.media import Studio
 from everturn.testing.provider.script import Script, Step
 from everturn.testing.provider.strict import check, decode, model_of
+from everturn.testing.provider.strict_gemini import check_alt
+from everturn.testing.provider.strict_media import check_media
 
 PATHS: dict[str, Format] = {
     "/v1/chat/completions": "chat",
     "/v1/responses": "responses",
     "/v1/messages": "messages",
+    "/api/chat": "ollama",
 }
+_GEMINI = re.compile(r"/v1beta/models/(.+):streamGenerateContent")  # the model is in the path
 MAX_SEEN = 10_000
 
 
 class Seen(Struct):
     """A request, and what became of it; times are the loop's, and `closed` is empty while the answer is under way."""
 
-    format: Format
+    format: Format | Media
     model: str
     body: dict[str, Any]
     headers: dict[str, str]
@@ -56,7 +64,7 @@ class Provider:
 
     def __init__(self, port: int = 0, *, strict: bool = True, key: str | None = None, record: bool = True) -> None:
         self._port, self._strict, self._key, self._record = port, strict, key, record
-        self._library = Library()
+        self._library, self._studio = Library(), Studio()
         self._seen: deque[Seen] = deque(maxlen=MAX_SEEN)
         self._refusals: deque[str] = deque(maxlen=MAX_SEEN)
         self._connections: set[Connection] = set()
@@ -90,7 +98,7 @@ class Provider:
 
     @property
     def url(self) -> str:
-        """Where it listens; the base of all three formats is this and `/v1`."""
+        """Where it listens. The base of most formats is this and `/v1`, of gemini `/v1beta`, of ollama nothing more."""
         return f"http://127.0.0.1:{self._port}"
 
     def script(self, model: str, steps: Sequence[Step], *, sequence: bool = False, pace: float = 0.0) -> None:
@@ -151,28 +159,44 @@ class Provider:
         """The answer to a request, and who wants to know how it went."""
         if request.method == "GET" and request.path == "/stats":
             return whole(200, msgspec.json.encode(self.stats())), None
-        format = PATHS.get(request.path)
+        if request.method == "GET" and (file := self._studio.file(request.path)) is not None:
+            return whole(200, file, {"content-type": "image/png"}), None
+        media = MEDIA.get(request.path)
+        format = PATHS.get(request.path) if media is None else "responses"
+        named = ""
+        if (found := _GEMINI.fullmatch(request.path)) is not None:
+            format, named = "gemini", unquote(found[1])
         if format is None or request.method != "POST":
             where = Refused(f"Invalid URL ({request.method} {request.path})", status=404)
             return whole(404, error_body("chat", "", where)), None
         self.requests += 1
         body: dict[str, Any] = {}
         try:
-            self._check_key(format, request.headers)
-            body = decode(format, request.body)
-            model = model_of(format, body)
+            self._check_key(format, request)
+            asked = None if media is None else read(media, request.headers, request.body)
+            body = decode(format, request.body) if asked is None else asked.body
+            model = named or model_of(format, body)
             name, script = self._library.find(format, model)
             if self._strict:
-                check(format, body, request.headers)
-            answer = self._library.answer(name, script, format, model, body)
+                check(format, {**body, "model": model}, request.headers) if asked is None else check_media(asked)
+            if named and self._strict:
+                check_alt(request.query)
+            if asked is None:
+                answer = self._library.answer(name, script, format, model, body)
+            else:
+                answer = self._studio.answer(asked, self._library.items(name, script, body), script.pace, self.url)
         except Refused as refused:
-            model = str(body.get("model", ""))
+            model = named or str(body.get("model", ""))
             answer = whole(refused.status, error_body(format, model, refused))
             if refused.status == 400:
                 self.refused += 1
                 if self._record:
                     self._refusals.append(refused.message)
-        seen = Seen(format, model, body, request.headers, answer.status, self._loop.time()) if self._record else None
+        seen = (
+            Seen(media or format, model, body, request.headers, answer.status, self._loop.time())
+            if self._record
+            else None
+        )
         if seen is not None:
             self._seen.append(seen)
         self._under_way += 1
@@ -187,9 +211,14 @@ class Provider:
         if not self._under_way:
             self._quiet.set()
 
-    def _check_key(self, format: Format, headers: dict[str, str]) -> None:
+    def _check_key(self, format: Format, request: Request) -> None:
+        headers = request.headers
+        if self._key is not None and format == "gemini":
+            return _check_google_key(self._key, request)
         if self._key is None or self._key in (headers.get("x-api-key"), _bearer(headers)):
             return
+        if format == "ollama":
+            raise Refused("unauthorized", status=401)
         if format == "messages":
             raise Refused("invalid x-api-key", status=401)
         shown = _bearer(headers) or headers.get("x-api-key")
@@ -210,3 +239,15 @@ class _Exchange:
 def _bearer(headers: dict[str, str]) -> str | None:
     kind, _, key = headers.get("authorization", "").partition(" ")
     return key if kind.lower() == "bearer" else None
+
+
+def _check_google_key(key: str, request: Request) -> None:
+    """With Google a key that is missing is forbidden, and one that is wrong is an invalid argument."""
+    shown = request.headers.get("x-goog-api-key") or "".join(parse_qs(request.query).get("key", ()))
+    if not shown:
+        text = (
+            "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or "
+        )
+        raise Refused(text + "other form of API consumer identity to call this API.", status=403)
+    if shown != key:
+        raise Refused("API key not valid. Please pass a valid API key.", code="API_KEY_INVALID")

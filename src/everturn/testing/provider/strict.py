@@ -9,11 +9,19 @@ import msgspec
 
 from everturn.testing.provider.faults import Format, Refused, is_object
 from everturn.testing.provider.strict_chat import check_chat
+from everturn.testing.provider.strict_gemini import check_gemini
 from everturn.testing.provider.strict_messages import check_anthropic
+from everturn.testing.provider.strict_ollama import check_ollama
 from everturn.testing.provider.strict_responses import check_openai
 
 Check = Callable[[dict[str, Any], Mapping[str, str]], None]
-_CHECKS: dict[Format, Check] = {"chat": check_chat, "messages": check_anthropic, "responses": check_openai}
+_CHECKS: dict[Format, Check] = {
+    "chat": check_chat,
+    "messages": check_anthropic,
+    "responses": check_openai,
+    "gemini": check_gemini,
+    "ollama": check_ollama,
+}
 
 
 def decode(format: Format, raw: bytes) -> dict[str, Any]:
@@ -34,6 +42,10 @@ def decode(format: Format, raw: bytes) -> dict[str, Any]:
 def _unreadable(format: Format, why: str) -> Refused:
     if format == "messages":
         return Refused(f"The request body is not valid JSON: {why}")
+    if format == "gemini":
+        return Refused(f"Invalid JSON payload received. {why}")
+    if format == "ollama":
+        return Refused(f"invalid character in the body of the request: {why}")
     return Refused(
         "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "
         f"correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON: {why})"
@@ -51,7 +63,7 @@ def model_of(format: Format, body: dict[str, Any]) -> str:
         return model
     if format == "messages":
         raise Refused("model: Field required" if model is None else "model: Input should be a valid string")
-    raise Refused("you must provide a model parameter", "model")
+    raise Refused("model is required" if format == "ollama" else "you must provide a model parameter", "model")
 
 
 def check(format: Format, body: dict[str, Any], headers: Mapping[str, str]) -> None:

@@ -23,7 +23,7 @@ _FIELDS = {
     "mistral-": frozenset({"random_seed", "safe_prompt", "prompt_mode"}),
     "deepseek-": frozenset({"thinking"}),
     "kimi-": frozenset({"thinking"}),
-    "alternate-": frozenset({"top_k", "min_p", "repetition_penalty", "chat_template_kwargs"}),
+    "alternate-": frozenset({"top_k", "min_p", "repetition_penalty", "chat_template_kwargs", "grammar"}),
 }
 
 

@@ -8,9 +8,13 @@ from typing import Any, Literal
 from everturn.testing.provider.faults import Format, is_object
 from everturn.testing.provider.render import Ending, Writer
 from everturn.testing.provider.render_chat import ChatWriter
+from everturn.testing.provider.render_gemini import GeminiWriter
 from everturn.testing.provider.render_messages import MessagesWriter
+from everturn.testing.provider.render_ollama import OllamaWriter, as_ollama
 from everturn.testing.provider.render_responses import ResponsesWriter
 from everturn.testing.provider.script import Call, Item, Redacted, Say, Think
+from everturn.testing.provider.strict_gemini import shows_thoughts
+from everturn.testing.provider.strict_ollama import is_quiet
 from everturn.testing.provider.strict_responses import is_encrypted
 from everturn.testing.provider.strict_tools import is_thinking
 
@@ -27,14 +31,20 @@ def options_of(format: Format, body: dict[str, Any], *, is_first: bool) -> Optio
         if not is_thinking(body):
             return ""
         return "thinking first" if is_first else "thinking"
+    if format == "gemini":
+        return "thinking" if shows_thoughts(body) else ""
+    if format == "ollama":
+        return "" if is_quiet(body) else "thinking"
     return "encrypted" if is_encrypted(body) else ""
 
 
-def prepared(items: Sequence[Item], options: Options) -> Sequence[Item]:
+def prepared(format: Format, items: Sequence[Item], options: Options) -> Sequence[Item]:
     """The items, with a thought in front if a model that thinks is told to call tools without one.
 
     The real one never calls before it has thought, and refuses to go on with a turn that looks as if it had.
     """
+    if format == "ollama":
+        return as_ollama(items)
     spoken = [item for item in items if isinstance(item, Think | Redacted | Say | Call)]
     if options != "thinking first" or not any(isinstance(item, Call) for item in spoken):
         return items
@@ -47,4 +57,8 @@ def writer_for(format: Format, model: str, ending: Ending, options: Options, see
         return ChatWriter(model, ending, with_usage=options == "usage")
     if format == "messages":
         return MessagesWriter(model, ending, with_thinking=options.startswith("thinking"))
+    if format == "gemini":
+        return GeminiWriter(model, ending, with_thoughts=options == "thinking", seed=seed)
+    if format == "ollama":
+        return OllamaWriter(model, ending, with_thinking=options == "thinking")
     return ResponsesWriter(model, ending, with_encrypted=options == "encrypted", seed=seed)

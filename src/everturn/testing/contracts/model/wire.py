@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from everturn.testing.provider.render_gemini import SKIP
+
 Json = dict[str, Any]
 
 
@@ -131,6 +133,70 @@ def read_responses(body: Json) -> Sent:
     return sent
 
 
+def read_gemini(body: Json) -> Sent:
+    """Gemini. Where calls have no ids, a call and its result are known by their place."""
+    declared = [one for tool in body.get("tools", ()) for one in tool.get("functionDeclarations", ())]
+    sent = Sent(tools=[one["name"] for one in declared])
+    sent.schemas = [one.get("parametersJsonSchema") or one.get("parameters") or {} for one in declared]
+    sent.system = "".join(part["text"] for part in body.get("systemInstruction", {}).get("parts", ()))
+    for content in body["contents"]:
+        role = "assistant" if content["role"] == "model" else "user"
+        parts = content["parts"]
+        said = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
+        sent.said += [(role, "".join(said))] if said else []
+        for part in parts:
+            _part(part, sent)
+    config = body.get("generationConfig", {})
+    sent.max_tokens = config.get("maxOutputTokens")
+    sent.schema = config.get("responseJsonSchema") or config.get("responseSchema")
+    choice = body.get("toolConfig", {}).get("functionCallingConfig")
+    sent.choice = _mode(choice) if choice else None
+    return sent
+
+
+def _part(part: Json, sent: Sent) -> None:
+    if signed := part.get("thoughtSignature"):
+        sent.seals += [signed] if signed not in SKIP else []
+    if call := part.get("functionCall"):
+        sent.calls.append((call.get("id") or f"#{len(sent.calls)}", call["name"]))
+    if result := part.get("functionResponse"):
+        id = result.get("id") or f"#{len(sent.results)}"
+        sent.results.append((id, "\n".join(str(value) for value in result["response"].values())))
+        sent.failed += [id] if "error" in result["response"] else []
+        for file in result.get("parts", ()):
+            _part(file, sent)
+    if file := part.get("inlineData"):
+        sent.images += file["mimeType"].startswith("image/")
+        sent.documents += file["mimeType"] == "application/pdf"
+
+
+def _mode(choice: Json) -> str:
+    mode: str = choice["mode"]
+    only = choice.get("allowedFunctionNames")
+    return only[0] if only else "required" if mode == "ANY" else mode.lower()
+
+
+def read_ollama(body: Json) -> Sent:
+    """Ollama. It has no choice of tools, and its results name their tool."""
+    tools = [tool["function"] for tool in body.get("tools", ())]
+    sent = Sent(tools=[tool["name"] for tool in tools], schemas=[tool["parameters"] for tool in tools])
+    for message in body["messages"]:
+        sent.images += len(message.get("images", ()))
+        match message["role"]:
+            case "system":
+                sent.system += message["content"]
+            case "tool":
+                sent.results.append((message.get("tool_call_id") or f"#{len(sent.results)}", message["content"]))
+            case role:
+                sent.said += [(role, message["content"])] if message.get("content") else []
+                for call in message.get("tool_calls", ()):
+                    sent.calls.append((call.get("id") or f"#{len(sent.calls)}", call["function"]["name"]))
+    sent.max_tokens = body.get("options", {}).get("num_predict")
+    wanted = body.get("format")
+    sent.schema = wanted if isinstance(wanted, dict) else None
+    return sent
+
+
 def _chosen(choice: str | Json | None, inside: str) -> str | None:
     if isinstance(choice, dict):
         found: Json = choice[inside] if inside else choice
@@ -147,4 +213,6 @@ READERS: Final[Mapping[str, Callable[[Json], Sent]]] = {
     "chat": read_chat,
     "messages": read_messages,
     "responses": read_responses,
+    "gemini": read_gemini,
+    "ollama": read_ollama,
 }

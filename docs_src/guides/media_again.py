@@ -1,0 +1,31 @@
+import asyncio
+
+from everturn import Chat, FilePart, named
+from everturn.core.ports import Model
+from everturn.testing.provider import Image, Provider
+
+
+# --8<-- [start:shown]
+async def draw_twice(model: Model) -> None:
+    async with Chat(model) as chat:
+        made = await (await chat.send("A red fox", params={"size": "1024x1536"}))
+        print(made.usage.output, "tokens")
+        first = made.messages[-1]
+        await (await chat.rerun(first))
+        tree = await chat.tree()
+        for version in tree.versions(first.id):
+            files = [p for p in tree.get(version).parts if isinstance(p, FilePart)]
+            print(tree.get(version).by, [file.name for file in files])
+
+
+# --8<-- [end:shown]
+
+
+async def main() -> None:
+    async with Provider() as provider:
+        provider.script("gpt-image-1", [[Image()]])
+        await draw_twice(named("openai:gpt-image-1", base_url=f"{provider.url}/v1"))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

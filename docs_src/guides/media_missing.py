@@ -1,0 +1,29 @@
+import asyncio
+import textwrap
+
+from everturn import Chat, MissingInput, named
+from everturn.core.ports import Model
+from everturn.testing.provider import Provider
+
+
+# --8<-- [start:shown]
+async def edit(model: Model) -> None:
+    async with Chat(model) as chat:
+        try:
+            await chat.send("In the snow, please")
+        except MissingInput as missing:
+            print(textwrap.fill(str(missing), 80))
+        print(len(await chat.messages()), "messages")
+
+
+# --8<-- [end:shown]
+
+
+async def main() -> None:
+    async with Provider() as provider:
+        await edit(named("picture@image-edit", base_url=f"{provider.url}/v1"))
+        print(len(provider.seen), "requests")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

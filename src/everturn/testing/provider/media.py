@@ -1,0 +1,49 @@
+"""The studio of a provider: turns a request for a picture, a sound or a text into its answer, and keeps pictures to fetch."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from everturn.testing.provider.answers import Answer
+from everturn.testing.provider.asked import Asked
+from everturn.testing.provider.render_media import render_media
+from everturn.testing.provider.script import Heard, Image, Item, Script, Speech
+from everturn.testing.provider.strict_media import check_makes
+
+MAX_FILES = 256
+_FOLDER = "/v1/files/"
+_BUILTIN: tuple[tuple[re.Pattern[str], Item], ...] = (
+    (re.compile(r"image|picture.*|gpt-image-.+|dall-e-[23]", re.DOTALL), Image()),
+    (re.compile(r"voice|tts-1.*|gpt-4o-mini-tts.*", re.DOTALL), Speech()),
+    (re.compile(r"ear|whisper-1|gpt-4o-(?:mini-)?transcribe.*", re.DOTALL), Heard()),
+)
+
+
+def builtin_media(model: str) -> Script | None:
+    """The script of a model that needs none: `image`, `voice`, `ear`, and the names of the real ones."""
+    return next((Script(((item,),)) for name, item in _BUILTIN if name.fullmatch(model)), None)
+
+
+class Studio:
+    """Makes what is asked for."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, bytes] = {}
+
+    def answer(self, asked: Asked, items: Sequence[Item], pace: float, url: str) -> Answer:
+        """The answer to a request, as the items of a step have it."""
+        check_makes(asked.media, asked.body["model"], items)
+        return render_media(asked, items, pace, lambda data: url + self._keep(data))
+
+    def file(self, path: str) -> bytes | None:
+        """A picture that was made before, if it is still there."""
+        return self._files.get(path)
+
+    def _keep(self, data: bytes) -> str:
+        path = f"{_FOLDER}{hashlib.sha256(data).hexdigest()[:32]}.png"
+        self._files[path] = data
+        while len(self._files) > MAX_FILES:
+            del self._files[next(iter(self._files))]
+        return path

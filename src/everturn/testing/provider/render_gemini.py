@@ -1,0 +1,163 @@
+"""Turns an answer into the events of Gemini: parts of one candidate, with the tokens so far in every one of them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from everturn.testing.provider.answers import Event
+from everturn.testing.provider.faults import google_error, is_object
+from everturn.testing.provider.render import Block, Ending, Kind, token
+from everturn.testing.provider.script import InBandError, Usage
+from everturn.testing.provider.seals import is_sealed, seal
+
+Json = dict[str, Any]
+
+# What a call may be signed with that another model made.
+SKIP = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+_REASONS = {
+    "stop": "STOP",
+    "tool_calls": "STOP",
+    "length": "MAX_TOKENS",
+    "content_filter": "SAFETY",
+    "refusal": "SAFETY",
+}
+_STATUSES = {"rate_limit_exceeded": 429, "context_length_exceeded": 400, "server_error": 500}
+_SHOWN: frozenset[Kind] = frozenset({"text", "refusal", "call"})
+_THOUGHT: frozenset[Kind] = frozenset({"thinking"})
+
+
+def is_third(model: str) -> bool:
+    """Whether a model is of the family that gives its calls ids, and wants its signatures back."""
+    return model.startswith("gemini-3")
+
+
+def signature(model: str, text: str) -> str:
+    """What a model signs a part with: bytes to everybody else, so it travels in base64."""
+    return base64.b64encode(seal("gem", model, text).encode()).decode()
+
+
+def is_signature(model: str, value: str) -> bool:
+    """Whether this provider made the signature, for this model."""
+    try:
+        return is_sealed("gem", model, base64.b64decode(value.replace("-", "+").replace("_", "/")).decode())
+    except ValueError:
+        return False
+
+
+class GeminiWriter:
+    """Writes parts; the first call of an answer is signed, and so is the end of a text if the model is of the third kind.
+
+    Calls come whole. One whose arguments are no object never comes: the answer ends as a malformed one instead.
+    """
+
+    def __init__(self, model: str, ending: Ending, *, with_thoughts: bool, seed: str = "") -> None:
+        self._model, self._ending = model, ending
+        self._kinds = _SHOWN | _THOUGHT if with_thoughts else _SHOWN
+        self._id = token(f"{model}\0{seed}", 22)
+        self._said = 0  # events so far
+        self._is_signed = False
+        self._broken: Block | None = None
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """What is shown."""
+        return self._kinds
+
+    def start(self) -> Iterator[Event]:
+        """Nothing but the head: an answer begins with its first part, and breaks before it with a status."""
+        yield Event(b"", is_beat=False)
+
+    def open(self, block: Block) -> Iterator[Event]:
+        """Nothing: parts have no beginning."""
+        return iter(())
+
+    def piece(self, block: Block, text: str) -> Iterator[Event]:
+        """One part; the pieces of a call wait until it is whole."""
+        if block.kind == "thinking":
+            yield self._parts({"text": text, "thought": True})
+        elif block.kind != "call":
+            yield self._parts({"text": text})
+
+    def close(self, block: Block) -> Iterator[Event]:
+        """A call, whole."""
+        if block.kind != "call" or self._broken is not None:
+            return
+        if (args := arguments(block.text)) is None:
+            self._broken = block
+            return
+        call: Json = {"name": block.name, **({"args": args} if block.text.strip() else {})}
+        part: Json = {"functionCall": {**call, "id": block.id} if is_third(self._model) else call}
+        if not self._is_signed:
+            self._is_signed = True
+            part["thoughtSignature"] = signature(self._model, f"{block.name}{block.text}")
+        yield self._parts(part)
+
+    def fail(self, error: InBandError) -> Iterator[Event]:
+        """An error in place of an event; with the kind "bare" it is not even an event, as it happens outside."""
+        body = google_error(_STATUSES.get(error.code or "", 500), error.message)
+        if error.kind == "bare":
+            yield Event(msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n")
+        else:
+            yield _event(body)
+
+    def finish(self) -> Iterator[Event]:
+        """Why it ends, and all tokens; where a filter let no word pass, that the prompt was blocked."""
+        reason = _REASONS[self._ending.reason]
+        usage = {"usageMetadata": _usage(self._ending.usage, None)}
+        if self._broken is not None:
+            told = f"Malformed function call: {self._broken.name}({self._broken.text})"
+            yield self._candidate({"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": told}, usage)
+        elif reason == "SAFETY" and not self._said:
+            yield _event({"promptFeedback": {"blockReason": "SAFETY"}, **usage, **self._tail()})
+        else:
+            content: Json = {"parts": [self._last_part()], "role": "model"} if self._said else {"role": "model"}
+            yield self._candidate({"content": content, "finishReason": reason}, usage)
+
+    def _last_part(self) -> Json:
+        if self._is_signed or not is_third(self._model):
+            return {"text": ""}
+        return {"text": "", "thoughtSignature": signature(self._model, f"said {self._id}")}
+
+    def _parts(self, part: Json) -> Event:
+        self._said += 1
+        usage = {"usageMetadata": _usage(self._ending.usage, self._said)}
+        return self._candidate({"content": {"parts": [part], "role": "model"}}, usage)
+
+    def _candidate(self, candidate: Json, usage: Json) -> Event:
+        return _event({"candidates": [{**candidate, "index": 0}], **usage, **self._tail()})
+
+    def _tail(self) -> Json:
+        return {"modelVersion": self._model, "responseId": self._id}
+
+
+def arguments(text: str) -> Json | None:
+    """The arguments of a call as an object; nothing if they are none."""
+    try:
+        value: Any = msgspec.json.decode(text.strip() or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return value if is_object(value) else None
+
+
+def _event(body: Json) -> Event:
+    return Event(b"data: %s\r\n\r\n" % msgspec.json.encode(body))
+
+
+def _usage(usage: Usage, said: int | None) -> Json:
+    """The tokens so far, of which a growing part has been said; what was thought is counted beside it."""
+    whole = usage.output - usage.reasoning
+    spoken = whole if said is None else min(said, whole)
+    counts = {
+        "promptTokenCount": usage.input,
+        "cachedContentTokenCount": usage.cached,
+        "candidatesTokenCount": spoken,
+        "thoughtsTokenCount": usage.reasoning,
+    }
+    total = usage.input + spoken + usage.reasoning
+    details = [{"modality": "TEXT", "tokenCount": usage.input}]
+    given = {name: count for name, count in counts.items() if count}
+    return {**given, "totalTokenCount": total, "promptTokensDetails": details}

@@ -1,0 +1,22 @@
+"""Terminals that are closed when a test is done with them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.terminal.chatting import CHAT, PLAIN, PROMPT, Start
+from tests.terminal.pseudo import Terminal
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    opened: list[Terminal] = []
+
+    def start(*words: str, cwd: Path | None = None, **environment: str) -> Terminal:
+        opened.append(Terminal([*CHAT, *words], PLAIN | environment, cwd))
+        opened[-1].until(PROMPT)
+        return opened[-1]
+
+    yield start
+    for terminal in opened:
+        terminal.close()
