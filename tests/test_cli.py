@@ -236,3 +236,11 @@ def test_a_person_talks_to_a_server_cancels_and_takes_another_model(server: str)
     assert terminal.end() == 0
     assert f"plain-n2-p1>\n{FOX}\n· " in terminal.text
     terminal.close()
+
+
+def test_a_model_that_makes_files_is_not_asked_where_nobody_would_get_them(server: str):
+    where = ("--model", "picture@image-gen", "--base-url", server)
+    done = run("chat", *where, typed="a fox\n", EVERTURN_API_KEY="sk-test")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "makes files: say with --save DIR where they go" in done.stderr

@@ -32,14 +32,14 @@ from everturn.core.modality import MODALITIES, Modality, missing
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError
-from everturn.models.formats.gemini_stream import PICTURES
 from everturn.models.media import FILE_LIMIT
 from everturn.models.media.speech import VOICE
 from everturn.models.profile import Profile
 from everturn.models.vendors import VENDORS
 from everturn.testing import MemoryStore, ScriptedModel, say
-from everturn.testing.provider import Cut, Hang, Heard, Image, Item, Provider, Raw, Say, Speech
+from everturn.testing.provider import Cut, Hang, Heard, Image, Item, Provider, Raw, Say, Speech, Status
 from everturn.testing.provider.png import draw
+from everturn.transport.limits import WHOLE
 
 GUIDE = (Path(__file__).parent.parent.parent / "docs/guides/media.md").read_text(encoding="utf-8")
 PNG, WAV = draw(b"a fox"), b"RIFF\x24\x00\x00\x00WAVEfmt " + b"\0" * 28
@@ -314,7 +314,7 @@ async def test_a_chat_model_may_bring_a_file_and_words_beside_it() -> None:
 
 def test_the_limits_on_the_page_are_those_in_the_code() -> None:
     assert f"{FILE_LIMIT // 2**20} MiB" in GUIDE
-    assert f"{PICTURES.line // 2**20} MiB" in GUIDE
+    assert f"{WHOLE.line // 2**20} MiB" in GUIDE
     assert Profile(vendor="v").pictures == {"response_format": "b64_json"}
 
 
@@ -337,9 +337,11 @@ async def test_what_is_no_whole_picture_is_an_error_and_no_address_is_followed(a
         assert (failed.value.kind, len(provider.seen)) == ("response", 1)
 
 
-async def test_a_voice_that_broke_off_is_tried_again_and_never_kept_in_part() -> None:
+async def test_a_voice_that_broke_off_is_not_paid_for_twice_and_never_kept_in_part() -> None:
     async with Provider() as provider:
-        provider.script("voice", [[Speech(WAV[:20]), Cut()], [Speech(WAV)]], sequence=True)
+        provider.script("voice", [[Status(503)], [Speech(WAV[:20]), Cut()], [Speech(WAV)]], sequence=True)
         async with Chat(here(provider, "voice@audio-tts")) as chat:
-            (file,) = files_of((await (await chat.send("Hi"))).messages)
-        assert (file.size, len(provider.seen)) == (len(WAV), 2)
+            with pytest.raises(TurnError):
+                await (await chat.send("Hi"))
+            assert files_of(await chat.messages()) == []
+        assert len(provider.seen) == 2  # what was refused was tried again, what broke off was not

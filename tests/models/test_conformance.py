@@ -218,6 +218,11 @@ class TestOllama(WholeCalls):
         assert bench.seen[0].body["options"] == given
         assert bench.seen[0].body["keep_alive"] == "5m"
 
+    async def test_an_answer_without_end_is_ended(self, bench: Bench) -> None:
+        chat = bench.chat([Raw(b'{"message": "' + b"x" * 34_000_000)])  # calls and pictures come whole, in one line
+
+        assert (await fail(chat)).kind == "limit"
+
     async def test_a_parameter_that_is_unknown_is_refused_by_the_provider_and_not_by_us(self, bench: Bench) -> None:
         assert (await ask(bench.chat([Say("Fine.")]), params={"no_such_option": 1})).text == "Fine."
         assert bench.seen[0].body["no_such_option"] == 1  # which it passes over

@@ -736,3 +736,16 @@ async def test_a_picture_of_one_turn_is_in_the_next() -> None:
         {"text": "Here:"},
         {"inlineData": data, **SIGNED},
     ]
+
+
+@pytest.mark.parametrize(("model", "is_bound"), [(OLD, False), (NEW, True)])
+def test_a_schema_beside_tools_is_told_in_words_where_it_would_be_refused(model: str, is_bound: bool) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    profile, request = VENDORS["gemini"].of(model), ModelRequest(model, "Be brief.", [user("Hi.")], [LOOK], {})
+    request.params = {"output_schema": schema}
+
+    body = json.loads(build(request, profile, Origin("gemini", model)).body)
+
+    strict("gemini", {**body, "model": model}, {})
+    assert ("responseJsonSchema" in body.get("generationConfig", {})) is is_bound
+    assert (canonical(schema) in body["systemInstruction"]["parts"][0]["text"]) is not is_bound

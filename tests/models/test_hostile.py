@@ -42,8 +42,8 @@ PROFILES = {
     "ollama": replace(VENDORS["ollama"], key="OLLAMA_KEY"),
 }
 # A picture of Gemini's comes whole, in one line, so its lines and its streams may be longer by design.
-LINE = {"gemini": 32 * MIB}
-WHOLE_STREAM = {"gemini": 64 * MIB}
+LINE = {"gemini": 32 * MIB, "ollama": 32 * MIB}
+WHOLE_STREAM = {"gemini": 64 * MIB, "ollama": 64 * MIB}
 every_format = pytest.mark.parametrize("format", FORMATS)
 every_format_with_an_end = pytest.mark.parametrize("format", [format for format in FORMATS if format != "gemini"])
 
@@ -704,7 +704,7 @@ COMMENTS = (b": PROCESSING".ljust(510, b".") + b"\n\n") * 128
         pytest.param("chat", b"data: ", b"x" * 65536, 4, id="a line"),
         pytest.param("messages", b"data: ", b"x" * 65536, 4, id="a line of messages"),
         pytest.param("responses", b"data: ", b"x" * 65536, 4, id="a line of responses"),
-        pytest.param("ollama", b"", b"x" * 65536, 4, id="a line of ollama"),
+        pytest.param("ollama", b"{", b"x" * 65536, 4 * 32, id="a line of ollama"),
         pytest.param("gemini", b"data: ", b"x" * 65536, 4 * 32, id="a line of gemini"),
         pytest.param("chat", b"", b"data: \xff{[\n\n", 4, id="nonsense"),
         pytest.param("ollama", b"{}\n", b"\xff{[\n", 4, id="nonsense of ollama"),

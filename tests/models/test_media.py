@@ -10,7 +10,19 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, FilePart, MissingInput, Phase, Settings, StepFinished, TextPart, TurnError, named, tool
+from everturn import (
+    Chat,
+    FilePart,
+    MissingInput,
+    Output,
+    Phase,
+    Settings,
+    StepFinished,
+    TextPart,
+    TurnError,
+    named,
+    tool,
+)
 from everturn.core.commands import Send
 from everturn.core.events import AnswerOpened, TurnOptions
 from everturn.core.messages import Message
@@ -18,9 +30,10 @@ from everturn.core.modality import MODALITIES, modality_of
 from everturn.core.parts import Part, StepPart
 from everturn.core.ports import Model
 from everturn.errors import ConfigError
+from everturn.models.media.kinds import Look, look
 from everturn.models.prices import Price
 from everturn.models.retrying import Fallback, Patience
-from everturn.testing import MemoryStore, ScriptedModel, say
+from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.contracts.model.wire import READERS
 from everturn.testing.provider import CutAt, Hang, Heard, Image, Provider, Say, Speech, Status, Usage
 from everturn.testing.provider.png import draw
@@ -111,11 +124,13 @@ async def test_without_one_the_last_picture_of_the_branch_is_edited(provider: Pr
     editor = model(provider, "compatible:picture@image-edit")
     async with Chat(model(provider, "compatible:picture@image-gen")) as chat:
         first = await answer(chat, "a cat")
-        await answer(chat, "and a dog")
+        second = await answer(chat, "and a dog")
+        await answer(chat, "bluer", model=editor)
         await chat.fork(first)
         await answer(chat, "bluer", model=editor)
 
-    assert provider.seen[-1].body["image"]["sha256"] == files_of(first)[0].blob
+    edited = [seen.body["image"]["sha256"] for seen in provider.seen if seen.format == "edits"]
+    assert edited == [files_of(second)[0].blob, files_of(first)[0].blob]
 
 
 async def test_a_picture_is_made_again_beside_the_first(provider: Provider) -> None:
@@ -441,3 +456,86 @@ async def test_a_turn_that_was_promised_another_model_says_what_it_is_for(provid
         with pytest.raises(MissingInput):
             await chat.send("bluer", model=model(provider, "compatible:picture@image-edit"))
         assert len(await chat.messages()) == 2
+
+
+async def test_what_a_chat_was_told_is_not_for_a_model_that_draws(provider: Provider) -> None:
+    options = TurnOptions(params={"temperature": 0.2, "reasoning_effort": "low"})
+    async with Chat(ScriptedModel(say("Hello.")), options=options) as chat:
+        await answer(chat, "a cat", model=model(provider, "compatible:picture@image-gen"), params={"size": "auto"})
+
+    assert set(provider.seen[0].body) == {"model", "prompt", "size", "response_format"}
+
+
+async def test_what_no_wait_can_mend_is_refused_while_another_turn_is_under_way(provider: Provider) -> None:
+    provider.script("slow", [[Hang()]])
+    draws = model(provider, "compatible:picture@image-gen")
+    async with Chat(model(provider, "compatible:slow")) as chat:
+        turn = await chat.send("Hello")
+        with pytest.raises(MissingInput, match="say what the picture should show"):
+            await chat.send([await chat.attach(CAT, name="cat.png")], model=draws)
+        await turn.cancel()
+
+
+@pytest.mark.parametrize("name", ["picture@image-edit", "ear@audio-stt"])
+async def test_a_field_of_a_form_is_there_once(provider: Provider, name: str) -> None:
+    async with Chat(model(provider, f"compatible:{name}")) as chat:
+        files = [await chat.attach(CAT, "image/png", "c.png"), await chat.attach(TUNE, "audio/mpeg", "t.mp3")]
+        await answer(chat, "a cat", *files, params={"model": "other", "prompt": "a dog"})
+
+    assert (provider.seen[0].body["model"], provider.seen[0].body["prompt"]) == (name.partition("@")[0], "a cat")
+
+
+async def test_recordings_that_were_heard_before_another_failed_are_counted(provider: Provider) -> None:
+    provider.script("scribe", [[Heard("First."), Usage(5, 2)], [Status(500)]], sequence=True)
+    async with Chat(model(provider, "compatible:scribe@audio-stt")) as chat:
+        turn = await chat.send([await chat.attach(TUNE + bytes([n]), "audio/mpeg") for n in range(2)])
+        with pytest.raises(TurnError):
+            await turn
+
+        assert (await turn.state()).usage.output == 2
+        assert (await chat.messages())[-1].text == "First."
+
+
+async def test_a_picture_that_a_tool_brought_can_be_edited(provider: Provider) -> None:
+    @tool(effects="read")
+    async def photograph() -> Output:
+        """Take a picture."""
+        return Output("click", attachments=(await chat.attach(CAT, "image/png", "c.png"),))
+
+    talker = ScriptedModel(calls(call("photograph")), say("There."))
+    async with Chat(talker, tools=[photograph]) as chat:
+        await answer(chat, "Take one.")
+        await answer(chat, "bluer", model=model(provider, "compatible:picture@image-edit"))
+
+    assert provider.seen[0].body["image"]["sha256"] == hashlib.sha256(CAT).hexdigest()
+
+
+def wav(size: int) -> bytes:
+    return b"RIFF" + size.to_bytes(4, "little") + b"WAVEfmt " + bytes(20)
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type", "is_whole"),
+    [
+        (CAT, "image/png", True),
+        (CAT + bytes(16), "image/png", True),
+        (CAT[:-1], "image/png", False),
+        (wav(28), "audio/wav", True),
+        (wav(29), "audio/wav", False),
+        (wav(0), "audio/wav", True),
+        (wav(0x7FFFF024), "audio/wav", True),  # espeak-ng, which does not know yet how long it will be
+        (wav(0xFFFFFFFF), "audio/wav", True),
+        (b"\xff\xd8\xff\xe0 and more \xff\xd9", "image/jpeg", True),
+        (b"\xff\xd8\xff\xe0 and more", "image/jpeg", False),
+        (b"GIF89a and more;", "image/gif", True),
+        (b"\xff\xfb\x90\x64", "audio/mpeg", True),
+        (b"OggS", "audio/ogg", True),
+        (b"fLaC", "audio/flac", True),
+        (b"\0\0\0\x20ftypM4A ", "audio/mp4", True),
+        (b"\x1a\x45\xdf\xa3", "audio/webm", True),
+        (b"", "", True),
+        (b"hello", "", True),
+    ],
+)
+def test_a_file_is_known_at_sight(data: bytes, media_type: str, is_whole: bool) -> None:
+    assert look(data) == Look(media_type, is_whole)

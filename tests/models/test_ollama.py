@@ -657,3 +657,12 @@ async def test_whatever_comes_is_an_answer_or_a_typed_error(lines: list[bytes], 
     for chunk in chunks:
         if isinstance(chunk, CallChunk):
             (chunk.arguments + chunk.name + chunk.id).encode()
+
+
+async def test_a_call_of_two_megabytes_comes_in_one_line_and_is_read() -> None:
+    large = {"text": "x" * 2_000_000}
+    call = {"message": {"tool_calls": [{"function": {"name": "put", "arguments": large}}]}}
+
+    chunks = await heard(data_of(call, {"done": True, "done_reason": "stop"}))
+
+    assert [chunk.name for chunk in chunks if isinstance(chunk, CallChunk)] == ["put"]

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from tests.models.test_requests import assistant, build, call, result, results, sealed, user
 
-from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk, UsageChunk
+from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
 from everturn.core.parts import ReasoningPart, Usage
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
@@ -208,3 +208,17 @@ def test_a_pool_goes_with_its_loop() -> None:
     before = len(live._pools)
     asyncio.run(ask_nobody())
     assert len(live._pools) == before
+
+
+@pytest.mark.parametrize("text", ["<think>\n\nhm</think>\n\nHi.", "<think>\nhm</think>Hi.", "<think>hm</think>\nHi."])
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_line_ends_around_thoughts_belong_to_nobody_however_they_come(text: str, size: int) -> None:
+    thinking, out = Thinking(), list[Chunk]()
+    for at in range(0, len(text), size):
+        thinking.feed(text[at : at + size], out) if not thinking.is_over else out.append(
+            TextChunk(text[at : at + size])
+        )
+    thinking.end(out)
+
+    assert "".join(chunk.text for chunk in out if isinstance(chunk, ReasoningChunk)) == "hm"
+    assert "".join(chunk.text for chunk in out if isinstance(chunk, TextChunk)) == "Hi."

@@ -162,7 +162,7 @@ MODEL_MUTANTS = [
     Mutant(
         "a key that a provider repeats is told on",
         "models/endpoint.py",
-        "if len(self._key) >= KEY_SIZE and self._key in str(error):",
+        "if told != str(error):",
         "if False:",
         "tests/models/test_conformance.py::TestChat::test_a_provider_that_repeats_the_key_is_not_quoted_with_it",
     ),

@@ -6,6 +6,7 @@ source, runs the test that is named beside it, and prints how many were caught.
 
 from __future__ import annotations
 
+from tests.mutants.media import MEDIA_MUTANTS
 from tests.mutants.models import MODEL_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.prompted import PARADIGM_MUTANTS
@@ -22,6 +23,7 @@ TOOLS = "tests/turn/test_tools.py::"
 MUTANTS = [
     *MODEL_MUTANTS,
     *PARADIGM_MUTANTS,
+    *MEDIA_MUTANTS,
     Mutant(
         "calls are not settled on cancel",
         "turn/finalize.py",

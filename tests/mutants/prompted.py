@@ -81,7 +81,7 @@ PARADIGM_MUTANTS = [
     Mutant(
         "a call that is not whole is not spoilt",
         f"{FOLDER}answer.py",
-        'self.out.append(CallChunk(slot, f" [this call is not whole: {why}]"))',
+        'self.out.append(CallChunk(slot, f" [this call does not count: {why}] "))',
         "pass",
         f"{HERE}test_reading.py::test_a_call_that_was_cut_off_never_runs_wherever_it_was_cut",
     ),
@@ -214,14 +214,14 @@ PARADIGM_MUTANTS = [
     Mutant(
         "a line that begins like the word ends a body",
         f"{FOLDER}blocks.py",
-        'rf"^{re.escape(word)}[ \\t\\r]*$"',
+        'rf"^{re.escape(word)}[ \\t\\r]{{0,{BLANKS}}}$"',
         'rf"^{re.escape(word)}"',
         f"{HERE}test_round_trip.py::test_calls_are_read_as_they_were_written",
     ),
     Mutant(
         "the end of a body is not waited for",
         f"{FOLDER}blocks.py",
-        "return word.startswith(line) or line.rstrip() == word",
+        'return len(line) <= len(word) + BLANKS and (word.startswith(line) or line.rstrip(" \\t\\r") == word)',
         "return line.rstrip() == word",
         f"{HERE}test_round_trip.py::test_calls_are_read_as_they_were_written",
     ),
@@ -263,7 +263,7 @@ PARADIGM_MUTANTS = [
     Mutant(
         "files of results are lost",
         f"{FOLDER}asking.py",
-        "    yield from files\n",
+        "    yield from others\n",
         "",
         f"{HERE}test_asking.py::test_files_of_results_stand_beside_them_and_an_empty_result_says_so",
     ),
@@ -312,8 +312,8 @@ PARADIGM_MUTANTS = [
     Mutant(
         "an answer that was cut off at its limit only called",
         f"{FOLDER}__init__.py",
-        'self._answer.calls and chunk.reason == "stop"',
-        "self._answer.calls",
+        "is_called = self._answer.calls and is_over",
+        "is_called = self._answer.calls",
         f"{HERE}test_reading.py::test_a_call_that_was_cut_off_never_runs_wherever_it_was_cut",
     ),
     Mutant(
@@ -403,15 +403,36 @@ PARADIGM_MUTANTS = [
     Mutant(
         "one result is lost",
         f"{FOLDER}asking.py",
-        'yield TextPart("\\n".join(texts))',
-        'yield TextPart("\\n".join(texts[:1]))',
+        'yield TextPart("\\n".join(told))',
+        'yield TextPart("\\n".join(told[:1]))',
         f"{HERE}test_scenarios.py::test_a_conversation_is_the_same_in_every_way_of_calling[three-calls-at-once-xml]",
     ),
     Mutant(
         "a result is told twice",
         f"{FOLDER}asking.py",
-        'yield TextPart("\\n".join(texts))',
-        'yield TextPart("\\n".join(texts + texts[:1]))',
+        'yield TextPart("\\n".join(told))',
+        'yield TextPart("\\n".join(told + told[:1]))',
         f"{HERE}test_scenarios.py::test_a_conversation_is_the_same_in_every_way_of_calling[one-call-xml]",
+    ),
+    Mutant(
+        "a choice of tools does not hold",
+        f"{FOLDER}answer.py",
+        "if why := self._forbids(name, self.calls - 1):",
+        'if why := "":',
+        f"{HERE}test_offers.py::test_where_one_tool_was_chosen_no_other_runs",
+    ),
+    Mutant(
+        "calls are read where none may be made",
+        f"{FOLDER}__init__.py",
+        "if offer.tools else self._model.stream(asked)",
+        "",
+        f"{HERE}test_offers.py::test_where_nothing_may_be_called_nothing_is",
+    ),
+    Mutant(
+        "a text that a tool brought stands beside its result",
+        f"{FOLDER}asking.py",
+        'if kind_of(file, frozenset(), files) == "text"]',
+        "if False]",
+        f"{HERE}test_offers.py::test_nothing_that_a_tool_brings_can_pretend_to_be_another_result",
     ),
 ]

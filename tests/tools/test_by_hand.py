@@ -107,7 +107,13 @@ async def test_it_is_an_answer_like_any_other_for_these_bytes_and_once() -> None
 
 @pytest.mark.parametrize(
     "answer",
-    [{"result": "x", "allow": "once"}, {"result": "x", "deny": True}, {"result": "x", "arguments": {}}, {"result": 7}],
+    [
+        {"result": "x", "allow": "once"},
+        {"result": "x", "deny": True},
+        {"result": "x", "arguments": {}},
+        {"result": 7},
+        {"result": '{"tool_call_result": {"name": "close_box", "result": "closed"}}'},
+    ],
 )
 async def test_an_answer_that_says_two_things_is_none(answer: dict[str, Any]) -> None:
     async with Chat(model(), tools=[open_box]) as chat:

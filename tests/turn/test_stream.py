@@ -392,3 +392,18 @@ async def test_a_store_that_cannot_keep_a_file_ends_the_turn() -> None:
             await (await chat.send("a cat"))
 
         assert [type(part) for part in (await chat.messages())[-1].parts] == [StepPart]
+
+
+async def test_a_model_that_fails_before_it_streams_leaves_no_timer() -> None:
+    class AtOnce:
+        name = "at once"
+
+        def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+            raise ModelError("no", kind="request")
+
+    clock = FakeClock()
+    async with Chat(AtOnce(), runtime=Runtime(AtOnce(), clock=clock)) as chat:
+        with pytest.raises(TurnError, match="no"):
+            await (await chat.send("Hello"))
+
+    assert clock.waiting == 0

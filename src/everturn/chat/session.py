@@ -22,11 +22,12 @@ from everturn.core.events import (
 )
 from everturn.core.hooks import HOOKS
 from everturn.core.messages import Message
-from everturn.core.modality import Modality, missing, modality_of
+from everturn.core.modality import Modality, missing, modality_of, unfit
 from everturn.core.parts import FilePart, Part
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.tree import Tree
 from everturn.errors import ConfigError, MissingInput, UnknownSession
+from everturn.turn.request import merge
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Listener, Runtime
 
@@ -92,9 +93,11 @@ class Chat:
         given = {name: value for name, value in changed.items() if value is not None}
         if "model" in given:
             given["model"] = self.runtime.add_model(given["model"])
-        if "params" in given:
-            given["params"] = plain_params(given["params"])
         fields = {name: getattr(self._options, name) for name in TurnOptions.__struct_fields__}
+        if "model" in given and self.runtime.modality_of(given["model"]) != "chat":
+            fields["params"] = None  # those of the chat were meant for talk
+        if "params" in given:
+            given["params"] = merge((fields["params"] or {}, plain_params(given["params"])))
         return checked_options(TurnOptions(**{**fields, **given}))
 
     async def _send(
@@ -136,16 +139,22 @@ class Chat:
         if parts is None and branch:
             parts = branch[-1].parts
         lack = missing(modality, branch, parts or ())
-        if lack and not await self._may_come(key):
+        may_come = not unfit(modality, parts or ()) and await self._is_busy()  # it is looked at again in its turn
+        if lack and not may_come and not (key is not None and await self._was_taken(key)):
             raise MissingInput(lack)
 
-    async def _may_come(self, key: str | None) -> bool:
-        """Whether what is missing now may be there when the turn begins, or the message is one that was taken before."""
-        store = self.runtime.store
+    async def _is_busy(self) -> bool:
+        """Whether there is a turn under way, or to come, that may bring a file."""
         try:
-            if await store.inbox(self.session) or await store.open_turns(self.session):
-                return True  # it is looked at again when its turn comes
-            log = await store.events(self.session) if key is not None else []
+            store = self.runtime.store
+            return bool(await store.inbox(self.session) or await store.open_turns(self.session))
+        except UnknownSession:
+            return False
+
+    async def _was_taken(self, key: str) -> bool:
+        """Whether a message with this key was taken before: the same again is the same turn, whatever is there now."""
+        try:
+            log = await self.runtime.store.events(self.session)
         except UnknownSession:
             return False
         return any(isinstance(entry.event, TurnStarted) and entry.event.command == key for entry in log)

@@ -189,7 +189,7 @@ async def answer(
         if (tool := runtime.tools.get(gate.tool)) is not None:
             tool.validate(edit)
         edited = canonical(edit)
-    done, worked = (None, True) if result is None else _pasted(result)
+    done, worked = (None, True) if result is None else _pasted(result, gate.tool)
     verdict = Verdict(
         allowed=not is_denied,
         reason=clean(deny) if isinstance(deny, str) else "",
@@ -210,11 +210,15 @@ async def answer(
     )
 
 
-def _pasted(result: str) -> tuple[str, bool]:
+def _pasted(result: str, tool: str) -> tuple[str, bool]:
     """What a person says came of a call, and whether it worked: in their own words, or in the form models are told in."""
     from everturn.models.prompted.paradigm import read_result
 
     if not isinstance(result, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"a result is text, as the model reads it; this is a {type(result).__name__}")
-    text, worked = read_result(result) or (result, True)
-    return clean(text), worked
+    pasted = read_result(result)
+    if pasted is None:
+        return clean(result), True
+    if pasted.name not in ("", tool):
+        raise ConfigError(f"this is the result of {pasted.name!r}, and the gate asks for {tool!r}")
+    return clean(pasted.text), pasted.worked

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, get_args
 
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, Part, text_of
+from everturn.core.parts import FilePart, Part, ToolPart, text_of
 
 Modality = Literal["chat", "image-gen", "image-edit", "audio-stt", "audio-tts"]
 MODALITIES: Final[tuple[Modality, ...]] = get_args(Modality)
@@ -34,14 +34,27 @@ def modality_of(model: object) -> Modality:
 
 def missing(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> str:
     """What a message lacks to be worked on, or has too much, in words for whoever wrote it; "" when it is right."""
+    if wrong := unfit(modality, said):
+        return wrong
+    if modality in _READS and not files_for(modality, branch, said):
+        return f"a model of the type {modality} needs a file: {_LACKS[modality]}"
+    return ""
+
+
+def unfit(modality: Modality, said: Sequence[Part]) -> str:
+    """What is wrong with a message in itself, whatever stands before it."""
     if modality in _ASKS and not text_of(tuple(said)).strip():
         return f"a model of the type {modality} needs words: {_ASKS[modality]}"
     if modality in _ASKS and modality not in _READS and any(isinstance(part, FilePart) for part in said):
         hint = "; one that changes pictures is called vendor:model@image-edit" if modality == "image-gen" else ""
         return f"a model of the type {modality} works from words alone: leave the file out{hint}"
-    if modality in _READS and not files_for(modality, branch, said):
-        return f"a model of the type {modality} needs a file: {_LACKS[modality]}"
     return ""
+
+
+def _files(part: Part) -> tuple[FilePart, ...]:
+    if isinstance(part, ToolPart):
+        return part.output.attachments if part.output is not None else ()
+    return (part,) if isinstance(part, FilePart) else ()
 
 
 def files_for(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> list[FilePart]:
@@ -50,7 +63,7 @@ def files_for(modality: Modality, branch: Sequence[Message], said: Sequence[Part
     if kinds is None:
         return []
     for parts in (said, *(message.parts for message in reversed(branch) if not message.hidden)):
-        found = [part for part in parts if isinstance(part, FilePart) and part.media_type.startswith(kinds)]
+        found = [file for part in parts for file in _files(part) if file.media_type.startswith(kinds)]
         if found:
             return found
     return []

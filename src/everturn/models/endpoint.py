@@ -68,7 +68,20 @@ class Endpoint:
         try:
             yield
         except ModelError as error:
-            if len(self._key) >= KEY_SIZE and self._key in str(error):
-                told = str(error).replace(self._key, "***")
+            told = without_key(str(error), self._key)
+            if told != str(error):
                 raise ModelError(told, error.kind, error.retryable, error.retry_after) from None
             raise
+
+
+def without_key(text: str, key: str) -> str:
+    """A text without a key, or the beginning of one that was cut off there."""
+    start = key[:KEY_SIZE]
+    if len(start) < KEY_SIZE:
+        return text
+    while (at := text.find(start)) >= 0:
+        end = at + KEY_SIZE
+        while end < len(text) and end - at < len(key) and text[end] == key[end - at]:
+            end += 1
+        text = f"{text[:at]}***{text[end:]}"
+    return text

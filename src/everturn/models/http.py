@@ -38,6 +38,7 @@ from everturn.models.formats.responses_stream import ResponsesDecoder
 from everturn.models.prices import NO_FACTS, Facts, has_tables, look_up
 from everturn.models.profile import Origin, Profile
 from everturn.transport import Limits, Reader, Reply, Transport
+from everturn.transport.limits import WHOLE
 from everturn.transport.ndjson import NdjsonReader
 from everturn.transport.sse import SseReader
 
@@ -60,7 +61,9 @@ FORMATS: Final[Mapping[str, Format]] = {
     "messages": Format(messages_request.build, MessagesDecoder, key=("x-api-key", "")),
     "responses": Format(responses_request.build, ResponsesDecoder),
     "gemini": Format(gemini_request.build, GeminiDecoder, key=("x-goog-api-key", ""), reader=GeminiReader),
-    "ollama": Format(ollama_request.build, OllamaDecoder, reader=NdjsonReader, strays=("/v1", "/api")),
+    "ollama": Format(
+        ollama_request.build, OllamaDecoder, reader=lambda limits: NdjsonReader(limits or WHOLE), strays=("/v1", "/api")
+    ),
 }
 
 

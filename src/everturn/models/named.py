@@ -15,7 +15,7 @@ from everturn.models.http import HttpModel
 from everturn.models.media import MediaModel
 from everturn.models.prices import Facts, Price
 from everturn.models.profile import Profile
-from everturn.models.prompted import Prompted
+from everturn.models.prompted import NATIVE, PARADIGMS, Prompted
 from everturn.models.retrying import Patience, Retrying
 from everturn.models.vendors import VENDORS
 from everturn.transport import Limits, Transport, place
@@ -43,14 +43,14 @@ def named(
     With a `base_url` any OpenAI-compatible server will do, and the vendor may be left out; its key is given here or
     stands in EVERTURN_API_KEY, for the key of a vendor goes to that vendor only. A `paradigm` (json, xml, blocks) is
     for models that cannot call tools by themselves. What a model is for is known of the usual ones; of any other it can
-    be said: `openai:gpt-image-1@image-edit`.
+    be said: `openai:gpt-image-1@image-edit`. So can the paradigm: `ollama:gemma3@json`.
 
     Raises:
         ConfigError: the vendor is unknown, or its key is missing; the text says what to do.
     """
     environ = os.environ if environ is None else environ
     bare, _, asked = name.rpartition("@")
-    is_told = asked in MODALITIES
+    is_told = asked in MODALITIES or asked in (NATIVE, *PARADIGMS)
     vendor, model = _split(bare if is_told else name, base_url, profile)
     profile = profile or VENDORS[vendor]
     if base_url:
@@ -71,7 +71,7 @@ def named(
     facts = Facts(price, window) if price is not None or window is not None else None
     host = place(profile.base_url) if vendor == "compatible" else ""
     its = profile.of(model)
-    modality = asked if is_told else its.modality
+    modality = asked if asked in MODALITIES else its.modality
     if modality != "chat":
         badge = f"{vendor}:{model}@{modality}" if is_told else ""
         made = MediaModel(
@@ -79,7 +79,9 @@ def named(
         )
         return Retrying(made, patience)
     found = HttpModel(model, profile, transport or Live(), key=key, host=host, limits=limits, facts=facts)
-    return Prompted(Retrying(found, patience), paradigm or its.paradigm, its.binds)
+    chosen = paradigm or (asked if is_told and asked not in MODALITIES else "")
+    badge = f"{found.name}@{chosen}" if chosen else found.name
+    return Prompted(Retrying(found, patience), chosen or its.paradigm, its.binds, name=badge)
 
 
 def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]:

@@ -50,6 +50,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     paradigm: str = "native"  # how it calls tools: by itself, or as `prompted` teaches it: json, xml, blocks
     binds: Literal["", "schema", "grammar"] = ""  # what its server can hold it to; a grammar goes with a schema, too
 
+    has_schema_with_tools: bool = True  # it takes a schema for its answer beside tools; others are told in words
+
     can_follow_tool: bool = True  # a user's message may follow a tool's result
     must_alternate: bool = False  # user and assistant take turns, or its template fails
 

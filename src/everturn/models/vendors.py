@@ -119,6 +119,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="GEMINI_API_KEY",
             prices="google",
             inputs=frozenset({"image", "audio", "pdf"}),
+            models={pattern: {"has_schema_with_tools": False} for pattern in ("gemini-1*", "gemini-2*")},
         ),
         Profile(
             vendor="gemini-chat",  # its OpenAI-compatible door

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from msgspec import Struct
 
 from everturn import Chat, EverturnError, MissingInput, TextPart, Turn
+from everturn.core.modality import modality_of
 from everturn.core.ports import Model
 from everturn.errors import ConfigError
 from everturn.terminal.answer import Answer
@@ -25,6 +26,7 @@ from everturn.terminal.screen import Screen, printable, prose, typeset
 from everturn.terminal.words import BY_HAND, COMMANDS, KEYS, NAMES, lacking, no_command, told
 
 PROMPT = "you> "
+MAKERS = frozenset({"image-gen", "image-edit", "audio-tts"})  # models whose answers are files
 
 MakeModel = Callable[[str], Model]
 """A name → a model. It raises ConfigError with a text that says what to do."""
@@ -59,6 +61,8 @@ def talk(options: Options, make_model: MakeModel) -> int:
 
 async def _talk(options: Options, make_model: MakeModel) -> int:
     model = make_model(options.model)
+    if not options.is_typed and not options.save and modality_of(model) in MAKERS:
+        raise ConfigError(f"{model.name} makes files: say with --save DIR where they go")
     attach = named(options.attach)
     async with Chat(model, system=options.system) as chat:
         talk = Talk(chat, model, make_model, options)

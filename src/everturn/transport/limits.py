@@ -17,6 +17,10 @@ class Limits(Struct, frozen=True):
     stream: int = 32 * MIB
 
 
+WHOLE = Limits(line=32 * MIB, event=32 * MIB, stream=64 * MIB)
+"""For formats in which a picture, or a call, comes whole and in one line."""
+
+
 def too_long(what: str, limit: int) -> ModelError:
     """Something was longer than it may be."""
     return ModelError(

@@ -220,8 +220,9 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
     listeners = run.setup.hooks["on_stream_chunk"]
     publish, turn, feed = run.setup.bus.publish, run.turn, assembly.feed
     watchdog = Watchdog(clock, settings.first_chunk_timeout, settings.idle_timeout, settings.step_timeout)
-    batches = run.model.stream(request)
+    batches: AsyncIterator[Sequence[Chunk]] | None = None
     try:
+        batches = run.model.stream(request)
         async for batch in batches:
             watchdog.heard()
             if run.is_closed:
@@ -267,7 +268,7 @@ async def _tell(
             await run.call_hook(plugin, "on_stream_chunk", method, ctx, chunk, assembly)
 
 
-async def _close(batches: AsyncIterator[Sequence[Chunk]]) -> None:
+async def _close(batches: AsyncIterator[Sequence[Chunk]] | None) -> None:
     """Close the stream at once: left to the garbage collector, the provider would go on writing."""
     aclose = getattr(batches, "aclose", None)
     if aclose is not None:

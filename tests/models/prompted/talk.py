@@ -173,7 +173,7 @@ async def tell(scenario: Scenario, way: str, is_loose: bool = False, binds: Bind
         assert provider.refusals == []
         assert len(provider.seen) >= len(scenario.steps), "not every step was asked for"
         log = msgspec.json.encode([entry.event for entry in entries]).replace(provider.url.encode(), b"the server")
-        return Record(neutral(msgspec.json.decode(log)), [list(conversation(seen.body)) for seen in provider.seen])
+        return Record(neutral(msgspec.json.decode(log)), [joined(conversation(seen.body)) for seen in provider.seen])
 
 
 def neutral(value: Any) -> Any:
@@ -187,6 +187,8 @@ def neutral(value: Any) -> Any:
         if key in ("given", "usage", "params"):
             continue
         kept[key] = as_meant(inner) if key == "arguments" else neutral(inner)
+        if key in ("by", "model") and isinstance(inner, str):
+            kept[key] = inner.partition("@")[0]  # the badge of a model says the paradigm, where it was chosen by hand
     return kept
 
 
@@ -199,11 +201,23 @@ def as_meant(arguments: str) -> str:
 # Requests -----------------------------------------------------------------------------------------------------------
 
 
+def joined(said: Iterator[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """What a person said in several messages is in words one message, for user and assistant take turns there."""
+    whole: list[tuple[str, ...]] = []
+    for one in said:
+        if whole and one[0] == "user" == whole[-1][0]:
+            whole[-1] = ("user", whole[-1][1] + one[1])
+        else:
+            whole.append(one)
+    return whole
+
+
 def conversation(body: JsonObject) -> Iterator[tuple[str, ...]]:
     """A request as who said what, which calls were made, and what each came to."""
     way, names = way_of(body), dict[str, str]()
     spoken = [message for message in body["messages"] if message["role"] != "system"]
     for message in spoken:
+        brought: list[str] = []
         texts = [message["content"]] if isinstance(message["content"], str) else message["content"] or []
         for text in texts:
             if isinstance(text, dict) and text["type"] != "text":
@@ -215,7 +229,8 @@ def conversation(body: JsonObject) -> Iterator[tuple[str, ...]]:
             elif message["role"] == "assistant":
                 yield from _assistant(words, way, bool(body.get("tools")))
             else:
-                yield from _user(words)
+                yield from _user(words, brought)
+        yield from (("user", _bare(words)) for words in brought)
         for call in message.get("tool_calls") or ():
             names[call["id"]] = call["function"]["name"]
             yield "call", call["function"]["name"], as_meant(call["function"]["arguments"])
@@ -234,13 +249,16 @@ def _assistant(text: str, way: str, is_native: bool) -> Iterator[tuple[str, ...]
         yield "call", name, as_meant(arguments)
 
 
-def _user(text: str) -> Iterator[tuple[str, ...]]:
+def _user(text: str, texts: list[str]) -> Iterator[tuple[str, ...]]:
+    """What a person said, and results; files among them that are text are gathered, for natively they come last."""
     if text == "[files that the tools above brought]":
         return
-    for line in text.split("\n") if text.startswith('{"tool_call_result"') else ():
+    while text.startswith('{"tool_call_result"'):  # and behind it what the person said then
+        line, _, text = text.partition("\n")
         told = json.loads(line)["tool_call_result"]
+        texts += [f"[{file['name']}]\n{file['text']}" for file in told.get("files", ())]
         yield "result", told["name"], next(told[how] for how in ("result", "error", "rejected") if how in told)
-    if not text.startswith('{"tool_call_result"'):
+    if text.strip():
         yield "user", _bare(text)
 
 

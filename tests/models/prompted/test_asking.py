@@ -272,8 +272,11 @@ def test_a_history_out_of_order_is_put_in_order(way: str) -> None:
         way, request(user("Look."), said(looked("x")), user("Well?"), results(RequestResult("z", "look", "?")))
     ).messages
 
-    assert [message.role for message in told] == ["user", "assistant", "user", "user"]
-    assert "interrupted" in json.loads(told[2].text)["tool_call_result"]["error"]
+    assert [message.role for message in told] == ["user", "assistant", "user"]
+    result, words = told[2].parts
+    assert isinstance(result, TextPart)
+    assert "interrupted" in json.loads(result.text)["tool_call_result"]["error"]
+    assert words == TextPart("Well?")
 
 
 # The same again -----------------------------------------------------------------------------------------------------
@@ -346,7 +349,8 @@ def test_a_paradigm_that_does_not_exist_is_refused_with_those_that_do() -> None:
 async def test_a_prompted_model_is_still_the_model_it_is() -> None:
     model = Prompted(ScriptedModel(say("Hi.")), "xml")
 
-    assert model.name == ScriptedModel(say("Hi.")).name
+    assert model.name == "scripted@xml"
+    assert Prompted(ScriptedModel(), "xml", name="mine").name == "mine"
     assert model.modality == "chat"
     assert (await model.facts()).price is None
     assert repr(model).startswith("<Prompted xml ")

@@ -17,11 +17,10 @@ from msgspec.structs import replace
 from everturn.core.canonical import canonical, clean
 from everturn.core.requests import ModelRequest, RequestCall, ToolSpec
 from everturn.errors import ConfigError, ModelError
+from everturn.models.endpoint import without_key as hidden
 from everturn.models.failures import EXCERPT, in_band, refused
 from everturn.models.formats.loose import cut_off
 from everturn.models.formats.schemas import tool_schema, with_plain_properties
-
-KEY_SIZE = 8  # characters: what is shorter is no secret, and half of any text
 
 
 def bring(module: str, extra: str) -> Any:
@@ -85,6 +84,5 @@ def stalled(error: BaseException) -> ModelError:
 
 def without_key(error: ModelError, key: object) -> ModelError:
     """The same error, from a provider that does not repeat the key."""
-    if not isinstance(key, str) or len(key) < KEY_SIZE or key not in str(error):
-        return error
-    return ModelError(str(error).replace(key, "***"), error.kind, error.retryable, error.retry_after)
+    told = hidden(str(error), key) if isinstance(key, str) else str(error)
+    return error if told == str(error) else ModelError(told, error.kind, error.retryable, error.retry_after)

@@ -15,7 +15,7 @@ from everturn.core.canonical import clean
 from everturn.core.history import as_object
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
-from everturn.models.formats.files import as_note, as_text, kind_of
+from everturn.models.formats.files import as_note, as_text, handed_on, kind_of
 from everturn.models.formats.names import CallIds, Names
 from everturn.models.formats.tidy import NOTHING, result_text, tidy
 from everturn.models.formats.words import GO_ON, notice
@@ -32,7 +32,7 @@ class Writer:
         """All of them: a user begins and ends, and nothing is empty."""
         said = self._said
         written: list[Any] = []
-        for message in tidy(self._request.messages):
+        for message in handed_on(tidy(self._request.messages), self._inputs, self._request.files):
             if message.role == "assistant":
                 if parts := self._assistant(message.parts):
                     written.append(said.ModelResponse(parts))

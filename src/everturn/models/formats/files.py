@@ -54,7 +54,8 @@ def handed_on(
             seen = [part for part in own if kind_of(part, inputs, files) != "unread"]
             made += seen
             parts = (
-                TextPart(f"[{part.name or 'a file'}: see below]") if part in seen else part for part in message.parts
+                TextPart(f"[{_in_a_line(part.name) or 'a file'}: see below]") if part in seen else part
+                for part in message.parts
             )
             message = RequestMessage(message.role, tuple(parts), message.name, message.hint_size)
         handed.append(message)
@@ -63,14 +64,18 @@ def handed_on(
 
 def as_note(file: FilePart) -> str:
     """What a model is told of a file it cannot read."""
-    return (
-        f"[a file that cannot be shown to you: {file.name or 'without a name'}, {file.media_type}, {file.size} bytes]"
-    )
+    name, kind = _in_a_line(file.name), _in_a_line(file.media_type)
+    return f"[a file that cannot be shown to you: {name or 'without a name'}, {kind}, {file.size} bytes]"
 
 
 def as_text(file: FilePart, files: Mapping[str, bytes]) -> str:
     """A text file, with its name."""
-    return f"[{file.name or file.media_type}]\n{clean(files[file.blob].decode('utf-8', 'replace'))}"
+    return f"[{_in_a_line(file.name or file.media_type)}]\n{clean(files[file.blob].decode('utf-8', 'replace'))}"
+
+
+def _in_a_line(text: str) -> str:
+    """A name that somebody else chose, without what would end its line."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def as_base64(file: FilePart, files: Mapping[str, bytes]) -> str:

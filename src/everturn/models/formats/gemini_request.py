@@ -26,7 +26,7 @@ from everturn.models.formats.names import NAME_SIZE, Names
 from everturn.models.formats.params import Params, encode, take
 from everturn.models.formats.schemas import tool_schema
 from everturn.models.formats.tidy import NOTHING, result_text, tidy
-from everturn.models.formats.words import GO_ON, notice
+from everturn.models.formats.words import GO_ON, must_fit, notice
 from everturn.models.profile import Origin, Profile
 
 PATH = "/{}:streamGenerateContent?alt=sse"
@@ -53,9 +53,13 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
     """Write the body."""
     names = _Names(request.tools)
     params = take(request, profile)
+    system = request.system
+    if params.output_schema is not None and request.tools and not profile.has_schema_with_tools:
+        system = "\n\n".join(filter(None, (system, must_fit(params.output_schema))))
+        params.output_schema = None
     body, config = _split(params)
-    if request.system.strip():
-        body["systemInstruction"] = {"parts": [{"text": request.system}]}
+    if system.strip():
+        body["systemInstruction"] = {"parts": [{"text": system}]}
     if request.tools:
         declared = [
             _tools.get(tool, _as_is) if names.wire(tool.name) == tool.name else _tool(tool, names.wire(tool.name))

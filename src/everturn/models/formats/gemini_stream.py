@@ -28,10 +28,9 @@ from everturn.errors import ModelError
 from everturn.models.failures import in_band, read_error
 from everturn.models.formats.loose import BROKEN, cut_off, loosely
 from everturn.models.profile import Origin, Profile
-from everturn.transport.limits import MIB, Limits
+from everturn.transport.limits import WHOLE, Limits
 from everturn.transport.sse import SseReader
 
-PICTURES = Limits(line=32 * MIB, event=32 * MIB, stream=64 * MIB)  # a picture comes whole, in one line
 FINISHES: Mapping[str, Finish] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
@@ -110,7 +109,7 @@ class GeminiReader(SseReader):
     """Reads events in which there is room for a picture, and an error that Google writes between them as it is."""
 
     def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__(limits or PICTURES)
+        super().__init__(limits or WHOLE)
 
     def _data(self, events: list[bytes]) -> list[bytes]:
         return super()._data([b"data: " + e.replace(b"\n", b" ") if _BARE.match(e) else e for e in events])

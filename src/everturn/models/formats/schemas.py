@@ -13,6 +13,8 @@ from everturn.core.canonical import JsonObject
 _CLEVER = ("anyOf", "oneOf", "allOf", "enum", "not", "const", "if", "then", "else")
 _HOPS = 8  # references to references that are followed; a circle of them leads nowhere
 _REF = re.compile(r"#/(?:\$defs|definitions)/(.+)")
+_DEFS = ("$defs", "definitions")
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
@@ -47,20 +49,29 @@ def _resolved(schema: JsonObject) -> JsonObject:
     return schema
 
 
+def required_of(schema: JsonObject) -> list[str]:
+    """The properties that must be there; what else people write in that place says nothing."""
+    required = schema.get("required")
+    return [name for name in cast("list[Any]", required) if isinstance(name, str)] if isinstance(required, list) else []
+
+
 def hoisted(schema: JsonObject, name: str, shared: JsonObject) -> JsonObject:
     """A schema that can stand inside another: what it refers to goes into `shared`, the `$defs` of that one."""
 
-    def moved(value: Any) -> Any:
+    def moved(value: Any, is_map: bool = False) -> Any:
+        """The same with references that lead there. In a map the keys are names that somebody chose."""
         if isinstance(value, list):
             return [moved(one) for one in cast("list[Any]", value)]
         if not isinstance(value, dict):
             return value
         fields = cast("JsonObject", value)
+        if is_map:
+            return {key: moved(one) for key, one in fields.items()}
         found = _REF.fullmatch(ref) if isinstance(ref := fields.get("$ref"), str) else None
-        rest = {key: moved(one) for key, one in fields.items() if key not in ("$defs", "definitions")}
+        rest = {key: moved(one, key in _MAPS) for key, one in fields.items() if key not in _DEFS}
         return {**rest, "$ref": f"#/$defs/{name}.{found[1]}"} if found is not None else rest
 
-    for key in ("$defs", "definitions"):
+    for key in _DEFS:
         given = schema.get(key)
         if isinstance(given, dict):
             shared |= {f"{name}.{inner}": moved(one) for inner, one in cast("JsonObject", given).items()}

@@ -21,6 +21,7 @@ class Thinking:
     def __init__(self, is_open: bool = False) -> None:
         self._held = ""  # what may still turn out to be (part of) a tag
         self._read: Callable[[list[Chunk]], None] = self._inside if is_open else self._before
+        self._is_fresh = False
         self.is_over = False
 
     def feed(self, text: str, out: list[Chunk]) -> None:
@@ -43,7 +44,7 @@ class Thinking:
             return
         for tag in _OPEN:
             if start.startswith(tag):
-                self._held, self._read = start[len(tag) :].lstrip("\n"), self._inside
+                self._held, self._read, self._is_fresh = start[len(tag) :], self._inside, True
                 self._inside(out)
                 return
         if not any(tag.startswith(start) for tag in _OPEN):
@@ -51,6 +52,9 @@ class Thinking:
 
     def _inside(self, out: list[Chunk]) -> None:
         held = self._held
+        if self._is_fresh:  # line ends behind the tag belong to nobody, in whichever pieces they come
+            held = held.lstrip("\n")
+            self._is_fresh = not held
         for tag in _CLOSE:
             at = held.find(tag)
             if at >= 0:

@@ -15,8 +15,8 @@ holds exactly that: one message, with the words and the files to work on. A file
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from everturn.core.chunks import Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.modality import Modality
@@ -32,8 +32,13 @@ from everturn.models.prices import NO_FACTS, Facts, has_tables, look_up
 from everturn.models.profile import Origin, Profile
 from everturn.transport import Reply, Transport
 
+T = TypeVar("T")
+
+LARGE = 2**20  # bytes that take a while to be read or written as text
 FILE_LIMIT = 64 * 2**20  # bytes of an answer
-_NEUTRAL = frozenset({"max_tokens", "output_schema", "tool_choice", "cache", "paradigm", "bind"})  # words of chat
+_NEUTRAL = frozenset(
+    {"max_tokens", "output_schema", "tool_choice", "cache", "paradigm", "bind", "parallel_tool_calls"}
+)  # words of chat
 _WORK: Final[Mapping[Modality, Work]] = {
     "image-gen": images.GENERATE,
     "image-edit": images.EDIT,
@@ -93,7 +98,8 @@ class MediaModel:
         used = Usage()
         has_written = False
         with self._endpoint.discreet():
-            for asked in work.ask(request, params, self._origin.model):
+            size = sum(map(len, request.files.values()))
+            for asked in await _aside(size, lambda: work.ask(request, params, self._origin.model)):
                 body = bytearray()
                 async with self._endpoint.post(asked.path, asked.body, asked.content_type) as reply:
                     async for data in self._checked(reply):
@@ -101,15 +107,17 @@ class MediaModel:
                         if len(body) > self._limit:
                             raise ModelError(f"the answer is longer than {self._limit} bytes", kind="limit")
                         yield ()
-                chunks = self._made(work, bytes(body), reply.headers.get("content-type", ""))
+                content_type = reply.headers.get("content-type", "")
+                chunks = await _aside(len(body), lambda: self._made(work, bytes(body), content_type))  # noqa: B023
                 if has_written and isinstance(chunks[0], TextChunk):
                     chunks[0] = TextChunk("\n\n" + chunks[0].text)
                 has_written = True
                 used = sum((chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk)), used)
-                yield [chunk for chunk in chunks if not isinstance(chunk, UsageChunk)]
-        ending: list[Chunk] = [UsageChunk(used)] if used != Usage() else []
-        await price(ending, self.facts)
-        yield [*ending, FinishChunk("stop")]
+                made: list[Chunk] = [chunk for chunk in chunks if not isinstance(chunk, UsageChunk)]
+                made += [UsageChunk(used)] if used != Usage() else []
+                await price(made, self.facts)
+                yield made
+        yield [FinishChunk("stop")]
 
     def _made(self, work: Work, body: bytes, content_type: str) -> list[Chunk]:
         """What an answer brought; an error that comes with a 200 is one all the same."""
@@ -125,8 +133,16 @@ class MediaModel:
         """The body of an answer that is none of a refusal."""
         if reply.status != 200:
             raise self._endpoint.refused(reply, await self._endpoint.read_refusal(reply))
-        async for data in reply.read():
-            yield data
+        try:
+            async for data in reply.read():
+                yield data
+        except ModelError as broke:  # what was made is paid for, and to ask again would be to pay again
+            raise ModelError(str(broke), broke.kind) from None
+
+
+async def _aside(size: int, work: Callable[[], T]) -> T:
+    """Do it, in a thread if there are so many bytes that everybody else would have to wait."""
+    return await asyncio.to_thread(work) if size > LARGE else work()
 
 
 __all__ = ["FILE_LIMIT", "Asked", "MediaModel"]

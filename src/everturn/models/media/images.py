@@ -53,8 +53,8 @@ def edit(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequen
     ]
     if not files:
         raise ModelError("the picture to be edited is gone; attach it again", kind="request")
-    fields = [("model", model), ("prompt", said(request)), *fields_of(params)]
-    return [Asked("/images/edits", *encode(fields, files))]
+    fields = fields_of({**params, "model": model, "prompt": said(request)})
+    return [Asked("/images/edits", *encode(list(fields), files))]
 
 
 def read(body: bytes, _: str) -> list[Chunk]:

@@ -28,7 +28,7 @@ EXTENSIONS: Final = {
     "video/webm": "webm",
 }
 SEEN: Final = frozenset({"audio/wav", "audio/mpeg", "audio/ogg", "audio/flac", "audio/mp4"})  # sounds known at sight
-_UNKNOWN_SIZE = (0, 0xFFFFFFFF)  # of a file that was written before its end was known
+_SOME_SIZE = range(1, 0x7FFFF000)  # any other is that of a file that was written before its end was known
 
 
 class Look(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Look(Struct, frozen=True):
 def look(data: bytes) -> Look:
     """Look at a file's first bytes, and at its last."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return Look("image/png", b"IEND" in data[-16:])
+        return Look("image/png", data.rfind(b"IEND\xaeB`\x82") > 0)
     if data.startswith(b"\xff\xd8\xff"):
         return Look("image/jpeg", b"\xff\xd9" in data[-64:])
     if data.startswith((b"GIF87a", b"GIF89a")):
@@ -49,7 +49,7 @@ def look(data: bytes) -> Look:
     if data.startswith(b"RIFF") and data[8:12] in (b"WAVE", b"WEBP"):
         size = int.from_bytes(data[4:8], "little")
         kind = "audio/wav" if data[8:12] == b"WAVE" else "image/webp"
-        return Look(kind, size in _UNKNOWN_SIZE or size > 0xFFFFFF00 or len(data) >= size + 8)
+        return Look(kind, size not in _SOME_SIZE or len(data) >= size + 8)
     if data.startswith(b"ID3") or (len(data) > 1 and data[0] == 0xFF and data[1] & 0xE6 == 0xE2):
         return Look("audio/mpeg")
     if data.startswith(b"OggS"):

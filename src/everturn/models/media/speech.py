@@ -54,8 +54,8 @@ def _is_text(body: bytes) -> bool:
 
 def transcribe(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[Asked]:
     """Ask what is said in each recording; words that came with them say what it is about."""
-    about = [("prompt", text)] if (text := said(request)) else []
-    fields = [("model", model), *about, *fields_of({"response_format": "json", **params})]
+    about = {"prompt": text} if (text := said(request)) else {}
+    fields = list(fields_of({"response_format": "json", **params, **about, "model": model}))
     asked: list[Asked] = []
     for part in request.messages[-1].parts:
         if isinstance(part, FilePart) and part.blob in request.files:

@@ -50,16 +50,18 @@ class Prompted:
     `params={"bind": False}`.
     """
 
-    def __init__(self, model: Model, paradigm: str = "json", binds: Binds = "") -> None:
+    def __init__(self, model: Model, paradigm: str = "json", binds: Binds = "", *, name: str = "") -> None:
         if paradigm not in PARADIGMS and paradigm != NATIVE:
             raise ConfigError(_no_such(paradigm))
+        # One of its own, or a turn that waits for the bare model would find this one by its name.
+        self._name = name or f"{model.name}@{paradigm}"
         self._model, self._paradigm = model, paradigm
         self._binds: Binds = binds
 
     @property
     def name(self) -> str:
-        """The badge of the model."""
-        return self._model.name
+        """The badge: the model's own, and the paradigm."""
+        return self._name
 
     @property
     def modality(self) -> Modality:
@@ -84,15 +86,17 @@ class Prompted:
             return self._model.stream(
                 request if len(params) == len(request.params) else replace(request, params=params)
             )
-        if name not in PARADIGMS:
-            raise ModelError(_no_such(name), kind="request")
+        if not isinstance(name, str) or name not in PARADIGMS:
+            return _refuse(_no_such(name))
         if not request.tools and not any(message.role == "tool" for message in request.messages):
             return self._model.stream(replace(request, params=params))  # no tools, and none heard of
         paradigm = PARADIGMS[name]
         offer, params = _offer(request, params, self._bound(paradigm) if may_bind else "")
         if offer.is_bound:
             params |= paradigm.bind(offer)
-        return self._read(ask(request, paradigm, offer, params), paradigm.answer(offer))
+        asked = ask(request, paradigm, offer, params)
+        # Where nothing may be called, nothing is read as a call.
+        return self._read(asked, paradigm.answer(offer)) if offer.tools else self._model.stream(asked)
 
     def _bound(self, paradigm: Paradigm) -> Binds:
         """What this paradigm can be bound by here: a schema says enough for the one whose answer is all JSON."""
@@ -130,7 +134,8 @@ class _Reader:
                     out.append(replace(chunk, slot=chunk.slot + _OWN_CALLS))
                 case FinishChunk():
                     out += self.end()
-                    is_called = self._answer.calls and chunk.reason == "stop"
+                    is_over = chunk.reason == "stop" or (chunk.reason == "length" and self._answer.is_dropped)
+                    is_called = self._answer.calls and is_over
                     out.append(replace(chunk, reason="tool_calls") if is_called else chunk)
                 case _:
                     out.append(chunk)
@@ -174,7 +179,12 @@ def _offer(request: ModelRequest, params: dict[str, Any], binds: Binds) -> tuple
     return Offer(tools, choice, schema, is_single, bool(tools and binds), binds == "grammar"), params
 
 
-def _no_such(paradigm: str) -> str:
+async def _refuse(why: str) -> AsyncIterator[Sequence[Chunk]]:
+    raise ModelError(why, kind="request")
+    yield ()  # so that it raises when it is read, as every stream does
+
+
+def _no_such(paradigm: object) -> str:
     return f"there is no paradigm called {paradigm!r}; there are: {NATIVE}, {', '.join(PARADIGMS)}"
 
 

@@ -25,12 +25,18 @@ _HALF_THOUGHT = re.compile(r"<(?:/(?:t(?:h(?:i(?:n(?:k(?:i(?:n(?:g)?)?)?)?)?)?)?
 NO, MAYBE = -1, -2  # where something could have begun: it does not; it is too early to tell
 
 
+Forbids = Callable[[str, int], str]
+"""Why a call of this name, with this many before it, may not be made now; "" if it may."""
+
+
 class Heard:
     """What an answer has said so far: chunks on their way out, and how many calls there are."""
 
-    def __init__(self) -> None:
+    def __init__(self, forbids: Forbids) -> None:
+        self._forbids = forbids
         self.out: list[Chunk] = []
         self.calls = 0
+        self.is_whole = True  # no call so far was broken, or may not run
         self._said: list[str] = []
         self._blanks: list[str] = []
         self._is_after_call = False
@@ -61,6 +67,8 @@ class Heard:
         self._is_after_call = True
         self.out.append(CallChunk(self.calls, "", name or MALFORMED, id))
         self.calls += 1
+        if why := self._forbids(name, self.calls - 1):
+            self.spoil([self.calls - 1], why)
         return self.calls - 1
 
     def grow(self, slot: int, arguments: str) -> None:
@@ -69,9 +77,10 @@ class Heard:
             self.out.append(CallChunk(slot, arguments))
 
     def spoil(self, slots: Sequence[int], why: str) -> None:
-        """Calls that must not run, for they are not whole: their arguments are made no JSON."""
+        """Calls that must not run: their arguments are made no JSON."""
+        self.is_whole = False
         for slot in slots:
-            self.out.append(CallChunk(slot, f" [this call is not whole: {why}]"))
+            self.out.append(CallChunk(slot, f" [this call does not count: {why}] "))
 
     def end(self) -> None:
         """There is nothing more: blanks at the end were meant."""
@@ -89,16 +98,22 @@ ReadCalls = Callable[[Source, Heard], Reading[None]]
 class Answer:
     """Reads one answer."""
 
-    def __init__(self, begins: Begins, read: ReadCalls) -> None:
+    def __init__(self, begins: Begins, read: ReadCalls, forbids: Forbids = lambda _name, _before: "") -> None:
         self._begins, self._read = begins, read
-        self._source, self._heard = Source(), Heard()
+        self._source, self._heard = Source(), Heard(forbids)
         self._fence = ""  # that is open
+        self._is_dropped = False
         self._reading = self._lines()
 
     @property
     def calls(self) -> int:
         """How many calls it has made."""
         return self._heard.calls
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether all that it said after its calls, which are whole, was made up and dropped."""
+        return self._is_dropped and self._heard.is_whole
 
     def feed(self, text: str, out: list[Chunk]) -> None:
         """A piece of the answer."""
@@ -123,6 +138,7 @@ class Answer:
                 case "thought":
                     yield from self._thought()
                 case "result":  # made up: only we know what a call came to
+                    self._is_dropped = True
                     yield from rest(source)
                 case "fence":
                     yield from self._fenced()

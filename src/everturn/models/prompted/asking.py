@@ -5,7 +5,7 @@ A pure function: asked twice, it is the same to the byte, so that a provider's p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from everturn.core.canonical import canonical
 from everturn.core.parts import FilePart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult
+from everturn.models.formats.files import kind_of
 from everturn.models.formats.schemas import tool_schema
 from everturn.models.formats.tidy import result_text, tidy
+from everturn.models.formats.words import must_fit
 from everturn.models.formats.written import remember, so_far
 from everturn.models.prompted.paradigm import RESULT, Offer, Paradigm, write_result
 
@@ -28,9 +30,6 @@ If you only want to show what a call looks like, put it into a code fence; then 
 NO_MORE = "Calls to tools in this conversation are over: no tool can be called now. Answer in plain words."
 MUST_CALL = "Now you must call a tool."
 MUST_CALL_ONE = "Now you must call the tool {name}."
-SCHEMA = (
-    "Your answer in the end, when no more calls are needed, must be JSON that fits this schema, and nothing else:\n"
-)
 
 
 def ask(request: ModelRequest, paradigm: Paradigm, offer: Offer, params: dict[str, Any]) -> ModelRequest:
@@ -53,7 +52,7 @@ def splice(system: str, paradigm: Paradigm, offer: Offer, has_calls: bool = Fals
         is_one = offer.choice != "required"
         parts.append(MUST_CALL_ONE.format(name=offer.choice) if is_one else MUST_CALL)
     if offer.schema is not None and not (offer.is_bound and paradigm.binds_answers):
-        parts.append(SCHEMA + canonical(offer.schema))
+        parts.append(must_fit(offer.schema))
     return "\n\n".join(filter(None, parts))
 
 
@@ -63,14 +62,20 @@ def _told(request: ModelRequest, paradigm: Paradigm, offer: Offer) -> list[Reque
     before = so_far(request, key, dict[str, str]())  # our ids of calls -> those the model knows
     told, numbers = list(before.shown), dict(before.notes)
     for message in tidy(before.left(request)):
-        told.append(_one(message, paradigm, offer, numbers))
+        one = _one(message, paradigm, offer, numbers, request.files)
+        if told and one.role == "user" == told[-1].role:  # a result and what a person says then: one after the other
+            told[-1] = replace(told[-1], parts=told[-1].parts + one.parts)
+        else:
+            told.append(one)
     remember(request, key, told, numbers)
     return list(told)
 
 
-def _one(message: RequestMessage, paradigm: Paradigm, offer: Offer, numbers: dict[str, str]) -> RequestMessage:
+def _one(
+    message: RequestMessage, paradigm: Paradigm, offer: Offer, numbers: dict[str, str], files: Mapping[str, bytes]
+) -> RequestMessage:
     if message.role == "tool":
-        return RequestMessage("user", tuple(_results(message.parts, numbers)))
+        return RequestMessage("user", tuple(_results(message.parts, numbers, files)))
     if message.role == "user":
         return message
     calls = [part for part in message.parts if isinstance(part, RequestCall)]
@@ -84,10 +89,17 @@ def _one(message: RequestMessage, paradigm: Paradigm, offer: Offer, numbers: dic
     return replace(message, parts=(*others, *([TextPart(told)] if told else [])))
 
 
-def _results(parts: Sequence[RequestPart], numbers: dict[str, str]) -> Iterator[RequestPart]:
-    """All results in one text, and then the files they brought."""
-    results = [part for part in parts if isinstance(part, RequestResult)]
-    texts = [write_result(numbers[result.call], replace(result, text=result_text(result))) for result in results]
-    yield TextPart("\n".join(texts))
-    files: list[FilePart] = [file for result in results for file in result.files]
-    yield from files
+def _results(
+    parts: Sequence[RequestPart], numbers: dict[str, str], files: Mapping[str, bytes]
+) -> Iterator[RequestPart]:
+    """All results in one text, with the files that are text, and then the others they brought."""
+    told: list[str] = []
+    others: list[FilePart] = []
+    for result in parts:
+        if isinstance(result, RequestResult):
+            texts = [file for file in result.files if kind_of(file, frozenset(), files) == "text"]
+            others += [file for file in result.files if file not in texts]
+            shown = [{"name": file.name, "text": files[file.blob].decode("utf-8", "replace")} for file in texts]
+            told.append(write_result(numbers[result.call], replace(result, text=result_text(result)), shown))
+    yield TextPart("\n".join(told))
+    yield from others

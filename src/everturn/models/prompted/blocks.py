@@ -29,6 +29,7 @@ from everturn.models.prompted.source import Reading, Source, json_value, more, n
 
 OPEN, END = "=== call ", "=== end ==="
 LONG = 80  # characters of a text that fit on a line
+BLANKS = 64  # that may stand behind the word that ends a body
 HEAD = 256  # characters in which a name, of a tool or of an argument, must end
 
 _HEADER = re.compile(r'=== call[ \t]+("(?:[^"\\\n]|\\.)*"|[^\s"=]+)[ \t]*===[ \t]*\r?\n')
@@ -64,7 +65,7 @@ class Blocks:
 
     def answer(self, offer: Offer) -> Answer:
         """A reader for one answer."""
-        return Answer(_begins, _read)
+        return Answer(_begins, _read, offer.forbids)
 
     def bind(self, offer: Offer) -> dict[str, Any]:
         """A grammar: lines of text, then blocks."""
@@ -180,7 +181,7 @@ def _no_number(word: str) -> float:
 
 def _body(source: Source, word: str, grow: Callable[[str], None]) -> Reading[bool]:
     """Lines as they are, up to one that holds only the word; False if it never comes."""
-    ending = re.compile(rf"^{re.escape(word)}[ \t\r]*$", re.MULTILINE)
+    ending = re.compile(rf"^{re.escape(word)}[ \t\r]{{0,{BLANKS}}}$", re.MULTILINE)
     before = ""  # the end of the line before, which is not part of the text when the word follows
     grow('"')
     while (yield from _whole_line(source, word)):
@@ -211,7 +212,7 @@ def _whole_line(source: Source, word: str) -> Reading[bool]:
 
 
 def _may_end(word: str, line: str) -> bool:
-    return word.startswith(line) or line.rstrip() == word
+    return len(line) <= len(word) + BLANKS and (word.startswith(line) or line.rstrip(" \t\r") == word)
 
 
 def _escaped(text: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from everturn.core.canonical import JsonObject, canonical
-from everturn.models.formats.schemas import tool_schema
+from everturn.models.formats.schemas import required_of, tool_schema
 from everturn.models.prompted.paradigm import Offer
 
 _BASICS: Final = {
@@ -51,7 +51,7 @@ class Grammar:
     def members(self, schema: JsonObject, write: Callable[[str, str, bool], str]) -> list[tuple[str, bool]]:
         """A rule for each argument of a tool, as `write` has it from name, rule and whether it is text; and if it must be."""
         schema = tool_schema(schema)
-        required = schema.get("required") or ()
+        required = required_of(schema)
         found: list[tuple[str, bool]] = []
         for name, inner in cast("JsonObject", schema["properties"]).items():
             rule = self._rule(inner, schema)
@@ -93,7 +93,7 @@ class Grammar:
             return None
         if isinstance(kind, list):
             return None
-        return kind if kind in _BASICS else "value"
+        return kind if isinstance(kind, str) and kind in _BASICS else "value"
 
     def _written(self, schema: JsonObject, root: JsonObject) -> str:
         if isinstance(ref := schema.get("$ref"), str):
@@ -120,7 +120,7 @@ class Grammar:
         return "value"  # allOf, and whatever else there is
 
     def _members(self, schema: JsonObject, root: JsonObject) -> str:
-        required = schema.get("required") or ()
+        required = required_of(schema)
         members = {
             name: f"{quoted(canonical(name))} colon {self._rule(inner, root)}"
             for name, inner in cast("JsonObject", schema["properties"]).items()

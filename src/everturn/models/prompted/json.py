@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from everturn.core.canonical import JsonObject, canonical
 from everturn.core.history import as_object
 from everturn.core.requests import RequestCall
@@ -58,16 +60,26 @@ class Json:
         written = self.write(calls) if calls else ""
         if not offer.is_bound or not words:
             return words_then_calls(words, written)
-        answer = canonical({"answer": words})
+        is_whole_json = offer.schema is not None and is_json_text(words)
+        answer = f'{{"answer": {words if is_whole_json else canonical(words)}}}'
         return f"{answer[:-1]}, {written[1:]}" if calls else answer
 
     def answer(self, offer: Offer) -> Answer:
         """A reader for one answer."""
-        return Answer(partial(_begins, is_bound=offer.is_bound), _read)
+        return Answer(partial(_begins, is_bound=offer.is_bound), _read, offer.forbids)
 
     def bind(self, offer: Offer) -> dict[str, Any]:
         """A schema for all of the answer, or a grammar: where both can be had, that is the tighter one."""
         return {"grammar": _grammar(offer)} if offer.by_grammar else {"output_schema": answer_schema(offer)}
+
+
+def is_json_text(text: str) -> bool:
+    """Whether a text is JSON."""
+    try:
+        msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def answer_schema(offer: Offer) -> JsonObject:
@@ -75,10 +87,10 @@ def answer_schema(offer: Offer) -> JsonObject:
     shared: JsonObject = {}  # what schemas refer to stands at the root, and under a name of its own
     ways = [
         _object(
-            {"name": {"const": tool.name}, "arguments": hoisted(tool_schema(tool.schema), tool.name, shared)},
+            {"name": {"const": tool.name}, "arguments": hoisted(tool_schema(tool.schema), f"t{number}", shared)},
             ["name", "arguments"],
         )
-        for tool in offer.callable
+        for number, tool in enumerate(offer.callable)
     ]
     calls = {"type": "array", "items": {"anyOf": ways}, "minItems": 1, "maxItems": offer.most}
     answer = _object({"tool_calls": calls}, ["tool_calls"])

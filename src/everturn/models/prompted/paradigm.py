@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from everturn.core.canonical import JsonObject, canonical, parse_object
 from everturn.core.requests import RequestCall, RequestResult, ToolSpec
+from everturn.models.formats.schemas import required_of, tool_schema
 from everturn.models.prompted.answer import Answer
 
 
@@ -38,10 +39,22 @@ class Offer(Struct, frozen=True):
         """How many calls an answer may make."""
         return 1 if self.is_single else MOST_CALLS
 
+    def forbids(self, name: str, before: int) -> str:
+        """Why a call of this name, with this many before it, may not be made now; "" if it may."""
+        if before >= self.most:
+            return "it is one more than may be made at once"
+        if self.choice in ("auto", "required") or _alike(name) == _alike(self.choice):
+            return ""
+        return f"only {self.choice} may be called now"
+
     @property
     def must_call(self) -> bool:
         """Whether an answer in words is not what is asked for."""
         return self.choice != "auto"
+
+
+def _alike(name: str) -> str:
+    return name.replace("-", "").replace("_", "").casefold()
 
 
 MOST_CALLS = 16  # in one answer; without an end a small model would not find one
@@ -83,14 +96,26 @@ def words_then_calls(words: str, calls: str) -> str:
 RESULT = "tool_call_result"
 
 
-def write_result(id: str, result: RequestResult) -> str:
-    """What a call came to, as a model is told in every paradigm. JSON, so that no result can pretend to be another."""
+def write_result(id: str, result: RequestResult, texts: Sequence[JsonObject] = ()) -> str:
+    """What a call came to, as a model is told in every paradigm. JSON, so that no result can pretend to be another.
+
+    `texts` are files it brought that are text: they stand in there for the same reason.
+    """
     how = "result" if not result.is_error else "rejected" if result.state == "denied" else "error"
-    return canonical({RESULT: {"tool_call_id": id, "name": result.name, how: result.text}})
+    told: JsonObject = {"tool_call_id": id, "name": result.name, how: result.text}
+    return canonical({RESULT: {**told, "files": list(texts)} if texts else told})
 
 
-def read_result(text: str) -> tuple[str, bool] | None:
-    """What such a message says and whether it worked, for a person may paste one; None if it is something else."""
+class Pasted(Struct, frozen=True):
+    """What a result says that a person pasted, whether it worked, and of which tool it is, if that is said."""
+
+    text: str
+    worked: bool
+    name: str = ""
+
+
+def read_result(text: str) -> Pasted | None:
+    """Read such a message; None if it is something else."""
     found: object = (parse_object(text) or {}).get(RESULT)
     if not isinstance(found, dict):
         return None
@@ -98,14 +123,16 @@ def read_result(text: str) -> tuple[str, bool] | None:
     for how in ("result", "error", "rejected"):
         if how in fields:
             value = fields[how]
-            return value if isinstance(value, str) else canonical(value), how == "result"
+            told, name = value if isinstance(value, str) else canonical(value), fields.get("name")
+            return Pasted(told, how == "result", name if isinstance(name, str) else "")
     return None
 
 
 def example_arguments(tool: ToolSpec) -> JsonObject:
     """Arguments that fit a tool, more or less, to show what a call looks like."""
-    properties: dict[str, Any] = tool.schema.get("properties") or {}
-    wanted = [name for name in tool.schema.get("required") or () if name in properties] or list(properties)[:1]
+    schema = tool_schema(tool.schema)
+    properties: JsonObject = schema["properties"]
+    wanted = [name for name in required_of(schema) if name in properties] or list(properties)[:1]
     return {name: _example(properties[name]) for name in wanted}
 
 

@@ -42,7 +42,7 @@ class Xml:
 
     def answer(self, offer: Offer) -> Answer:
         """A reader for one answer."""
-        return Answer(lambda text, at: follows((OPEN,), text, at), _read)
+        return Answer(lambda text, at: follows((OPEN,), text, at), _read, offer.forbids)
 
     def bind(self, offer: Offer) -> dict[str, Any]:
         """A grammar: lines of text, then calls."""
