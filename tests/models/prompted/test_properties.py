@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Callable
@@ -242,13 +243,17 @@ def test_four_times_as_much_takes_about_four_times_as_long(way: str, kind: str, 
 
     def cost(size: int) -> float:
         pieces = pieces_of(LONG[kind](way, size), piece)
-        start = time.thread_time()
-        hear(way, pieces)
-        return time.thread_time() - start
+        gc.disable()  # it comes when it likes, and a millisecond is all there is to measure
+        try:
+            start = time.thread_time()
+            hear(way, pieces)
+            return time.thread_time() - start
+        finally:
+            gc.enable()
 
-    small, large = (min(cost(size) for _ in range(2)) for size in (10_000, 40_000))
+    small, large = (min(cost(size) for _ in range(4)) for size in (10_000, 40_000))
 
-    assert large < 10 * max(small, 0.001)
+    assert large < 10 * max(small, 0.002)
 
 
 @each_way
