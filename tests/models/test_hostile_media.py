@@ -137,7 +137,7 @@ async def test_a_whole_answer_is_taken(kind: str) -> None:
 async def test_an_answer_without_end_is_given_up(kind: str) -> None:
     endless = Answer(WHOLE[kind][:-3], forever=b"A" * 65536)
     async with serving(endless) as server, asyncio.timeout(SOON):
-        with pytest.raises(ModelError, match=f"the answer is longer than {FILE_LIMIT} bytes") as caught:
+        with pytest.raises(ModelError, match=f"a stream of more than {FILE_LIMIT:,} bytes") as caught:
             assert not [chunk async for batch in model_at(kind, server.url).stream(asking(kind)) for chunk in batch]
     assert caught.value.kind == "limit"
     assert server.sent < FILE_LIMIT + 16 * MIB  # the socket was closed, and the buffers between us are not ours

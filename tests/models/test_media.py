@@ -37,7 +37,7 @@ from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.contracts.model.wire import READERS
 from everturn.testing.provider import CutAt, Hang, Heard, Image, Provider, Say, Speech, Status, Usage
 from everturn.testing.provider.png import draw
-from everturn.transport import Post, Reply
+from everturn.transport import Limits, Post, Reply
 from everturn.transport.live import Live
 
 CAT, DOG = draw(b"cat"), draw(b"dog")
@@ -385,8 +385,8 @@ def test_a_name_may_hold_an_at_all_the_same() -> None:
 
 @pytest.mark.parametrize("modality", [one for one in MODALITIES if one != "chat"])
 def test_a_vendor_without_such_models_says_so(modality: str) -> None:
-    with pytest.raises(ConfigError, match="anthropic has no models of the type"):
-        named(f"anthropic:claude@{modality}", key="k")
+    with pytest.raises(ConfigError, match=rf"anthropic has no models of the type .* compatible:model@{modality}"):
+        named(f"anthropic:claude@{modality}", environ={})  # and not that a key is missing
 
 
 def test_only_its_like_can_stand_in_for_a_model() -> None:
@@ -539,3 +539,11 @@ def wav(size: int) -> bytes:
 )
 def test_a_file_is_known_at_sight(data: bytes, media_type: str, is_whole: bool) -> None:
     assert look(data) == Look(media_type, is_whole)
+
+
+async def test_how_long_an_answer_may_be_can_be_said(provider: Provider) -> None:
+    async with Chat(model(provider, "compatible:picture@image-gen", limits=Limits(stream=100))) as chat:
+        with pytest.raises(TurnError, match=r"more than 100 bytes; raise `Limits\.stream`") as caught:
+            await answer(chat, "a cat")
+
+    assert caught.value.kind == "limit"

@@ -12,7 +12,7 @@ from everturn.core.modality import MODALITIES
 from everturn.core.ports import Model
 from everturn.errors import ConfigError
 from everturn.models.http import HttpModel
-from everturn.models.media import MediaModel
+from everturn.models.media import FILE_LIMIT, MediaModel, check_vendor
 from everturn.models.prices import Facts, Price
 from everturn.models.profile import Profile
 from everturn.models.prompted import NATIVE, PARADIGMS, Prompted
@@ -60,6 +60,10 @@ def named(
     homes = [vendor.base_url for vendor in VENDORS.values() if vendor.key and vendor.key == profile.key]
     if homes and profile.base_url not in homes:
         profile = replace(profile, key=OWN_KEY)
+    its = profile.of(model)
+    modality = asked if asked in MODALITIES else its.modality
+    if modality != "chat":
+        check_vendor(its, modality)  # before anybody looks for a key that would be of no use
     if not key:
         key = environ.get(profile.key or OWN_KEY, "")
         if not key and profile.key not in ("", OWN_KEY):
@@ -70,12 +74,18 @@ def named(
         raise ConfigError(f"the key for {name} holds blanks or characters that no key has; was it pasted whole?")
     facts = Facts(price, window) if price is not None or window is not None else None
     host = place(profile.base_url) if vendor == "compatible" else ""
-    its = profile.of(model)
-    modality = asked if asked in MODALITIES else its.modality
     if modality != "chat":
         badge = f"{vendor}:{model}@{modality}" if is_told else ""
         made = MediaModel(
-            model, profile, transport or Live(), modality=modality, key=key, host=host, name=badge, facts=facts
+            model,
+            profile,
+            transport or Live(),
+            modality=modality,
+            key=key,
+            host=host,
+            name=badge,
+            facts=facts,
+            limit=limits.stream if limits is not None else FILE_LIMIT,
         )
         return Retrying(made, patience)
     found = HttpModel(model, profile, transport or Live(), key=key, host=host, limits=limits, facts=facts)

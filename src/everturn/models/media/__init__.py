@@ -27,10 +27,11 @@ from everturn.models.endpoint import Endpoint
 from everturn.models.failures import in_band, read_error
 from everturn.models.http import price
 from everturn.models.media import images, speech
-from everturn.models.media.work import Asked, Work
+from everturn.models.media.work import Work
 from everturn.models.prices import NO_FACTS, Facts, has_tables, look_up
 from everturn.models.profile import Origin, Profile
 from everturn.transport import Reply, Transport
+from everturn.transport.limits import too_long
 
 T = TypeVar("T")
 
@@ -64,8 +65,7 @@ class MediaModel:
         limit: int = FILE_LIMIT,
     ) -> None:
         self._profile = profile = profile.of(model)
-        if profile.format not in ("chat", "responses"):
-            raise ConfigError(f"{profile.vendor} has no models of the type {modality} in a form that is known here")
+        check_vendor(profile, modality)
         self.modality: Modality = modality
         self._origin = Origin(profile.vendor, model, profile.key, host)
         self._endpoint = Endpoint(profile, self._origin, transport, key)
@@ -91,7 +91,7 @@ class MediaModel:
         """Ask, and give what was made once all of it is there; until then a sign of life with every read."""
         work = _WORK[self.modality]
         if not request.messages:  # a plugin may have taken it away
-            raise ModelError("there is nothing to work on", kind="request")
+            raise ModelError("there is nothing to work on: a plugin has taken the message away", kind="request")
         usual: Mapping[str, Any] = self._profile.pictures if self.modality in ("image-gen", "image-edit") else {}
         given = {**usual, **self._profile.params, **request.params}
         params = {key: value for key, value in given.items() if key not in _NEUTRAL}
@@ -105,7 +105,7 @@ class MediaModel:
                     async for data in self._checked(reply):
                         body += data
                         if len(body) > self._limit:
-                            raise ModelError(f"the answer is longer than {self._limit} bytes", kind="limit")
+                            raise too_long("stream", self._limit)
                         yield ()
                 content_type = reply.headers.get("content-type", "")
                 chunks = await _aside(len(body), lambda: self._made(work, bytes(body), content_type))  # noqa: B023
@@ -140,9 +140,22 @@ class MediaModel:
             raise ModelError(str(broke), broke.kind) from None
 
 
+def check_vendor(profile: Profile, modality: Modality) -> None:
+    """See whether a vendor's models of this type can be spoken to.
+
+    Raises:
+        ConfigError: nobody here knows their form.
+    """
+    if profile.format not in ("chat", "responses"):
+        raise ConfigError(
+            f"{profile.vendor} has no models of the type {modality} in a form that is known here; a server that speaks as "
+            f"OpenAI's does can be had with a base_url: compatible:model@{modality}"
+        )
+
+
 async def _aside(size: int, work: Callable[[], T]) -> T:
     """Do it, in a thread if there are so many bytes that everybody else would have to wait."""
     return await asyncio.to_thread(work) if size > LARGE else work()
 
 
-__all__ = ["FILE_LIMIT", "Asked", "MediaModel"]
+__all__ = ["FILE_LIMIT", "MediaModel", "check_vendor"]
