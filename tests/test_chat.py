@@ -622,11 +622,11 @@ async def test_a_message_sent_while_an_answer_is_written_again_waits_for_it() ->
     written = asyncio.Event()
 
     class Slow(MemoryStore):
-        async def append(self, session: str, after: int, events: Any) -> int:
+        async def append(self, session: str, after: int, events: Any, epoch: int | None = None) -> int:
             if any(isinstance(event, AnswerOpened) for event in events) and after > 5:
                 written.set()
                 await asyncio.sleep(0.05)  # as a database may take
-            return await super().append(session, after, events)
+            return await super().append(session, after, events, epoch)
 
     async with Chat(ScriptedModel(say("one"), say("two"), say("three")), store=Slow()) as chat:
         first = (await (await chat.send("hi"))).message

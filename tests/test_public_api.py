@@ -90,7 +90,7 @@ def test_every_name_is_there():
 def test_chat():
     assert [f"Chat{inspect.signature(Chat)}", *signatures(Chat)] == snapshot(
         [
-            "Chat(model: 'Model | str', *, tools: 'Iterable[Tool]' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, runtime: 'Runtime | None' = None) -> 'None'",
+            "Chat(model: 'Model | str', *, tools: 'Iterable[Tool]' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | str | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, runtime: 'Runtime | None' = None) -> 'None'",
             "async send(self, message: 'Input', *, after: 'str | Message | None' = None, key: 'str | None' = None, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None, history: 'HistoryPolicy | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None) -> 'Turn'",
             "turn(self, turn: 'str') -> 'Turn'",
             "async rerun(self, message: 'str | Message', *, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None) -> 'Turn'",

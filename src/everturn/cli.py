@@ -9,12 +9,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from everturn import EverturnError, __version__
 from everturn.core.canonical import clean
 from everturn.core.ports import Model
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, EngineUnavailable, StoreBusy, StoreUnavailable
 
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C has ended
 BROKEN_PIPE = 141  # and of one whose reader has gone away
@@ -27,7 +27,7 @@ CHAT = """\
 Talk to a model, line by line. Answers are shown while they come; /help there says what else there is.
 
 Ctrl-C while an answer comes cancels it. Ctrl-C or Ctrl-D at the prompt leaves.
-The conversation is kept in memory, and ends with the command.
+The conversation is kept in memory, and ends with the command; with --store it is kept, and can be gone on with.
 
 Where the input is not a terminal, each of its lines is answered, without a prompt.
 Where the output is not a terminal, it is what the model says and nothing else; the rest goes to stderr.
@@ -86,9 +86,48 @@ def _parser() -> argparse.ArgumentParser:
     chat.add_argument(
         "--save", metavar="DIR", default="", help="write every file that a model makes there; none is written over"
     )
+    chat.add_argument(
+        "--store", metavar="FILE", default="", help="keep the conversation in a file such as talks.db, or a database"
+    )
+    chat.add_argument("--session", metavar="NAME", default="", help="the conversation in it to go on with, or to begin")
+    _add_cluster(commands)
     for command in (demo, chat):
         command.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
     return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+def _add_cluster(commands: Any) -> None:
+    about = (
+        "drive sessions beside other workers: PostgreSQL keeps them, Restate says who drives, NATS shows the live edge"
+    )
+    worker = commands.add_parser(
+        "worker", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False
+    )
+    worker.add_argument("target", metavar="MODULE:FUNCTION", help="makes the Runtime; given store, bus and engine")
+    worker.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes, one by one started again")
+    places = {
+        "database": ("URL", "postgresql://user@host/database"),
+        "restate": ("URL", "the ingress of Restate, http://127.0.0.1:8080"),
+        "admin": ("URL", "the admin API of Restate, http://127.0.0.1:9070"),
+        "nats": ("URL", "nats://127.0.0.1:4222"),
+        "listen": ("HOST:PORT", "where Restate calls these workers, 127.0.0.1:9080"),
+        "advertise": ("URL", "the address of these workers as Restate sees it, where it is another"),
+    }
+    for name, (what, help) in places.items():
+        worker.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
+    worker.add_argument(
+        "--writes", type=int, default=0, metavar="N", help="the log format to write while older workers still run"
+    )
+    about = "what runs, what waits, and what is stuck, in a store"
+    ps = commands.add_parser("ps", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
+    ps.add_argument("--store", metavar="FILE", required=True, help="a file such as talks.db, or a database")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -104,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if (reconfigure := getattr(sys.stdout, "reconfigure", None)) is not None:
         reconfigure(errors="backslashreplace")  # a ? could hide a part of what is to be allowed
     try:
-        code = {"demo": _demo, "chat": _chat}[options.command](options)
+        code = {"demo": _demo, "chat": _chat, "worker": _worker, "ps": _ps}[options.command](options)
     except* EverturnError as failed:
         code = _complain(f"{failed.exceptions[0]}; please report this, and what you did before", 1)
     except* BrokenPipeError:  # `| head` has read enough, and that is no news
@@ -147,12 +186,62 @@ def _chat(options: argparse.Namespace) -> int:
 
     is_typed = _is_terminal(sys.stdin) and _is_terminal(sys.stdout)
     begin = talk.Options(
-        name, clean(options.system), _wants_color(options), is_typed, tuple(options.attach), options.save
+        name,
+        clean(options.system),
+        _wants_color(options),
+        is_typed,
+        tuple(options.attach),
+        options.save,
+        options.store,
+        clean(options.session),
     )
+    if options.session and not options.store:
+        return _complain("--session names a conversation in a --store; say which, such as --store talks.db", 2)
     try:
         return talk.talk(begin, make_model)
-    except ConfigError as error:
+    except (ConfigError, StoreBusy, StoreUnavailable) as error:
         return _complain(str(error), 2)
+
+
+def _worker(options: argparse.Namespace) -> int:
+    import asyncio
+    import logging
+
+    from everturn.cluster import Cluster
+    from everturn.cluster.processes import supervise, work
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    names = ("database", "restate", "admin", "nats", "listen", "advertise")
+    given = {name: getattr(options, name) or os.environ.get(f"EVERTURN_{name.upper()}", "") for name in names}
+    found: dict[str, Any] = {"listen": "127.0.0.1:9080"}
+    found.update((name, value) for name, value in given.items() if value)
+    found["writes"] = options.writes
+    cluster = Cluster(**found)
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    try:
+        if options.workers > 1:
+            asyncio.run(supervise(options.target, cluster, options.workers, say))
+        else:
+            asyncio.run(work(options.target, cluster, say))
+    except (ConfigError, StoreUnavailable, EngineUnavailable) as error:
+        return _complain(str(error), 2)
+    return 0
+
+
+def _ps(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from everturn.cluster.overview import overview
+
+    try:
+        for line in asyncio.run(overview(options.store)):
+            print(line)
+    except (ConfigError, StoreUnavailable) as error:
+        return _complain(str(error), 2)
+    return 0
 
 
 def _wants_color(options: argparse.Namespace) -> bool:

@@ -5,6 +5,7 @@ EverturnError
 │  ├─ UnknownSession · UnknownTurn · UnknownMessage · UnknownGate
 │  ├─ KeyConflict            the same idempotency key with another body
 │  ├─ GateClosed             already answered otherwise, expired, or its turn is over
+│  ├─ SessionBusy            a turn is under way, and what was asked cannot be done beside it
 │  ├─ CommandRefused         admitted, but its object was gone or busy when it was acted on
 │  ├─ HashMismatch           the answer does not echo what the gate shows
 │  ├─ MissingInput           the model needs what the message does not have: words, a picture, a recording
@@ -16,6 +17,10 @@ EverturnError
 ├─ for the operator      (a part of the system does not answer as it must)
 │  ├─ ModelError             the model's stream failed; `retryable` says whether again may help
 │  ├─ Stale                  an append from a driver that has been overtaken
+│  ├─ StoreBusy              another process drives what is in this store
+│  ├─ StoreUnavailable       the store does not answer, and may again
+│  ├─ EngineUnavailable      the engine does not answer; the command is safe, and is acted on when it does
+│  ├─ SessionStuck           it stopped its drivers too often and is left alone
 │  ├─ DriverLost             driving failed here; the log is intact and can be driven on
 │  └─ UnreadableLog          a stored event this version cannot read
 └─ for the programmer    (a bug in a caller)
@@ -61,6 +66,10 @@ class HashMismatch(EverturnError):
 
 class MissingInput(EverturnError):
     """The message lacks what the model works on; the text says what. Nothing was created."""
+
+
+class SessionBusy(EverturnError):
+    """A turn is under way in the session; cancel it or wait, then ask again. Nothing was changed."""
 
 
 class CommandRefused(EverturnError):
@@ -137,6 +146,22 @@ class ModelError(EverturnError):
 
 class Stale(EverturnError):
     """The log is not where the appender thinks it is: somebody else drives this session now."""
+
+
+class StoreBusy(EverturnError):
+    """Another process drives what is in this store; the text says which, and what to do."""
+
+
+class StoreUnavailable(EverturnError):
+    """The store did not answer, or refused to write (a full disk). Nothing was acknowledged."""
+
+
+class EngineUnavailable(EverturnError):
+    """The engine did not take a wake. What was admitted is safe, and is acted on when the engine is back."""
+
+
+class SessionStuck(EverturnError):
+    """A session that stopped its drivers too often without moving on; a new command gives it another chance."""
 
 
 class DriverLost(EverturnError):

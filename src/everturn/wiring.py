@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import random
+import signal
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import suppress
 
 from msgspec import Struct
 
+from everturn import faults
 from everturn.bus.memory import MemoryBus
 from everturn.clock import RandomIds, SystemClock
 from everturn.core.commands import AnyCommand
@@ -19,9 +23,18 @@ from everturn.core.modality import MODALITIES, Modality, modality_of
 from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, Tool
 from everturn.core.state import Phase, TurnState
 from everturn.engine.inline import InlineEngine
-from everturn.errors import CommandRefused, ConfigError, DriverLost, EverturnError
+from everturn.errors import (
+    CommandRefused,
+    ConfigError,
+    DriverLost,
+    EngineUnavailable,
+    EverturnError,
+    StoreBusy,
+    StoreUnavailable,
+)
 from everturn.plugins.tool_calling import ToolCalling
 from everturn.stores.memory import MemoryStore
+from everturn.stores.named import named_store
 from everturn.turn.driver import Driver
 from everturn.turn.follow import follow
 from everturn.turn.hookup import Hookup
@@ -45,6 +58,12 @@ class Snapshot(Struct, frozen=True):
 
 
 CLOSED = "this chat is closed; open another one on the same store, and its turns go on"
+HOLD = 60.0  # seconds after which a drive lets go between two steps, where another process could go on
+DRAIN = 10.0  # seconds a process that is told to leave has to bring its steps to their ends; and
+HAND_OVER = 3.0  # where others could go on at once, and newcomers wait for it
+WAKING = 2.0  # seconds a command waits for the engine to take note; it is safe already
+SWEEP = 5.0  # seconds between two looks for sessions whose wake was lost; every process takes its own time
+FORGOTTEN = 20.0  # seconds after which a session that should be driven counts as forgotten
 HAND_IN_PAUSES = (0.2, 1.0, 5.0, 30.0)  # seconds between the tries to hand in a late result
 
 Listener = Callable[[Snapshot], None]
@@ -69,7 +88,7 @@ class Runtime:
         *,
         tools: Iterable[Tool] = (),
         plugins: Iterable[object] = (),
-        store: Store | None = None,
+        store: Store | str | None = None,
         bus: Bus | None = None,
         engine: Engine | None = None,
         clock: Clock | None = None,
@@ -79,7 +98,8 @@ class Runtime:
     ) -> None:
         self.clock = clock or SystemClock()
         self.ids = ids or RandomIds()
-        self.store = store or MemoryStore()
+        self._has_made_store = isinstance(store, str)
+        self.store = named_store(store) if isinstance(store, str) else store or MemoryStore()
         self.bus = bus or MemoryBus()
         tools = list(tools)
         for tool in tools:
@@ -87,8 +107,8 @@ class Runtime:
                 what = getattr(tool, "__name__", repr(tool))
                 raise ConfigError(f"{what} is not a tool; put @tool above the function, or give an object with a spec")
         model = _model(model)
-        if store is not None and not hasattr(store, "append"):
-            raise ConfigError(f"{store!r} is not a store; for example everturn.testing.MemoryStore()")
+        if not hasattr(self.store, "append"):
+            raise ConfigError(f'{store!r} is not a store; for example store="talks.db"')
         self._models: dict[str, Model] = {"": model, model.name: model}
         self.tools = {tool.spec.name: tool for tool in tools}
         self.supervisor = Supervisor()
@@ -106,13 +126,16 @@ class Runtime:
             hooks=self.hooks,
             supervisor=self.supervisor,
             hand_in=self._hand_in,
+            wake=self.engine.wake,
             settings=settings or Settings(),
+            hold=HOLD if self.engine.is_durable else 0.0,
         )
         self._driver = Driver(setup, self._announce)
         self._followed: Counter[tuple[str, str]] = Counter()  # (session, turn)
         self._asking: Counter[str] = Counter()
         self._gone: dict[str, str] = {}  # session -> why it is not driven here; "" stands for all of them
         self._starting, self._has_started = asyncio.Lock(), False
+        self._sweeping: asyncio.Task[None] | None = None
 
     def model_for(self, name: str) -> Model:
         """A model by its name; "" is the one the runtime was made with.
@@ -150,9 +173,14 @@ class Runtime:
         async with self._starting:
             if self._has_started:
                 return
+            if not self.engine.is_durable:
+                await self.store.hold()
             await self.engine.serve(self._driver.drive)
-            for session in await self.store.sessions(awake=True):
-                await self.engine.wake(session.id)
+            if not self.engine.is_durable:
+                for session in await self.store.sessions(awake=True):
+                    await self.engine.wake(session.id, None if session.is_awake else session.due)
+            else:
+                self._sweeping = asyncio.get_running_loop().create_task(self._sweep())
             self._has_started = True  # only now: a start that failed is tried again
 
     async def command(self, command: AnyCommand) -> Receipt:
@@ -161,10 +189,33 @@ class Runtime:
             raise ConfigError(CLOSED)
         await self.start()
         self._gone.pop(command.session, None)  # it is woken below, and has another chance
+        faults.hit("command.before")
         receipt = await self.store.admit(command)
+        faults.hit("command.admitted")
         self.bus.signal(command.session)
-        await self.engine.wake(command.session)
+        await self._wake(command.session)
+        faults.hit("command.woken")
         return receipt
+
+    async def _wake(self, session: str) -> None:
+        try:
+            async with asyncio.timeout(WAKING):  # it goes on trying by itself
+                await self.engine.wake(session)
+        except (EngineUnavailable, TimeoutError) as error:
+            # It is safe, and that is what was promised; whoever looks for what nobody drives finds it.
+            log.warning("session %s could not be woken and waits for the next sweep: %s", session, error)
+
+    async def _sweep(self) -> None:
+        """Wake what somebody should drive and nobody does: a wake was lost between the store and the engine."""
+        while True:
+            await asyncio.sleep(SWEEP * random.uniform(0.5, 1.5))
+            now = self.clock.now()
+            try:
+                for session in await self.store.overdue(now - FORGOTTEN, now):
+                    log.info("session %s was not driven for %g s; waking it", session, FORGOTTEN)
+                    await self.engine.wake(session, is_reminder=True)
+            except Exception as error:
+                log.warning("looking for sessions nobody drives failed, and is done again: %s", error)
 
     async def _hand_in(self, command: AnyCommand) -> None:
         for pause in HAND_IN_PAUSES:  # the key makes a second try harmless
@@ -172,11 +223,13 @@ class Runtime:
                 await self.command(command)
                 return
             except EverturnError as error:
-                log.warning("a late result of %s was not taken: %s", command.session, error)
-                return
+                if not isinstance(error, StoreUnavailable | StoreBusy):
+                    log.warning("a late result of %s was not taken: %s", command.session, error)
+                    return
+                log.warning("a late result of %s waits %g s for the store: %s", command.session, pause, error)
             except Exception:
                 log.exception("a late result of %s could not be handed in; next try in %g s", command.session, pause)
-                await asyncio.sleep(pause)
+            await asyncio.sleep(pause)
         log.error("a late result of %s is lost: the store did not take it", command.session)
 
     async def follow(self, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
@@ -207,7 +260,8 @@ class Runtime:
             while any(waiting.key == key for waiting in await self.store.inbox(session)):
                 if why := self._why_gone(session):
                     raise DriverLost(why)
-                await anext(tail, ())
+                with suppress(StopAsyncIteration):
+                    await anext(tail)
         finally:
             self._asking[session] -= 1
             self._asking = +self._asking
@@ -225,7 +279,7 @@ class Runtime:
     def _why_gone(self, session: str) -> str:
         return self._gone.get(session) or self._gone.get("", "")
 
-    def _announce(self, session: str, state: TurnState) -> None:
+    def _announce(self, session: str, state: TurnState, phase: Phase) -> None:
         if not self.listeners:
             return
         problem = state.ending.problem if state.ending is not None else None
@@ -233,7 +287,7 @@ class Runtime:
         snapshot = Snapshot(
             session,
             state.id,
-            state.phase,
+            phase,
             state.step.number if state.step is not None else 0,
             tuple(call.id for call in state.open_calls),
             waiting,
@@ -254,10 +308,41 @@ class Runtime:
         for channel in (session, *turns):
             self.bus.publish(channel, (DriverGone(text),))
 
+    async def work(self, ready: Callable[[], None] | None = None) -> None:
+        """Drive until SIGTERM or SIGINT; then bring the steps under way to their ends, and let go of the rest."""
+        leave, loop = asyncio.Event(), asyncio.get_running_loop()
+        told = (signal.SIGTERM, signal.SIGINT)
+        for number in told:
+            loop.add_signal_handler(number, leave.set)
+        try:
+            await self.start()
+            if ready is not None:
+                ready()
+            await leave.wait()
+            await self.drain(HAND_OVER if self.engine.is_durable else DRAIN)
+        finally:
+            for number in told:
+                loop.remove_signal_handler(number)
+            await self.aclose()
+
+    async def drain(self, seconds: float) -> None:
+        """Let go of every turn at its next step, so that another process goes on there; wait no longer than that."""
+        await self.engine.leave()
+        self._driver.leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._driver.idle.wait()
+
     async def aclose(self) -> None:
         """Stop. What is unfinished stays in the store, and goes on when somebody starts there again."""
+        if CLOSED in self._gone.values():
+            return
         self._gone[""] = CLOSED
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         await self.engine.aclose()
         await self.supervisor.aclose()
         for session in {*(where for where, _ in self._followed), *self._asking}:
             self._tell_followers(session, CLOSED)
+        if self._has_made_store:
+            await self.store.aclose()

@@ -120,7 +120,7 @@ class LastAnswerWins(MemoryStore):
 
 
 class HasNoFence(MemoryStore):
-    async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         return await super().append(session, await self.head(session), events)
 
 
@@ -228,7 +228,7 @@ class ForgetsAWakeDuringADrive(InlineEngine):
 
 
 class CannotWait(InlineEngine):
-    async def wake(self, session: str, at: float | None = None) -> None:
+    async def wake(self, session: str, at: float | None = None, *, is_reminder: bool = False) -> None:
         await super().wake(session)
 
 

@@ -30,7 +30,7 @@ from everturn.core.events import (
     StepRestarted,
     StepStarted,
 )
-from everturn.core.parts import FilePart, StreamedPart, TextPart, ToolPart
+from everturn.core.parts import FilePart, ReasoningPart, StreamedPart, TextPart, ToolPart
 from everturn.turn.stream import Assembly
 
 AnyDelta = TextDelta | ReasoningDelta | CallDelta
@@ -299,3 +299,15 @@ def test_merged_frames_show_a_reader_the_same_wherever_it_was(data: st.DataObjec
     merged = merge(frames)
     assert not any(isinstance(frame, CallProgress) for frame in merged)
     assert shown(merged) == shown(frames[seen:]) == shown(frames)
+
+
+def test_a_reader_that_leaves_in_the_middle_of_the_rest_goes_on_there() -> None:
+    parts = (TextPart("one"), ReasoningPart("two"))
+    finished = Entry(2, StepFinished(turn="t", step=1, parts=parts, finish="stop"))
+    reader = Reader("t")
+    list(reader.entry(Entry(1, StepStarted(turn="t", step=1))))
+    assert next(reader.entry(finished)) == TextDelta("t", 1, 0, 0, "one")
+
+    again = Reader("t", Cursor.parse(str(reader.cursor)))
+
+    assert list(again.entry(finished)) == [ReasoningDelta("t", 1, 1, 0, "two"), finished.event]

@@ -203,8 +203,8 @@ MUTANTS = [
     Mutant(
         "a driver that was overtaken goes on writing",
         "stores/memory.py",
-        "if len(row.log) != after:",
-        "if len(row.log) < after:",
+        "if len(row.log) != after or epoch",
+        "if len(row.log) < after or epoch",
         f"{STORE}test_of_two_drivers_that_append_at_once_one_is_refused",
     ),
     Mutant(
@@ -328,7 +328,7 @@ MUTANTS = [
         "core/deltas.py",
         "                    self._note(delta)\n                    yield delta",
         "                    yield delta",
-        "tests/turn/test_follow.py::test_a_reader_from_any_cursor_of_a_turn_sees_exactly_the_rest",
+        "tests/core/test_deltas.py::test_a_reader_that_leaves_in_the_middle_of_the_rest_goes_on_there",
     ),
     Mutant(
         "the end of a turn is read before its beginning",
@@ -346,7 +346,7 @@ MUTANTS = [
     Mutant(
         "two turns write on one branch",
         "turn/driver.py",
-        "        if self._is_busy(parent, command.at_leaf):\n            return\n",
+        "        if self._is_busy(parent, command.at_leaf):\n            return False\n",
         "",
         "tests/turn/test_driver.py::test_a_message_sent_while_a_turn_runs_waits_for_it_on_the_same_branch",
     ),
@@ -388,8 +388,8 @@ MUTANTS = [
     Mutant(
         "a message that waits is not looked at again",
         "turn/driver.py",
-        "            if keys == left:\n",
-        "            if left is not None:\n",
+        "            if len(waiting) == len(self._pending) and not self._is_heard:\n",
+        "            if True:\n",
         "tests/turn/test_supervisor.py"
         "::test_a_message_that_waits_is_sent_when_the_selection_moves_away_from_the_busy_branch",
     ),

@@ -256,11 +256,11 @@ async def test_a_cancel_never_interrupts_an_append(caplog: pytest.LogCaptureFixt
     class Far(MemoryStore):
         appending, go_on = asyncio.Event(), asyncio.Event()
 
-        async def append(self, session: str, after: int, events: Sequence[Any]) -> int:
+        async def append(self, session: str, after: int, events: Sequence[Any], epoch: int | None = None) -> int:
             if any(isinstance(event, CallStarted) for event in events):
                 self.appending.set()
                 await self.go_on.wait()
-            return await super().append(session, after, events)
+            return await super().append(session, after, events, epoch)
 
     slow, store = Slow(), Far()
     async with Chat(ScriptedModel(calls(call("dig"))), tools=[slow.tool], store=store) as chat:

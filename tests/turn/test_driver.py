@@ -230,11 +230,11 @@ class Flaky(MemoryStore):
         super().__init__()
         self._kind, self._times = kind, times
 
-    async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         if self._times and any(isinstance(event, self._kind) for event in events):
             self._times -= 1
             raise OSError("the line is down")
-        return await super().append(session, after, events)
+        return await super().append(session, after, events, epoch)
 
 
 async def collected(chat: Chat, clock: FakeClock, text: str) -> TurnResult:

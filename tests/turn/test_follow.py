@@ -178,8 +178,8 @@ class Far(MemoryStore):
     async def inbox(self, session: str) -> Any:
         return await self._far(super().inbox(session))
 
-    async def append(self, session: str, after: int, events: Any) -> int:
-        return await self._far(super().append(session, after, events))
+    async def append(self, session: str, after: int, events: Any, epoch: int | None = None) -> int:
+        return await self._far(super().append(session, after, events, epoch))
 
     async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
         return await self._far(super().events(session, after, turn))

@@ -31,11 +31,11 @@ class FailsOnce(MemoryStore):
         super().__init__()
         self._kind: type[Event] | None = kind
 
-    async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         if self._kind is not None and any(isinstance(event, self._kind) for event in events):
             self._kind = None
             raise OSError("the disk hiccupped")
-        return await super().append(session, after, events)
+        return await super().append(session, after, events, epoch)
 
 
 async def test_a_failed_append_loses_no_result_and_runs_no_tool_again() -> None:
@@ -103,11 +103,11 @@ async def test_a_result_that_comes_as_the_turn_is_cancelled_is_late_and_not_lost
     entered, go_on, release = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     class Slow(MemoryStore):
-        async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+        async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
             if any(isinstance(event, CallSettled) and event.output.text == "other" for event in events):
                 entered.set()
                 await go_on.wait()  # meanwhile the ledger is locked
-            return await super().append(session, after, events)
+            return await super().append(session, after, events, epoch)
 
     @tool
     async def other() -> str:
@@ -241,10 +241,10 @@ async def test_a_fork_says_when_nobody_can_drive() -> None:
     class Down(MemoryStore):
         is_down = False
 
-        async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+        async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
             if self.is_down:
                 raise OSError("down")
-            return await super().append(session, after, events)
+            return await super().append(session, after, events, epoch)
 
     store = Down()
     async with Chat(ScriptedModel(say("Hi."), [Hang()]), store=store) as chat:

@@ -40,6 +40,8 @@ from everturn.core.ports import Model, Store, Tool
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
 from everturn.core.state import fold
 from everturn.testing import CountingIds, FakeClock, MemoryStore, MortalStore
+from everturn.turn.driver import LOST_LATE
+from everturn.turn.finalize import LOST
 from everturn.turn.run import Settings
 from everturn.wiring import Runtime
 
@@ -230,13 +232,29 @@ def plain(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def unknown_calls(log: list[dict[str, Any]]) -> set[str]:
-    """The calls a death left with an unknown outcome."""
-    return {event["call"] for event in log if event["type"] == "CallSettled" and event["state"] == "outcome_unknown"}
+    """The calls a death left with an unknown outcome: while their turn ran, when it ended, or after that."""
+    unknown: set[str] = set()
+    for event in log:
+        if event["type"] == "CallSettled" and (event["state"] == "outcome_unknown" or event["output"]["text"] == LOST):
+            unknown.add(event["call"])
+        if event["type"] == "LateArrived" and event["output"]["text"] == LOST_LATE:
+            unknown.add(event["call"])
+    return unknown
 
 
 def without_results(log: list[dict[str, Any]], calls: set[str]) -> list[dict[str, Any]]:
     """The log with the results of these calls left out, to compare the rest."""
-    return [event for event in log if not (event["type"] == "CallSettled" and event["call"] in calls)]
+    kept = [event for event in log if event["type"] not in ("CallSettled", "LateArrived") or event["call"] not in calls]
+    return [_untold(event, calls) for event in kept]
+
+
+def _untold(event: dict[str, Any], calls: set[str]) -> dict[str, Any]:
+    """An event with what a notice tells of these calls left out."""
+    if event["type"] != "MessageAdded":
+        return event
+    told = {f"late_result:{call}" for call in calls}
+    parts = [part if part.get("kind") not in told else {"kind": part["kind"]} for part in event["message"]["parts"]]
+    return {**event, "message": {**event["message"], "parts": parts}}
 
 
 # What must always hold ----------------------------------------------------------------------------------------------
@@ -268,6 +286,9 @@ async def check(world: World) -> None:
     for request in world.requests:
         validate(request.messages)
     assert await world.store.inbox(SESSION) == []
+    out = {entry.event.call for entry in entries if isinstance(entry.event, CallSettled) and entry.event.out}
+    out -= {entry.event.call for entry in entries if isinstance(entry.event, LateArrived)}
+    assert (await world.store.info(SESSION)).is_awake == bool(out)  # at rest, but for tools that still run
     dropped = [entry.event for entry in entries if isinstance(entry.event, CommandDropped)]
     assert all(event.reason for event in dropped)
 

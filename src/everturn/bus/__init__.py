@@ -1,1 +1,1 @@
-"""Buses: the live edge between a driver and the readers of its turns. `memory` is one process."""
+"""Buses: the live edge between a driver and the readers of its turns. `memory` is one process, `nats` joins many."""

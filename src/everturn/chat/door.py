@@ -16,11 +16,20 @@ from everturn.core.messages import Message
 from everturn.core.parts import FilePart, Part, TextPart
 from everturn.errors import ConfigError
 
+LONGEST = 10 * 365 * 86_400.0  # seconds; anything longer is as good as no limit
+
 Input = str | Iterable[TextPart | FilePart]
 
 
 def checked_options(options: TurnOptions) -> TurnOptions:
     """Options that make sense; others are refused before anything is admitted."""
+    for name in ("timeout", "gate_timeout"):
+        seconds: object = getattr(options, name)
+        # Not so that nonsense is caught: what cannot be written as JSON would be admitted, and never read again.
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST:
+            raise ConfigError(f"{name}={seconds!r}: seconds, up to ten years of them; 0 is no limit")
+    if not isinstance(options.max_steps, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"max_steps={options.max_steps!r}: a number of steps")
     if options.max_steps < 1:
         raise ConfigError(f"max_steps={options.max_steps}: a turn needs at least one step")
     if options.history not in get_args(HistoryPolicy):

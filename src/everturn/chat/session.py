@@ -46,7 +46,7 @@ class Chat:
         plugins: Iterable[object] = (),
         system: str = "",
         session: str | None = None,
-        store: Store | None = None,
+        store: Store | str | None = None,
         options: TurnOptions | None = None,
         settings: Settings | None = None,
         runtime: Runtime | None = None,

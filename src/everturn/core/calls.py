@@ -44,6 +44,7 @@ class Call(Struct):
     verdict: Verdict | None = None
     started: CallStarted | None = None
     is_late: bool = False
+    is_out: bool = False  # its tool runs on without it
 
     @property
     def is_settled(self) -> bool:
@@ -71,7 +72,7 @@ class Call(Struct):
         elif self.is_late:
             raise InvalidEvent(f"call {self.id} has a late result already")
         else:
-            self.is_late = True
+            self.is_late, self.is_out = True, False
 
     def _start(self, event: CallStarted) -> None:
         if self.verdict is not None and not self.verdict.allowed:
@@ -81,7 +82,9 @@ class Call(Struct):
     def _settle(self, event: CallSettled) -> None:
         if event.state not in SETTLED:
             raise InvalidEvent(f"a call cannot be settled as {event.state}")
-        self.state = event.state
+        if event.out and self.state != "running":
+            raise InvalidEvent(f"call {self.id} is {self.state}: it has no tool that could run on")
+        self.state, self.is_out = event.state, event.out
 
     def _ask(self, event: GateOpened) -> None:
         if self.verdict is not None:

@@ -17,6 +17,7 @@ from everturn.core.events import Entry, Event, StepFinished, StepInterrupted, St
 from everturn.core.parts import FilePart, ReasoningPart, StreamedPart, TextPart
 
 CURSOR_LIMIT = 1000  # characters: more parts than a step ever has, and fewer digits than harm anybody
+PARTS_LIMIT = 10_000  # more than a step ever has; a frame may come from anywhere
 UNSEEN = -1  # nothing of a part was shown, not even that it is there
 
 
@@ -174,6 +175,8 @@ class Reader:
         yield event
 
     def _note(self, delta: Delta) -> None:
+        if delta.part > PARTS_LIMIT:
+            return
         while len(self._seen) <= delta.part:
             self._seen.append(UNSEEN)
         self._seen[delta.part] = delta.offset + len(delta.text)

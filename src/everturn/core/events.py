@@ -35,6 +35,8 @@ class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True):
     late: LatePolicy = "inject"
     system: str = ""
     params: dict[str, object] | None = None
+    timeout: float = 0.0  # seconds from its start after which a turn is ended, waiting included; 0: never
+    gate_timeout: float = 0.0  # seconds a person has to answer; 0: as long as the turn waits
 
 
 class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -165,11 +167,12 @@ class CallStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
 
 
 class CallSettled(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A call has its one result."""
+    """A call has its one result. When it is `out` its tool runs on without it, and hands in a late one."""
 
     call: str
     state: CallState
     output: Output
+    out: bool = False
 
 
 class LateArrived(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):

@@ -91,7 +91,26 @@ class SessionInfo(Struct, frozen=True):
     id: str
     title: str = ""
     leaf: str | None = None
-    is_awake: bool = False  # it has commands to act on or turns that do not merely wait
+    is_awake: bool = False  # it has commands to act on, turns that do not merely wait, or tools that outlived theirs
+    due: float = 0.0  # when somebody should look at it again although nothing comes; 0: never
+    stuck: str = ""  # why nobody drives it any more, until somebody asks something new of it
+    tenant: str = "local"
+
+
+TRIES = 3  # claims without a move after which a session is left alone
+STUCK_FOR = 600.0  # seconds after which it has one more try by itself: it may have died of its neighbours
+STUCK = "session {session} stopped its driver {tries} times without moving on and is left alone; send or cancel to try again"
+
+
+class Claim(Struct, frozen=True):
+    """A session as its new driver finds it. From now on only appends with this epoch are taken."""
+
+    epoch: int
+    head: int
+    info: SessionInfo
+    inbox: Sequence[AnyCommand] = ()
+    turns: Sequence[Sequence[Entry]] = ()  # the events of every turn that is open, or whose tools are still out
+    tries: int = 1  # how many have claimed it since it last moved, this one included
 
 
 class Store(Protocol):
@@ -112,11 +131,35 @@ class Store(Protocol):
         """The admitted commands no event has answered yet, oldest first."""
         ...
 
-    async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+    async def hold(self) -> None:
+        """Be the one process that drives what is in here, for an engine that knows only its own process.
+
+        Raises:
+            StoreBusy: another process is.
+        """
+        ...
+
+    async def claim(self, session: str, now: float) -> Claim | None:
+        """Become the driver of a session; None when there is nothing to do in it by `now`.
+
+        Whoever claimed it before can write no more. A session that is claimed again and again and never moves kills
+        its drivers: the fourth claim is refused, until a new command or a long time gives it another chance.
+
+        Raises:
+            SessionStuck: it is left alone.
+            UnknownSession: it is not there.
+        """
+        ...
+
+    async def release(self, session: str, epoch: int) -> None:
+        """Say that a driver which wrote nothing has ended well, so that its claim does not count."""
+        ...
+
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         """Write events behind position `after`, all or none, and return the new position.
 
         Raises:
-            Stale: the log has moved on; the writer is no longer the one writer.
+            Stale: the log has moved on, or the session was claimed since; the writer is no longer the one writer.
         """
         ...
 
@@ -145,15 +188,22 @@ class Store(Protocol):
         ...
 
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
-        """The sessions; with `awake` only those that somebody should drive."""
+        """The sessions; with `awake` only those that somebody should drive, now or when they are due."""
+        ...
+
+    async def overdue(self, before: float, now: float) -> list[str]:
+        """Sessions to be driven that nobody has touched since `before`; of many who ask, one is told of each."""
         ...
 
     async def info(self, session: str) -> SessionInfo:
         """One session."""
         ...
 
-    async def search(self, text: str) -> list[tuple[str, Message]]:
-        """Messages that contain a text, with their sessions."""
+    async def search(self, text: str, tenant: str | None = None, limit: int = 50) -> list[tuple[str, Message]]:
+        """Messages with all these words (or words that begin so), newest first, with their sessions.
+
+        An answer is found when its turn is over; what was deleted or hidden is not.
+        """
         ...
 
     async def put_blob(self, data: bytes) -> str:
@@ -164,16 +214,46 @@ class Store(Protocol):
         """The bytes behind a hash."""
         ...
 
+    async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
+        """Make a session that is not there yet from the log of another; its open turns go on when it is woken.
+
+        Raises:
+            KeyConflict: there is, or was, a session of this name.
+        """
+        ...
+
+    async def erase(self, session: str) -> None:
+        """Take everything out of a session but that it was there: its name and its positions stay, and say so.
+
+        Raises:
+            SessionBusy: a turn is under way; cancel it first.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what it holds. What was acknowledged is safe."""
+        ...
+
 
 class Engine(Protocol):
     """Sees to it that a woken session is driven: by one driver at a time, and again if that one dies."""
 
-    async def wake(self, session: str, at: float | None = None) -> None:
-        """Ask that somebody drive a session, at once or at a time. Many wakes are as good as one."""
+    is_durable: bool
+    """Whether its wakes outlive this process. If not, the one process wakes what it finds unfinished at its start."""
+
+    async def wake(self, session: str, at: float | None = None, *, is_reminder: bool = False) -> None:
+        """Ask that somebody drive a session, at once or at a time. Many wakes are as good as one.
+
+        A reminder, for what may merely stand in line, adds nothing to a line in which one of it stands.
+        """
         ...
 
     async def serve(self, drive: Callable[[str], Awaitable[None]]) -> None:
         """Give the engine the function that drives; it returns once sessions can be woken."""
+        ...
+
+    async def leave(self) -> None:
+        """Begin nothing new here; what is under way goes on until it is closed."""
         ...
 
     async def aclose(self) -> None:
@@ -259,6 +339,7 @@ class Ids(Protocol):
 
 __all__ = [
     "Bus",
+    "Claim",
     "Clock",
     "Engine",
     "Ids",

@@ -166,6 +166,25 @@ class TurnState(Struct):
     ending: TurnEnding | None = None
 
     @property
+    def due(self) -> float:
+        """When something happens in it although nothing comes: it or a gate of it has had its time; 0: never."""
+        if self.ending is not None:
+            return 0.0
+        deadline = self.started + self.options.timeout if self.options.timeout else 0.0
+        expiries = (gate.expires for name, gate in self.asked.items() if self.is_asked(name))
+        return min((time for time in (deadline, *expiries) if time), default=0.0)
+
+    def is_asked(self, gate: str) -> bool:
+        """Whether a gate still waits for its answer: it has none, and its call was not settled without one."""
+        call = self.calls.get(self.asked[gate].call)
+        return self.gates[gate] is None and (call is None or call.state == "asking")
+
+    @property
+    def out(self) -> list[str]:
+        """The calls whose tools run on without the turn."""
+        return [call.id for call in self.calls.values() if call.is_out]
+
+    @property
     def open_calls(self) -> list[Call]:
         """The calls without a result, in the order in which the model made them."""
         return [call for call in self.calls.values() if not call.is_settled]

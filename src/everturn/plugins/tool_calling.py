@@ -20,6 +20,7 @@ class ToolCalling:
     """Lets a model call these tools."""
 
     name = "tool_calling"
+    writes_first = True  # no call runs that is not written down, and nothing is done with their results
 
     def __init__(self, tools: Iterable[Tool], limits: Limits | None = None) -> None:
         self._limits = limits or Limits()

@@ -11,6 +11,7 @@ from typing import cast
 
 from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Select, Send
 from everturn.core.events import (
+    CallSettled,
     CommandDropped,
     Entry,
     Event,
@@ -18,6 +19,7 @@ from everturn.core.events import (
     LateArrived,
     LeafSelected,
     MessageDeleted,
+    StepRestarted,
     TurnCancelled,
     TurnCompleted,
     TurnEnding,
@@ -27,9 +29,19 @@ from everturn.core.events import (
 )
 from everturn.core.gates import GateRow, apply_to_gates, check_answer
 from everturn.core.messages import Message
-from everturn.core.ports import Receipt, SessionInfo
+from everturn.core.ports import STUCK, STUCK_FOR, TRIES, Claim, Receipt, SessionInfo
 from everturn.core.tree import Tree
-from everturn.errors import GateClosed, KeyConflict, Stale, UnknownMessage, UnknownSession, UnknownTurn
+from everturn.errors import (
+    GateClosed,
+    KeyConflict,
+    SessionBusy,
+    SessionStuck,
+    Stale,
+    UnknownMessage,
+    UnknownSession,
+    UnknownTurn,
+)
+from everturn.stores.words import asked, matches
 
 _ACTED_ON = frozenset(
     (TurnStarted, GateAnswered, TurnEnding, LateArrived, LeafSelected, MessageDeleted, CommandDropped)
@@ -48,6 +60,11 @@ class _Session:
         self.admitted: dict[str, AnyCommand] = {}
         self.turns: set[str] = set()  # every turn somebody asked for, begun or not
         self.inbox: dict[str, AnyCommand] = {}
+        self.out: dict[str, set[str]] = {}  # turn -> its calls whose tools run on without it
+        self.deadlines: dict[str, float] = {}  # open turn -> when it is ended
+        self.epoch = self.tries = 0
+        self.touched = 0.0
+        self.stuck = ""
 
     def apply(self, event: Event) -> None:
         entry = Entry(len(self.log) + 1, event)
@@ -60,16 +77,26 @@ class _Session:
             self.by_turn.setdefault(turn, []).append(entry)
             if kind in _TERMINAL:
                 self.open_turns.pop(turn, None)
+                self.deadlines.pop(turn, None)
             elif turn in self.open_turns or kind is TurnStarted:
                 self.open_turns[turn] = kind is TurnParked
+            if kind is TurnStarted and (timeout := cast("TurnStarted", event).options.timeout):
+                self.deadlines[turn] = event.at + timeout
+            elif kind is CallSettled and cast("CallSettled", event).out:
+                self.out.setdefault(turn, set()).add(cast("CallSettled", event).call)
+            elif kind is LateArrived and turn in self.out:
+                self.out[turn].discard(cast("LateArrived", event).call)
+                if not self.out[turn]:
+                    del self.out[turn]
         if kind in _ACTED_ON:
             self.inbox.pop(cast("CommandDropped", event).command, None)
 
     def rewind(self, seq: int) -> None:
         """Be as it was at `seq`: an append that failed has written nothing."""
-        log, admitted, turns = self.log[:seq], self.admitted, self.turns
+        log, admitted, turns, epoch, tries = self.log[:seq], self.admitted, self.turns, self.epoch, self.tries
         self.__init__(self.tenant)
         self.admitted, self.inbox, self.turns = admitted, dict(admitted), turns
+        self.epoch, self.tries = epoch, tries
         for entry in log:
             self.apply(entry.event)
         for command in self.inbox.values():
@@ -78,7 +105,12 @@ class _Session:
 
     @property
     def is_awake(self) -> bool:
-        return bool(self.inbox) or not all(self.open_turns.values())
+        return bool(self.inbox or self.out) or not all(self.open_turns.values())
+
+    @property
+    def due(self) -> float:
+        asked = (row.gate.expires for row in self.gates.values() if row.is_open and row.verdict is None)
+        return min((time for time in (*asked, *self.deadlines.values()) if time), default=0.0)
 
 
 class MemoryStore:
@@ -87,14 +119,19 @@ class MemoryStore:
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
         self._blobs: dict[str, bytes] = {}
+        self._erased: set[str] = set()
 
     def _session(self, session: str) -> _Session:
+        if session in self._erased:
+            raise UnknownSession(f"session {session!r} was erased")
         if session not in self._sessions:
             raise UnknownSession(f"there is no session {session!r}")
         return self._sessions[session]
 
     async def admit(self, command: AnyCommand) -> Receipt:
         """Check a command at the door and keep it, or say why not."""
+        if command.session in self._erased:
+            raise UnknownSession(f"session {command.session!r} was erased")
         session = self._sessions.get(command.session)
         if session is None:
             if not isinstance(command, Send):
@@ -110,6 +147,7 @@ class MemoryStore:
             return Receipt(command, is_new=False)
         self._sessions[command.session] = session
         session.admitted[command.key] = session.inbox[command.key] = command
+        session.tries, session.stuck, session.touched = 0, "", max(session.touched, command.at)
         if isinstance(command, Send):
             session.turns.add(command.turn)
         return Receipt(command, is_new=True)
@@ -148,10 +186,33 @@ class MemoryStore:
         """The admitted commands no event has answered yet, oldest first."""
         return list(self._session(session).inbox.values())
 
-    async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+    async def hold(self) -> None:
+        """Nobody else can see it."""
+
+    async def claim(self, session: str, now: float) -> Claim | None:
+        """Become the driver of a session; None when there is nothing to do in it."""
+        row = self._session(session)
+        if not row.is_awake and not 0 < row.due <= now:
+            return None
+        if row.tries >= TRIES and -STUCK_FOR < now - row.touched < STUCK_FOR:
+            row.stuck = STUCK.format(session=session, tries=row.tries)
+            raise SessionStuck(row.stuck)
+        row.epoch += 1
+        row.tries += 1
+        row.touched, row.stuck = now, ""
+        turns = [row.by_turn[turn] for turn in row.by_turn if turn in row.open_turns or turn in row.out]
+        return Claim(row.epoch, len(row.log), _info(session, row), list(row.inbox.values()), turns, row.tries)
+
+    async def release(self, session: str, epoch: int) -> None:
+        """Say that a driver which wrote nothing has ended well."""
+        row = self._session(session)
+        if row.epoch == epoch:
+            row.tries = 0
+
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         """Write events behind position `after`, all or none, and return the new position."""
         row = self._session(session)
-        if len(row.log) != after:
+        if len(row.log) != after or epoch not in (None, row.epoch):
             raise Stale(f"session {session} is at {len(row.log)}, not at {after}: somebody else drives it")
         try:
             for event in events:
@@ -159,6 +220,8 @@ class MemoryStore:
         except BaseException:
             row.rewind(after)
             raise
+        if any(type(event) is not StepRestarted for event in events):
+            row.tries, row.touched = 1, max(row.touched, events[-1].at)  # it moved, and this claim with it
         return len(row.log)
 
     async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
@@ -196,20 +259,35 @@ class MemoryStore:
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
         """The sessions; with `awake` only those that somebody should drive."""
         infos = [_info(name, row) for name, row in self._sessions.items()]
-        return [info for info in infos if info.is_awake or not awake]
+        return [info for info in infos if info.is_awake or info.due or not awake]
+
+    async def overdue(self, before: float, now: float) -> list[str]:
+        """Sessions to be driven that nobody has touched since `before`; of many who ask, one is told of each."""
+        late: list[str] = []
+        for name, row in self._sessions.items():
+            is_left = row.tries >= TRIES and -STUCK_FOR < now - row.touched < STUCK_FOR
+            is_old = row.touched < before or row.touched > now + STUCK_FOR  # by a clock that was ahead
+            if (row.is_awake or 0 < row.due <= now) and is_old and not is_left:
+                row.touched, row.tries = now, min(row.tries, TRIES - 1)
+                late.append(name)
+        return late
 
     async def info(self, session: str) -> SessionInfo:
         """One session."""
         return _info(session, self._session(session))
 
-    async def search(self, text: str) -> list[tuple[str, Message]]:
-        """Messages that contain a text, with their sessions."""
-        return [
+    async def search(self, text: str, tenant: str | None = None, limit: int = 50) -> list[tuple[str, Message]]:
+        """Messages with these words, newest first, with their sessions; an answer is found when its turn is over."""
+        words = asked(text)
+        found = [
             (name, message)
             for name, row in self._sessions.items()
+            if tenant in (None, row.tenant)
             for message in row.tree.messages.values()
-            if message.id not in row.tree.deleted and text.casefold() in message.text.casefold()
+            if message.id not in row.tree.deleted and not message.hidden and matches(words, message.text)
+            if message.role != "assistant" or message.turn not in row.open_turns
         ]
+        return found[::-1][:limit] if words else []
 
     async def put_blob(self, data: bytes) -> str:
         """Keep bytes under their hash."""
@@ -223,6 +301,29 @@ class MemoryStore:
             raise UnknownMessage(f"there is no blob {name!r}")
         return self._blobs[name]
 
+    async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
+        """Make a session that is not there yet from the log of another."""
+        if session in self._sessions or session in self._erased:
+            raise KeyConflict(f"there is, or was, a session {session!r}; import it under another name")
+        row = _Session(tenant)
+        for event in events:
+            row.apply(event)
+        row.turns.update(row.by_turn)
+        self._sessions[session] = row
+
+    async def erase(self, session: str) -> None:
+        """Take everything out of a session but that it was there."""
+        if session in self._erased:
+            return
+        row = self._session(session)
+        if row.inbox or row.open_turns or row.out:
+            raise SessionBusy(f"a turn is under way in session {session!r}; cancel it, then erase the session")
+        del self._sessions[session]
+        self._erased.add(session)
+
+    async def aclose(self) -> None:
+        """There is nothing to let go of."""
+
 
 def _info(name: str, row: _Session) -> SessionInfo:
-    return SessionInfo(name, row.tree.title, row.tree.leaf, row.is_awake)
+    return SessionInfo(name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.stuck, row.tenant)

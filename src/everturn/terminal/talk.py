@@ -1,7 +1,7 @@
 """Lines → turns, one after the other, and each answer on the screen while it comes: `everturn chat`.
 
 It is a face like any other: it draws events, sends commands and decides nothing. The conversation is in the memory of
-this process, and ends with it.
+this process and ends with it, unless there is a store to keep it in.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 
 from msgspec import Struct
 
-from everturn import Chat, EverturnError, MissingInput, TextPart, Turn
+from everturn import Chat, EverturnError, MissingInput, TextPart, Turn, TurnStarted
+from everturn.core.commands import Send
 from everturn.core.modality import modality_of
 from everturn.core.ports import Model
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, UnknownSession
 from everturn.terminal.answer import Answer
 from everturn.terminal.ctrl_c import INTERRUPTED, interrupts
 from everturn.terminal.files import Files
@@ -35,7 +37,8 @@ MakeModel = Callable[[str], Model]
 class Options(Struct, frozen=True):
     """How a chat begins, and where: `is_typed` when a person sits in front of it.
 
-    The files of `attach` go with the first message; in the folder `save` every file is kept that a model makes.
+    The files of `attach` go with the first message; in the folder `save` every file is kept that a model makes. In the
+    `store` the conversation is kept, as `session`; what a process before this one left unfinished there goes on.
     """
 
     model: str
@@ -44,6 +47,8 @@ class Options(Struct, frozen=True):
     is_typed: bool = False
     attach: tuple[str, ...] = ()
     save: str = ""
+    store: str = ""
+    session: str = ""
 
 
 def talk(options: Options, make_model: MakeModel) -> int:
@@ -64,18 +69,23 @@ async def _talk(options: Options, make_model: MakeModel) -> int:
     if not options.is_typed and not options.save and modality_of(model) in MAKERS:
         raise ConfigError(f"{model.name} makes files: say with --save DIR where they go")
     attach = named(options.attach)
-    async with Chat(model, system=options.system) as chat:
+    store, session = options.store or None, options.session or None
+    async with Chat(model, system=options.system, store=store, session=session) as chat:
         talk = Talk(chat, model, make_model, options)
         if options.is_typed:
             talk.say(f"{model.name}. /help says what there is, Ctrl-C stops an answer, Ctrl-D leaves.")
+        if options.store:
+            await talk.go_on()
         await talk.files.add(attach)
         if options.is_typed:
             print()
             await talk.listen(typed(PROMPT))
+            talk.say_where()
             return 0
         await talk.listen(piped())
         if talk.files.attached and not (talk.has_tried or talk.is_over):  # `--attach talk.mp3 </dev/null`
             await talk.listen(["/send"])
+        talk.say_where()
         return INTERRUPTED if talk.is_interrupted else int(talk.has_failed)
 
 
@@ -148,6 +158,7 @@ class Talk:
             case "/again":
                 await self._again()
             case "/new":
+                self.say_where()
                 self._chat = Chat(self._model, runtime=self._chat.runtime)
                 self.say("a new conversation; the model knows nothing of the one before")
             case "/quit":
@@ -171,6 +182,40 @@ class Talk:
             await self._watch(sending())
         except MissingInput as error:
             raise MissingInput(lacking(error, bool(text), self._options.is_typed)) from None
+
+    async def go_on(self) -> None:
+        """Say what the store holds of this conversation, and watch what was left unfinished in it."""
+        runtime, session = self._chat.runtime, self._chat.session
+        try:
+            await self._find_models(session)
+            await runtime.start()
+            messages, waiting = await self._chat.messages(), await runtime.store.inbox(session)
+            left = dict.fromkeys(await runtime.store.open_turns(session), "")
+        except UnknownSession:
+            return
+        left |= {command.turn: command.key for command in waiting if isinstance(command, Send)}
+        self.say(f"{session}: {len(messages)} messages so far")
+        for turn, key in left.items():
+            self.say("this was left unfinished, and goes on")
+
+            async def found(turn: str = turn, key: str = key) -> Turn:
+                return Turn(runtime, session, turn, key)
+
+            await self._watch(found())
+
+    async def _find_models(self, session: str) -> None:
+        """Have the models at hand that answer what was left unfinished: of a server of one's own only we know where."""
+        store = self._chat.runtime.store
+        for turn in await store.open_turns(session):
+            (started, *_) = await store.events(session, turn=turn)
+            if isinstance(started.event, TurnStarted) and (name := started.event.options.model):
+                with suppress(ConfigError):
+                    self._chat.runtime.add_model(self._make_model(name.removeprefix("compatible:")))
+
+    def say_where(self) -> None:
+        """Say how to go on with this conversation, if it is kept anywhere."""
+        if self._options.store and self.has_tried and self._chat.session != self._options.session:
+            self.say(f"kept; go on with: everturn chat --store {self._options.store} --session {self._chat.session}")
 
     def _help(self) -> None:
         widest = max(map(len, COMMANDS))

@@ -36,22 +36,22 @@ class MortalStore(MemoryStore if TYPE_CHECKING else object):  # to a type checke
         """Die now."""
         self.died.set()
 
-    async def append(self, session: str, after: int, events: Sequence[Event]) -> int:
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         """Write events while alive. It takes its time, as a real store does: whoever does not wait for it is found out."""
         await asyncio.sleep(0)
         self._must_live()
         if self._lives is None:
-            return await self._write(session, after, events)
+            return await self._write(session, after, events, epoch)
         room = self._lives - after
         if room > len(events) or (room == len(events) and self._before_next):
-            return await self._write(session, after, events)
+            return await self._write(session, after, events, epoch)
         if room > 0:
-            await self.inner.append(session, after, events[:room])
+            await self.inner.append(session, after, events[:room], epoch)
         self.kill()
         raise Crash
 
-    async def _write(self, session: str, after: int, events: Sequence[Event]) -> int:
-        head = await self.inner.append(session, after, events)
+    async def _write(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+        head = await self.inner.append(session, after, events, epoch)
         await asyncio.sleep(0)
         return head
 

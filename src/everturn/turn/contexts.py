@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -114,6 +114,8 @@ async def open_gate(run: Run, gate: Gate) -> list[Event]:
     """Ask a person, unless a plugin answers on the spot; one that fails leaves it to the person."""
     events: list[Event] = [GateOpened(turn=run.turn, at=run.now(), gate=gate)]
     one = OneGate(run, gate)
+    if run.setup.hooks["on_gate"]:
+        await run.commit([])  # what a plugin judges is written
     for plugin, method in run.setup.hooks["on_gate"]:
         try:
             await call(method, one)
@@ -134,9 +136,10 @@ class OneStep(Context):
     The second half (from `run` on) is what `turn.tools` works with; it is as open to any other plugin.
     """
 
-    def __init__(self, run: Run, step: Step, plugin: str) -> None:
+    def __init__(self, run: Run, step: Step, plugin: str, is_followed: bool = False) -> None:
         super().__init__(run)
         self._step, self.plugin = step, plugin
+        self._is_followed = is_followed  # by a commit, before anything else is done
         self.step = step.number
         self.deferred: list[Append] = []
         self._appended = self._asked = 0
@@ -211,6 +214,14 @@ class OneStep(Context):
     async def record(self, *events: Event) -> None:
         """Write events of this turn down, all or none."""
         await self._run.commit(events)
+
+    async def record_last(self, events: Sequence[Event], then: Callable[[], None]) -> None:
+        """Write down what a plugin has to say of this step in the end; `then` is called once that is written."""
+        if self._is_followed:
+            self._run.stage(events, then)
+        else:
+            await self._run.commit(events)
+            then()
 
     def spawn(self, call: str, work: Work) -> None:
         """Run a tool where it can outlive the turn."""

@@ -4,6 +4,7 @@ terminal event is the last.
 
 from __future__ import annotations
 
+from everturn import faults
 from everturn.core.calls import Call
 from everturn.core.commands import Late
 from everturn.core.events import (
@@ -26,6 +27,7 @@ NEVER_RAN = "The turn ended before this call ran; it had no effect."
 STILL_RUNS = (
     "The turn ended while this call was running. Whether it took effect is not known; its result may come later."
 )
+LOST = "The turn ended after the process that ran this call had died. Whether it took effect is not known."
 STOPPED = "The turn ended and this call was stopped while it was running. Whether it took effect is not known."
 
 
@@ -39,7 +41,11 @@ async def finish(run: Run) -> None:
     """Bring a turn whose outcome is known to its end."""
     ending = run.state.ending
     assert ending is not None
-    await run.commit(lambda: _settle(run))
+    if _is_quiet(run, ending):
+        run.stage(_settle(run))
+    else:
+        await run.commit(lambda: _settle(run))
+    faults.hit("turn.settled")
     if ending.hard:
         run.setup.supervisor.cancel(run.turn)
     else:
@@ -49,25 +55,38 @@ async def finish(run: Run) -> None:
         reports = await run.report_hooks("on_error", Context(run), problem)
     else:
         reports = await run.report_hooks("on_turn_end", Context(run))
+    faults.hit("turn.told")
     reports += await run.clean_up()
+    faults.hit("turn.cleaned")
     await run.commit([_terminal(run, ending, tuple(reports))])
     run.is_closed = True
+
+
+def _is_quiet(run: Run, ending: TurnEnding) -> bool:
+    """Whether nobody has to do anything between how it ends and that it is over: then both are written together."""
+    told = run.setup.hooks["on_error" if ending.outcome == "error" else "on_turn_end"]
+    return not told and not run.cleanups and not run.setup.supervisor.running(run.turn)
 
 
 def _settle(run: Run) -> list[Event]:
     """The results of calls that have none, and the title of a session that has none."""
     events: list[Event] = []
     is_hard = run.state.ending is not None and run.state.ending.hard
+    held = run.setup.supervisor.running(run.turn)
     for call in run.state.open_calls:
         text = NEVER_RAN if call.state != "running" else STOPPED if is_hard else STILL_RUNS
-        events.append(_settled(run, call, "cancelled", Output(text, code="cancelled")))
+        # Only a tool this process holds can bring anything later; what another one held died with it.
+        is_out = call.id in held and call.state == "running" and not is_hard and run.state.options.late != "discard"
+        if call.state == "running" and call.id not in held:
+            text = LOST
+        events.append(_settled(run, call, "cancelled", Output(text, code="cancelled"), is_out))
     if run.state.untitled and (title := _title(run)):
         events.append(TitleSet(turn=run.turn, at=run.now(), title=title))
     return events
 
 
-def _settled(run: Run, call: Call, state: CallState, output: Output) -> CallSettled:
-    return CallSettled(turn=run.turn, at=run.now(), call=call.id, state=state, output=output)
+def _settled(run: Run, call: Call, state: CallState, output: Output, out: bool = False) -> CallSettled:
+    return CallSettled(turn=run.turn, at=run.now(), call=call.id, state=state, output=output, out=out)
 
 
 def _title(run: Run) -> str:
@@ -81,13 +100,14 @@ def _title(run: Run) -> str:
 
 def _hand_in(run: Run) -> HandIn:
     """How a tool that outlives this turn hands in its result: durably, through the front door."""
-    session, turn, setup = run.session, run.turn, run.setup
+    session, turn, setup, tenant = run.session, run.turn, run.setup, run.ledger.tenant
 
     async def hand_in(call: str, settlement: Settlement) -> None:
         if run.state.options.late != "discard":
             late = Late(
                 key=f"late:{call}",
                 session=session,
+                tenant=tenant,
                 at=setup.clock.now(),
                 turn=turn,
                 call=call,

@@ -10,8 +10,11 @@ from everturn.core.events import TurnCancelled, TurnCompleted, TurnFailed
 from everturn.core.ports import Bus, Store, Tail
 from everturn.errors import DriverLost
 
+LOOK: Sequence[Frame] = (LogMoved(2**63 - 1),)
+"""As if the log had moved, however far it is."""
 
-async def follow(
+
+async def follow(  # noqa: C901 - a reader, frame by frame
     store: Store, bus: Bus, session: str, reader: Reader, gone: Callable[[], str] = str
 ) -> AsyncGenerator[Shown, None]:
     """Show a turn from where the reader is until its terminal event (or until it was dropped before it began).
@@ -23,18 +26,22 @@ async def follow(
     """
     tail = bus.tail(reader.turn)  # before the log is read, so that nothing falls between the two
     # After that the log is read again whenever it moved, and deltas fill the time between.
-    frames: Sequence[Frame] | None = (LogMoved(reader.seq + 1),)
+    frames: Sequence[Frame] = LOOK
     try:
-        is_over = await _is_over(store, session, reader.turn)
-        while frames is not None:
+        is_over, is_first = await _is_over(store, session, reader.turn), True
+        while True:
             for frame in frames:
                 if isinstance(frame, Delta):  # first, for nearly all of them are
                     if (piece := reader.delta(frame)) is not None:
                         yield piece
                 elif isinstance(frame, LogMoved):
-                    if frame.seq <= reader.seq:
-                        continue
-                    for entry in await store.events(session, reader.seq, reader.turn):
+                    is_news = frame.seq > reader.seq
+                    entries = await store.events(session, reader.seq, reader.turn) if is_news else []
+                    if (
+                        is_news and not entries and not is_first
+                    ):  # told to look: it may have been dropped, or ended long ago
+                        is_over = await _is_over(store, session, reader.turn)
+                    for entry in entries:
                         for shown in reader.entry(entry):
                             yield shown
                         if isinstance(entry.event, TurnCompleted | TurnFailed | TurnCancelled):
@@ -43,15 +50,25 @@ async def follow(
                     yield frame
                 else:
                     raise DriverLost(frame.text)
-            frames = None if is_over else await _next(tail, gone())
+            is_first = False
+            if is_over:
+                return
+            frames = await _next(tail, gone())
+            if frames is LOOK:  # the bus says that it is over; only the log knows
+                await tail.aclose()
+                tail = bus.tail(reader.turn)
+                is_over = await _is_over(store, session, reader.turn)
     finally:
         await tail.aclose()
 
 
-async def _next(tail: Tail, gone: str) -> Sequence[Frame] | None:
+async def _next(tail: Tail, gone: str) -> Sequence[Frame]:
     if gone:
         raise DriverLost(gone)
-    return await anext(tail, None)
+    try:
+        return await anext(tail)
+    except StopAsyncIteration:
+        return LOOK
 
 
 async def _is_over(store: Store, session: str, turn: str) -> bool:

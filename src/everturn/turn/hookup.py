@@ -29,6 +29,11 @@ class Hookup:
             for hook in HOOKS
         }
         self.after_request = tuple(name for name, _ in self._table["on_after_request"])
+        # Plugins whose `on_after_request` does nothing that it has not written down before, nor anything after it
+        # wrote last. What stands before their first word and behind their last may be written together with it.
+        self.writes_first = frozenset(
+            name for name, plugin in self.plugins.items() if getattr(plugin, "writes_first", False)
+        )
 
     def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
         return self._table[hook]

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from everturn import faults
 from everturn.core.canonical import clean
 from everturn.core.events import (
     Event,
@@ -79,12 +80,14 @@ async def _work(run: Run) -> None:
         log.warning("turn %s: something ignores the cancel and is left behind", run.turn)
         work.add_done_callback(lambda left: left.cancelled() or left.exception())
     error = work.exception() if work.done() and not work.cancelled() else None
-    if work.cancelled() and not run.is_cancelled:
+    if work.cancelled() and not run.is_cancelled and run.overrun is None:
         error = TurnError("the turn's work was cancelled from within", kind="internal")
     if isinstance(error, Stale | DriverLost) or (error is not None and not isinstance(error, Exception)):
         raise error
     if (asked := run.cancel_request) is not None:  # then any error is that cancellation, whoever raised it
         _end(run, "cancelled", "cancelled", hard=asked.hard, command=asked.key)
+    elif run.overrun is not None:
+        _end(run, "error", "error", run.overrun)
     elif error is not None:
         _end(run, "error", "error", _problem(error))
 
@@ -130,10 +133,16 @@ async def _advance(run: Run) -> None:
     """Do what `decide` says, until there is nothing to do."""
     await _start(run)
     while True:
-        match decide(run.state, run.setup.hooks.after_request):
+        action = decide(run.state, run.setup.hooks.after_request)
+        if faults.is_on():
+            faults.hit(f"decide.{type(action).__name__}")
+        match action:
             case OpenAnswer():
                 await prepare.open_answer(run)
-            case Request() as action:
+            case Request():
+                if run.is_leaving and not action.again:
+                    await run.commit([])
+                    return
                 await _step(run, action)
             case SettleIncomplete(reason=reason):
                 await finalize.settle_incomplete(run, reason)
@@ -171,7 +180,9 @@ async def _step(run: Run, action: Request) -> None:
     )
     seq = await run.commit([started])
     history = await prepare.read_history(run)
+    faults.hit("history.read")
     body = await request.build(run, history, await prepare.said_last(run), action.step, action.closing)
+    faults.hit("request.built")
     assembly = run.assembly = stream.Assembly(turn, action.step, seq)
     await stream.stream(run, body, assembly)
     finished = StepFinished(
@@ -182,7 +193,7 @@ async def _step(run: Run, action: Request) -> None:
         finish=assembly.finish or "other",
         usage=assembly.usage,
     )
-    await run.commit([finished])
+    run.stage([finished])  # whatever is done next begins with a commit
     run.assembly = None
 
 
@@ -194,6 +205,7 @@ async def _after_request(run: Run, plugins: Sequence[str]) -> None:
     if len(methods) == 1:
         await _call_alone(run, step, *methods.popitem())
         return
+    await run.commit([])  # plugins act on what is written
     heard: dict[str, int] = {}  # plugin that is not done -> how much had arrived when it was last called
     tasks: dict[str, tuple[OneStep, asyncio.Task[object]]] = {}
     strokes = run.news.strokes
@@ -223,9 +235,12 @@ async def _after_request(run: Run, plugins: Sequence[str]) -> None:
 
 async def _call_alone(run: Run, step: Step, name: str, method: Hook) -> None:
     """The same for the usual case, one plugin: it needs no task, and a step costs a fifth less."""
+    writes_first = name in run.setup.hooks.writes_first
+    if not writes_first:
+        await run.commit([])  # it may do anything with what it sees
     while True:
         heard = run.arrived
-        ctx = OneStep(run, step, name)
+        ctx = OneStep(run, step, name, is_followed=writes_first)
         if await run.call_hook(name, "on_after_request", method, ctx) is not PENDING:
             run.stage([_finished(run, step.number, ctx)])
             return

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from everturn import faults
 from everturn.core.canonical import clean
 from everturn.core.commands import AnyCommand, Cancel
 from everturn.core.deltas import CallProgress
@@ -68,7 +69,9 @@ class Setup(Struct, frozen=True):
     hooks: Hookup
     supervisor: Supervisor
     hand_in: Callable[[AnyCommand], Awaitable[None]]
+    wake: Callable[[str, float | None], Awaitable[None]]
     settings: Settings = Settings()
+    hold: float = 0.0  # seconds after which a drive lets go between two steps, so that another may go on; 0: never
 
 
 class Partial(Protocol):
@@ -97,6 +100,8 @@ class Run:
         self.late: dict[str, LateArrived] | None = None  # arrived meanwhile; None: the history was not looked at yet
         self.assembly: Partial | None = None  # the step that is being streamed
         self.cancel_request: Cancel | None = None
+        self.overrun: Problem | None = None  # it has had its time
+        self.is_leaving = False  # this process lets go before the next step
         self.patience: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._grace = 0.0
         self.is_closed = False
@@ -131,11 +136,13 @@ class Run:
             raise TurnClosed(f"turn {self.turn} is over; a hook kept its context too long")
         return await self.ledger.commit(make)
 
-    def stage(self, make: Callable[[], Sequence[Event]] | Sequence[Event]) -> None:
+    def stage(
+        self, make: Callable[[], Sequence[Event]] | Sequence[Event], then: Callable[[], None] | None = None
+    ) -> None:
         """Let events of this turn have happened; they are written with the next commit, which follows at once."""
         if self.is_closed:
             raise TurnClosed(f"turn {self.turn} is over; a hook kept its context too long")
-        self.ledger.stage(make)
+        self.ledger.stage(make, then)
 
     def arrive(self) -> None:
         """Something for this turn has come from outside."""
@@ -150,11 +157,20 @@ class Run:
             self.work.cancel()
             asyncio.get_running_loop().call_later(self._grace, self.lose_patience)
 
+    def stop(self, problem: Problem) -> None:
+        """Stop the work under way because the turn has had its time; the turn itself ends in good order."""
+        self.overrun = problem
+        if self.work is not None:
+            self.work.cancel()
+            asyncio.get_running_loop().call_later(self._grace, self.lose_patience)
+
     def begin(self, work: asyncio.Task[None], grace: float) -> None:
         """Remember what a cancel has to stop, and how long that may take."""
         self.work, self._grace = work, grace
         if self.cancel_request is not None:
             self.cancel(self.cancel_request)
+        elif self.overrun is not None:
+            self.stop(self.overrun)
 
     def lose_patience(self) -> None:
         """Wait for the work no longer: it has ended, or does not care that it was cancelled."""
@@ -168,6 +184,8 @@ class Run:
 
     async def call_hook(self, plugin: str, hook: str, method: Hook, *args: object) -> Any:
         """Call one hook, and say whose it was if it fails."""
+        if faults.is_on():
+            faults.hit(f"hook.{hook}")
         try:
             return await call(method, *args)
         except Exception as error:

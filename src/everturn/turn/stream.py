@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, cast
 
+from everturn import faults
 from everturn.core.canonical import clean
 from everturn.core.chunks import (
     CallChunk,
@@ -222,6 +223,7 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
     watchdog = Watchdog(clock, settings.first_chunk_timeout, settings.idle_timeout, settings.step_timeout)
     batches: AsyncIterator[Sequence[Chunk]] | None = None
     try:
+        faults.hit("model.request")
         batches = run.model.stream(request)
         async for batch in batches:
             watchdog.heard()
@@ -235,6 +237,7 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
                 watchdog.heard()
             if frames:
                 publish(turn, frames)
+                faults.hit("model.chunk")
             if listeners:
                 watchdog.is_off = True
                 await _tell(run, listeners, batch, assembly)
@@ -255,6 +258,7 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
     finally:
         watchdog.off()
         await _close(batches)
+    faults.hit("model.end")
     if assembly.finish is None:
         raise ModelError("the model's stream ended without finishing", kind="truncated", retryable=True)
 

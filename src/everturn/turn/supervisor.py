@@ -39,6 +39,7 @@ class Supervisor:
         self._turns: dict[str, dict[str, asyncio.Task[Settlement]]] = {}
         self._detached: dict[str, set[asyncio.Task[Settlement]]] = {}
         self._done: dict[str, dict[str, Settlement]] = {}
+        self._out: dict[str, set[str]] = {}  # turn -> calls that were detached and not handed in yet
         self._watchers: dict[str, Callable[[], None]] = {}
         self._loose: set[asyncio.Task[Any]] = set()
 
@@ -97,6 +98,12 @@ class Supervisor:
         if not done:
             self._done.pop(turn, None)
 
+    def abandon(self, turn: str) -> None:
+        """Somebody else drives this turn: what its tools still bring here, nobody can write down."""
+        self._done.pop(turn, None)
+        for task in self._turns.pop(turn, {}).values():
+            self._let_go(task)
+
     def give_up(self, turn: str, call: str, settlement: Settlement) -> None:
         """Stop waiting for a tool that does not end: its call is settled, its task is on its own."""
         task = self._turns.get(turn, {}).get(call)
@@ -107,22 +114,42 @@ class Supervisor:
     def detach(self, turn: str, hand_in: HandIn) -> None:
         """Let the tools of a turn go on without it; each result is handed in when it comes."""
         tasks = self._turns.pop(turn, {})
-        for call, settlement in self._done.pop(turn, {}).items():
-            self._own(hand_in(call, settlement))
+        done = self._done.pop(turn, {})
         if tasks:
             self._detached[turn] = set(tasks.values())
+        if tasks or done:
+            self._out.setdefault(turn, set()).update(tasks, done)
+        for call, settlement in done.items():
+            self._own(self._deliver(turn, call, settlement, hand_in))
         for call, task in tasks.items():
             self._own(self._deliver(turn, call, task, hand_in))
 
-    async def _deliver(self, turn: str, call: str, task: asyncio.Task[Settlement], hand_in: HandIn) -> None:
+    def is_out(self, turn: str, call: str | None = None) -> bool:
+        """Whether a tool of a turn that was detached here has not been handed in yet."""
+        out = self._out.get(turn, set())
+        return bool(out) if call is None else call in out
+
+    async def _deliver(
+        self, turn: str, call: str, ended: Settlement | asyncio.Task[Settlement], hand_in: HandIn
+    ) -> None:
         try:
-            settlement = await task
+            await hand_in(call, ended if isinstance(ended, Settlement) else await self._end_of(turn, ended))
+        finally:
+            out = self._out.get(turn, set())
+            out.discard(call)
+            if not out:
+                self._out.pop(turn, None)
+            if (stirred := self._watchers.get(turn)) is not None:
+                stirred()
+
+    async def _end_of(self, turn: str, task: asyncio.Task[Settlement]) -> Settlement:
+        try:
+            return await task
         finally:
             left = self._detached.get(turn, set())
             left.discard(task)
             if not left:
                 self._detached.pop(turn, None)
-        await hand_in(call, settlement)
 
     def cancel(self, turn: str) -> None:
         """Stop the tools of a turn, also those that were detached from it."""

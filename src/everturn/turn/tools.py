@@ -18,9 +18,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from everturn import faults
 from everturn.core.calls import Call
 from everturn.core.canonical import JsonObject, canonical, clean, clean_all, digest, parse_object
-from everturn.core.events import CallSettled, CallStarted, Event, Gate
+from everturn.core.events import CallSettled, CallStarted, Event, Gate, Verdict
 from everturn.core.hooks import PENDING, Pending, StepContext
 from everturn.core.parts import CallState, Output
 from everturn.core.ports import Progress, Tool, ToolContext
@@ -97,13 +98,16 @@ async def settle_calls(ctx: StepContext, tools: Mapping[str, Tool], limits: Limi
     while True:
         heard = ctx.stirs
         await _record_done(ctx)
+        faults.hit("calls.recorded")
         if all(call.is_settled for call in ctx.calls):
             return None
         events, starts = await _plan(ctx, tools, limits)
+        faults.hit("calls.planned")
         if events:
             await ctx.record(*events)
         for start in starts:
             ctx.spawn(start.call.id, _run(ctx, start, limits))
+        faults.hit("calls.started")
         if ctx.running():
             await ctx.stir(heard)
         elif not events:
@@ -113,9 +117,14 @@ async def settle_calls(ctx: StepContext, tools: Mapping[str, Tool], limits: Limi
 async def _record_done(ctx: OneStep) -> None:
     """Write down what has finished, in the order of the calls."""
     if done := ctx.done():
-        found = ((call.id, done[call.id]) for call in ctx.calls if call.id in done and not call.is_settled)
-        await ctx.record(*(_settled(ctx, call, end.state, end.output) for call, end in found))
-        ctx.forget(done)  # only now: had the append failed, another drive would find them still here
+        found = [call.id for call in ctx.calls if call.id in done and not call.is_settled]
+        events = [_settled(ctx, call, done[call].state, done[call].output) for call in found]
+        # Forgotten only when they are written: if the append fails, another drive finds them still here.
+        if all(call.is_settled or call.id in done for call in ctx.calls):
+            await ctx.record_last(events, lambda: ctx.forget(done))
+        else:
+            await ctx.record(*events)
+            ctx.forget(done)
 
 
 async def _plan(ctx: OneStep, tools: Mapping[str, Tool], limits: Limits) -> tuple[list[Event], list[Start]]:
@@ -169,10 +178,7 @@ async def _judge(
     if verdict is not None:
         assert call.gate is not None
         if not verdict.allowed:
-            who = f"The plugin {verdict.by[7:]}" if verdict.by.startswith("plugin:") else "The person"
-            reason = f" and said why: {verdict.reason}" if verdict.reason else ""
-            output = Output(f"{who} did not allow this call{reason}.", code="denied")
-            events.append(_settled(ctx, call.id, "denied", output))
+            events.append(_settled(ctx, call.id, "denied", Output(_denial(verdict), code="denied")))
             return
         # What was shown is what runs: the bytes of the gate, or the person's own edit of them.
         arguments = parse(verdict.arguments or call.gate.arguments)
@@ -193,10 +199,19 @@ async def _judge(
     starts.append(Start(call, tool, arguments))
 
 
+def _denial(verdict: Verdict) -> str:
+    if verdict.by == "everturn":
+        return f"This call was not allowed: {verdict.reason}."
+    who = f"The plugin {verdict.by[7:]}" if verdict.by.startswith("plugin:") else "The person"
+    reason = f" and said why: {verdict.reason}" if verdict.reason else ""
+    return f"{who} did not allow this call{reason}."
+
+
 async def _rewrite(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) -> JsonObject:
     hooks = ctx.run.setup.hooks["on_call_start"]
     if not hooks:
         return arguments
+    await ctx.run.commit([])  # what a plugin rewrites is written
     one = OneCall(ctx.run, call, tool.spec, arguments)
     for plugin, method in hooks:
         await ctx.run.call_hook(plugin, "on_call_start", method, one)
@@ -206,7 +221,9 @@ async def _rewrite(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) 
 async def _ask(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) -> list[Event]:
     """Open a gate for exactly these bytes."""
     text, name = canonical(arguments), tool.spec.name
-    gate = Gate(ctx.run.setup.ids.new("gate"), ctx.turn, call.id, name, text, _bound(ctx, call, name, text))
+    patience = ctx.run.state.options.gate_timeout
+    expires = ctx.run.now() + patience if patience else 0.0
+    gate = Gate(ctx.run.setup.ids.new("gate"), ctx.turn, call.id, name, text, _bound(ctx, call, name, text), expires)
     return await open_gate(ctx.run, gate)
 
 
@@ -241,9 +258,11 @@ async def _run(ctx: OneStep, start: Start, limits: Limits) -> Settlement:
     run, call, tool = ctx.run, start.call, start.tool
     try:
         context = ToolContext(run.session, run.turn, call.id, call.id, lambda text: run.progress(call.id, text))
+        faults.hit("call.run.before")
         value = await _within(ctx, tool, start.arguments, context)
         state: CallState = "completed"
         output = to_output(value)
+        faults.hit("call.run.after")
     except asyncio.CancelledError:
         if is_cancelling():
             raise

@@ -10,14 +10,15 @@ failures call `pytest.register_assert_rewrite("everturn.testing.contracts")` in 
 """
 
 from everturn.testing.contracts.bus import BusContract
+from everturn.testing.contracts.claims import ClaimContract
 from everturn.testing.contracts.door import DoorContract
 from everturn.testing.contracts.engine import EngineContract
 from everturn.testing.contracts.log import LogContract
 from everturn.testing.contracts.model import ModelContract
 
 
-class StoreContract(DoorContract, LogContract):
-    """Log, inbox and projections; every write one transaction; the checks at the door."""
+class StoreContract(DoorContract, LogContract, ClaimContract):
+    """Log, inbox and projections; every write one transaction; the checks at the door; who drives."""
 
 
 __all__ = ["BusContract", "EngineContract", "ModelContract", "StoreContract"]

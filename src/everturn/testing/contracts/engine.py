@@ -48,6 +48,9 @@ class EngineContract:
     tries: ClassVar[int | None] = None
     """How often a session whose drives fail is driven before it is left alone; None: for ever."""
 
+    coalesces: ClassVar[bool] = True
+    """Whether all the wakes that come during a drive are one; an engine of many processes may drive for each."""
+
     async def make(self, clock: FakeClock) -> Engine:
         """An engine that lives by this clock; one that cannot overrides `pass_time` as well."""
         raise NotImplementedError
@@ -105,7 +108,7 @@ class EngineContract:
         hold.set()
         await self.settle()
 
-        assert drives.ended == {"s": 2}
+        assert 2 <= drives.ended["s"] <= (2 if self.coalesces else 6)
         await engine.aclose()
 
     async def test_many_wakes_at_once_are_soon_over(self) -> None:
@@ -140,7 +143,7 @@ class EngineContract:
         await engine.wake("bad")
         await engine.wake("good")
         await self.settle()
-        assert drives.ended == {"good": 1}
+        assert drives.ended["good"] == 1  # it did not wait for the bad one
         await self.pass_time(clock, 60)
 
         assert drives.ended == {"good": 1, "bad": 1}
@@ -181,7 +184,7 @@ class EngineContract:
         for _ in range(10):
             await self.pass_time(clock, 60)
 
-        assert begun == tries + 1
+        assert tries + 1 <= begun <= tries + (1 if self.coalesces else 2)
         await engine.aclose()
 
     async def test_a_wake_at_a_time_drives_then_and_not_before(self) -> None:

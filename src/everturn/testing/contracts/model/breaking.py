@@ -217,7 +217,7 @@ class BreakingContract(ModelBench):
     async def test_a_cancel_in_the_middle_of_an_answer_closes_its_socket(self, bench: Bench) -> None:
         chat = bench.chat([Say("As far as here"), Hang()], [Say("Fine.")])
         turn = await chat.send("Hi.")
-        await until(turn, lambda event: isinstance(event, TextDelta))
+        await until(turn, lambda event: isinstance(event, TextDelta) and event.text.endswith("here"))
 
         await self.cancel(bench, turn)
 

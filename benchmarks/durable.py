@@ -1,0 +1,341 @@
+"""What a turn that survives costs: processor seconds per 1,000 turns of twelve steps, beside what others would write.
+
+    python benchmarks/durable.py [--short] [--json FILE]
+
+a  insert   one INSERT transaction per step, and a row per turn: asyncpg, PostgreSQL
+b  restate  a bare Restate handler with twelve journalled steps
+c  cluster  ours on Restate, PostgreSQL and NATS
+d  sqlite   ours in one process, in a SQLite file
+e  memory   ours in one process, in memory
+
+Every side is a process (b and c: two), the servers are the same for all, and everything they use is counted: workers,
+engine, database, bus. Whoever sends the turns of b and c is a process of its own and stands beside the sum; for c it does
+the admission. Sides take turns within a pass, so that a noisy machine disturbs them alike: trust the ratios of a pass.
+PostgreSQL and SQLite write through to the disk.
+
+This is a report: it ends well whatever it finds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import aiohttp
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+import msgspec
+from durable_side import DONE, READY, SERVICE, Script, closed_loop, make
+
+from everturn import Chat
+from everturn.cluster import Cluster
+from everturn.engine.restate import listening, url_of
+from everturn.testing.servers.nats import private_nats
+from everturn.testing.servers.postgres import private_postgres
+from everturn.testing.servers.process import family_of
+from everturn.testing.servers.restate import restate_server
+
+SIDE = Path(__file__).parent / "durable_side.py"
+GLANCE = 0.02  # seconds between two looks at which turns of the cluster are over
+QUESTION = "How is the weather?"
+GOALS = {("cluster", "restate"): 1.0, ("cluster", "insert"): 2.0, ("sqlite", "insert"): 0.3}
+
+
+class Plan(NamedTuple):
+    """How much to measure: (turns, at once) of a sample, and how often everybody has their turn."""
+
+    samples: Sequence[tuple[int, int]]
+    passes: int
+    workers: int
+    warm_up: int
+
+
+LONG = Plan(((320, 16), (640, 64)), passes=3, workers=2, warm_up=64)
+SHORT = Plan(((4, 2),), passes=1, workers=1, warm_up=2)
+
+
+class Sample(NamedTuple):
+    """What some turns cost, in processor seconds per 1,000, by who used them."""
+
+    side: str
+    at_once: int
+    turn: int  # of which pass
+    spent: dict[str, float]
+    sender: float  # who sent them, where that is another process
+    seconds: float  # per 1,000 turns, by the clock on the wall
+
+    @property
+    def total(self) -> float:
+        return sum(self.spent.values())
+
+
+class Side:
+    """Processes that do turns, and what else works for them."""
+
+    def __init__(self, name: str, processes: Sequence[asyncio.subprocess.Process]) -> None:
+        self.name, self._processes = name, processes
+        self.meters: dict[str, Callable[[], float]] = {"workers": self._workers}
+        self.is_sent = False  # another process sends its turns
+
+    def _workers(self) -> float:
+        return sum(family_of(process.pid).seconds for process in self._processes)
+
+    async def run(self, turns: int, at_once: int) -> None:
+        [process] = self._processes
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{turns} {at_once}\n".encode())
+        if (await process.stdout.readline()).strip() != DONE.encode():
+            raise RuntimeError(f"{self.name} ended")
+
+    async def measure(self, turns: int, at_once: int, number: int) -> Sample:
+        before = {name: meter() for name, meter in self.meters.items()}
+        mine, begin = time.process_time(), time.monotonic()
+        await self.run(turns, at_once)
+        seconds, sender = time.monotonic() - begin, time.process_time() - mine
+        spent = {name: (meter() - before[name]) * 1000 / turns for name, meter in self.meters.items()}
+        sent = sender * 1000 / turns if self.is_sent else 0.0
+        return Sample(self.name, at_once, number, spent, sent, seconds * 1000 / turns)
+
+
+class Sent(Side):
+    """Turns of another side, sent from here."""
+
+    def __init__(
+        self, name: str, processes: Sequence[asyncio.subprocess.Process], send: Callable[[str], Awaitable[None]]
+    ) -> None:
+        super().__init__(name, processes)
+        self._send, self.is_sent = send, True
+
+    async def run(self, turns: int, at_once: int) -> None:
+        await closed_loop(self._send, turns, at_once)
+
+
+class Bench:
+    """The servers, and the sides that use them."""
+
+    def __init__(self, plan: Plan, stack: AsyncExitStack, home: Path, profile: str = "") -> None:
+        self._plan, self._stack, self._home, self._profile = plan, stack, home, profile
+        self.sides: list[Side] = []
+
+    async def start(self) -> None:
+        enter = self._stack.enter_async_context
+        self.postgres, self.nats, self.restate = await asyncio.gather(
+            enter(private_postgres(self._home)), enter(private_nats(self._home)), enter(restate_server(self._home))
+        )
+        database, engine = {"database": self.postgres.cpu}, {"engine": self.restate.cpu}
+        self._add(Side("insert", [await self._spawn("insert", {"database": self.postgres.url})]), database)
+        self._add(await self._bare_restate(), engine)
+        self._add(await self._cluster(), {**engine, **database, "bus": self.nats.cpu})
+        for name, store in (("sqlite", str(self._home / "turns.db")), ("memory", "memory")):
+            self._add(Side(name, [await self._spawn(name, {"store": store})]), {})
+
+    def _add(self, side: Side, meters: dict[str, Callable[[], float]]) -> None:
+        side.meters |= meters
+        self.sides.append(side)
+
+    async def _spawn(self, kind: str, config: dict[str, Any], fd: int | None = None) -> asyncio.subprocess.Process:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            SIDE,
+            kind,
+            json.dumps(config),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=() if fd is None else (fd,),
+        )
+        self._stack.push_async_callback(_end, process)
+        assert process.stdout is not None
+        if (await process.stdout.readline()).strip() != READY.encode():
+            raise RuntimeError(f"{kind} did not start")
+        return process
+
+    async def _bare_restate(self) -> Side:
+        sock = self._stack.enter_context(listening("127.0.0.1", 0))
+        config = {"fd": sock.fileno(), "restate": self.restate.ingress, "admin": self.restate.admin}
+        workers = [await self._spawn("restate", config, sock.fileno()) for _ in range(self._plan.workers)]
+        http = await self._stack.enter_async_context(aiohttp.ClientSession(skip_auto_headers=["Content-Type"]))
+
+        async def send(name: str) -> None:
+            async with http.post(f"{self.restate.ingress}/{SERVICE}/{name}/turn") as response:
+                assert response.status == 200, await response.text()
+                await response.read()
+
+        return Sent("restate", workers, send)
+
+    async def _cluster(self) -> Side:
+        sock = self._stack.enter_context(listening("127.0.0.1", 0))
+        sender = Cluster(self.postgres.url, self.restate.ingress, self.restate.admin, self.nats.url)
+        worker = msgspec.structs.replace(sender, listen=f"fd:{sock.fileno()}", advertise=url_of(sock))
+        config = {"cluster": msgspec.to_builtins(worker)}
+        workers = [await self._spawn("cluster", config, sock.fileno()) for _ in range(self._plan.workers)]
+        runtime = await self._stack.enter_async_context(sender.join(make))
+        over = await self._stack.enter_async_context(Over(self.postgres.url))
+
+        async def send(name: str) -> None:
+            turn = await Chat(Script(), runtime=runtime, session=name).send(QUESTION)
+            await over.wait(name, turn.id)
+
+        return Sent("cluster", workers, send)
+
+
+class Over:
+    """Sees which turns are over with one query for all, which costs the database next to nothing."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._waiting: dict[str, tuple[str, asyncio.Event]] = {}  # session -> its turn
+
+    async def __aenter__(self) -> Over:
+        # By its keys, or its cost would grow with every turn there is.
+        by_key = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
+        self._connection: Any = await asyncpg.connect(self._url, server_settings=by_key)
+        self._task = asyncio.get_running_loop().create_task(self._look())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        await self._connection.close()
+
+    async def wait(self, session: str, turn: str) -> None:
+        end = asyncio.Event()
+        self._waiting[session] = turn, end
+        await end.wait()
+
+    async def _look(self) -> None:
+        asked = """SELECT u.session FROM unnest($1::text[], $2::text[]) AS p(session, turn)
+            JOIN usage u ON u.session = p.session AND u.turn = p.turn"""
+        while True:
+            await asyncio.sleep(GLANCE)
+            if self._waiting:
+                sessions, turns = list(self._waiting), [turn for turn, _ in self._waiting.values()]
+                for row in await self._connection.fetch(asked, sessions, turns):
+                    self._waiting.pop(row[0])[1].set()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+async def measure(plan: Plan) -> list[Sample]:
+    samples: list[Sample] = []
+    async with AsyncExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-durable-")))
+        bench = Bench(plan, stack, home)
+        await bench.start()
+        for side in bench.sides:
+            await side.run(plan.warm_up, min(plan.warm_up, 16))
+        for number in range(plan.passes):
+            for turns, at_once in plan.samples:
+                for side in bench.sides if number % 2 == 0 else reversed(bench.sides):
+                    samples.append(await side.measure(turns, at_once, number))
+                    print(_line(samples[-1]), file=sys.stderr, flush=True)
+    return samples
+
+
+def _line(sample: Sample) -> str:
+    parts = " ".join(f"{name} {seconds:.2f}" for name, seconds in sample.spent.items())
+    sent = f" (sender {sample.sender:.2f})" if sample.sender else ""
+    return f"{sample.turn} {sample.side:8} {sample.at_once:3} at once: {sample.total:6.2f} = {parts}{sent}"
+
+
+def report(samples: Sequence[Sample]) -> dict[str, Any]:
+    """Medians and ranges: of every side, and of the ratios within a pass."""
+    rows: list[dict[str, Any]] = []
+    for at_once in sorted({sample.at_once for sample in samples}):
+        those = [sample for sample in samples if sample.at_once == at_once]
+        for side in dict.fromkeys(sample.side for sample in those):
+            mine = [sample for sample in those if sample.side == side]
+            parts = {name: median(sample.spent[name] for sample in mine) for name in mine[0].spent}
+            ratios = {base: _spread(_ratios(those, side, base)) for base in ("insert", "restate") if base != side}
+            rows.append(
+                {
+                    "side": side,
+                    "at_once": at_once,
+                    "total": _spread([sample.total for sample in mine]),
+                    "parts": parts,
+                    "sender": median(sample.sender for sample in mine),
+                    "turns_per_second": 1000 / median(sample.seconds for sample in mine),
+                    "times": ratios,
+                    "times_with_sender": {
+                        base: _spread(_ratios(those, side, base, with_sender=True)) for base in ratios
+                    },
+                }
+            )
+    return {"machine": {"cores": os.cpu_count(), "load": os.getloadavg()}, "rows": rows}
+
+
+def _ratios(samples: Sequence[Sample], side: str, base: str, with_sender: bool = False) -> list[float]:
+    """The cost of one side in those of another, in each pass."""
+
+    def cost(sample: Sample) -> float:
+        return sample.total + (sample.sender if with_sender else 0.0)
+
+    of = {(sample.side, sample.turn): cost(sample) for sample in samples}
+    passes = sorted({sample.turn for sample in samples})
+    return [of[side, number] / of[base, number] for number in passes if of.get((base, number))]
+
+
+def _spread(values: Sequence[float]) -> list[float]:
+    """Median, least, most."""
+    return [median(values), min(values), max(values)] if values else []
+
+
+def table(found: dict[str, Any]) -> str:
+    lines = [
+        "| at once | side | CPU s / 1,000 turns | of which | sender | turns/s | × insert | × restate |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in found["rows"]:
+        parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in row["parts"].items())
+        times = [_shown(row["times"].get(base)) for base in ("insert", "restate")]
+        total, sender = _shown(row["total"]), f"{row['sender']:.1f}" if row["sender"] else ""
+        rate = f"{row['turns_per_second']:.0f}"
+        lines.append(
+            f"| {row['at_once']} | {row['side']} | {total} | {parts} | {sender} | {rate} | {' | '.join(times)} |"
+        )
+    return "\n".join(lines)
+
+
+def _shown(spread: Sequence[float] | None) -> str:
+    return f"{spread[0]:.2f} ({spread[1]:.2f}–{spread[2]:.2f})" if spread else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--short", action="store_true", help="only to see that it works")
+    parser.add_argument("--passes", type=int, help="how often everybody has their turn")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    given = parser.parse_args()
+    plan = SHORT if given.short else LONG
+    if given.passes:
+        plan = plan._replace(passes=given.passes)
+    found = report(asyncio.run(measure(plan)))
+    print(table(found))
+    for (side, base), goal in GOALS.items():
+        seen = [
+            (row["at_once"], row["times"][base])
+            for row in found["rows"]
+            if row["side"] == side and base in row["times"]
+        ]
+        for at_once, times in seen:
+            verdict = "met" if times and times[0] <= goal else "missed"
+            print(f"{side} ≤ {goal} × {base}, {at_once} at once: {_shown(times)}, {verdict}")
+    if given.json is not None:
+        given.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

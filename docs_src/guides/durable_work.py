@@ -1,0 +1,22 @@
+import asyncio
+import sys
+
+from everturn import Runtime, tool
+from everturn.testing import ScriptedModel, call, calls, say
+
+
+@tool(effects="read")
+async def look(page: int) -> str:
+    """Read a page, which takes a moment."""
+    print("reading page", page, flush=True)
+    await asyncio.sleep(0.5)
+    return f"this is page {page}"
+
+
+def make(file: str) -> Runtime:
+    pages = [calls(call("look", page=page)) for page in range(1, 10)]
+    return Runtime(ScriptedModel(*pages, say("Read it.")), tools=[look], store=file)
+
+
+if __name__ == "__main__":
+    asyncio.run(make(sys.argv[1]).work())  # until SIGTERM or Ctrl-C

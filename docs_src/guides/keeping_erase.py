@@ -1,0 +1,36 @@
+import asyncio
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from everturn import Chat
+from everturn.errors import UnknownSession
+from everturn.stores.sql.store import SqlStore
+from everturn.testing import ScriptedModel, say
+
+
+def is_in_a_file(word: bytes, folder: Path) -> bool:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return any(word in path.read_bytes() for path in files)
+
+
+async def main() -> None:
+    with TemporaryDirectory() as folder:
+        store = SqlStore.sqlite(Path(folder) / "talks.db")
+        model = ScriptedModel(say("I will not tell."))
+        async with Chat(model, store=store, session="diary") as chat:
+            await (await chat.send("My secret is opalescent"))
+
+        await store.erase("diary")
+        try:
+            await store.events("diary")
+        except UnknownSession as error:
+            print(error)
+
+        await store.keep_house(time.time(), idle=365 * 86_400)
+        print("in a file:", is_in_a_file(b"opalescent", Path(folder)))
+        await store.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,30 @@
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from everturn import Chat
+from everturn.stores.portable import export_session, import_session
+from everturn.stores.sql.store import SqlStore
+from everturn.testing import MemoryStore, ScriptedModel, say
+
+
+async def main() -> None:
+    with TemporaryDirectory() as folder:
+        here = SqlStore.sqlite(Path(folder) / "talks.db")
+        file = Path(folder) / "food.zip"
+        model = ScriptedModel(say("Lunch is at noon."), say("At eight."))
+        async with Chat(model, store=here, session="food") as chat:
+            await (await chat.send("When is lunch?"))
+        await export_session(here, "food", file)
+        await here.aclose()
+
+        there = MemoryStore()
+        name = await import_session(there, file, session="food-again")
+        async with Chat(model, store=there, session=name) as chat:
+            await (await chat.send("And dinner?"))
+            for message in await chat.messages():
+                print(f"{message.role}: {message.text}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,75 @@
+"""A log that anybody may have written → a log that could have happened, or an error. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from everturn.core.events import (
+    AnswerOpened,
+    Event,
+    LeafSelected,
+    MessageAdded,
+    MessageDeleted,
+    TurnEvent,
+    TurnStarted,
+)
+from everturn.core.messages import Message
+from everturn.core.state import TurnState
+from everturn.errors import EverturnError, UnreadableLog
+
+
+def check_log(events: Sequence[Event]) -> None:
+    """Fold every turn, and see that the messages form a tree.
+
+    Raises:
+        UnreadableLog: no driver of ours has written this.
+    """
+    turns: dict[str, TurnState] = {}
+    there: set[str] = set()
+    gates: set[str] = set()
+    for seq, event in enumerate(events, 1):
+        try:
+            _check_places(event, there)
+            if isinstance(event, TurnEvent):
+                _apply(event, turns, gates)
+        except (EverturnError, KeyError, ValueError, TypeError, AttributeError) as error:
+            raise UnreadableLog(f"event {seq} cannot have happened: {error}") from error
+
+
+def _apply(event: TurnEvent, turns: dict[str, TurnState], gates: set[str]) -> None:
+    if not event.turn:
+        raise UnreadableLog("a turn without a name")
+    state = turns.get(event.turn)
+    if state is None:
+        state = turns[event.turn] = TurnState(event.turn)
+    before = len(state.gates)
+    state.apply(event)
+    if len(state.gates) > before:
+        gate = next(reversed(state.gates))
+        if gate in gates:
+            raise UnreadableLog(f"gate {gate!r} is there twice")
+        gates.add(gate)
+
+
+def _check_places(event: Event, there: set[str]) -> None:
+    """A message joins once, below one that is there: so there is no way round in circles."""
+    if isinstance(event, TurnStarted):
+        _known(event.parent, there)
+    for message in _joining(event):
+        if not message.id or message.id in there:
+            raise UnreadableLog(f"message {message.id!r} is there twice")
+        _known(message.parent, there)
+        there.add(message.id)
+    if isinstance(event, LeafSelected | MessageDeleted):
+        _known(event.message, there)
+
+
+def _joining(event: Event) -> Iterable[Message]:
+    if isinstance(event, TurnStarted):
+        return () if event.input is None else (event.input,)
+    return (event.message,) if isinstance(event, AnswerOpened | MessageAdded) else ()
+
+
+def _known(message: str | None, there: set[str]) -> None:
+    if message is not None and message not in there:
+        raise UnreadableLog(f"there is no message {message!r} at this place")

@@ -1,0 +1,240 @@
+"""A session ⇄ one file, to be kept elsewhere or moved to another store.
+
+The file is a zip: `manifest.json`, the log (`log.jsonl`), the commands nobody has acted on (`inbox.jsonl`) and the bytes
+they speak of (`blobs/<hash>`). The same session always gives the same bytes. What comes in was written by anybody: all
+of it is checked, and tried out in memory, before the store hears of it. What is held in memory is one log and one blob.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+import zipfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from everturn.core.commands import AnyCommand
+from everturn.core.events import Entry, Event
+from everturn.core.ports import Store
+from everturn.errors import EverturnError, KeyConflict, UnknownMessage, UnknownSession, UnreadableLog
+from everturn.stores.checking import check_log
+from everturn.stores.memory import MemoryStore
+from everturn.stores.mentions import blobs_in
+from everturn.wire import dump, dump_command, load, load_command
+
+FORMAT, VERSION = "everturn.session", 1
+
+MANIFEST, LOG, INBOX, BLOBS = "manifest.json", "log.jsonl", "inbox.jsonl", "blobs/"
+
+ENTRY_LIMIT = 256 * 1024 * 1024
+"""Bytes of one entry, unpacked, that are read at all."""
+
+MANIFEST_LIMIT = 4 * 1024 * 1024
+ENTRIES_LIMIT = 100_000
+
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the zero of zip files: when it was written is no part of a session
+_PIECE = 1024 * 1024
+
+
+class Manifest(Struct, frozen=True):
+    """What a file says of itself. Whose the session is to be is said by whoever imports it."""
+
+    format: str
+    version: int
+    session: str
+    head: int
+    missing: tuple[str, ...] = ()  # blobs that are spoken of and were not there to be exported
+
+
+async def export_session(store: Store, session: str, file: str | Path) -> None:
+    """Write a session to a file. One that is being driven is written as it is at this moment.
+
+    Raises:
+        UnknownSession: it is not there.
+    """
+    # The inbox first: what is acted on between the two looks is then in the log, and dropped here.
+    inbox = await store.inbox(session)
+    entries = await store.events(session)
+    done = {getattr(entry.event, "command", "") for entry in entries}
+    commands = [command for command in inbox if command.key not in done]
+    names = _mentioned((entry.event for entry in entries), commands)
+    path = Path(file)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with zipfile.ZipFile(partial, "x") as archive:
+            await asyncio.to_thread(_write_log, archive, entries, commands)
+            missing: list[str] = []
+            for name in names:
+                try:
+                    data = await store.blob(name)
+                except UnknownMessage:
+                    missing.append(name)
+                else:
+                    await asyncio.to_thread(archive.writestr, _entry(BLOBS + name, zipfile.ZIP_STORED), data)
+            manifest = Manifest(FORMAT, VERSION, session, len(entries), tuple(missing))
+            archive.writestr(_entry(MANIFEST, zipfile.ZIP_DEFLATED), msgspec.json.encode(manifest))
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+async def import_session(store: Store, file: str | Path, session: str | None = None, tenant: str = "local") -> str:
+    """Make a session from a file, and return its name: the one it had, or another. The ids inside stay as they are.
+
+    Its open gates can be answered, and what nobody had acted on is in its inbox again. Somebody has to wake it.
+
+    Raises:
+        UnreadableLog: this is no whole session; nothing was written but, at most, blobs that nobody mentions.
+        KeyConflict: there is, or was, a session of this name.
+    """
+    with await asyncio.to_thread(_open, file) as opened:
+        manifest, archive, events, commands = await asyncio.to_thread(_read, opened)
+        name = manifest.session if session is None else session
+        commands = [replace(command, session=name, tenant=tenant) for command in commands]
+        await _fill(MemoryStore(), name, tenant, events, commands, "this session cannot be: ")
+        await _refuse_if_there(store, name)
+        for blob in _blob_names(archive):
+            data = await asyncio.to_thread(archive.read, BLOBS + blob)
+            if await store.put_blob(data) != blob:
+                raise UnreadableLog(f"the bytes of blob {blob} changed while they were read")
+    await _fill(store, name, tenant, events, commands)
+    return name
+
+
+async def _fill(
+    store: Store, session: str, tenant: str, events: Sequence[Event], commands: Iterable[AnyCommand], fault: str = ""
+) -> None:
+    try:
+        await store.restore(session, tenant, events)
+        for command in commands:
+            await store.admit(command)
+    except Exception as error:
+        if not fault:
+            raise
+        raise UnreadableLog(f"{fault}{error}") from error
+
+
+async def _refuse_if_there(store: Store, session: str) -> None:
+    try:
+        await store.info(session)
+    except UnknownSession:
+        return
+    raise KeyConflict(f"there is a session {session!r} already; import it under another name")
+
+
+def _mentioned(events: Iterable[Event], commands: Iterable[AnyCommand]) -> list[str]:
+    names = {name for event in events for name in blobs_in(event)}
+    return sorted(names.union(*(blobs_in(command) for command in commands)))
+
+
+# Writing -------------------------------------------------------------------------------------------------------------
+
+
+def _entry(name: str, how: int) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry.compress_type, entry.create_system, entry.external_attr = how, 3, 0o600 << 16
+    return entry
+
+
+def _write_log(archive: zipfile.ZipFile, entries: Iterable[Entry], commands: Iterable[AnyCommand]) -> None:
+    with archive.open(_entry(LOG, zipfile.ZIP_DEFLATED), "w", force_zip64=True) as out:
+        for entry in entries:
+            out.write(dump(entry.event) + b"\n")
+    with archive.open(_entry(INBOX, zipfile.ZIP_DEFLATED), "w", force_zip64=True) as out:
+        for command in commands:
+            out.write(dump_command(command) + b"\n")
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def _open(file: str | Path) -> IO[bytes]:
+    return Path(file).open("rb")
+
+
+def _read(file: IO[bytes]) -> tuple[Manifest, zipfile.ZipFile, list[Event], list[AnyCommand]]:
+    """Everything but the blobs, which are only looked at: whole, bounded, and in agreement with itself."""
+    try:
+        archive = zipfile.ZipFile(file)
+        _check_entries(archive)
+        manifest = _read_manifest(archive)
+        events = [load(line) for line in _lines(archive, LOG)]
+        commands = [load_command(line) for line in _lines(archive, INBOX)]
+        if len(events) != manifest.head:
+            raise UnreadableLog(f"the log has {len(events)} events, and should have {manifest.head}")
+        if any(command.session != manifest.session for command in commands):
+            raise UnreadableLog("a command in the inbox is for another session")
+        check_log(events)
+        _check_blobs(archive, _mentioned(events, commands), manifest.missing)
+    except EverturnError as error:
+        raise UnreadableLog(f"{_named(file)} cannot be imported: {error}") from error
+    except Exception as error:  # a broken zip breaks in many ways
+        raise UnreadableLog(f"{_named(file)} is no exported session: {error!r}") from error
+    return manifest, archive, events, commands
+
+
+def _named(file: IO[bytes]) -> str:
+    return Path(file.name).name
+
+
+def _check_entries(archive: zipfile.ZipFile) -> None:
+    entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    if len(names) > ENTRIES_LIMIT or len(set(names)) != len(names):
+        raise UnreadableLog("it has too many entries, or one of them twice")
+    if missing := {MANIFEST, LOG, INBOX} - set(names):
+        raise UnreadableLog(f"it has no {', '.join(sorted(missing))}")
+    for entry in entries:
+        is_blob = entry.filename.startswith(BLOBS) and _is_hash(entry.filename.removeprefix(BLOBS))
+        if not is_blob and entry.filename not in (MANIFEST, LOG, INBOX):
+            raise UnreadableLog(f"there is no place for an entry called {entry.filename[:100]!r}")
+        # Blobs are stored as they are, so all of them together are not larger than the file.
+        if entry.flag_bits & 0x1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise UnreadableLog(f"{entry.filename} is packed in a way that is not ours")
+        if is_blob and (entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size):
+            raise UnreadableLog(f"{entry.filename} is packed, and blobs are not")
+        limit = MANIFEST_LIMIT if entry.filename == MANIFEST else ENTRY_LIMIT
+        if entry.file_size > limit:
+            raise UnreadableLog(f"{entry.filename} claims {entry.file_size:,} bytes; {limit:,} are the most")
+
+
+def _is_hash(name: str) -> bool:
+    return len(name) == 64 and all(char in "0123456789abcdef" for char in name)
+
+
+def _blob_names(archive: zipfile.ZipFile) -> list[str]:
+    return [name.removeprefix(BLOBS) for name in archive.namelist() if name.startswith(BLOBS)]
+
+
+def _read_manifest(archive: zipfile.ZipFile) -> Manifest:
+    manifest = msgspec.json.decode(archive.read(MANIFEST), type=Manifest)
+    if manifest.format != FORMAT:
+        raise UnreadableLog(f"it is a {manifest.format[:100]!r}, not a {FORMAT!r}")
+    if manifest.version > VERSION:
+        raise UnreadableLog(f"a newer everturn wrote it (format {manifest.version}, this is {VERSION}): upgrade")
+    return manifest
+
+
+def _lines(archive: zipfile.ZipFile, name: str) -> Iterable[bytes]:
+    with archive.open(name) as opened:  # never more than the size that was checked, whatever is packed inside
+        yield from opened
+
+
+def _check_blobs(archive: zipfile.ZipFile, mentioned: Sequence[str], missing: Sequence[str]) -> None:
+    there = _blob_names(archive)
+    if sorted([*there, *missing]) != list(mentioned):
+        raise UnreadableLog("its blobs are not those that the log speaks of")
+    for name in there:
+        found = hashlib.sha256()
+        with archive.open(BLOBS + name) as opened:
+            while piece := opened.read(_PIECE):
+                found.update(piece)
+        if found.hexdigest() != name:
+            raise UnreadableLog(f"the bytes of blob {name} do not give its name")

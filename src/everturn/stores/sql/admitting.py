@@ -1,0 +1,110 @@
+"""The door: a command → a receipt, or what is wrong with it. The checks are those of the reference store."""
+
+from __future__ import annotations
+
+from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Select, Send
+from everturn.core.gates import GateRow, check_answer
+from everturn.core.ports import Receipt
+from everturn.errors import GateClosed, KeyConflict, UnknownMessage, UnknownTurn
+from everturn.stores.mentions import blobs_in
+from everturn.stores.sql import statements as say
+from everturn.stores.sql.blobs import mention
+from everturn.stores.sql.database import Operation, Query, Row
+from everturn.stores.sql.keeping import earlier
+from everturn.stores.sql.reading import unknown
+from everturn.wire import dump_command, dump_verdict, load_gate, load_verdict
+
+
+def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
+    """Check a command and keep it. When `again` it may have been kept by a run of which nobody knows the end.
+
+    Raises:
+        KeyConflict: and everything else that the `Store` port says of `admit`.
+    """
+    session, body = command.session, dump_command(command)
+    is_there = yield from _enter(command)
+    if is_there:
+        found = (yield Query(say.LOOK, (session, command.key, *_names(command))))[0]
+        if found[0] is not None:
+            # Equal to the byte, with ids and a time that are made anew for every try: it is this very one.
+            return Receipt(earlier(found[0], command), is_new=again and found[0] == body)
+        if not (yield from _check(command, found)):
+            return Receipt(command, is_new=False)
+        yield Query(say.TOUCH, (command.at, session))
+    turn = command.turn if isinstance(command, Send | Cancel | Late) else ""
+    yield Query(say.KEEP, (session, command.key, turn, type(command).__name__, body))
+    if isinstance(command, Answer):
+        # Taken at the door, in the same transaction: of two answers only one can be first.
+        yield Query(say.VERDICT, (dump_verdict(command.verdict), session, command.gate))
+    if names := blobs_in(command):
+        yield from mention(session, names, command.at)
+    return Receipt(command, is_new=True)
+
+
+def _enter(command: AnyCommand) -> Operation[bool]:
+    """Lock the session, and say whether it was there; a message to one that is not makes it."""
+    rows = yield Query(say.LOCK, (command.session,))
+    if not rows:
+        if not isinstance(command, Send):
+            raise unknown(command.session)
+        if command.parent is not None and not command.at_leaf:
+            raise UnknownMessage(f"there is no message {command.parent!r} in this session")
+        made = yield Query(say.NEW_SESSION, (*_of(command), command.at, command.at, 0, "", None, ""))
+        if made:
+            return False
+        rows = yield Query(say.LOCK, (command.session,))  # somebody else made it at the same moment
+    tenant, is_erased = rows[0]
+    if tenant != command.tenant:
+        raise unknown(command.session)
+    if is_erased:
+        raise unknown(command.session, is_erased=True)
+    return True
+
+
+def _of(command: AnyCommand) -> tuple[str, str]:
+    return command.session, command.tenant
+
+
+def _names(command: AnyCommand) -> tuple[str | None, str | None, str | None]:
+    """What to look for: a turn, a message that must not be there, a message that must."""
+    if isinstance(command, Send):
+        return command.turn, command.message, None if command.at_leaf else command.parent
+    if isinstance(command, Cancel | Late):
+        return command.turn, None, None
+    return None, None, command.message if isinstance(command, Select | Delete) else None
+
+
+def _check(command: AnyCommand, found: Row) -> Operation[bool]:
+    """Whether a command is news; it raises what is wrong with one that cannot be taken."""
+    _, is_asked_for, has_begun, has_message, has_place = found
+    match command:
+        case Answer():
+            return (yield from _check_gate(command))
+        case Send(turn=turn, message=message):
+            if is_asked_for or has_begun or has_message:
+                raise KeyConflict(f"turn {turn!r} or message {message!r} is there already; make new ids")
+        case Cancel(turn=turn):
+            if not is_asked_for and not has_begun:
+                raise UnknownTurn(f"there is no turn {turn!r} in this session")
+        case Late(turn=turn):
+            if not has_begun:
+                raise UnknownTurn(f"there is no turn {turn!r} in this session")
+        case _:
+            pass
+    place = _names(command)[2]
+    if place is not None and not has_place:
+        raise UnknownMessage(f"there is no message {place!r} in this session")
+    return True
+
+
+def _check_gate(command: Answer) -> Operation[bool]:
+    rows = yield Query(say.GATE, (command.session, command.gate))
+    row, is_cancelled = None, False
+    if rows:
+        body, opened, verdict, is_open, is_cancelled = rows[0]
+        row = GateRow(load_gate(body), opened, None if verdict is None else load_verdict(verdict), bool(is_open))
+    if not check_answer(row, command.gate, command.hash, command.verdict, command.at):
+        return False
+    if is_cancelled:
+        raise GateClosed(f"gate {command.gate} is closed: its turn is being cancelled")
+    return True

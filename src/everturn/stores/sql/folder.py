@@ -1,0 +1,81 @@
+"""Blobs ⇄ files: a folder beside a database, for what is too large for a row. Everything here blocks.
+
+A file is on disk before its name is told to anybody, and is never written again: a blob that is put once more gets a
+file of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+class Folder:
+    """A folder of blobs, with a folder inside for the first two letters of their names."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, name: str, data: bytes) -> str:
+        """Write a file under a new name, and return that once it is safe on disk."""
+        file = f"{name}.{secrets.token_hex(6)}"
+        path = self._path(file)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{file}.partial")
+        try:
+            with partial.open("wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            partial.rename(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        for folder in (path.parent, self.path, self.path.parent):
+            _sync_folder(folder)
+        return file
+
+    def read(self, file: str, size: int) -> bytes | None:
+        """The bytes of a file, or of one that is too long the first of them; None if there is none."""
+        try:
+            with self._path(file).open("rb") as opened:
+                return opened.read(size + 1)
+        except FileNotFoundError:
+            return None
+
+    def size(self, file: str) -> int:
+        """How long a file is; -1 if there is none."""
+        try:
+            return self._path(file).stat().st_size
+        except OSError:
+            return -1
+
+    def remove(self, files: Iterable[str]) -> None:
+        """Take files away. One that is gone already is fine."""
+        for file in files:
+            with contextlib.suppress(OSError):
+                self._path(file).unlink()
+
+    def old(self, before: float) -> Iterator[str]:
+        """The files of ours that were written before a time, finished or not."""
+        for path in self.path.glob("??/*.*"):
+            is_ours = len(path.name.partition(".")[0]) == 64 and path.name.startswith(path.parent.name)
+            with contextlib.suppress(OSError):
+                if is_ours and path.stat().st_mtime < before:
+                    yield path.name
+
+    def _path(self, file: str) -> Path:
+        return self.path / file[:2] / file
+
+
+def _sync_folder(path: Path) -> None:
+    # A rename is on disk when its folder is. Windows has no such thing, and does not let one open a folder.
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

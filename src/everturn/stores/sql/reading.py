@@ -1,0 +1,150 @@
+"""Operations that read: rows → what the `Store` port speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from everturn.core.commands import AnyCommand
+from everturn.core.events import Entry
+from everturn.core.gates import GateRow
+from everturn.core.messages import Message
+from everturn.core.parts import Usage
+from everturn.core.ports import SessionInfo
+from everturn.core.tree import Tree
+from everturn.errors import UnknownMessage, UnknownSession
+from everturn.stores.sql import statements as say
+from everturn.stores.sql.database import Operation, Query, Row
+from everturn.wire import load, load_command, load_gate, load_message
+
+
+def entries(rows: Iterable[Row]) -> list[Entry]:
+    """Events at their places."""
+    return [Entry(seq, load(body)) for seq, body in rows]
+
+
+def unknown(session: str, is_erased: bool = False) -> UnknownSession:
+    """What to raise for a session that is not there, or not any more."""
+    return UnknownSession(f"session {session!r} was erased" if is_erased else f"there is no session {session!r}")
+
+
+def row_of(session: str) -> Operation[Row]:
+    """A session's own row: head, leaf, title, token, epoch, erased, tenant.
+
+    Raises:
+        UnknownSession: it is not there, or was erased.
+    """
+    found = yield Query(say.SESSION, (session,))
+    if not found or found[0][5]:
+        raise unknown(session, bool(found))
+    return found[0]
+
+
+def head(session: str) -> Operation[int]:
+    """The position of the last event."""
+    row = yield from row_of(session)
+    return row[0]
+
+
+def inbox(session: str) -> Operation[list[AnyCommand]]:
+    """The admitted commands no event has answered yet, oldest first."""
+    rows = yield Query(say.INBOX, (session,))
+    if not rows:
+        yield from row_of(session)
+    return [load_command(body) for (body,) in rows if body is not None]
+
+
+def events(session: str, after: int, turn: str | None, most: int = say.END) -> Operation[list[Entry]]:
+    """The log behind a position: all of it (as far as `most` reaches), or one turn's."""
+    if turn is None:
+        rows = yield Query(say.EVENTS, (session, after, most))
+    else:
+        rows = yield Query(say.TURN_EVENTS, (session, turn, after))
+    if not rows:
+        yield from row_of(session)
+    return entries(rows)
+
+
+def open_turns(session: str) -> Operation[list[str]]:
+    """The turns that are not over, oldest first."""
+    rows = yield Query(say.OPEN_TURNS, (session,))
+    if not rows:
+        yield from row_of(session)
+    return [row[0] for row in rows]
+
+
+def path(session: str, leaf: str | None) -> Operation[list[Message]]:
+    """The branch that ends at a message, oldest first."""
+    if leaf is None:
+        yield from row_of(session)
+        return []
+    rows = yield Query(say.PATH, (session, leaf))
+    if not rows:
+        yield from row_of(session)
+    found: list[Message] = []
+    growing: dict[str, Tree] = {}
+    at: str | None = leaf
+    for name, parent, body, is_deleted, turn in rows:
+        if is_deleted:
+            break
+        if turn is not None and turn not in growing:
+            growing[turn] = yield from _fold(session, turn)
+        found.append(load_message(body) if turn is None else growing[turn].messages[name])
+        at = parent
+    if at is not None:
+        raise UnknownMessage(f"there is no message {at!r} in this session")
+    found.reverse()
+    return found
+
+
+def _fold(session: str, turn: str) -> Operation[Tree]:
+    """The messages of a turn that is still being written: its events complete them."""
+    tree = Tree()
+    for entry in entries((yield Query(say.TURN_EVENTS, (session, turn, 0)))):
+        tree.apply(entry.event)
+    return tree
+
+
+def tree(session: str) -> Operation[Tree]:
+    """All messages of a session, folded from the whole log."""
+    folded = Tree()
+    rows = yield Query(say.EVENTS, (session, 0, say.END))
+    if not rows:
+        yield from row_of(session)
+    for row in rows:
+        folded.apply(load(row[1]))
+    return folded
+
+
+def gates(session: str | None) -> Operation[list[GateRow]]:
+    """The gates that stand open, in one session or in all."""
+    rows = yield Query(say.ALL_GATES) if session is None else Query(say.GATES, (session,))
+    if not rows and session is not None:
+        yield from row_of(session)
+    return [GateRow(load_gate(body), opened) for body, opened in rows]
+
+
+def sessions(awake: bool) -> Operation[list[SessionInfo]]:
+    """The sessions, or those that somebody should drive, now or when they are due."""
+    rows = yield Query(say.AWAKE_SESSIONS if awake else say.SESSIONS)
+    return [info_of(row) for row in rows]
+
+
+def info(session: str) -> Operation[SessionInfo]:
+    """One session."""
+    rows = yield Query(say.INFO, (session,))
+    if not rows:
+        yield from row_of(session)
+    return info_of(rows[0])
+
+
+def info_of(row: Row) -> SessionInfo:
+    """A session as it is listed."""
+    name, title, leaf, is_awake, due, stuck, tenant = row
+    return SessionInfo(name, title, leaf, bool(is_awake), due if due < say.NEVER else 0.0, stuck, tenant)
+
+
+def usage(session: str | None, tenant: str, since: float) -> Operation[Usage]:
+    """What the turns of a session, or those of a tenant since a time, have used in all."""
+    query = Query(say.TENANT_USAGE, (tenant, since)) if session is None else Query(say.SESSION_USAGE, (session,))
+    turns, *counts, cost = (yield query)[0]
+    return Usage(*(int(count) for count in counts), cost=cost) if turns and counts[0] is not None else Usage()

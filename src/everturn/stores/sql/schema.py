@@ -1,0 +1,176 @@
+"""The tables. One schema for SQLite and PostgreSQL; migrations/ says how an older one becomes this one.
+
+Every row belongs to a session and is found by it, so a cluster may shard by session without a change. `events` is the
+truth; everything else is read off it in the same transaction, or is what nobody has acted on yet (the inbox).
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import TSVECTOR
+
+meta = sa.MetaData()
+
+# SQLite numbers rows by itself only where the type is exactly INTEGER.
+Serial = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+sessions = sa.Table(
+    "sessions",
+    meta,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("head", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("token", sa.Text, nullable=False, server_default=""),  # of the last append: how a lost COMMIT is resolved
+    sa.Column("tries", sa.Integer, nullable=False, server_default="0"),  # claims since it last moved
+    sa.Column("stuck", sa.Text, nullable=False, server_default=""),
+    sa.Column("title", sa.Text, nullable=False, server_default=""),
+    sa.Column("leaf", sa.Text),
+    sa.Column("created", sa.Double, nullable=False, server_default="0"),
+    sa.Column("touched", sa.Double, nullable=False, server_default="0"),
+    sa.Column("erased", sa.Boolean, nullable=False, server_default=sa.false()),
+)
+
+# Every command that was ever admitted: its key is what makes a second try harmless.
+inbox = sa.Table(
+    "inbox",
+    meta,
+    sa.Column("n", Serial, primary_key=True, autoincrement=True),  # the order in which commands came
+    sa.Column("session", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("turn", sa.Text, nullable=False, server_default=""),  # that a Send asks for, or a Cancel ends
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("is_open", sa.Boolean, nullable=False, server_default=sa.true()),  # no event has answered it
+    sa.UniqueConstraint("session", "key", name="inbox_key"),
+)
+sa.Index("inbox_open", inbox.c.session, sqlite_where=inbox.c.is_open, postgresql_where=inbox.c.is_open)
+sa.Index("inbox_turn", inbox.c.session, inbox.c.turn)
+
+events = sa.Table(
+    "events",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True),
+    sa.Column("turn", sa.Text, nullable=False),  # "" for an event of the session itself
+    sa.Column("body", sa.LargeBinary, nullable=False),  # as `wire` writes it
+)
+
+turns = sa.Table(
+    "turns",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("turn", sa.Text, primary_key=True),
+    # Its events are those of the log from `started` to `last` that name it: an index for that would cost every event
+    # a third of what it costs to write.
+    sa.Column("started", sa.BigInteger, nullable=False),  # the position of its first event
+    sa.Column("last", sa.BigInteger, nullable=False, server_default="0"),  # of its last, once it is over
+    sa.Column("state", sa.Text, nullable=False),  # busy | parked | over
+    sa.Column("out", sa.Integer, nullable=False, server_default="0"),  # tools that outlived it and have not come back
+    sa.Column("deadline", sa.Double, nullable=False, server_default="0"),
+)
+_is_live = sa.or_(turns.c.state != "over", turns.c.out > 0)
+sa.Index("turns_live", turns.c.session, sqlite_where=_is_live, postgresql_where=_is_live)
+
+# A message is written when it joins the tree and once more when its turn is over: in between the turn's own events
+# complete it, or an answer with many calls would be written again with each of them.
+messages = sa.Table(
+    "messages",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("parent", sa.Text),
+    sa.Column("turn", sa.Text, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),  # where it joined
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("is_deleted", sa.Boolean, nullable=False, server_default=sa.false()),
+)
+sa.Index("messages_parent", messages.c.session, messages.c.parent)
+sa.Index("messages_turn", messages.c.session, messages.c.turn)
+
+gates = sa.Table(
+    "gates",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("gate", sa.Text, primary_key=True),
+    sa.Column("turn", sa.Text, nullable=False),
+    sa.Column("call", sa.Text, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False, server_default="0"),
+    sa.Column("opened", sa.Double, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("verdict", sa.LargeBinary),  # admitted at the door, before the driver has acted on it
+    sa.Column("is_open", sa.Boolean, nullable=False, server_default=sa.true()),
+)
+_is_asked = sa.and_(gates.c.is_open, gates.c.verdict.is_(None))
+sa.Index("gates_asked", gates.c.session, sqlite_where=_is_asked, postgresql_where=_is_asked)
+
+# Remembered answers. The rows are written by the permissions to come; the place for them is kept from the beginning.
+grants = sa.Table(
+    "grants",
+    meta,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("session", sa.Text),  # None: every session of the tenant
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("by", sa.Text, nullable=False, server_default=""),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False, server_default="0"),
+)
+sa.Index("grants_tenant", grants.c.tenant, grants.c.session)
+
+usage = sa.Table(
+    "usage",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("turn", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("input", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("output", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("cached", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("reasoning", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("written", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("cost", sa.Double),
+)
+sa.Index("usage_tenant", usage.c.tenant, usage.c.at)
+
+# Small ones whole in `data`; large ones in a folder beside the database, or in `chunks`, so that no row is ever large.
+blobs = sa.Table(
+    "blobs",
+    meta,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("touched", sa.Double, nullable=False),
+    sa.Column("place", sa.Text, nullable=False),  # row | chunks | folder
+    sa.Column("data", sa.LargeBinary),
+)
+
+chunks = sa.Table(
+    "chunks",
+    meta,
+    sa.Column("blob", sa.Text, primary_key=True),
+    sa.Column("n", sa.Integer, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+# Which sessions speak of a blob: one that nobody speaks of may go.
+mentions = sa.Table(
+    "mentions",
+    meta,
+    sa.Column("blob", sa.Text, primary_key=True),
+    sa.Column("session", sa.Text, primary_key=True),
+)
+sa.Index("mentions_session", mentions.c.session)
+
+# A row per message that can be found; `words` is what stores/words.py made of its text. The index over them is of another
+# kind on either database, and no model of SQLAlchemy's: migrations/ makes it.
+lookup = sa.Table(
+    "lookup",
+    meta,
+    sa.Column("n", Serial, primary_key=True, autoincrement=True),  # newest last
+    sa.Column("session", sa.Text, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("words", sa.Text().with_variant(TSVECTOR(), "postgresql"), nullable=False),
+    sa.UniqueConstraint("session", "message", name="lookup_message"),
+)

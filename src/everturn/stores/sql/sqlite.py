@@ -1,0 +1,345 @@
+"""How operations run on SQLite: writes in groups on one connection, reads on another, COMMIT in a thread.
+
+The statements themselves take a few microseconds each, less than it takes to hand one to a thread, so they run on the
+event loop. What takes its time is to make a group safe on disk: that is done in a thread, and meanwhile the next group
+gathers. Readers of a file in WAL mode never wait for its writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from everturn import faults
+from everturn.errors import StoreUnavailable
+from everturn.stores.sql.database import Operation, Row
+from everturn.stores.sql.holding import Hold
+from everturn.stores.sql.migrating import upgrade_sqlite
+
+T = TypeVar("T")
+
+TOGETHER = 128  # operations in a group: more would keep the event loop for too long
+PATIENCE = 10.0  # seconds to wait for another process that is writing
+
+# A page that many groups change is copied into the file once for all of them.
+CHECKPOINT = "wal_autocheckpoint = 4000"  # pages: at most about 16 MB beside the file
+
+Factory = Callable[[bool], Operation[Any]]
+
+
+class _Job:
+    """An operation that waits for its group; without a `factory` it is a word to the database itself."""
+
+    __slots__ = ("error", "factory", "future", "is_long", "result", "word")
+
+    def __init__(self, future: asyncio.Future[Any], factory: Factory | None, is_long: bool, word: str = "") -> None:
+        self.future, self.factory, self.is_long, self.word = future, factory, is_long, word
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class _Unclean(Exception):
+    """An operation failed after it had written something."""
+
+
+class Sqlite:
+    """A database in a file, or (":memory:") in none."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = str(path)
+        self._is_memory = self._path == ":memory:"
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._aside: sqlite3.Connection | None = None
+        self._hold: Hold | None = None
+        # One thread each, made on first use: opening and making safe; reading what is long.
+        self._thread = ThreadPoolExecutor(1, "everturn-sqlite")
+        self._reading = ThreadPoolExecutor(1, "everturn-sqlite-reading")
+        self._waiting: list[_Job] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_busy = self._is_closed = False
+        self._patience = PATIENCE  # of the writer, as it is set now
+        self._idle: asyncio.Future[None] | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody but this process writes to logs in here."""
+        return self._hold is not None or self._is_memory
+
+    # Opening and closing ----------------------------------------------------------------------------------------
+
+    async def _ready(self) -> None:
+        if self._is_closed:
+            raise StoreUnavailable(f"the store in {self._path} is closed; open another one on the same file")
+        try:
+            if self._is_memory:
+                self._open()
+            else:
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._open)
+        except sqlite3.Error as error:
+            raise self._unavailable(error) from error
+
+    def _open(self) -> None:
+        if self._writer is not None:
+            return
+        writer = self._connect(PATIENCE)
+        try:
+            upgrade_sqlite(writer)
+            reader = writer if self._is_memory else self._connect(1.0)
+        except BaseException:
+            writer.close()
+            raise
+        self._writer, self._reader = writer, reader
+
+    def _connect(self, patience: float) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=patience, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            # FULL: a COMMIT has reached the disk when it returns, whatever happens to the power after that.
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", CHECKPOINT):
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def hold(self) -> None:
+        """Be the one process that drives what is in this file.
+
+        Raises:
+            StoreBusy: another process is.
+        """
+        if self._hold is None and not self._is_memory:
+            self._hold = Hold(Path(f"{self._path}.lock"))
+
+    async def tidy(self, rewrite: bool = False) -> None:
+        """Let what was deleted be gone from the files, too: the log of the database is emptied into it.
+
+        In the gaps of pages copies may stay of what was moved there; to `rewrite` the whole file leaves none.
+        """
+        if self._writer is None or self._is_closed:
+            await self._ready()
+        if not self._is_memory:
+            if rewrite:
+                await self._join(None, True, "VACUUM")
+            await self._join(None, True, "PRAGMA wal_checkpoint(TRUNCATE)")
+
+    async def aclose(self) -> None:
+        """Let go of the file. What was acknowledged is safe."""
+        self._is_closed = True
+        loop = asyncio.get_running_loop()
+        if self._is_busy and self._loop is loop:
+            self._idle = loop.create_future()
+            await self._idle
+        for thread in (self._thread, self._reading):
+            thread.shutdown()
+        for connection in (self._aside, self._reader, self._writer):
+            if connection is not None:
+                connection.close()
+        self._writer = self._reader = self._aside = None
+        if self._hold is not None:
+            self._hold.let_go()
+            self._hold = None
+
+    def _unavailable(self, error: BaseException) -> StoreUnavailable:
+        return StoreUnavailable(f"the store in {self._path} does not work: {error}")
+
+    # Reading ----------------------------------------------------------------------------------------------------
+
+    async def read(self, operation: Callable[[], Operation[T]], is_long: bool = False) -> T:
+        """Run an operation that only reads: at once, or (a long one) in a thread."""
+        if self._reader is None:
+            await self._ready()
+        assert self._reader is not None
+        try:
+            if not is_long or self._is_memory:
+                return _run(self._reader, operation())
+            return await asyncio.get_running_loop().run_in_executor(self._reading, self._read_aside, operation)
+        except sqlite3.Error as error:
+            raise self._unavailable(error) from error
+
+    def _read_aside(self, operation: Callable[[], Operation[T]]) -> T:
+        if self._aside is None:
+            self._aside = self._connect(PATIENCE)
+        return _run(self._aside, operation())
+
+    # Writing ----------------------------------------------------------------------------------------------------
+
+    async def write(self, operation: Callable[[bool], Operation[T]], session: str, is_long: bool = False) -> T:
+        """Run an operation with all others that wait, and return when the group is safe on disk."""
+        if self._writer is None or self._is_closed:
+            await self._ready()
+        return await self._join(operation, is_long)
+
+    def _join(self, factory: Factory | None, is_long: bool, word: str = "") -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # an earlier one has ended, and whoever waited in it is gone
+            self._loop, self._is_busy, self._waiting = loop, False, []
+        future: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append(_Job(future, factory, is_long, word))
+        if not self._is_busy:
+            self._is_busy = True
+            loop.call_soon(self._begin)  # after those who are about to write, too
+        return future
+
+    def _begin(self) -> None:
+        """Run a group, and have it made safe."""
+        assert self._loop is not None
+        jobs, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+        if not self._is_memory and any(job.is_long for job in jobs):
+            self._thread.submit(self._work, jobs, self._loop)
+            return
+        try:
+            has_written = self._perform(jobs, 0.0)
+            if has_written and not self._is_memory:
+                self._thread.submit(self._make_safe, jobs, self._loop)
+                return
+            self._commit()
+        except BaseException as error:
+            if _is_locked(error):  # by another process: let a thread wait for it
+                self._thread.submit(self._work, jobs, self._loop)
+                return
+            self._give_up(jobs, error)
+        self._finish(jobs)
+
+    def _work(self, jobs: list[_Job], loop: asyncio.AbstractEventLoop) -> None:
+        """Run a group in the thread, wholly."""
+        try:
+            assert self._writer is not None
+            for job in jobs:
+                if job.factory is None:
+                    self._writer.execute(job.word).fetchall()
+            self._perform(jobs, PATIENCE)
+            self._commit()
+        except BaseException as error:
+            self._give_up(jobs, error)
+        self._hand_back(jobs, loop)
+
+    def _make_safe(self, jobs: list[_Job], loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._commit()
+        except BaseException as error:
+            self._give_up(jobs, error)
+        self._hand_back(jobs, loop)
+
+    def _hand_back(self, jobs: list[_Job], loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            loop.call_soon_threadsafe(self._finish, jobs)
+
+    def _perform(self, jobs: list[_Job], patience: float) -> bool:
+        """Run the operations of a group in one transaction; whether anything was written."""
+        writer = self._writer
+        assert writer is not None
+        faults.hit("store.group.before")
+        before = writer.total_changes
+        try:
+            self._enter(writer, patience)
+            for job in jobs:
+                changes = writer.total_changes
+                _run_job(writer, job)
+                if job.error is not None and writer.total_changes != changes:
+                    raise _Unclean
+        except _Unclean:
+            # Once more, each behind a savepoint: what one of them has written can be taken back alone.
+            writer.execute("ROLLBACK")
+            self._enter(writer, patience)
+            for job in jobs:
+                writer.execute("SAVEPOINT one")
+                _run_job(writer, job)
+                if job.error is not None:
+                    writer.execute("ROLLBACK TO one")
+                writer.execute("RELEASE one")
+        return writer.total_changes != before
+
+    def _enter(self, writer: sqlite3.Connection, patience: float) -> None:
+        if writer.in_transaction:  # of a loop that ended in the middle
+            writer.execute("ROLLBACK")
+        if patience != self._patience:
+            writer.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+            self._patience = patience
+        writer.execute("BEGIN IMMEDIATE")
+
+    def _commit(self) -> None:
+        assert self._writer is not None
+        faults.hit("store.commit.before")
+        self._writer.execute("COMMIT")
+        faults.hit("store.commit.after")
+
+    def _give_up(self, jobs: Sequence[_Job], error: BaseException) -> None:
+        """Nothing of the group is acknowledged."""
+        assert self._writer is not None
+        with suppress(sqlite3.Error):  # it may have done that by itself
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        for job in jobs:  # also those that were refused: what they were refused for may not be there
+            job.error = self._unavailable(error) if isinstance(error, sqlite3.Error) else error
+
+    def _finish(self, jobs: Sequence[_Job]) -> None:
+        for job in jobs:
+            if job.future.done():
+                continue
+            if job.error is None:
+                job.future.set_result(job.result)
+            else:
+                job.future.set_exception(job.error)
+        assert self._loop is not None
+        if self._waiting:
+            self._loop.call_soon(self._begin)
+            return
+        self._is_busy = False
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+
+_NOTHING: Row = ()
+
+
+def _run(connection: sqlite3.Connection, operation: Operation[T]) -> T:
+    """Run an operation to its end."""
+    rows: list[Row] | None = None
+    send = operation.send
+    try:
+        while True:
+            statement, parameters, many = send(rows)  # type: ignore[arg-type]
+            if many:
+                connection.executemany(statement.sqlite, parameters)
+                rows = []
+            else:
+                cursor = connection.execute(statement.sqlite, parameters)
+                rows = cursor.fetchall()
+                if not rows and statement.returns and cursor.rowcount > 0:
+                    rows = [_NOTHING] * cursor.rowcount  # RETURNING would double what an UPDATE costs
+    except StopIteration as stop:
+        return stop.value
+
+
+def _run_job(writer: sqlite3.Connection, job: _Job) -> None:
+    """Run the operation of a job and note what came of it; a database that fails is everybody's business."""
+    job.result = job.error = None
+    try:
+        if job.factory is not None:
+            # Never told that it runs again: when COMMIT fails here nothing is tried once more by itself.
+            job.result = _run(writer, job.factory(False))
+    except sqlite3.Error as error:
+        if not isinstance(error, _ITS_OWN):
+            raise
+        job.error = error
+    except Exception as error:
+        job.error = error
+
+
+# What an operation brings upon itself, and nobody else of its group.
+_ITS_OWN = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
+
+
+def _is_locked(error: BaseException) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what it says beyond that: recovering, a snapshot
+    return isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_BUSY

@@ -1,0 +1,401 @@
+"""Everything that is said to a database about sessions, in both of its languages.
+
+The conditions that stand in partial indexes are written exactly as the schema writes them: SQLite uses such an index only
+for a query that says the very same.
+"""
+
+from __future__ import annotations
+
+import re
+
+from everturn.core.ports import STUCK_FOR, TRIES
+from everturn.stores.sql.database import Statement
+
+END = 2**62  # a position that is behind every other
+NEVER = 9e99  # a time that is later than every other: SQLite has no infinity to write down
+
+# A session somebody should drive: commands to act on, a turn that does not merely wait, tools that outlived theirs.
+_AWAKE = """(EXISTS (SELECT 1 FROM inbox i WHERE i.session = s.id AND i.is_open)
+    OR EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id AND (t.state != 'over' OR t.out > 0)
+               AND (t.state = 'busy' OR t.out > 0)))"""
+
+
+def _due(least: str, is_open: str) -> str:
+    """When a session is due: the first expiry of a gate nobody has answered, or the deadline of an open turn."""
+    return f"""{least}(
+        coalesce((SELECT min(g.expires) FROM gates g
+                  WHERE g.session = s.id AND {is_open} AND g.verdict IS NULL AND g.expires > 0), {NEVER}),
+        coalesce((SELECT min(t.deadline) FROM turns t WHERE t.session = s.id AND (t.state != 'over' OR t.out > 0)
+                  AND t.state != 'over' AND t.deadline > 0), {NEVER}))"""
+
+
+_DUE_LITE, _DUE_PG = _due("min", "g.is_open = 1"), _due("least", "g.is_open")
+
+# Sessions that could be awake or due, found by the small indexes of what is live.
+_LIVE = """SELECT session FROM inbox WHERE is_open
+    UNION SELECT session FROM turns WHERE (state != 'over' OR out > 0) AND (state = 'busy' OR out > 0 OR deadline > 0)
+    UNION SELECT session FROM gates WHERE {is_open} AND verdict IS NULL AND expires > 0"""
+_LIVE_LITE, _LIVE_PG = _LIVE.format(is_open="is_open = 1"), _LIVE.format(is_open="is_open")
+
+# The events of a turn stand between its first and its last, and others' between them.
+_OF_TURN = f"""e.session = t.session AND e.turn = t.turn AND e.seq >= t.started
+    AND e.seq <= CASE WHEN t.last > 0 THEN t.last ELSE {END} END"""
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+SESSION = Statement(
+    "session",
+    "SELECT head, leaf, title, token, epoch, erased, tenant FROM sessions WHERE id = ?",
+    """SELECT p.n, s.head, s.leaf, s.title, s.token, s.epoch, s.erased, s.tenant
+    FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n) JOIN sessions s ON s.id = p.id""",
+    returns=True,
+)
+
+_INFO = "s.id, s.title, s.leaf, {awake}, {due}, s.stuck, s.tenant"
+_INFO_LITE, _INFO_PG = _INFO.format(awake=_AWAKE, due=_DUE_LITE), _INFO.format(awake=_AWAKE, due=_DUE_PG)
+
+_RETURNED_LITE = re.sub(r"\bs[.]", "sessions.", _INFO_LITE)  # there SQLite does not know the short name of a table
+
+INFO = Statement(
+    "info",
+    f"SELECT {_INFO_LITE} FROM sessions s WHERE s.id = ? AND NOT s.erased",
+    f"""SELECT p.n, {_INFO_PG}
+    FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n) JOIN sessions s ON s.id = p.id AND NOT s.erased""",
+    returns=True,
+)
+SESSIONS = Statement(
+    "sessions",
+    f"SELECT {_INFO_LITE} FROM sessions s WHERE NOT s.erased ORDER BY s.created, s.id",
+    f"SELECT 1, {_INFO_PG} FROM sessions s WHERE NOT s.erased ORDER BY s.created, s.id",
+    returns=True,
+)
+AWAKE_SESSIONS = Statement(
+    "awake sessions",
+    f"SELECT {_INFO_LITE} FROM sessions s WHERE s.id IN ({_LIVE_LITE}) AND NOT s.erased ORDER BY s.created, s.id",
+    f"SELECT 1, {_INFO_PG} FROM sessions s WHERE s.id IN ({_LIVE_PG}) AND NOT s.erased ORDER BY s.created, s.id",
+    returns=True,
+)
+# One row without a body for a session that has none: that it is there need not be asked then.
+INBOX = Statement(
+    "inbox",
+    """SELECT i.body FROM sessions s LEFT JOIN inbox i ON i.session = s.id AND i.is_open
+    WHERE s.id = ? AND NOT s.erased ORDER BY i.n""",
+    """SELECT p.n, i.body FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    JOIN sessions s ON s.id = p.session AND NOT s.erased
+    LEFT JOIN inbox i ON i.session = p.session AND i.is_open ORDER BY i.n""",
+    returns=True,
+)
+EVENTS = Statement(
+    "events",
+    "SELECT seq, body FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
+    """SELECT p.n, e.seq, e.body FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
+        AS p(session, after, most, n)
+    CROSS JOIN LATERAL (SELECT seq, body FROM events WHERE session = p.session AND seq > p.after
+                        ORDER BY seq LIMIT p.most) e
+    ORDER BY p.n, e.seq""",
+    returns=True,
+)
+TURN_EVENTS = Statement(
+    "events of a turn",
+    f"""SELECT e.seq, e.body FROM turns t JOIN events e ON {_OF_TURN} AND e.seq > ?3
+    WHERE t.session = ?1 AND t.turn = ?2 ORDER BY e.seq""",
+    f"""SELECT p.n, e.seq, e.body FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY
+        AS p(session, turn, after, n)
+    JOIN turns t ON t.session = p.session AND t.turn = p.turn
+    JOIN events e ON {_OF_TURN} AND e.seq > p.after ORDER BY p.n, e.seq""",
+    returns=True,
+)
+LIVE_EVENTS = Statement(
+    "events of live turns",
+    f"""SELECT e.seq, e.body FROM turns t JOIN events e ON {_OF_TURN}
+    WHERE t.session = ? AND (t.state != 'over' OR t.out > 0) ORDER BY e.seq""",
+    f"""SELECT p.n, e.seq, e.body FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    JOIN turns t ON t.session = p.session AND (t.state != 'over' OR t.out > 0)
+    JOIN events e ON {_OF_TURN} ORDER BY p.n, e.seq""",
+    returns=True,
+)
+OPEN_TURNS = Statement(
+    "open turns",
+    """SELECT turn FROM turns WHERE session = ? AND (state != 'over' OR out > 0) AND state != 'over' ORDER BY started""",
+    """SELECT p.n, t.turn FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    JOIN turns t ON t.session = p.session AND (t.state != 'over' OR t.out > 0) AND t.state != 'over'
+    ORDER BY p.n, t.started""",
+    returns=True,
+)
+# From the leaf to the root; a message of a turn that is still being written comes with the name of that turn.
+PATH = Statement(
+    "path",
+    """WITH RECURSIVE up(id, parent, turn, body, is_deleted, depth) AS (
+        SELECT id, parent, turn, body, is_deleted, 0 FROM messages WHERE session = ?1 AND id = ?2
+        UNION ALL
+        SELECT m.id, m.parent, m.turn, m.body, m.is_deleted, up.depth + 1
+        FROM up JOIN messages m ON m.session = ?1 AND m.id = up.parent)
+    SELECT up.id, up.parent, up.body, up.is_deleted,
+        (SELECT t.turn FROM turns t WHERE t.session = ?1 AND t.turn = up.turn AND t.state != 'over')
+    FROM up ORDER BY up.depth""",
+    """WITH RECURSIVE up(n, session, id, parent, turn, body, is_deleted, depth) AS (
+        SELECT p.n, m.session, m.id, m.parent, m.turn, m.body, m.is_deleted, 0
+        FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, leaf, n)
+        JOIN messages m ON m.session = p.session AND m.id = p.leaf
+        UNION ALL
+        SELECT up.n, m.session, m.id, m.parent, m.turn, m.body, m.is_deleted, up.depth + 1
+        FROM up JOIN messages m ON m.session = up.session AND m.id = up.parent)
+    SELECT up.n, up.id, up.parent, up.body, up.is_deleted,
+        (SELECT t.turn FROM turns t WHERE t.session = up.session AND t.turn = up.turn AND t.state != 'over')
+    FROM up ORDER BY up.n, up.depth""",
+    returns=True,
+)
+GATES = Statement(
+    "gates",
+    """SELECT body, opened FROM gates WHERE session = ? AND is_open = 1 AND verdict IS NULL ORDER BY opened, gate""",
+    """SELECT p.n, g.body, g.opened FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    JOIN gates g ON g.session = p.session AND g.is_open AND g.verdict IS NULL ORDER BY p.n, g.opened, g.gate""",
+    returns=True,
+)
+ALL_GATES = Statement(
+    "all gates",
+    "SELECT body, opened FROM gates WHERE is_open = 1 AND verdict IS NULL ORDER BY opened, gate",
+    "SELECT 1, body, opened FROM gates WHERE is_open AND verdict IS NULL ORDER BY opened, gate",
+    returns=True,
+)
+
+_SUMS = "count(*), sum(u.input), sum(u.output), sum(u.cached), sum(u.reasoning), sum(u.written), sum(u.cost)"
+
+SESSION_USAGE = Statement(
+    "usage of a session",
+    f"SELECT {_SUMS} FROM usage u WHERE u.session = ?",
+    f"""SELECT p.n, {_SUMS} FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    LEFT JOIN usage u ON u.session = p.session GROUP BY p.n""",
+    returns=True,
+)
+TENANT_USAGE = Statement(
+    "usage of a tenant",
+    f"SELECT {_SUMS} FROM usage u WHERE u.tenant = ? AND u.at >= ?",
+    f"""SELECT p.n, {_SUMS} FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(tenant, since, n)
+    LEFT JOIN usage u ON u.tenant = p.tenant AND u.at >= p.since GROUP BY p.n""",
+    returns=True,
+)
+
+# The door ---------------------------------------------------------------------------------------------------------------
+
+# PostgreSQL must have the row's lock before it looks at anything else: a statement sees what was there when it began.
+LOCK = Statement(
+    "lock",
+    "SELECT tenant, erased FROM sessions WHERE id = ?",
+    """SELECT p.n, s.tenant, s.erased FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n)
+    JOIN sessions s ON s.id = p.id ORDER BY s.id FOR UPDATE OF s""",
+    returns=True,
+)
+LOOK = Statement(
+    "look",
+    """SELECT (SELECT body FROM inbox WHERE session = ?1 AND key = ?2),
+        EXISTS (SELECT 1 FROM inbox WHERE session = ?1 AND turn = ?3 AND kind != 'Cancel'),
+        EXISTS (SELECT 1 FROM turns WHERE session = ?1 AND turn = ?3),
+        EXISTS (SELECT 1 FROM messages WHERE session = ?1 AND id = ?4),
+        EXISTS (SELECT 1 FROM messages WHERE session = ?1 AND id = ?5 AND NOT is_deleted)""",
+    """SELECT p.n, (SELECT body FROM inbox WHERE session = p.session AND key = p.key),
+        EXISTS (SELECT 1 FROM inbox WHERE session = p.session AND turn = p.turn AND kind != 'Cancel'),
+        EXISTS (SELECT 1 FROM turns WHERE session = p.session AND turn = p.turn),
+        EXISTS (SELECT 1 FROM messages WHERE session = p.session AND id = p.message),
+        EXISTS (SELECT 1 FROM messages WHERE session = p.session AND id = p.place AND NOT is_deleted)
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
+        AS p(session, key, turn, message, place, n)""",
+    returns=True,
+)
+GATE = Statement(
+    "gate",
+    """SELECT g.body, g.opened, g.verdict, g.is_open,
+        EXISTS (SELECT 1 FROM inbox WHERE session = g.session AND turn = g.turn AND kind = 'Cancel' AND is_open)
+    FROM gates g WHERE g.session = ? AND g.gate = ?""",
+    """SELECT p.n, g.body, g.opened, g.verdict, g.is_open,
+        EXISTS (SELECT 1 FROM inbox WHERE session = g.session AND turn = g.turn AND kind = 'Cancel' AND is_open)
+    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, gate, n)
+    JOIN gates g ON g.session = p.session AND g.gate = p.gate""",
+    returns=True,
+)
+NEW_SESSION = Statement(
+    "new session",
+    """INSERT INTO sessions (id, tenant, created, touched, head, token, leaf, title) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO NOTHING RETURNING id""",
+    """WITH p AS (SELECT * FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::bigint[], $6::text[],
+        $7::text[], $8::text[]) WITH ORDINALITY AS p(id, tenant, created, touched, head, token, leaf, title, n)),
+    made AS (INSERT INTO sessions (id, tenant, created, touched, head, token, leaf, title)
+        SELECT id, tenant, created, touched, head, token, leaf, title FROM p ORDER BY id
+        ON CONFLICT (id) DO NOTHING RETURNING id)
+    SELECT p.n, p.id FROM p JOIN made ON made.id = p.id""",
+    returns=True,
+)
+KEEP = Statement(
+    "keep",
+    "INSERT INTO inbox (session, key, turn, kind, body) VALUES (?, ?, ?, ?, ?)",
+    """INSERT INTO inbox (session, key, turn, kind, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bytea[])""",
+)
+TOUCH = Statement(
+    "touch",
+    "UPDATE sessions SET touched = max(touched, ?), tries = 0, stuck = '' WHERE id = ?",
+    """UPDATE sessions s SET touched = greatest(s.touched, p.at), tries = 0, stuck = ''
+    FROM unnest($1::float8[], $2::text[]) AS p(at, id) WHERE s.id = p.id""",
+)
+VERDICT = Statement(
+    "verdict",
+    "UPDATE gates SET verdict = ? WHERE session = ? AND gate = ?",
+    """UPDATE gates g SET verdict = p.verdict FROM unnest($1::bytea[], $2::text[], $3::text[])
+        AS p(verdict, session, gate) WHERE g.session = p.session AND g.gate = p.gate""",
+)
+
+# Who drives ---------------------------------------------------------------------------------------------------------------
+
+# `touched` may be by a clock that was ahead: then it says nothing.
+_MAY_TRY = f"(s.tries < {TRIES} OR s.touched <= {{now}} - {STUCK_FOR} OR s.touched >= {{now}} + {STUCK_FOR})"
+
+CLAIM = Statement(
+    "claim",
+    f"""UPDATE sessions AS s SET epoch = s.epoch + 1, tries = s.tries + 1, touched = ?2, stuck = ''
+    WHERE s.id = ?1 AND NOT s.erased AND {_MAY_TRY.format(now="?2")} AND ({_AWAKE} OR {_DUE_LITE} <= ?2)
+    RETURNING epoch, head, tries, {_RETURNED_LITE}""",
+    f"""UPDATE sessions s SET epoch = s.epoch + 1, tries = s.tries + 1, touched = p.now, stuck = ''
+    FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(id, now, n)
+    WHERE s.id = p.id AND NOT s.erased AND {_MAY_TRY.format(now="p.now")} AND ({_AWAKE} OR {_DUE_PG} <= p.now)
+    RETURNING p.n, s.epoch, s.head, s.tries, {_INFO_PG}""",
+    returns=True,
+)
+UNCLAIMED = Statement(
+    "unclaimed",
+    f"""SELECT s.erased, {_AWAKE} OR {_DUE_LITE} <= ?2, {_MAY_TRY.format(now="?2")}, s.tries
+    FROM sessions s WHERE s.id = ?1""",
+    f"""SELECT p.n, s.erased, {_AWAKE} OR {_DUE_PG} <= p.now, {_MAY_TRY.format(now="p.now")}, s.tries
+    FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(id, now, n) JOIN sessions s ON s.id = p.id""",
+    returns=True,
+)
+STICK = Statement(
+    "stick",
+    "UPDATE sessions SET stuck = ? WHERE id = ?",
+    "UPDATE sessions s SET stuck = p.why FROM unnest($1::text[], $2::text[]) AS p(why, id) WHERE s.id = p.id",
+)
+RELEASE = Statement(
+    "release",
+    "UPDATE sessions SET tries = 0 WHERE id = ? AND epoch = ?",
+    """UPDATE sessions s SET tries = 0 FROM unnest($1::text[], $2::bigint[]) AS p(id, epoch)
+    WHERE s.id = p.id AND s.epoch = p.epoch""",
+)
+# A session that is stuck is told of when it has its next try, and that one is its last for as long again.
+OVERDUE = Statement(
+    "overdue",
+    f"""UPDATE sessions SET touched = ?2, tries = min(tries, {TRIES - 1}) WHERE id IN (
+        SELECT s.id FROM sessions s WHERE s.id IN ({_LIVE_LITE}) AND NOT s.erased
+        AND (s.touched < ?1 OR s.touched > ?2 + {STUCK_FOR})
+        AND {_MAY_TRY.format(now="?2")} AND ({_AWAKE} OR {_DUE_LITE} <= ?2) ORDER BY s.touched LIMIT ?3)
+    RETURNING id""",
+    f"""WITH late AS (
+        SELECT p.n, p.now, l.id FROM unnest($1::float8[], $2::float8[], $3::bigint[]) WITH ORDINALITY
+            AS p(before, now, most, n)
+        CROSS JOIN LATERAL (
+            SELECT s.id FROM sessions s WHERE s.id IN ({_LIVE_PG}) AND NOT s.erased
+            AND (s.touched < p.before OR s.touched > p.now + {STUCK_FOR})
+            AND {_MAY_TRY.format(now="p.now")} AND ({_AWAKE} OR {_DUE_PG} <= p.now)
+            ORDER BY s.touched LIMIT p.most FOR UPDATE OF s SKIP LOCKED) l)
+    UPDATE sessions s SET touched = late.now, tries = least(s.tries, {TRIES - 1}) FROM late WHERE s.id = late.id
+    RETURNING late.n, s.id""",
+    returns=True,
+)
+
+# Appending ----------------------------------------------------------------------------------------------------------------
+
+# A session that has moved counts one try: that of the driver under whom it did.
+FENCE = Statement(
+    "fence",
+    """UPDATE sessions SET head = ?, token = ?, leaf = ?, title = ?, touched = max(touched, ?),
+        tries = iif(?, 1, tries), stuck = ''
+    WHERE id = ? AND head = ? AND epoch = coalesce(?, epoch) AND NOT erased""",
+    """UPDATE sessions s SET head = p.head, token = p.token, leaf = p.leaf, title = p.title,
+        touched = greatest(s.touched, p.at), tries = CASE WHEN p.has_moved THEN 1 ELSE s.tries END, stuck = ''
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::boolean[], $7::text[],
+        $8::bigint[], $9::bigint[]) WITH ORDINALITY AS p(head, token, leaf, title, at, has_moved, id, after, epoch, n)
+    WHERE s.id = p.id AND s.head = p.after AND s.epoch = coalesce(p.epoch, s.epoch) AND NOT s.erased
+    RETURNING p.n""",
+    returns=True,
+    foretold=True,
+)
+LEAF = Statement(
+    "leaf",
+    "UPDATE sessions SET leaf = ?, title = ? WHERE id = ?",
+    """UPDATE sessions s SET leaf = p.leaf, title = p.title FROM unnest($1::text[], $2::text[], $3::text[])
+        AS p(leaf, title, id) WHERE s.id = p.id""",
+)
+ADD_EVENTS = Statement(
+    "add events",
+    "INSERT INTO events (session, seq, turn, body) VALUES (?, ?, ?, ?)",
+    """INSERT INTO events (session, seq, turn, body)
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bytea[])""",
+)
+ADD_MESSAGES = Statement(
+    "add messages",
+    """INSERT INTO messages (session, id, parent, turn, seq, body) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (session, id) DO NOTHING""",
+    """INSERT INTO messages (session, id, parent, turn, seq, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])
+    ON CONFLICT (session, id) DO NOTHING""",
+)
+FINISH_MESSAGES = Statement(
+    "finish messages",
+    "UPDATE messages SET body = ? WHERE session = ? AND id = ?",
+    """UPDATE messages m SET body = p.body FROM unnest($1::bytea[], $2::text[], $3::text[]) AS p(body, session, id)
+    WHERE m.session = p.session AND m.id = p.id""",
+)
+DELETE_MESSAGES = Statement(
+    "delete messages",
+    """UPDATE messages SET is_deleted = 1 WHERE session = ?1 AND id IN (
+        WITH RECURSIVE below(id) AS (
+            SELECT ?2 UNION SELECT m.id FROM below b JOIN messages m ON m.session = ?1 AND m.parent = b.id)
+        SELECT id FROM below)
+    RETURNING id, parent""",
+    """WITH RECURSIVE below(n, session, id) AS (
+        SELECT p.n, p.session, p.id FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, id, n)
+        UNION SELECT b.n, b.session, m.id FROM below b JOIN messages m ON m.session = b.session AND m.parent = b.id)
+    UPDATE messages m SET is_deleted = true FROM below b WHERE m.session = b.session AND m.id = b.id
+    RETURNING b.n, m.id, m.parent""",
+    returns=True,
+)
+MOVE_TURNS = Statement(
+    "move turns",
+    """INSERT INTO turns (session, turn, started, last, state, out, deadline) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (session, turn) DO UPDATE SET last = excluded.last, state = excluded.state, out = excluded.out""",
+    """INSERT INTO turns (session, turn, started, last, state, out, deadline)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::integer[], $7::float8[])
+    ON CONFLICT (session, turn) DO UPDATE SET last = excluded.last, state = excluded.state, out = excluded.out""",
+)
+OPEN_GATES = Statement(
+    "open gates",
+    """INSERT INTO gates (session, gate, turn, call, expires, opened, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (session, gate) DO NOTHING""",
+    """INSERT INTO gates (session, gate, turn, call, expires, opened, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::bytea[])
+    ON CONFLICT (session, gate) DO NOTHING""",
+)
+ANSWER_GATES = Statement(
+    "answer gates",
+    "UPDATE gates SET verdict = ?, is_open = 0 WHERE session = ? AND gate = ?",
+    """UPDATE gates g SET verdict = p.verdict, is_open = false FROM unnest($1::bytea[], $2::text[], $3::text[])
+        AS p(verdict, session, gate) WHERE g.session = p.session AND g.gate = p.gate""",
+)
+CLOSE_GATES = Statement(
+    "close gates",
+    "UPDATE gates SET is_open = 0 WHERE session = ? AND gate = ?",
+    """UPDATE gates g SET is_open = false FROM unnest($1::text[], $2::text[]) AS p(session, gate)
+    WHERE g.session = p.session AND g.gate = p.gate""",
+)
+ACT_ON = Statement(
+    "act on",
+    "UPDATE inbox SET is_open = 0 WHERE session = ? AND key = ?",
+    """UPDATE inbox i SET is_open = false FROM unnest($1::text[], $2::text[]) AS p(session, key)
+    WHERE i.session = p.session AND i.key = p.key""",
+)
+ADD_USAGE = Statement(
+    "add usage",
+    """INSERT INTO usage (session, turn, tenant, at, outcome, input, output, cached, reasoning, written, cost)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, turn) DO NOTHING""",
+    """INSERT INTO usage (session, turn, tenant, at, outcome, input, output, cached, reasoning, written, cost)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::text[], $6::bigint[], $7::bigint[],
+        $8::bigint[], $9::bigint[], $10::bigint[], $11::float8[]) ON CONFLICT (session, turn) DO NOTHING""",
+)

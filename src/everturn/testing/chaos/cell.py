@@ -1,0 +1,194 @@
+"""A whole cell on one machine, to be killed: PostgreSQL, Restate and NATS of its own, and workers as processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from everturn.cluster import Cluster
+from everturn.core.ports import Bus, Engine, Store
+from everturn.engine.restate import listening, url_of
+from everturn.testing.chaos.ledger import Ledger, Line, read_ledger
+from everturn.testing.chaos.plan import VARIABLE
+from everturn.testing.chaos.scenario import TOOL_TIME, Scripted
+from everturn.testing.chaos.worker import ARMED, READY, Config
+from everturn.testing.servers.nats import Nats, private_nats
+from everturn.testing.servers.postgres import Postgres, private_postgres
+from everturn.testing.servers.process import family_of
+from everturn.testing.servers.restate import RestateServer, restate_server
+from everturn.wiring import Runtime
+
+START = 60.0  # seconds a worker has to start; a loaded machine needs more than one thinks
+
+
+class WorkerProcess:
+    """A worker, from outside."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, stderr: Path) -> None:
+        self.name, self.process, self.stderr = name, process, stderr
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self.process.returncode is None
+
+    def send(self, number: int) -> None:
+        """Send it a signal, if it is still there."""
+        with suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+    async def kill9(self) -> None:
+        """End it as a power cut would."""
+        self.send(signal.SIGKILL)
+        await self.process.wait()
+
+    async def stop(self) -> None:
+        """Ask it to leave, and wait until it has."""
+        self.send(signal.SIGCONT)
+        self.send(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(START):
+                await self.process.wait()
+        except TimeoutError:
+            await self.kill9()
+
+    def cpu(self) -> float:
+        """Processor seconds it has used."""
+        return family_of(self.process.pid).seconds
+
+
+class Cell:
+    """The parts of a cell, and where they are."""
+
+    def __init__(
+        self,
+        home: Path,
+        postgres: Postgres,
+        nats: Nats,
+        restate: RestateServer,
+        sock: socket.socket,
+        database: str = "",
+    ) -> None:
+        self.home, self.postgres, self.nats, self.restate = home, postgres, nats, restate
+        self._sock = sock
+        self.cluster = Cluster(database or postgres.url, restate.ingress, restate.admin, nats.url)
+        self.ledger = Ledger(home / "ledger", "client")
+        self.workers: list[WorkerProcess] = []
+        self._made = 0
+
+    async def start_worker(
+        self,
+        plan: Mapping[str, object] | None = None,
+        pace: float = 0.0,
+        pause: float = TOOL_TIME,
+        version: int = 0,
+        writes: int = 0,
+        sabotage: str = "",
+    ) -> WorkerProcess:
+        """Start a worker; it is there when this returns."""
+        self._made += 1
+        name = f"worker{self._made}"
+        where = msgspec.structs.replace(
+            self.cluster, listen=f"fd:{self._sock.fileno()}", advertise=url_of(self._sock), writes=writes
+        )
+        config = Config(name, where, str(self.home / "ledger"), str(self.home / "plan"), pace, pause, sabotage, version)
+        environment = {**os.environ, VARIABLE: msgspec.json.encode(plan).decode() if plan else ""}
+        # As an installed package has it: a worker that compiles what it imports starts in seconds.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "everturn-bytecode")
+        stderr = self.home / f"{name}.log"
+        with stderr.open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "everturn.testing.chaos.worker",
+                msgspec.json.encode(config).decode(),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                pass_fds=(self._sock.fileno(),),
+            )
+        worker = WorkerProcess(name, process, stderr)
+        self.workers.append(worker)
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(START):
+                line = await process.stdout.readline()
+        except TimeoutError:
+            line = b""
+        if line.strip() != READY.encode():
+            await worker.kill9()
+            raise RuntimeError(f"{name} did not start: {stderr.read_text(encoding='utf-8')[-2000:]}")
+        return worker
+
+    async def arm(self, plan: Mapping[str, object] | None) -> None:
+        """Give the workers that run another plan of faults, and wait until they follow it."""
+        text = msgspec.json.encode(plan).decode() if plan else ""
+        (self.home / "plan").write_text(text, encoding="utf-8")
+
+        async def tell(worker: WorkerProcess) -> None:
+            worker.send(signal.SIGUSR1)
+            assert worker.process.stdout is not None
+            line = await worker.process.stdout.readline()
+            assert line.strip() == ARMED.encode() or not worker.is_running, line
+
+        async with asyncio.timeout(START):
+            await asyncio.gather(*(tell(worker) for worker in self.workers if worker.is_running))
+
+    async def start_workers(self, count: int, **options: object) -> list[WorkerProcess]:
+        """Start several at once."""
+        return list(await asyncio.gather(*(self.start_worker(**options) for _ in range(count))))  # pyright: ignore[reportArgumentType]
+
+    @asynccontextmanager
+    async def client(self) -> AsyncGenerator[Runtime]:
+        """A node that sends commands and reads, and drives nothing."""
+
+        def make(*, store: Store, bus: Bus, engine: Engine) -> Runtime:
+            return Runtime(Scripted(), store=store, bus=bus, engine=engine)
+
+        async with self.cluster.join(make) as runtime:
+            yield runtime
+
+    def lines(self) -> list[Line]:
+        """What the ledger says."""
+        return read_ledger(self.home / "ledger").lines
+
+    def cpu(self) -> dict[str, float]:
+        """Processor seconds used so far, by part."""
+        workers = sum(worker.cpu() for worker in self.workers if worker.is_running)
+        return {
+            "workers": workers,
+            "engine": self.restate.cpu(),
+            "database": self.postgres.cpu(),
+            "bus": self.nats.cpu(),
+        }
+
+    async def aclose(self) -> None:
+        """End the workers."""
+        await asyncio.gather(*(worker.kill9() for worker in self.workers if worker.is_running))
+
+
+@asynccontextmanager
+async def cell(home: Path | None = None, **settings: str) -> AsyncGenerator[Cell]:
+    """A cell without workers yet; everything of it ends with the block."""
+    async with AsyncExitStack() as stack:
+        if home is None:
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-cell-")))
+        postgres, nats, restate = await asyncio.gather(
+            stack.enter_async_context(private_postgres(home, **settings)),
+            stack.enter_async_context(private_nats(home)),
+            stack.enter_async_context(restate_server(home)),
+        )
+        sock = stack.enter_context(listening("127.0.0.1", 0))
+        made = Cell(home, postgres, nats, restate, sock)
+        stack.push_async_callback(made.aclose)
+        yield made

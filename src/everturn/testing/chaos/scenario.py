@@ -1,0 +1,255 @@
+"""An input → the same model answers and the same tools in any process: nothing here remembers anything.
+
+What the model says follows from the request alone: its last input names the scenario, and the answers given since then
+say which step this is. So a process that takes a turn over is told exactly what the one before would have been told.
+
+    four_steps   five calls at once (read, read, write, once, write), two (once, read), one (write), then words
+    long_text    a number of pieces of text of every script, drawn by a seed
+    echo         one step, which says the input again
+    asks         one call that needs a person, then words
+    lingers      one call whose tool takes as long as it is told to, then words
+    poison       kills the process that drives it, every time
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from everturn import faults
+from everturn.core.canonical import canonical, digest, parse_object
+from everturn.core.chunks import Chunk, FinishChunk, TextChunk, UsageChunk
+from everturn.core.commands import Send
+from everturn.core.parts import TextPart, Usage, text_of
+from everturn.core.ports import Receipt, Tool, ToolContext
+from everturn.core.requests import ModelRequest
+from everturn.errors import ModelError
+from everturn.models.scripted import call, calls, say
+from everturn.testing.chaos.ledger import Ledger
+from everturn.tools.function import tool
+
+TOOL_TIME = 0.003  # seconds a tool takes on either side of its effect
+USAGE = Usage(input=10, output=5)  # the same for every request: it is part of the log
+
+Batch = Sequence[Chunk]
+
+_OPENING = "Please go through this for us:"  # as long as a title, so that titles are alike whatever follows
+_ASKED = re.compile(rf"{_OPENING} (\w+) (\{{.*\}}) \[(\S+)\]", re.DOTALL)
+# Letters of several scripts, a family of four joined to one sign, flags, marks that join the letter before them.
+_PIECES = (
+    *(
+        "word ",
+        "Zürich ",
+        "日本",
+        "שלום ",
+        "नमस्ते",
+        "e\u0301",
+        "\u0301",
+        "👩‍👩‍👧‍👦",
+        "👩",
+        "\u200d",
+        "🇨🇭",
+        "🇨",
+        "𝄞",
+        "\n",
+        "\u2028",
+    ),
+    *("\u0000", '"', "\\", "<b>", "\t", " "),
+)
+
+
+# What is asked --------------------------------------------------------------------------------------------------
+
+
+def ask(scenario: str, session: str, number: int = 0, **options: object) -> str:
+    """The input that starts a scenario. It names its session, for a model is not told; `number` tells inputs apart."""
+    if scenario not in SCENARIOS:
+        raise ValueError(f"there is no scenario {scenario!r}; there are: {', '.join(SCENARIOS)}")
+    return f"{_OPENING} {scenario} {canonical(options)} [{session}#{number}]"
+
+
+def input_hash(text: str) -> str:
+    """How an input is known in the ledger."""
+    return digest(text)
+
+
+def effect_hash(name: str, arguments: object) -> str:
+    """How a tool and its arguments are known in the ledger."""
+    return digest(name, canonical(arguments))
+
+
+def acknowledge(ledger: Ledger, receipt: Receipt) -> None:
+    """Write down that a client was told its command is safe: from here on, it may believe that."""
+    command = receipt.command
+    turn = getattr(command, "turn", "")
+    hash = input_hash(text_of(command.parts)) if isinstance(command, Send) and command.parts is not None else ""
+    if receipt.is_new or isinstance(command, Send):  # the repeat of an answer may be no more than that
+        name = type(command).__name__.lower()
+        ledger.write("ack", session=command.session, turn=turn, key=command.key, name=name, hash=hash)
+
+
+# What is answered -----------------------------------------------------------------------------------------------
+
+
+def _end(said: Iterable[Batch]) -> list[Batch]:
+    return [*said, [UsageChunk(USAGE), FinishChunk("stop")]]
+
+
+def _called(*made: Any) -> list[Batch]:
+    return [*calls(*made)[:-1], [UsageChunk(USAGE), FinishChunk("tool_calls")]]
+
+
+def _four_steps(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
+    if step == 1:
+        made = [
+            call("look", path="a"),
+            call("look", path="b"),
+            call("put", path="c", text="x"),
+            call("pay", amount=1),
+            call("put", path="d", text="yy"),
+        ]
+        return [*say("I look around."), *_called(*made)]
+    if step == 2:
+        return _called(call("pay", amount=2), call("look", path="e"))
+    if step == 3:
+        return _called(call("put", path="f", text="zzz"))
+    return _end(say("All four steps are done."))
+
+
+def pieces_of(deltas: int, seed: int) -> list[str]:
+    """The pieces of a `long_text`; joined they are its text."""
+    return random.Random(seed).choices(_PIECES, k=deltas)
+
+
+def _long_text(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
+    pieces = pieces_of(int(options.get("deltas", 100)), int(options.get("seed", 0)))
+    return _end([TextChunk(piece)] for piece in pieces)
+
+
+def _echo(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
+    return _end([[TextChunk(text)]])
+
+
+def _asks(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
+    return _called(call("mail", to="ada")) if step == 1 else _end(say("That was all."))
+
+
+def _lingers(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
+    seconds = float(options.get("seconds", 1))
+    return _called(call("linger", seconds=seconds)) if step == 1 else _end(say("That was all."))
+
+
+def _poison(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("unreachable")
+
+
+SCENARIOS: dict[str, Callable[[int, str, dict[str, Any]], list[Batch]]] = {
+    "four_steps": _four_steps,
+    "long_text": _long_text,
+    "echo": _echo,
+    "asks": _asks,
+    "lingers": _lingers,
+    "poison": _poison,
+}
+
+
+class Scripted:
+    """A model that answers scenarios, and writes each request into the ledger before it says a word."""
+
+    name = "scenario"
+
+    def __init__(self, ledger: Ledger | None = None, pace: float = 0.0) -> None:
+        """`pace` is how many seconds lie between two batches."""
+        self._ledger, self._pace = ledger, pace
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Batch]:
+        """Answer what was asked last."""
+        text, step = _place(request)
+        asked = _ASKED.fullmatch(text)
+        if asked is None or asked[1] not in SCENARIOS:
+            raise ModelError(f"no scenario answers {text!r}; make inputs with `ask`", kind="script")
+        if self._ledger is not None:
+            session = asked[3].rpartition("#")[0]
+            key = request_digest(request)
+            self._ledger.write("request", session=session, key=key, name=str(step), hash=input_hash(text))
+        faults.hit("model.request.after")
+        for number, batch in enumerate(SCENARIOS[asked[1]](step, text, parse_object(asked[2]) or {})):
+            await asyncio.sleep(self._pace)
+            if faults.is_on():
+                faults.hit(f"model.step{step}.batch{number}")
+            yield batch
+
+
+def _place(request: ModelRequest) -> tuple[str, int]:
+    """The last input, and which step of its turn this is. A notice is no input, though it is shown as one."""
+    step = 1
+    for message in reversed(request.messages):
+        if message.role == "assistant":
+            step += 1
+        elif message.role == "user" and any(isinstance(part, TextPart) for part in message.parts):
+            return message.text, step
+    return "", step
+
+
+def request_digest(request: ModelRequest) -> str:
+    """What two requests have in common if a provider could not tell them apart."""
+    shown = (request.model, request.system, request.messages, request.tools, request.params)
+    return digest(msgspec.to_builtins(shown))
+
+
+# What is done ---------------------------------------------------------------------------------------------------
+
+
+def make_tools(ledger: Ledger, pause: float = TOOL_TIME) -> list[Tool]:
+    """The tools of the scenarios. Their one effect is a line in the ledger."""
+
+    async def happen(name: str, ctx: ToolContext, arguments: dict[str, object]) -> None:
+        await asyncio.sleep(pause)
+        if faults.is_on():
+            faults.hit(f"tool.{name}.before")
+        hash = effect_hash(name, arguments)
+        ledger.write("effect", session=ctx.session, turn=ctx.turn, call=ctx.call, key=ctx.key, name=name, hash=hash)
+        if faults.is_on():
+            faults.hit(f"tool.{name}.after")
+        await asyncio.sleep(pause)
+
+    @tool(effects="read")
+    async def look(path: str, ctx: ToolContext) -> str:
+        """Read something."""
+        await happen("look", ctx, {"path": path})
+        return f"content of {path}"
+
+    @tool(effects="write")
+    async def put(path: str, text: str, ctx: ToolContext) -> str:
+        """Write something; doing it again with the same key changes nothing."""
+        await happen("put", ctx, {"path": path, "text": text})
+        return f"wrote {len(text)} to {path}"
+
+    @tool(effects="once")
+    async def pay(amount: int, ctx: ToolContext) -> str:
+        """Do what must not be done twice."""
+        await happen("pay", ctx, {"amount": amount})
+        return f"paid {amount}"
+
+    @tool(effects="once", execute="ask")
+    async def mail(to: str, ctx: ToolContext) -> str:
+        """Do what must not be done twice, and not without a person."""
+        await happen("mail", ctx, {"to": to})
+        return f"mailed {to}"
+
+    @tool(effects="once", timeout=600)
+    async def linger(seconds: float, ctx: ToolContext) -> str:
+        """Take a while."""
+        await happen("linger", ctx, {"seconds": seconds})
+        await asyncio.sleep(seconds)
+        return f"lingered {seconds:g} s"
+
+    return [look, put, pay, mail, linger]

@@ -1,0 +1,110 @@
+"""A log → what two runs of the same inputs must have in common: no ids, no times, no order among what runs at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from everturn.core.events import (
+    AnswerOpened,
+    CallSettled,
+    CallStarted,
+    Entry,
+    Event,
+    GateAnswered,
+    GateOpened,
+    LateArrived,
+    MessageAdded,
+    StepRestarted,
+    TurnEvent,
+    TurnParked,
+    TurnStarted,
+)
+
+Plain = dict[str, Any]
+
+_WHEN_AND_WHO = frozenset(("at", "hash", "command"))  # a hash binds ids; the key of a command is the client's choice
+_SHOWN = 240  # characters of an event that a difference shows
+
+
+def plain(entries: Sequence[Entry], session: str) -> list[Plain]:
+    """A log without ids, times, hashes, announced restarts and rests.
+
+    What runs at the same time may be written in any order, so turns and parallel calls are put one after the other. Whether
+    a turn has come to rest before an answer came is a matter of a moment.
+    """
+    rename = _renaming(entries, session)
+    turns: dict[str, list[tuple[str, int, Plain]]] = {}
+    for entry in entries:
+        if not isinstance(entry.event, StepRestarted | TurnParked):
+            turn = entry.event.turn if isinstance(entry.event, TurnEvent) else ""
+            bare = _strip(msgspec.to_builtins(entry.event), rename)
+            turns.setdefault(turn, []).append((rename(_call_of(entry.event)), entry.seq, bare))
+    return [bare for events in turns.values() for _, _, bare in sorted(events, key=lambda event: event[:2])]
+
+
+def _call_of(event: Event) -> str:
+    if isinstance(event, GateOpened):
+        return event.gate.call
+    return event.call if isinstance(event, CallStarted | CallSettled | GateAnswered | LateArrived) else ""
+
+
+def _renaming(entries: Sequence[Entry], session: str) -> Callable[[str], str]:
+    """Give every id of a log the name it has by its place."""
+    names: dict[str, str] = {session: "session"}
+    for id in (id for entry in entries for id in _ids_of(entry.event)):
+        names.setdefault(id, f"id{len(names)}")
+    pattern = re.compile("|".join(re.escape(id) for id in sorted(names, key=len, reverse=True)))
+    return lambda text: pattern.sub(lambda found: names[found[0]], text)
+
+
+def _ids_of(event: Event) -> Iterator[str]:
+    if isinstance(event, TurnStarted):
+        yield event.turn
+        if event.input is not None:
+            yield event.input.id
+    elif isinstance(event, AnswerOpened | MessageAdded):
+        yield event.message.id
+    elif isinstance(event, GateOpened):
+        yield event.gate.id
+
+
+def _strip(value: Any, rename: Callable[[str], str]) -> Any:
+    if isinstance(value, dict):
+        items = cast("Plain", value).items()
+        return {key: _strip(item, rename) for key, item in items if key not in _WHEN_AND_WHO}
+    if isinstance(value, list | tuple):
+        return [_strip(item, rename) for item in cast("list[Any]", value)]
+    return rename(value) if isinstance(value, str) else value
+
+
+def unknown_calls(log: Sequence[Plain]) -> set[str]:
+    """The calls a death may have left with an unknown outcome, and did: of those, only such as are done `once`."""
+    once = {event["call"] for event in log if event["type"] == "CallStarted" and event["effects"] == "once"}
+    unknown = {event["call"] for event in log if event["type"] == "CallSettled" and event["state"] == "outcome_unknown"}
+    return once & unknown
+
+
+def without_results(log: Sequence[Plain], calls: set[str]) -> list[Plain]:
+    """The log with the results of these calls left out, to compare the rest."""
+    return [event for event in log if not (event["type"] == "CallSettled" and event["call"] in calls)]
+
+
+def difference(log: Sequence[Plain], expected: Sequence[Plain]) -> str:
+    """Where a log first differs from another, in words; nothing if it does not, unknown outcomes aside."""
+    unknown = unknown_calls(log)
+    found, wanted = without_results(log, unknown), without_results(expected, unknown)
+    for at, (one, other) in enumerate(zip(found, wanted, strict=False)):
+        if one != other:
+            return f"event {at + 1} is {_show(one)}, and would have been {_show(other)}"
+    if len(found) < len(wanted):
+        return f"it ends before {_show(wanted[len(found)])}"
+    return f"it goes on with {_show(found[len(wanted)])}" if len(found) > len(wanted) else ""
+
+
+def _show(event: Plain) -> str:
+    text = msgspec.json.encode(event).decode()
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -1,0 +1,84 @@
+"""A directory → a NATS server of one's own, JetStream on: `async with private_nats(tmp_path) as nats`."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from everturn.errors import ConfigError
+from everturn.testing.servers.process import Daemon, free_port
+
+
+class Nats:
+    """A NATS server that nobody else uses."""
+
+    def __init__(self, daemon: Daemon, port: int) -> None:
+        self._daemon, self.port = daemon, port
+        self.url = f"nats://127.0.0.1:{port}"
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._daemon.pid
+
+    async def start(self) -> None:
+        """Start it, and return once it takes connections."""
+        await self._daemon.start(self._greets)
+
+    async def stop(self) -> None:
+        """Stop it in good order."""
+        await self._daemon.stop(signal.SIGTERM)
+
+    async def restart(self) -> None:
+        """Stop it in good order and start it again, on the same port and with the same files."""
+        await self.stop()
+        await self.start()
+
+    def kill9(self) -> None:
+        """Kill it; `start` starts it again."""
+        self._daemon.kill9()
+
+    def cpu(self) -> float:
+        """Processor seconds it has used."""
+        return self._daemon.cpu()
+
+    def _greets(self) -> bool:
+        """It says `INFO` to whoever connects, and listens only once JetStream is up."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:
+                return connection.recv(4) == b"INFO"
+        except OSError:
+            return False
+
+
+def nats_binary() -> str:
+    """Where the server is.
+
+    Raises:
+        ConfigError: nowhere; it says what to install.
+    """
+    found = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/bin:/usr/local/sbin")
+    if found is None:
+        raise ConfigError("there is no nats-server on this machine; on Debian: apt install nats-server")
+    return found
+
+
+@asynccontextmanager
+async def private_nats(directory: Path) -> AsyncGenerator[Nats]:
+    """A NATS server with its files and its log beneath a directory, gone when the context is left."""
+    binary = nats_binary()
+    home = Path(tempfile.mkdtemp(prefix="nats-", dir=directory))
+    port = free_port()
+    command = [binary, "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(home)]
+    daemon = Daemon("nats-server", command, home, directory / f"{home.name}.log")
+    try:
+        nats = Nats(daemon, port)
+        await nats.start()
+        yield nats
+    finally:
+        await daemon.close()

@@ -1,0 +1,195 @@
+"""A directory → a PostgreSQL of one's own: `async with private_postgres(tmp_path) as postgres`.
+
+It writes through to the disk as a real one does (`fsync` is on), trusts everybody, and listens on the loopback only. A new
+cluster takes a second to make, so one is made per machine and version and kept as a template; each instance is a copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+from everturn.errors import ConfigError
+from everturn.testing.servers.process import Daemon, free_port
+
+Mode = Literal["smart", "fast", "immediate"]
+
+_SIGNALS: dict[Mode, int] = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+_INSTALL = "on Debian: apt install postgresql"
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "fsync": "on",
+    "max_connections": "200",
+    # In the data directory, not in /dev/shm: a server that was killed for good leaves nothing there.
+    "dynamic_shared_memory_type": "mmap",
+}
+# The one thing outside its directory: a killed postmaster leaves a few bytes of shared memory, named on this line.
+_FAREWELL = 'set -- "$1" $(sed -n 7p data/postmaster.pid) && ipcrm -m "$3"'
+
+
+class Postgres:
+    """A PostgreSQL server that nobody else uses."""
+
+    def __init__(self, daemon: Daemon, binaries: Path, port: int) -> None:
+        self._daemon, self._binaries, self.port = daemon, binaries, port
+        self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+
+    @property
+    def pid(self) -> int:
+        """The postmaster."""
+        return self._daemon.pid
+
+    async def start(self) -> None:
+        """Start it, and return once it takes connections; after a crash that includes its recovery."""
+        await self._daemon.start(self._is_ready)
+
+    async def stop(self, mode: Mode = "fast") -> None:
+        """Stop it: `smart` waits for clients, `fast` drops them, `immediate` is a crash with a farewell."""
+        await self._daemon.stop(_SIGNALS[mode])
+
+    async def restart(self, mode: Mode = "fast") -> None:
+        """Stop it and start it again, on the same port and with the same data."""
+        await self.stop(mode)
+        await self.start()
+
+    def kill9(self) -> None:
+        """Kill the postmaster and its backends, all at once; `start` starts it again, which recovers."""
+        self._daemon.kill9()
+
+    def cpu(self) -> float:
+        """Processor seconds all its processes have used."""
+        return self._daemon.cpu()
+
+    async def drop_connections(self) -> int:
+        """Cut every client off, and say how many there were."""
+        return int(
+            await self.sql(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+        )
+
+    async def sql(self, text: str) -> str:
+        """Run one statement with psql, past every proxy, and return what it prints: a line a row, `|` between columns."""
+        command = [str(self._binaries / "psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", self.url]
+        done = await asyncio.to_thread(subprocess.run, [*command, "-c", text], capture_output=True, text=True)
+        if done.returncode:
+            raise ConfigError(f"psql failed: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    def _is_ready(self) -> bool:
+        """It says so in the eighth line of its lock file, and its own process id in the first."""
+        try:
+            lines = (self._daemon.home / "data" / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return False
+        return len(lines) > 7 and lines[0] == str(self._daemon.pid) and lines[7].strip() == "ready"
+
+
+def postgres_binaries() -> Path:
+    """The directory with `initdb`, `postgres` and `psql`.
+
+    Raises:
+        ConfigError: there is none; it says what to install.
+    """
+    found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
+    found.sort(key=lambda path: int(path.parent.name) if path.parent.name.isdecimal() else 0, reverse=True)
+    if (postgres := shutil.which("postgres")) is not None:
+        found.append(Path(postgres).resolve().parent)
+    if (config := shutil.which("pg_config")) is not None:
+        answer = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=False)
+        found.append(Path(answer.stdout.strip()))
+    for path in found:
+        if all((path / name).exists() for name in ("initdb", "postgres", "psql")):
+            return path
+    raise ConfigError(f"there is no PostgreSQL server on this machine; {_INSTALL}")
+
+
+class _User:
+    """Who runs the server: whoever runs the test or, as PostgreSQL refuses to run as root, the user `postgres`."""
+
+    def __init__(self) -> None:
+        self.uid, self.gid, self.prefix = os.getuid(), os.getgid(), list[str]()
+        if self.uid != 0:
+            return
+        try:
+            row = pwd.getpwnam("postgres")
+        except KeyError:
+            raise ConfigError(f"PostgreSQL does not run as root, and there is no user postgres; {_INSTALL}") from None
+        if (setpriv := shutil.which("setpriv")) is None:
+            raise ConfigError(
+                "PostgreSQL does not run as root; to run it as postgres, apt install util-linux (setpriv)"
+            )
+        self.uid, self.gid = row.pw_uid, row.pw_gid
+        self.prefix = [setpriv, f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", "--"]
+
+    def make(self, inside: Path, prefix: str) -> Path:
+        """A new directory of theirs: inside the one given or, where they cannot reach that, in the system's own."""
+        reaches = all(path.stat().st_mode & stat.S_IXOTH for path in (inside, *inside.parents))
+        made = Path(tempfile.mkdtemp(prefix=prefix, dir=inside if reaches or not self.prefix else None))
+        os.chown(made, self.uid, self.gid)
+        return made
+
+
+def _template(binaries: Path, user: _User) -> Path:
+    """An empty cluster that instances are copied from; made by whoever is first."""
+    version = subprocess.run([binaries / "postgres", "-V"], capture_output=True, text=True, check=True).stdout.split()[
+        2
+    ]
+    template = Path(tempfile.gettempdir()) / f"everturn-postgres-{version}-{user.uid}"
+    if not template.exists():
+        made = user.make(Path(tempfile.gettempdir()), "everturn-initdb-")
+        options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync"]
+        command = [*user.prefix, str(binaries / "initdb"), *options, "-D", str(made / "data")]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=made, check=False)
+        if done.returncode:
+            raise ConfigError(f"initdb failed: {done.stderr.strip()}")
+        try:
+            (made / "data").rename(template)
+        except OSError:  # somebody else was first, and theirs is as good
+            if not template.exists():
+                raise
+        shutil.rmtree(made)
+    found = template.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user.uid or found.st_mode & 0o077:
+        raise ConfigError(f"{template} is not ours; remove it")  # anybody may have put it where everybody may write
+    return template
+
+
+def _copy(binaries: Path, user: _User, directory: Path) -> Path:
+    home = user.make(directory, "postgres-")
+    copied = ["cp", "-a", "--reflink=auto", str(_template(binaries, user)), str(home / "data")]
+    subprocess.run(copied, check=True, capture_output=True)
+    return home
+
+
+@asynccontextmanager
+async def private_postgres(directory: Path, **settings: str) -> AsyncGenerator[Postgres]:
+    """A PostgreSQL server with its log beneath a directory, gone with its data when the context is left.
+
+    `settings` are those of postgresql.conf, beside what every private server has.
+    """
+    binaries, user = postgres_binaries(), _User()
+    home = await asyncio.to_thread(_copy, binaries, user, directory)
+    port = free_port()
+    command = [*user.prefix, str(binaries / "postgres"), "-D", str(home / "data"), "-p", str(port)]
+    for name, value in {**_SETTINGS, **settings}.items():
+        command += ["-c", f"{name}={value}"]
+    daemon = Daemon("PostgreSQL", command, home, directory / f"{home.name}.log", _FAREWELL)
+    try:
+        postgres = Postgres(daemon, binaries, port)
+        await postgres.start()
+        yield postgres
+    finally:
+        await daemon.close()

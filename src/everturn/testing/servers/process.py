@@ -1,0 +1,191 @@
+"""A command → a server process that can be killed, started again, measured, and that never outlives its test.
+
+A small watchdog waits at a pipe whose other end only the test process holds. However the test ends, by its own will or by
+`kill -9`, the pipe closes; the watchdog then ends the server and removes its files. Leaving the context is the same path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from everturn.errors import ConfigError
+
+PATIENCE = 30.0  # seconds a server has to start or to stop; a loaded machine needs more than one thinks
+GLANCE = 0.01  # seconds between two looks
+
+# It is told the process id of the server, a line each time that one starts, and an empty line when it has stopped.
+_WATCHDOG = """
+trap '' INT TERM HUP
+pid=
+while read -r line; do pid=$line; done
+if [ -n "$pid" ]; then
+    kill -CONT "$pid"; kill -QUIT "$pid"
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do kill -0 "$pid" || break; sleep 0.1; done
+    kill -KILL "$pid"
+fi 2>/dev/null
+cd "$1" 2>/dev/null && eval "$2" >/dev/null 2>&1
+cd / && rm -rf "$1"
+"""
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on.
+
+    Below the range from which the kernel takes the near ends of connections: a client that knocks again and again at a
+    port of that range while its server is down would, one time in thirty thousand, be connected to itself.
+    """
+    for port in random.sample(range(15_000, 32_000), 200):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port
+    raise ConfigError("there is no free port on the loopback between 15000 and 32000")
+
+
+class Spent(Struct, frozen=True):
+    """A process and its living descendants, and the processor seconds that they and their dead have used."""
+
+    pids: tuple[int, ...]
+    seconds: float
+
+
+def family_of(pid: int) -> Spent:
+    """Look at a process and everything it has started."""
+    children: dict[int, list[int]] = {}
+    spent: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):
+                # The name in brackets may hold anything, brackets too; what follows the last one is numbers.
+                fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+                spent[int(entry.name)] = sum(map(int, fields[11:15]))  # its own, and its dead children's
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+    family = [pid]
+    for one in family:
+        family += children.get(one, [])
+    return Spent(tuple(family), sum(spent.get(one, 0) for one in family) / os.sysconf("SC_CLK_TCK"))
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state in "ZX"  # nobody has asked how it ended, but it has
+
+
+class Daemon:
+    """One server: a command that is started, stopped, killed and started again in one home directory."""
+
+    def __init__(self, name: str, command: Sequence[str], home: Path, log: Path, farewell: str = "") -> None:
+        """`farewell` is what a shell does in the home directory before that is removed."""
+        self.name, self.command, self.home, self.log = name, list(command), home, log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._spent = 0.0
+        self._watchdog = subprocess.Popen(
+            ["/bin/sh", "-c", _WATCHDOG, "watchdog", str(home), farewell],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C at the terminal is for the test
+        )
+
+    @property
+    def pid(self) -> int:
+        """The process, while it runs."""
+        if self._process is None:
+            raise ConfigError(f"{self.name} does not run; start it first")
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None and self._process.poll() is None
+
+    def cpu(self) -> float:
+        """Processor seconds since the first start, all its processes together."""
+        return self._spent + (family_of(self._process.pid).seconds if self._process is not None else 0.0)
+
+    async def start(self, is_ready: Callable[[], bool]) -> None:
+        """Start it, and return once it is ready.
+
+        Raises:
+            ConfigError: it ended instead, or took too long; with the end of its log.
+        """
+        if self.is_running:
+            return
+        self._process = process = self._spawn()
+        self._tell(str(process.pid))
+        until = time.monotonic() + PATIENCE
+        while not is_ready():
+            if process.poll() is not None or time.monotonic() > until:
+                said = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+                raise ConfigError(f"{self.name} did not start; the end of {self.log}:\n{said}")
+            await asyncio.sleep(GLANCE)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                self.command, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    async def stop(self, how: int = signal.SIGTERM) -> None:
+        """End it with a signal, and return once it is gone."""
+        process = self._process
+        if process is None:
+            return
+        self._spent = self.cpu()
+        process.send_signal(signal.SIGCONT)  # one that was halted does not hear
+        process.send_signal(how)
+        until = time.monotonic() + PATIENCE
+        while process.poll() is None:
+            if time.monotonic() > until:
+                process.kill()
+            await asyncio.sleep(GLANCE)
+        self._forget()
+
+    def kill9(self) -> None:
+        """End it and everything it has started as a power cut would, without a word."""
+        if self._process is None:
+            return
+        family = family_of(self._process.pid)
+        self._spent += family.seconds
+        for pid in family.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        while not all(map(_is_gone, family.pids)):  # one that is still on its way out holds files and memory
+            time.sleep(0.001)
+        self._forget()
+
+    async def close(self) -> None:
+        """Let nothing of it be left."""
+        try:
+            await self.stop(signal.SIGQUIT)
+        finally:
+            if self._process is not None:  # cancelled while it was ending
+                self.kill9()
+            assert self._watchdog.stdin is not None
+            self._watchdog.stdin.close()
+            await asyncio.to_thread(self._watchdog.wait)
+
+    def _forget(self) -> None:
+        self._process = None
+        self._tell("")
+
+    def _tell(self, line: str) -> None:
+        assert self._watchdog.stdin is not None
+        self._watchdog.stdin.write(line.encode() + b"\n")
+        self._watchdog.stdin.flush()

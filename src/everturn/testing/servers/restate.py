@@ -1,0 +1,138 @@
+"""A directory → a Restate of one's own, on free ports of this machine: `async with restate_server(tmp_path) as restate`.
+
+`scripts/restate` fetches the binary.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from everturn.errors import ConfigError
+from everturn.testing.servers.process import Daemon, free_port
+
+VERSION = "1.7.12"  # as in scripts/restate
+
+# What we recommend for production is here too; the ports and the memory are what a test needs.
+CONFIG = """
+node-name = "one"
+cluster-name = "everturn"
+auto-provision = true
+disable-telemetry = true
+listen-mode = "tcp"
+bind-ip = "127.0.0.1"
+bind-port = {node}
+advertised-address = "http://127.0.0.1:{node}"
+base-dir = "{dir}"
+default-num-partitions = 4
+rocksdb-total-memory-size = "256MB"
+log-filter = "warn"
+log-disable-ansi-codes = true
+
+[ingress]
+bind-ip = "127.0.0.1"
+bind-port = {ingress}
+
+[admin]
+bind-ip = "127.0.0.1"
+bind-port = {admin}
+disable-web-ui = true
+
+[worker.invoker]
+# A worker that has stopped without closing its connections is left after at most six seconds.
+http2-keep-alive-interval = "3s"
+http2-keep-alive-timeout = "3s"
+connect-timeout = "3s"
+# Few, so that it opens many connections: what the workers of a port share are connections.
+http2-streams-per-connection-limit = 16
+{invoker}
+"""
+
+
+def restate_binary() -> Path:
+    """Where `scripts/restate` put the server.
+
+    Raises:
+        ConfigError: it was not run.
+    """
+    home = os.environ.get("EVERTURN_RESTATE_DIR") or Path(
+        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "everturn-restate"
+    )
+    path = Path(home, VERSION, "restate-server")
+    if not path.exists():
+        raise ConfigError("there is no Restate server on this machine; run scripts/restate")
+    return path
+
+
+class RestateServer:
+    """A Restate that nobody else uses. It can be killed, and comes back with what it had written down."""
+
+    def __init__(self, daemon: Daemon, ingress: str, admin: str) -> None:
+        self._daemon, self.ingress, self.admin = daemon, ingress, admin
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._daemon.pid
+
+    async def start(self) -> None:
+        """Start it, and return once it answers."""
+        await self._daemon.start(self._answers)
+
+    async def stop(self) -> None:
+        """Stop it in good order."""
+        await self._daemon.stop(signal.SIGTERM)
+
+    async def restart(self) -> None:
+        """Stop it in good order and start it again, on the same ports and with the same files."""
+        await self.stop()
+        await self.start()
+
+    def kill9(self) -> None:
+        """Kill it; `start` starts it again."""
+        self._daemon.kill9()
+
+    def cpu(self) -> float:
+        """Processor seconds it has used."""
+        return self._daemon.cpu()
+
+    def size(self) -> int:
+        """Bytes its files take."""
+        return sum(path.stat().st_size for path in self._daemon.home.rglob("*") if path.is_file())
+
+    def _answers(self) -> bool:
+        try:
+            for url in (f"{self.admin}/health", f"{self.ingress}/restate/health"):
+                with urllib.request.urlopen(url, timeout=2.0) as response:
+                    if response.status != 200:
+                        return False
+        except (urllib.error.URLError, OSError):
+            return False
+        return True
+
+
+@asynccontextmanager
+async def restate_server(directory: Path, invoker: str = "") -> AsyncGenerator[RestateServer]:
+    """A Restate with its files and its log beneath a directory, gone when the context is left.
+
+    `invoker` are further lines for that section of its configuration.
+    """
+    program = restate_binary()
+    home = Path(tempfile.mkdtemp(prefix="restate-", dir=directory))
+    node, ingress, admin = free_port(), free_port(), free_port()
+    config = CONFIG.format(node=node, ingress=ingress, admin=admin, dir=home / "data", invoker=invoker)
+    (home / "restate.toml").write_text(config, encoding="utf-8")
+    command = [str(program), "--no-logo", "-c", str(home / "restate.toml")]
+    daemon = Daemon("restate-server", command, home, directory / f"{home.name}.log")
+    try:
+        server = RestateServer(daemon, f"http://127.0.0.1:{ingress}", f"http://127.0.0.1:{admin}")
+        await server.start()
+        yield server
+    finally:
+        await daemon.close()

@@ -1,0 +1,105 @@
+"""A cell of real processes: cancels that are heard, tools that outlive their turns, and a session that kills."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+import pytest
+
+from everturn import Chat, LateArrived, TextDelta, Turn
+from everturn.core.events import CallStarted, TurnCancelled
+from everturn.core.ports import TRIES
+from everturn.testing.chaos import ask
+from everturn.testing.chaos.cell import Cell, cell
+from everturn.wiring import Runtime
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+
+async def send(runtime: Runtime, scenario: str, session: str, **options: float) -> Turn:
+    return await Chat(runtime.model_for(""), runtime=runtime, session=session).send(
+        ask(scenario, session, 0, **options)
+    )
+
+
+async def until(runtime: Runtime, session: str, kind: type, seconds: float = 60) -> object:
+    async with asyncio.timeout(seconds):
+        while True:
+            found = [entry.event for entry in await runtime.store.events(session) if isinstance(entry.event, kind)]
+            if found:
+                return found[-1]
+            await asyncio.sleep(0.05)
+
+
+async def test_a_cell() -> None:
+    async with cell() as where:
+        await where.start_workers(2, pace=0.01)
+        async with where.client() as here, where.client() as there:
+            await cancels_are_heard_at_once(here, there)
+            await a_tool_whose_process_died_after_its_turn_is_told_of(where, here)
+            await a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where, here)
+
+
+async def cancels_are_heard_at_once(here: Runtime, there: Runtime) -> None:
+    seconds: list[float] = []
+    for number in range(20):
+        turn = await send(here, "long_text", f"cancel-{number}", deltas=10_000)
+        async for shown in turn:
+            if isinstance(shown, TextDelta):
+                break
+        asked = time.time()
+        await Turn(there, turn.session, turn.id, "").cancel()
+        ended = await until(here, turn.session, TurnCancelled)
+        assert isinstance(ended, TurnCancelled)
+        seconds.append(ended.at - asked)
+    assert sorted(seconds)[len(seconds) * 3 // 4] < 0.1, seconds  # a loaded machine may be late now and then
+
+
+async def a_tool_whose_process_died_after_its_turn_is_told_of(where: Cell, here: Runtime) -> None:
+    turn = await send(here, "lingers", "linger", seconds=300)
+    await until(here, "linger", CallStarted)
+    await turn.cancel()
+    await until(here, "linger", TurnCancelled)
+    effect = [line for line in where.lines() if line.kind == "effect" and line.session == "linger"]
+    (worker,) = [worker for worker in where.workers if worker.name == effect[0].worker]
+
+    await worker.kill9()
+    where.workers.remove(worker)
+
+    late = await until(here, "linger", LateArrived)
+    assert isinstance(late, LateArrived)
+    assert late.output.code == "outcome_unknown"
+    await where.start_worker(pace=0.01)
+
+
+async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Cell, here: Runtime) -> None:
+    deaths = 0
+
+    async def keep_two_running() -> None:
+        nonlocal deaths
+        while True:
+            for worker in [worker for worker in where.workers if not worker.is_running]:
+                where.workers.remove(worker)
+                deaths += 1
+                with suppress(RuntimeError):  # it may be given the poison before it has said that it is there
+                    await where.start_worker()
+            await asyncio.sleep(0.05)
+
+    keeping = asyncio.create_task(keep_two_running())
+    poisonous = await send(here, "poison", "poison")
+    well = 0
+    async with asyncio.timeout(120):
+        while not (await here.store.info("poison")).stuck:
+            await (await send(here, "echo", f"well-{well}"))
+            well += 1
+    assert deaths == TRIES
+    assert await here.store.open_turns("poison") == [poisonous.id]
+    assert [info.id for info in await here.store.sessions(awake=True) if info.stuck] == ["poison"]
+
+    await (await send(here, "echo", "well-after-all"))
+    await poisonous.cancel()  # a new command gives it another chance, and this one ends it
+    await until(here, "poison", TurnCancelled)
+    assert deaths == TRIES
+    keeping.cancel()

@@ -1,0 +1,55 @@
+"""The stores there are, each empty and on its own, for tests that hold for all of them."""
+
+import os
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+import pytest
+
+from everturn.core.ports import Store
+from everturn.stores.memory import MemoryStore
+from everturn.stores.sql.postgres import Postgres
+from everturn.stores.sql.sqlite import Sqlite
+from everturn.stores.sql.store import SqlStore
+
+URL = os.environ.get("EVERTURN_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
+
+POSTGRES: Any = pytest.param("postgres", marks=pytest.mark.live)
+SQL = ["sqlite", "sqlite without a folder", POSTGRES]
+ALL = ["memory", "sqlite", POSTGRES]
+
+
+@asynccontextmanager
+async def opened_sql(kind: str, folder: Path) -> AsyncGenerator[SqlStore]:
+    """A store in a SQL database of its own."""
+    if kind != "postgres":
+        path = folder / "store.db"
+        store = SqlStore.sqlite(path) if kind == "sqlite" else SqlStore(Sqlite(path))
+        try:
+            yield store
+        finally:
+            await store.aclose()
+        return
+    schema = f"everturn_{uuid.uuid4().hex[:16]}"
+    store = SqlStore(Postgres(URL, schema))
+    try:
+        yield store
+    finally:
+        await store.aclose()
+        connection: Any = await asyncpg.connect(URL)
+        await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        await connection.close()
+
+
+@asynccontextmanager
+async def opened(kind: str, folder: Path) -> AsyncGenerator[Store]:
+    """A store of any kind."""
+    if kind == "memory":
+        yield MemoryStore()
+    else:
+        async with opened_sql(kind, folder) as store:
+            yield store

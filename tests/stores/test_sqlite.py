@@ -1,0 +1,470 @@
+"""The SQL store on SQLite keeps its contract, and what it acknowledged is there whatever happens to its process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.turn.stories import STORIES
+from tests.turn.world import Process, Story, World, check, log_of, plain, unknown_calls, without_results
+
+from everturn import faults
+from everturn.core.commands import Send
+from everturn.core.parts import Usage
+from everturn.core.ports import Store
+from everturn.errors import KeyConflict, Stale, StoreBusy, StoreUnavailable, UnknownSession
+from everturn.stores.sql import statements, writing
+from everturn.stores.sql.admitting import admit
+from everturn.stores.sql.database import Operation, Query, Statement
+from everturn.stores.sql.store import SqlStore
+from everturn.testing import MemoryStore
+from everturn.testing.contracts import StoreContract
+from everturn.testing.contracts.samples import NOON, answer, asked, over, send, started
+
+
+class TestSqlite(StoreContract):
+    @pytest.fixture(autouse=True)
+    async def _files(self, tmp_path: Path) -> AsyncIterator[None]:
+        self.folder, self.made = tmp_path, list[SqlStore]()
+        yield
+        for store in self.made:
+            await store.aclose()
+
+    async def make(self) -> Store:
+        self.made.append(SqlStore.sqlite(self.folder / f"{len(self.made)}.db"))
+        return self.made[-1]
+
+
+class Reopened:
+    """A store whose file is opened anew for every verb: nothing is known but what the file says."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            store = SqlStore.sqlite(self._path)
+            try:
+                return await getattr(store, verb)(*args, **kwargs)
+            finally:
+                await store.aclose()
+
+        return call
+
+
+class TestReopened(StoreContract):
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path: Path) -> None:
+        self.folder, self.count = tmp_path, 0
+
+    async def make(self) -> Store:
+        self.count += 1
+        return cast("Store", Reopened(self.folder / f"{self.count}.db"))
+
+
+class TestInMemory(StoreContract):
+    async def make(self) -> Store:
+        return SqlStore.sqlite(":memory:")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqlStore]:
+    store = SqlStore.sqlite(tmp_path / "s.db")
+    yield store
+    faults.install(None)
+    await store.aclose()
+
+
+# Runs of which nobody knows the end ----------------------------------------------------------------------------------------
+
+
+async def test_an_append_that_is_run_again_has_one_effect(store: SqlStore) -> None:
+    await store.admit(send())
+
+    def again(after: int, token: str) -> Any:
+        events = started() if after == 0 else over()
+        return store._database.write(lambda _: writing.append(None, "s", after, events, None, token), "s")
+
+    assert (await again(0, "first"))[0] == (await again(0, "first"))[0] == 2
+    assert [entry.event for entry in await store.events("s")] == started()
+
+    await again(2, "second")
+    with pytest.raises(Stale):  # its trace is gone with the next append, and so is whoever waited for it
+        await again(0, "first")
+    assert await store.head("s") == 4
+
+
+async def test_an_admission_that_is_run_again_has_one_effect_and_is_still_news(store: SqlStore) -> None:
+    def run(command: Send, again: bool) -> Any:
+        return store._database.write(lambda _: admit(command, again), "s")
+
+    assert (await run(send(), False)).is_new
+    assert (await run(send(), True)).is_new
+    assert not (await run(send(), False)).is_new  # somebody sent it a second time
+    assert not (await run(send(turn="t2"), True)).is_new  # somebody else was quicker
+    assert await store.inbox("s") == [send()]
+
+
+async def test_a_restore_that_is_run_again_has_one_effect(store: SqlStore) -> None:
+    def run(token: str) -> Any:
+        return store._database.write(lambda _: writing.restore("s", "local", started(), token), "s")
+
+    await run("ours")
+    await run("ours")
+    with pytest.raises(KeyConflict):
+        await run("theirs")
+    assert await store.head("s") == 2
+
+
+def dying_at(place: str) -> Callable[[str], None]:
+    def plan(point: str) -> None:
+        if point == place:
+            raise sqlite3.OperationalError("the disk is gone")
+
+    return plan
+
+
+@pytest.mark.parametrize("place", ["store.group.before", "store.commit.before"])
+async def test_what_was_not_made_safe_is_not_acknowledged_and_not_there(store: SqlStore, place: str) -> None:
+    await store.admit(send())
+    await store.append("s", 0, started())
+    faults.install(dying_at(place))
+
+    with pytest.raises(StoreUnavailable):
+        await store.append("s", 2, asked())
+    with pytest.raises(StoreUnavailable):
+        await store.admit(send("k2", turn="t2"))
+    faults.install(None)
+
+    assert await store.inbox("s") == []
+    assert await store.append("s", 2, asked()) == 6
+
+
+async def test_what_was_made_safe_and_not_acknowledged_is_found_by_whoever_tries_again(store: SqlStore) -> None:
+    faults.install(dying_at("store.commit.after"))
+    with pytest.raises(StoreUnavailable):
+        await store.admit(send())
+    faults.install(None)
+
+    receipt = await store.admit(send())
+
+    assert (receipt.is_new, receipt.command) == (False, send())
+    assert await store.inbox("s") == [send()]
+
+
+# Groups -------------------------------------------------------------------------------------------------------------------
+
+
+def half(session: str) -> Operation[None]:
+    """An operation that fails when it has written something."""
+    yield Query(statements.KEEP, (session, "half", "", "Send", b"{}"))
+    raise ValueError("in the middle")
+
+
+async def test_one_that_is_refused_does_not_disturb_the_others_of_its_group(store: SqlStore) -> None:
+    names = [f"s{at}" for at in range(40)]
+    await asyncio.gather(*(store.admit(send(session=name)) for name in names))
+
+    done = await asyncio.gather(
+        *(store.append(name, at % 2, started()) for at, name in enumerate(names)),
+        store.admit(send("k", "s0", text="something else")),
+        store._database.write(lambda _: half("s1"), "s1"),
+        return_exceptions=True,
+    )
+
+    assert [type(one) for one in done[-2:]] == [KeyConflict, ValueError]
+    assert [2 if isinstance(one, int) else type(one) for one in done[:-2]] == [2, Stale] * 20
+    assert [await store.head(name) for name in names] == [2, 0] * 20
+    assert [len(await store.inbox(name)) for name in names] == [0, 1] * 20
+
+
+async def test_two_stores_on_one_file_see_each_other_and_are_fenced(store: SqlStore, tmp_path: Path) -> None:
+    other = SqlStore.sqlite(tmp_path / "s.db")
+    await store.admit(send())
+    first = await store.claim("s", NOON)
+    second = await other.claim("s", NOON)
+    assert first is not None
+    assert second is not None
+
+    with pytest.raises(Stale):
+        await store.append("s", 0, started(), first.epoch)
+    await other.append("s", 0, started(), second.epoch)
+    assert await store.events("s") == await other.events("s")
+    third = await store.claim("s", NOON)
+    assert third is not None
+    assert third.head == 2
+    await store.append("s", 2, [*asked(), *over()], third.epoch)
+
+    assert await other.tree("s") == await store.tree("s")
+    assert await other.path("s", "t.out") == (await store.tree("s")).path("t.out")
+    await other.aclose()
+
+
+async def test_while_another_process_writes_the_loop_is_free_and_the_write_waits(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    await store.admit(send())
+    other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    waiting = asyncio.ensure_future(store.admit(send("k2", turn="t2")))
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert not waiting.done()
+    assert len(await store.inbox("s")) == 1
+    other.execute("COMMIT")
+    other.close()
+
+    assert (await waiting).is_new
+
+
+async def test_closing_waits_for_what_is_under_way(tmp_path: Path) -> None:
+    store = SqlStore.sqlite(tmp_path / "s.db")
+    await store.admit(send())
+    writing = [asyncio.ensure_future(store.admit(send(f"k{at}", turn=f"t{at}"))) for at in range(300)]
+    await asyncio.sleep(0)
+    await store.aclose()
+
+    assert all(receipt.is_new for receipt in await asyncio.gather(*writing))
+    with pytest.raises(StoreUnavailable):
+        await store.admit(send("late", turn="late"))
+    with pytest.raises(StoreUnavailable):
+        await store.head("s")
+
+
+async def test_a_file_that_is_no_database_is_said_to_be_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "s.db").write_bytes(b"this is a letter, not a database " * 100)
+    store = SqlStore.sqlite(tmp_path / "s.db")
+
+    with pytest.raises(StoreUnavailable):
+        await store.admit(send())
+    with pytest.raises(StoreUnavailable):
+        await SqlStore.sqlite(tmp_path / "no" / "such" / "folder.db").sessions()
+    await store.aclose()
+
+
+def test_a_store_outlives_its_event_loop(tmp_path: Path) -> None:
+    store = SqlStore.sqlite(tmp_path / "s.db")
+
+    assert asyncio.run(store.admit(send())).is_new
+    assert not asyncio.run(store.admit(send())).is_new
+    asyncio.run(store.aclose())
+
+
+async def test_usage_is_summed_over_a_session_and_over_a_tenant(store: SqlStore) -> None:
+    for session, at in (("s", 1), ("s2", 2)):
+        await store.admit(send(session=session))
+        end = over()
+        end[-1] = type(end[-1])(turn="t", at=NOON + at, usage=Usage(10 * at, at, cost=0.5))  # type: ignore[call-arg]
+        await store.append(session, 0, [*started(), *end])
+
+    assert await store.usage("s") == Usage(10, 1, cost=0.5)
+    assert await store.usage(tenant="local") == Usage(30, 3, cost=1.0)
+    assert await store.usage(tenant="local", since=NOON + 2) == Usage(20, 2, cost=0.5)
+    assert await store.usage(tenant="nobody") == Usage()
+
+
+POINTS = [
+    statement
+    for statement in vars(statements).values()
+    if isinstance(statement, Statement) and statement not in (statements.SESSIONS,)
+]
+
+
+@pytest.mark.parametrize("statement", POINTS, ids=lambda statement: statement.name)
+async def test_no_statement_reads_a_table_from_end_to_end(
+    store: SqlStore, tmp_path: Path, statement: Statement
+) -> None:
+    await store.sessions()
+    connection = sqlite3.connect(tmp_path / "s.db")
+    given = [None] * _wanted(statement.sqlite)
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.sqlite}", given)]
+    connection.close()
+
+    scanned = [step for step in plan if step.startswith("SCAN") and "INDEX" not in step]
+    assert not [step for step in scanned if step.split()[1] not in ("up", "b", "below", "CONSTANT")], plan
+
+
+def _wanted(text: str) -> int:
+    """How many parameters a statement takes: numbered ones, or one for every mark."""
+    return max(number for number in range(10) if not number or f"?{number}" in text) or text.count("?")
+
+
+# Processes that die -----------------------------------------------------------------------------------------------------------
+
+ADMITS = """
+import asyncio, sys
+from everturn.core.commands import Send
+from everturn.stores.sql.store import SqlStore
+
+async def admit(store, lane):
+    for at in range(100_000):
+        command = Send(key=f"{lane}.{at}", session=f"s{at % 7}", turn=f"{lane}.{at}", at_leaf=True)
+        await store.admit(command)
+        print(command.session, command.key, flush=True)
+
+async def main():
+    store = SqlStore.sqlite(sys.argv[1])
+    await asyncio.gather(*(admit(store, lane) for lane in range(8)))
+
+asyncio.run(main())
+"""
+
+HOLDS = """
+import asyncio, os, sys, time
+from everturn.stores.sql.store import SqlStore
+asyncio.run(SqlStore.sqlite(sys.argv[1]).hold())
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+FILLS = """
+import asyncio, os, resource, sys
+from everturn.core.commands import Send
+from everturn.core.parts import TextPart
+from everturn.errors import StoreUnavailable
+from everturn.stores.sql.store import SqlStore
+
+async def main():
+    store, path = SqlStore.sqlite(sys.argv[1]), sys.argv[1]
+    refused = at = 0
+    await store.sessions()
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, hard))
+    while refused < 3:
+        at += 1
+        command = Send(key=str(at), session="s", turn=str(at), parts=(TextPart("x" * 5000),), at_leaf=True)
+        try:
+            await store.admit(command)
+            print("s", command.key, flush=True)
+        except StoreUnavailable:
+            refused += 1
+            if refused == 2:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+                await store.admit(Send(key="after", session="s", turn="after", at_leaf=True))
+                print("s after", flush=True)
+                refused = 3
+    await store.aclose()
+
+asyncio.run(main())
+"""
+
+
+def run(script: str, path: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True)
+
+
+def lines(process: subprocess.Popen[str], most: int = 1_000_000) -> list[str]:
+    assert process.stdout is not None
+    said: list[str] = []
+    for line in process.stdout:
+        said.append(line)
+        if len(said) == most:
+            break
+    return said
+
+
+async def test_what_a_process_acknowledged_before_it_was_killed_is_there_once(tmp_path: Path) -> None:
+    acknowledged: set[tuple[str, ...]] = set()
+    for round in range(3):
+        process = run(ADMITS.replace("{lane}.", f"{round}.{{lane}}."), tmp_path / "s.db")
+        said = lines(process, most=150)
+        process.send_signal(signal.SIGKILL)
+        said += lines(process)
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        acknowledged |= {tuple(line.split()) for line in said if line.endswith("\n")}
+    store = SqlStore.sqlite(tmp_path / "s.db")
+    found = [(info.id, command.key) for info in await store.sessions() for command in await store.inbox(info.id)]
+    await store.aclose()
+
+    assert len(acknowledged) >= 450
+    assert acknowledged <= set(found)
+    assert len(found) == len(set(found))
+
+
+async def test_one_process_drives_a_file_until_it_ends_however_that_is(tmp_path: Path) -> None:
+    process = run(HOLDS, tmp_path / "s.db")
+    [pid] = lines(process, most=1)
+    store = SqlStore.sqlite(tmp_path / "s.db")
+
+    with pytest.raises(StoreBusy, match=f"process {pid.strip()} "):
+        await store.hold()
+    assert (await store.admit(send())).is_new  # who drives is one thing, who writes to it another
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    await store.hold()
+    await store.hold()
+
+    other = SqlStore.sqlite(tmp_path / "s.db")
+    with pytest.raises(StoreBusy):
+        await other.hold()
+    await store.aclose()
+    await other.hold()
+    await other.aclose()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+async def test_on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_it_goes_on_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    process = run(FILLS, tmp_path / "s.db")
+    said = [line.split()[1] for line in lines(process)]
+    assert process.wait() == 0
+    assert process.stdout is not None
+    process.stdout.close()
+    store = SqlStore.sqlite(tmp_path / "s.db")
+    found = [command.key for command in await store.inbox("s")]
+    await store.aclose()
+
+    assert len(said) > 5
+    assert said[-1] == "after"
+    assert found == said
+
+
+# Stories ------------------------------------------------------------------------------------------------------------------------
+
+
+async def tell(path: Path, story: Story, lives: int | None = None) -> World:
+    """Tell a story on a file; when its process dies, another opens the file anew."""
+    store = SqlStore.sqlite(path)
+    world = World(store=cast("MemoryStore", store))
+    if not await Process(story, world, lives).tell():
+        await store.aclose()
+        world.store = cast("MemoryStore", SqlStore.sqlite(path))
+        assert await Process(story, world).tell()
+    return world
+
+
+TOLD = ("parallel calls", "two gates", "cancel while a tool runs", "plugins append", "a tree", "a late result")
+
+
+@pytest.mark.parametrize("story", [story for story in STORIES if story.name in TOLD], ids=lambda story: story.name)
+async def test_a_story_stopped_after_any_event_ends_as_if_it_had_not_been(story: Story, tmp_path: Path) -> None:
+    whole = await tell(tmp_path / "whole.db", story)
+    await check(whole)
+    expected, length = plain(await log_of(whole)), len(await log_of(whole))
+    await cast("SqlStore", whole.store).aclose()
+    for stop in range(0, length, 3):
+        world = await tell(tmp_path / f"{stop}.db", story, lives=stop)
+        await check(world)
+        log = plain(await log_of(world))
+        unknown = unknown_calls(log)
+        await cast("SqlStore", world.store).aclose()
+        if story.name != "a late result":  # what comes late depends on who lives to hand it in
+            assert without_results(log, unknown) == without_results(expected, unknown), f"stopped after {stop}"
+
+
+async def test_a_session_that_is_not_there_is_unknown_to_every_verb(store: SqlStore) -> None:
+    for verb in (store.claim("s", NOON), store.append("s", 0, started()), store.admit(answer()), store.path("s", None)):
+        with pytest.raises(UnknownSession):
+            await verb

@@ -1,0 +1,296 @@
+"""Time: gates that expire, turns that have had theirs, clocks that jump; in this process or the next."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from everturn import Chat, LateArrived, Runtime, Turn, TurnError, TurnOptions, TurnParked, tool
+from everturn.core.commands import Answer
+from everturn.core.events import CallSettled, CallStarted, GateAnswered, StepRestarted, StepStarted, TurnFailed, Verdict
+from everturn.core.parts import Output
+from everturn.core.ports import STUCK_FOR, TRIES
+from everturn.errors import DriverLost, GateClosed, SessionStuck
+from everturn.testing import FakeClock, Hang, MemoryStore, MortalStore, ScriptedModel, call, calls, say
+from everturn.turn import driver
+from everturn.turn.driver import EXPIRED, LOST_LATE
+
+SOON = 5
+ASKS = calls(call("pay"))
+
+
+@tool(effects="once", execute="ask")
+async def pay() -> str:
+    return "paid"
+
+
+class Process:
+    """A runtime of its own on a shared store and clock, and one session on it."""
+
+    def __init__(self, store: Any, clock: FakeClock, *script: Any, tools: Any = (pay,), **options: Any) -> None:
+        self.clock, self.store = clock, store
+        self.model = ScriptedModel(*script)
+        self.runtime = Runtime(self.model, tools=tools, store=store, clock=clock)
+        self.chat = Chat(self.model, runtime=self.runtime, session="s", options=TurnOptions(**options))
+
+    async def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    async def events(self, kind: type[Any]) -> list[Any]:
+        return [entry.event for entry in await self.store.events("s") if isinstance(entry.event, kind)]
+
+    async def until(self, kind: type[Any]) -> Any:
+        for _ in range(SOON * 1000):
+            if found := await self.events(kind):
+                return found[-1]
+            await asyncio.sleep(0.001)
+        raise AssertionError(f"there was no {kind.__name__}")
+
+
+# Gates --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_gate_nobody_answers_in_time_is_a_no_and_the_turn_goes_on() -> None:
+    one = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
+    turn = await one.chat.send("pay!")
+    await one.until(TurnParked)
+    assert (await one.store.info("s")).due == one.clock.now() + 60
+
+    await one.pass_time(59)
+    assert not await one.events(GateAnswered)
+    await one.pass_time(1)
+
+    assert (await turn).text == "Then not."
+    assert (await one.events(GateAnswered))[0].verdict == Verdict(False, EXPIRED, by="everturn")
+    assert [event.state for event in await one.events(CallSettled)] == ["denied"]
+    await one.runtime.aclose()
+
+
+@pytest.mark.parametrize("asleep", [30, 90], ids=["the timer is set anew", "it is over at the start"])
+async def test_a_gate_expires_after_a_restart(asleep: float) -> None:
+    store, clock = MemoryStore(), FakeClock()
+    first = Process(store, clock, ASKS, gate_timeout=60)
+    await first.chat.send("pay!")
+    await first.until(TurnParked)
+    await first.runtime.aclose()
+    clock.advance(asleep)
+
+    second = Process(store, clock, say("Then not."))
+    await second.runtime.start()
+    await second.pass_time(60)
+
+    assert (await second.until(GateAnswered)).verdict.reason == EXPIRED
+    await second.runtime.aclose()
+
+
+async def test_an_answer_that_was_admitted_in_time_counts_even_if_nobody_was_there_to_act_on_it() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    first = Process(store, clock, ASKS, gate_timeout=60)
+    await first.chat.send("pay!")
+    await first.until(TurnParked)
+    await first.runtime.aclose()
+    gate = (await store.gates("s"))[0].gate
+    yes = Answer(key="yes", session="s", at=clock.now() + 59, gate=gate.id, hash=gate.hash, verdict=Verdict(True))
+    await store.admit(yes)
+    clock.advance(3600)
+
+    second = Process(store, clock, say("Paid."))
+    await second.runtime.start()
+
+    assert (await second.until(CallSettled)).output.text == "paid"
+    await second.runtime.aclose()
+
+
+async def test_an_answer_after_the_time_is_refused() -> None:
+    one = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
+    turn = await one.chat.send("pay!")
+    await one.until(TurnParked)
+    gate = (await one.chat.gates())[0]
+    await one.pass_time(61)
+
+    with pytest.raises(GateClosed):
+        await turn.answer(gate, allow="once")
+    await turn
+    assert not await one.events(CallStarted)
+    await one.runtime.aclose()
+
+
+# Turns --------------------------------------------------------------------------------------------------------------
+
+
+@tool(timeout=10_000)
+async def sleep() -> str:
+    await asyncio.Event().wait()
+    return "never"
+
+
+@pytest.mark.parametrize(
+    ("script", "what"),
+    [(([Hang()],), "streams"), ((calls(call("sleep")),), "runs a tool"), ((ASKS,), "waits")],
+    ids=["streaming", "running", "waiting"],
+)
+async def test_a_turn_that_has_had_its_time_ends_in_an_error_that_says_so(script: Any, what: str) -> None:
+    one = Process(MemoryStore(), FakeClock(), *script, tools=(pay, sleep), timeout=300)
+    turn = await one.chat.send("go")
+    await one.until({"waits": TurnParked, "runs a tool": CallStarted}.get(what, StepStarted))
+
+    await one.pass_time(299)
+    assert not await one.events(TurnFailed)
+    await one.pass_time(1)
+
+    with pytest.raises(TurnError, match="within 300 s") as error:
+        await turn
+    assert error.value.kind == "deadline"
+    await one.runtime.aclose()
+
+
+async def test_the_time_of_a_turn_runs_on_while_no_process_does() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    first = Process(store, clock, ASKS, timeout=300)
+    await first.chat.send("pay!")
+    await first.until(TurnParked)
+    await first.runtime.aclose()
+    clock.advance(3600)
+
+    second = Process(store, clock)
+    await second.runtime.start()
+
+    assert (await second.until(TurnFailed)).problem.kind == "deadline"
+    await second.runtime.aclose()
+
+
+async def test_a_clock_that_jumps_runs_nothing_and_loses_nothing() -> None:
+    one = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
+    turn = await one.chat.send("pay!")
+    await one.until(TurnParked)
+    one.clock._now -= 86_400  # back by a day: the timer fires a day early by this clock, and nothing comes of it
+    await one.pass_time(60)
+    assert not await one.events(GateAnswered)
+    one.clock._now += 2 * 86_400
+    await one.runtime.engine.wake("s")
+
+    assert (await turn).text == "Then not."
+    assert not await one.events(CallStarted)
+    await one.runtime.aclose()
+
+
+# Drivers that die -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_session_that_kills_its_driver_again_and_again_is_left_alone_and_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(driver, "CAUTION", 0.0)
+    store, clock = MemoryStore(), FakeClock()
+    deaths = 0
+
+    async def die_streaming() -> None:
+        nonlocal deaths
+        mortal = MortalStore(store)
+        one = Process(mortal, clock, [Hang()], [Hang()])
+        if not deaths:
+            await one.chat.send("go")
+        await one.runtime.start()
+        await one.until(StepRestarted if deaths else StepStarted)
+        for _ in range(20):
+            await asyncio.sleep(0)  # it is asked, and says nothing
+        mortal.kill()
+        deaths += 1
+        await one.runtime.aclose()
+
+    for _ in range(TRIES):
+        await die_streaming()
+    other = Process(store, clock, say("hello"), say("hello"))
+    poor, well = other.chat, Chat(other.model, runtime=other.runtime, session="well")
+    with pytest.raises(DriverLost, match="left alone"):
+        await _turn_of(other)
+    assert "left alone" in (await store.info("s")).stuck
+    assert (await (await well.send("hi"))).text == "hello"
+    assert len(await other.events(StepRestarted)) == TRIES - 1
+
+    # A new command gives it another chance.
+    turn = await poor.send("again")
+    assert (await turn).text == "hello"
+    assert (await store.info("s")).stuck == ""
+    await other.runtime.aclose()
+
+
+async def _turn_of(one: Process) -> Any:
+    await one.runtime.start()
+    turn = (await one.store.open_turns("s"))[0]
+    return await Turn(one.runtime, "s", turn, "")
+
+
+async def test_what_was_left_alone_is_tried_once_more_after_a_long_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "CAUTION", 0.0)
+    store, clock = MemoryStore(), FakeClock()
+    one = Process(store, clock, [Hang()])
+    await one.chat.send("go")
+    await one.until(StepStarted)
+    await one.runtime.aclose()
+    for _ in range(TRIES):
+        assert await store.claim("s", clock.now()) is not None
+    with pytest.raises(SessionStuck):
+        await store.claim("s", clock.now())
+    clock.advance(STUCK_FOR + 1)
+
+    two = Process(store, clock, say("well again"))
+    await two.runtime.start()
+    assert (await _turn_of(two)).text == "well again"
+    await two.runtime.aclose()
+
+
+# Tools that outlive their turn ------------------------------------------------------------------------------------------
+
+
+async def test_a_tool_that_outlived_its_turn_and_not_its_process_is_told_of() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    mortal = MortalStore(store)
+    first = Process(mortal, clock, calls(call("sleep")), tools=(sleep,))
+    turn = await first.chat.send("go")
+    await first.until(CallStarted)
+    await turn.cancel()
+    settled = await first.until(CallSettled)
+    assert (settled.state, settled.out) == ("cancelled", True)
+    assert (await store.info("s")).is_awake
+    mortal.kill()
+    await first.runtime.aclose()
+
+    second = Process(store, clock, calls(call("sleep")), say("I see."), tools=(sleep,))
+    await second.runtime.start()
+
+    assert (await second.until(LateArrived)).output == Output(LOST_LATE, code="outcome_unknown")
+    assert not (await store.info("s")).is_awake
+    await (await second.chat.send("and?"))
+    assert "died" in str(second.model.requests[0].messages)
+    await second.runtime.aclose()
+
+
+async def test_a_process_that_is_told_to_leave_lets_go_between_two_steps() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    opened = asyncio.Event()
+
+    @tool
+    async def wait() -> str:
+        await opened.wait()
+        return "waited"
+
+    first = Process(store, clock, calls(call("wait")), say("never asked here"), tools=(wait,))
+    turn = await first.chat.send("go")
+    await first.until(CallStarted)
+    leaving = asyncio.ensure_future(first.runtime.drain(SOON))
+    await asyncio.sleep(0.01)
+    opened.set()
+    await leaving
+    await first.runtime.aclose()
+    assert len(first.model.requests) == 1
+
+    second = Process(store, clock, calls(call("wait")), say("Done."), tools=(wait,))
+    await second.runtime.start()
+    assert (await Turn(second.runtime, "s", turn.id, "")).text == "Done."
+    assert not await second.events(StepRestarted)
+    await second.runtime.aclose()
