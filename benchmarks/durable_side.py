@@ -70,7 +70,7 @@ class Script:
         yield [TextChunk(MESSAGE), *calls, UsageChunk(Usage(input=100, output=200)), FinishChunk("tool_calls")]
 
 
-@tool(effects="read")
+@tool(effects="read", repeatable=True)  # every round makes the same calls
 async def weather(city: str) -> str:
     """Tell the weather."""
     return RESULT

@@ -112,7 +112,7 @@ async def weather(city: str, days: int) -> str:
     return f"{city}: fine for {days} days"
 
 
-TOOL = tool(effects="read")(weather)
+TOOL = tool(effects="read", repeatable=True)(weather)  # every step makes the same calls
 
 # The two sides -----------------------------------------------------------------------------------------------------
 

@@ -1,19 +1,45 @@
 """How thorough hypothesis is: `ci` on every change, `long` when there is time (`--hypothesis-profile=long`)."""
 
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # Tests share helpers as `tests.core.simulate`; with import-mode=importlib nothing else puts the root there.
 ROOT = str(Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
+from tests import records  # noqa: E402
+
+records.install()
+
 pytest.register_assert_rewrite("everturn.testing.contracts", "tests.core.simulate")
 
 # The same examples every time: a change is judged by what it changed. The other profile is there to explore.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
 settings.register_profile("long", deadline=None, max_examples=2_500, print_blob=True)
+# Of a seeded bug only that it is found is of interest, and not how small the example can be made.
+settings.register_profile("mutant", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("ci")
+
+# What a shell starts in the background ignores this signal, and so would every server that a test starts. Told to quit,
+# each of them would be waited for in vain, for half a minute.
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what waits: with `--dist worksteal` one worker waits for servers while the other computes."""
+    items.sort(key=lambda item: item.get_closest_marker("live") is None)
+
+
+@pytest.fixture(autouse=True)
+def _records() -> Iterator[None]:
+    """Whatever a test starts had been judged, once."""
+    records.forget()
+    yield
+    records.check()
+    records.forget()

@@ -533,7 +533,7 @@ async def test_whatever_is_not_exactly_once_allows_nothing(allow: Any) -> None:
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ({"execute": "Ask"}, "auto, ask, deny"),
+        ({"execute": "Ask"}, "auto, ask_once, ask, deny"),
         ({"effects": "reads"}, "read, write, once"),
         ({"timeout": 0}, "seconds"),
         ({"timeout": "5"}, "seconds"),

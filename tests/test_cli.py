@@ -147,6 +147,11 @@ def test_without_a_model_the_chat_says_how_to_name_one():
         (("--model", "m", "--base-url", "nowhere"), "'nowhere' is not a base URL"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--attach", "nope"), "there is no file nope;"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--save", "/dev/null"), "it is not a folder;"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--tools", "nope.py"), "there is no such file"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--permissions", "no.toml"), "cannot be read"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "money=1"), "there are: steps, calls"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--by-hand", "x"), "--tools brings some"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--session", "x"), "such as --store talks.db"),
     ],
 )
 def test_a_model_or_a_file_that_cannot_be_had_is_one_line_that_says_what_to_do(words: tuple[str, ...], told: str):
@@ -236,6 +241,54 @@ def test_a_person_talks_to_a_server_cancels_and_takes_another_model(server: str)
     assert terminal.end() == 0
     assert f"plain-n2-p1>\n{FOX}\n· " in terminal.text
     terminal.close()
+
+
+LOOKUP = """
+from everturn import tool
+
+@tool(effects="read", execute="{execute}")
+def lookup(query: str) -> str:
+    return "24 miles per hour"
+"""
+
+
+@pytest.mark.parametrize(("execute", "code"), [("auto", 0), ("ask", 1)])
+def test_tools_of_a_file_are_called_and_where_nobody_can_be_asked_those_that_ask_are_denied(
+    server: str, tmp_path: Path, execute: str, code: int
+):
+    (tmp_path / "mine.py").write_text(LOOKUP.format(execute=execute), encoding="utf-8")
+    where = ("--model", "tool1-n2", "--base-url", server)
+    done = run("chat", *where, "--tools", "mine.py", typed="Hello\n", cwd=tmp_path, EVERTURN_API_KEY="sk-test")
+
+    assert (done.returncode, done.stdout) == (code, f"{FOX}\n")
+    assert ("lookup asks, and there is nobody to ask, so it was denied" in done.stderr) is bool(code)
+
+
+def test_a_person_is_asked_about_a_call_of_a_server_s_model(server: str, tmp_path: Path):
+    (tmp_path / "mine.py").write_text(LOOKUP.format(execute="ask"), encoding="utf-8")
+    words = [sys.executable, "-W", "error", "-m", "everturn", "chat", "--no-color", "--base-url", server]
+    terminal = Terminal(
+        [*words, "--model", "tool1-n2", "--tools", "mine.py"], PLAIN | {"EVERTURN_API_KEY": "sk-test"}, tmp_path
+    )
+    terminal.until("you> ")
+    terminal.type("Hello\n")
+    terminal.until("[?] help\n> ")
+    assert "? lookup asks to run\n" in terminal.text
+    assert "    query  what is the airspeed of an unladen swallow, and who measured it" in terminal.text
+    terminal.type("y\n")
+    terminal.until("you> ")
+    assert "✓ lookup  24 miles per hour\n" in terminal.text
+    terminal.type("\x04")
+
+    assert terminal.end() == 0
+    terminal.close()
+
+
+def test_the_help_of_the_chat_says_what_a_tool_may_do_without_a_question():
+    told = " ".join(run("chat", "--help").stdout.split())
+
+    assert "A tool runs without a question unless it says otherwise" in told
+    assert "Loading a file of them runs it." in told
 
 
 def test_a_model_that_makes_files_is_not_asked_where_nobody_would_get_them(server: str):

@@ -11,8 +11,8 @@ import pytest
 
 from everturn import Chat, Progress, tool
 from everturn.demo import wait_for_late, watch
-from everturn.demo.person import Desk
 from everturn.demo.view import View
+from everturn.terminal.desk import Desk
 from everturn.terminal.screen import WIDTH, Screen
 from everturn.testing import ScriptedModel, call, calls, say, think
 from tests.terminal.pseudo import Terminal
@@ -20,9 +20,10 @@ from tests.terminal.pseudo import Terminal
 PYTHON = [sys.executable, "-W", "error"]
 PLAY = "import sys; from everturn.demo import Options, play; sys.exit(play(Options({})))"
 PLAIN = {**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1", "TERM": "xterm"}
-PLAIN.pop("NO_COLOR", None)
+for name in ("NO_COLOR", "EDITOR", "VISUAL"):
+    PLAIN.pop(name, None)
 
-CHOICES = "[n] deny\n             > "
+CHOICES = "[?] help\n             > "
 CHANGES = "Enter: back\n             > "
 
 
@@ -94,7 +95,7 @@ def test_both_tools_start_before_either_of_them_ends():
 def test_an_allowed_call_runs_with_the_arguments_that_were_shown(start: Start, yes: str):
     terminal = start("--fast", "--no-color")
     terminal.until(CHOICES)
-    assert '"time": "12:30"' in terminal.text
+    assert "                 time   12:30\n" in terminal.text
     terminal.type(yes + "\n")
 
     assert terminal.end() == 0
@@ -109,6 +110,9 @@ def test_edited_arguments_are_what_runs_and_the_model_hears_of_it(start: Start):
     terminal.type("Edit\n")
     terminal.until("> ")
     terminal.type('{"time": "13:00"}\n')
+    terminal.until(CHOICES)
+    assert "with your changes, exactly these arguments:" in terminal.text
+    terminal.type("y\n")
 
     assert terminal.end() == 0
     assert "allowed once, with changes" in terminal.text
@@ -127,6 +131,8 @@ def test_changes_that_do_not_fit_are_asked_for_again(start: Start, wrong: str):
     terminal.type(wrong + "\n")
     terminal.until(CHANGES)
     terminal.type('{"time": "13:00"}\n')
+    terminal.until(CHOICES)
+    terminal.type("y\n")
 
     assert terminal.end() == 0
     assert "Friday at 13:00" in " ".join(terminal.text.split())
@@ -180,7 +186,20 @@ def test_another_word_than_the_choices_is_explained(start: Start):
     terminal.type("y\n")
 
     assert terminal.end() == 0
-    assert "Type y, e or n" in terminal.text
+    assert "Type a letter, then Enter." in terminal.text
+
+
+def test_who_did_it_themselves_says_what_came_of_it(start: Start):
+    terminal = start("--fast", "--no-color")
+    terminal.until(CHOICES)
+    terminal.type("r\n")
+    terminal.until("> ")
+    terminal.type("I phoned both\n\n")
+
+    assert terminal.end() == 0
+    assert "? send_invitation  done by hand\n" in terminal.text
+    assert "→ send_invitation" not in terminal.text
+    assert "✓ send_invitation  I phoned both\n" in terminal.text
 
 
 # Ctrl-C
@@ -215,7 +234,7 @@ async def test_what_a_tool_brings_after_its_turn_was_cancelled_is_shown_as_late(
     async with Chat(ScriptedModel(calls(call("dig"))), tools=[dig]) as chat:
         turn = await chat.send("Dig")
         view = View(screen, turn.id)
-        await watch(turn, view, interrupted, Desk(screen, turn, auto=True))
+        await watch(chat, turn, view, interrupted, Desk(screen, chat, auto=True))
         assert "× dig  cancelled" in out.getvalue()
         release.set()
         await wait_for_late(chat, view, patience=60)
@@ -289,9 +308,11 @@ def test_at_any_width_choices_stay_whole_and_so_do_the_arguments_that_run(start:
     terminal.type("e\n")
     terminal.until(CHANGES)
     terminal.type('{"place": "' + " ".join(f"stop{at}" for at in range(40)) + '"}\n')
+    terminal.until(CHOICES)
+    terminal.type("y\n")
 
     assert terminal.end() == 0
-    for choice in ("[y] allow once", "[e] edit the arguments", "[n] deny"):
+    for choice in ("[y] allow once", "[e] edit", "[r] I did it", "[n] deny", "[?] help", "[y] run this, once"):
         assert choice in terminal.text
     runs = terminal.text[terminal.text.index("→ send_invitation") : terminal.text.index("· send_invitation")]
     assert "…" not in runs
@@ -317,6 +338,8 @@ def test_escapes_a_person_pastes_come_back_harmless_from_model_and_tool(start: S
     terminal.type("e\n")
     terminal.until("> ")
     terminal.type(r'{"place": "\u001b[2J\u001b]0;owned\u0007"}' + "\n")
+    terminal.until(CHOICES)
+    terminal.type("y\n")
 
     assert terminal.end() == 0
     assert "\x1b" not in terminal.text
@@ -339,7 +362,7 @@ async def test_hostile_text_of_models_and_tools_is_shown_and_never_obeyed():
     screen = Screen(out)
     async with Chat(ScriptedModel(*script), tools=[look]) as chat:
         turn = await chat.send("Hello")
-        await watch(turn, View(screen, turn.id), asyncio.Event(), Desk(screen, turn, auto=True))
+        await watch(chat, turn, View(screen, turn.id), asyncio.Event(), Desk(screen, chat, auto=True))
 
     shown = out.getvalue()
     assert shown.replace("\n", "").isprintable()

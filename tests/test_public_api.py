@@ -7,6 +7,8 @@ from inline_snapshot import snapshot
 
 import everturn
 from everturn import Chat, Plugin, Turn, tool
+from everturn.chat.answering import Reply
+from everturn.tools.choices import Choices
 
 
 def signatures(cls: type) -> Iterator[str]:
@@ -21,12 +23,20 @@ def signatures(cls: type) -> Iterator[str]:
             yield f"{kind}{name}{inspect.signature(member)}"
 
 
+def choices_of(options: type) -> list[str]:
+    """The keywords that stand behind an `Unpack`."""
+    return [f"{name}: {hint.__forward_arg__}" for name, hint in options.__annotations__.items()]
+
+
 def test_the_names():
     assert everturn.__all__ == snapshot(
         [
             "PENDING",
+            "Agent",
             "AnswerOpened",
+            "Budget",
             "CallDelta",
+            "CallJudged",
             "CallProgress",
             "CallSettled",
             "CallStarted",
@@ -38,7 +48,10 @@ def test_the_names():
             "Gate",
             "GateAnswered",
             "GateOpened",
+            "Grant",
+            "Group",
             "LateArrived",
+            "LimitReached",
             "Message",
             "MessageAdded",
             "MissingInput",
@@ -53,13 +66,18 @@ def test_the_names():
             "Prompted",
             "Reading",
             "ReasoningDelta",
+            "Registry",
+            "Rule",
             "Runtime",
             "Settings",
+            "Skill",
             "Snapshot",
             "StepFinished",
             "StepInterrupted",
             "StepRestarted",
             "StepStarted",
+            "SubAnswer",
+            "SubTurn",
             "TextDelta",
             "TextPart",
             "ToolContext",
@@ -77,6 +95,7 @@ def test_the_names():
             "Verdict",
             "by_hand",
             "named",
+            "renamed",
             "tool",
         ]
     )
@@ -90,8 +109,8 @@ def test_every_name_is_there():
 def test_chat():
     assert [f"Chat{inspect.signature(Chat)}", *signatures(Chat)] == snapshot(
         [
-            "Chat(model: 'Model | str', *, tools: 'Iterable[Tool]' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | str | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, runtime: 'Runtime | None' = None) -> 'None'",
-            "async send(self, message: 'Input', *, after: 'str | Message | None' = None, key: 'str | None' = None, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None, history: 'HistoryPolicy | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None) -> 'Turn'",
+            "Chat(model: 'Model | str', *, tools: 'Iterable[Tool | Group] | Registry' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | str | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, rules: 'Iterable[Rule] | str | Path' = (), runtime: 'Runtime | None' = None) -> 'None'",
+            "async send(self, message: 'Input', *, after: 'str | Message | None' = None, key: 'str | None' = None, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None, history: 'HistoryPolicy | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None, tools: 'Iterable[str] | None' = None) -> 'Turn'",
             "turn(self, turn: 'str') -> 'Turn'",
             "async rerun(self, message: 'str | Message', *, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None) -> 'Turn'",
             "async edit(self, message: 'str | Message', text: 'Input', *, model: 'Model | str | None' = None) -> 'Turn'",
@@ -104,7 +123,9 @@ def test_chat():
             "async attach(self, file: 'bytes | Path | str', media_type: 'str' = '', name: 'str' = '') -> 'FilePart'",
             "async read(self, file: 'FilePart') -> 'bytes'",
             "async gates(self) -> 'list[Gate]'",
-            "async answer(self, gate: 'Gate', *, allow: \"Literal['once'] | None\" = None, deny: 'str | bool | None' = None, arguments: 'JsonObject | None' = None, result: 'str | None' = None, by: 'str' = 'person') -> 'None'",
+            "async answer(self, gate: 'Gate', **reply: 'Unpack[Reply]') -> 'None'",
+            "async grants(self) -> 'list[Grant]'",
+            "async revoke(self, grant: 'Grant', *, by: 'str' = 'person') -> 'None'",
             "subscribe(self, listener: 'Listener') -> 'Callable[[], None]'",
             "async aclose(self) -> 'None'",
         ]
@@ -117,14 +138,47 @@ def test_turn():
             "events(self, after: 'Cursor | str | None' = None) -> 'Reading'",
             "async state(self) -> 'TurnState'",
             "async cancel(self, *, hard: 'bool' = False, key: 'str | None' = None) -> 'None'",
-            "async answer(self, gate: 'Gate', *, allow: \"Literal['once'] | None\" = None, deny: 'str | bool | None' = None, arguments: 'JsonObject | None' = None, result: 'str | None' = None, by: 'str' = 'person') -> 'None'",
+            "async answer(self, gate: 'Gate', **reply: 'Unpack[Reply]') -> 'None'",
         ]
     )
 
 
 def test_tool():
     assert f"tool{inspect.signature(tool)}" == snapshot(
-        "tool(function: 'Callable[..., Any] | None' = None, /, *, name: 'str | None' = None, effects: 'Effects' = 'once', execute: 'Execute' = 'auto', timeout: 'float' = 60.0) -> 'Any'"
+        "tool(function: 'Callable[..., Any] | None' = None, /, *, name: 'str | None' = None, **choices: 'Unpack[Choices]') -> 'Any'"
+    )
+
+
+def test_what_a_tool_may_choose_and_what_may_be_said_to_a_gate():
+    assert (choices_of(Choices), choices_of(Reply)) == snapshot(
+        (
+            [
+                "effects: Effects",
+                "execute: Execute",
+                "timeout: float",
+                "result: ResultPolicy",
+                "subjects: Mapping[str, SubjectKind]",
+                "repeatable: bool",
+                "egress: bool",
+                "untrusted: bool",
+                "private: tuple[str, ...] | list[str]",
+                "limit: int",
+                "before: AroundCall | None",
+                "after: AroundCall | None",
+                "to_model: Callable[[Any], object] | None",
+            ],
+            [
+                "allow: Literal['once', 'always'] | Rule | None",
+                "deny: str | bool | None",
+                "arguments: JsonObject | None",
+                "result: str | None",
+                "text: str | None",
+                "everywhere: bool",
+                "until: float",
+                "others: bool",
+                "by: str",
+            ],
+        )
     )
 
 

@@ -51,7 +51,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         case made if made is tuple:
             return st.lists(values(arguments[0]), max_size=2).map(tuple)
         case made if made is dict:
-            return st.dictionaries(text, json_values, max_size=2)
+            items = json_values if arguments[1] in (object, Any) else values(arguments[1])
+            return st.dictionaries(text, items, max_size=2)
         case _:
             fields = typing.get_type_hints(hint)
             return st.builds(hint, **{name: values(fields[name]) for name in hint.__struct_fields__})

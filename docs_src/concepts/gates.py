@@ -33,7 +33,7 @@ async def main() -> None:
                 try:
                     await turn.answer(garden, allow="once", arguments=edited)
                 except BadArguments as error:
-                    print("refused:", str(error).partition(",")[0])
+                    print("refused:", str(error).partition(": ")[2].partition(".")[0])
                 edited = {"table": "garden", "people": 3}
                 await turn.answer(garden, allow="once", arguments=edited)
                 await turn.answer(roof, deny=True)

@@ -1,8 +1,8 @@
 import asyncio
 
 from everturn import Chat, TextPart, tool
-from everturn.core.events import HistoryPolicy
 from everturn.core.history import render
+from everturn.core.options import HistoryPolicy
 from everturn.core.parts import NoticePart
 from everturn.core.requests import RequestCall, RequestPart, RequestResult
 from everturn.testing import ScriptedModel, call, calls, say

@@ -8,15 +8,17 @@ Start with `Chat`; everything else is a plugin, a tool, or an event. What is not
 from typing import TYPE_CHECKING, Any
 
 from everturn.chat import Chat, Reading, Turn, TurnResult
+from everturn.core.asking import Gate, Grant, Verdict
 from everturn.core.deltas import CallDelta, CallProgress, Cursor, ReasoningDelta, TextDelta
 from everturn.core.events import (
     AnswerOpened,
+    CallJudged,
     CallSettled,
     CallStarted,
-    Gate,
     GateAnswered,
     GateOpened,
     LateArrived,
+    LimitReached,
     MessageAdded,
     StepFinished,
     StepInterrupted,
@@ -26,19 +28,24 @@ from everturn.core.events import (
     TurnCompleted,
     TurnEnding,
     TurnFailed,
-    TurnOptions,
     TurnParked,
     TurnStarted,
-    Verdict,
 )
 from everturn.core.hooks import PENDING, Plugin
 from everturn.core.messages import Message
+from everturn.core.options import Budget, TurnOptions
 from everturn.core.parts import FilePart, Output, TextPart
-from everturn.core.ports import Progress, ToolContext
+from everturn.core.policy import Rule
+from everturn.core.ports import Progress, SubAnswer, SubTurn, ToolContext
 from everturn.core.state import Phase
 from everturn.errors import EverturnError, MissingInput, ModelError, ToolError, TurnError
+from everturn.tools.agent import Agent
 from everturn.tools.by_hand import by_hand
 from everturn.tools.function import tool
+from everturn.tools.groups import Group
+from everturn.tools.registry import Registry
+from everturn.tools.renamed import renamed
+from everturn.tools.skills import Skill
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Runtime, Snapshot
 
@@ -60,8 +67,11 @@ _LATER = {  # what only those need who talk to a provider; found when it is aske
 
 __all__ = [
     "PENDING",
+    "Agent",
     "AnswerOpened",
+    "Budget",
     "CallDelta",
+    "CallJudged",
     "CallProgress",
     "CallSettled",
     "CallStarted",
@@ -73,7 +83,10 @@ __all__ = [
     "Gate",
     "GateAnswered",
     "GateOpened",
+    "Grant",
+    "Group",
     "LateArrived",
+    "LimitReached",
     "Message",
     "MessageAdded",
     "MissingInput",
@@ -88,13 +101,18 @@ __all__ = [
     "Prompted",
     "Reading",
     "ReasoningDelta",
+    "Registry",
+    "Rule",
     "Runtime",
     "Settings",
+    "Skill",
     "Snapshot",
     "StepFinished",
     "StepInterrupted",
     "StepRestarted",
     "StepStarted",
+    "SubAnswer",
+    "SubTurn",
     "TextDelta",
     "TextPart",
     "ToolContext",
@@ -112,6 +130,7 @@ __all__ = [
     "Verdict",
     "by_hand",
     "named",
+    "renamed",
     "tool",
 ]
 

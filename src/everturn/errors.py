@@ -4,7 +4,11 @@ EverturnError
 ├─ for the person        (something was asked that cannot be done; nothing was changed)
 │  ├─ UnknownSession · UnknownTurn · UnknownMessage · UnknownGate
 │  ├─ KeyConflict            the same idempotency key with another body
-│  ├─ GateClosed             already answered otherwise, expired, or its turn is over
+│  ├─ GateClosed             nobody asks that any more: its turn is over, or being cancelled
+│  │  ├─ AnsweredOtherwise   somebody was first, and said something else
+│  │  └─ GateExpired         its time is over
+│  ├─ AnswerUnfit            this gate cannot be answered so: a grant it does not offer, a text where none is asked for
+│  ├─ UnknownGrant           there is no such remembered answer here
 │  ├─ SessionBusy            a turn is under way, and what was asked cannot be done beside it
 │  ├─ CommandRefused         admitted, but its object was gone or busy when it was acted on
 │  ├─ HashMismatch           the answer does not echo what the gate shows
@@ -13,7 +17,7 @@ EverturnError
 │     └─ HookError           a plugin's hook or clean-up failed
 ├─ for the model         (becomes the result of a call, never the end of a turn)
 │  └─ ToolError
-│     ├─ UnknownTool · BadArguments · ToolTimeout · BadOutput
+│     ├─ UnknownTool · ToolChanged · BadArguments · ToolTimeout · BadOutput
 ├─ for the operator      (a part of the system does not answer as it must)
 │  ├─ ModelError             the model's stream failed; `retryable` says whether again may help
 │  ├─ Stale                  an append from a driver that has been overtaken
@@ -57,7 +61,23 @@ class KeyConflict(EverturnError):
 
 
 class GateClosed(EverturnError):
-    """The gate was answered otherwise before, has expired, or its turn is over."""
+    """Nobody asks that any more: the turn is over or being cancelled, or (see below) the gate was answered or expired."""
+
+
+class AnsweredOtherwise(GateClosed):
+    """Somebody was first, and said something else."""
+
+
+class GateExpired(GateClosed):
+    """The time to answer is over."""
+
+
+class AnswerUnfit(EverturnError):
+    """The gate cannot be answered like this; the text says what it asks. Nothing was changed."""
+
+
+class UnknownGrant(EverturnError):
+    """There is no such remembered answer in this session, or it was revoked before."""
 
 
 class HashMismatch(EverturnError):
@@ -98,6 +118,12 @@ class UnknownTool(ToolError):
     """The model called a tool that does not exist."""
 
     code = "unknown_tool"
+
+
+class ToolChanged(ToolError):
+    """What has the tool's name now is not what the model, or the person, was told of."""
+
+    code = "tool_changed"
 
 
 class BadArguments(ToolError):

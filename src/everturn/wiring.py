@@ -8,20 +8,28 @@ import logging
 import random
 import signal
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from math import inf
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from everturn import faults
 from everturn.bus.memory import MemoryBus
 from everturn.clock import RandomIds, SystemClock
-from everturn.core.commands import AnyCommand
+from everturn.core.asking import Gate
+from everturn.core.commands import AnyCommand, Cancel, Send
 from everturn.core.deltas import DriverGone, Reader, Shown
-from everturn.core.events import CommandDropped, Gate, Problem
+from everturn.core.events import CommandDropped, Problem, TurnStarted
+from everturn.core.given import checked_budget, checked_rules
 from everturn.core.modality import MODALITIES, Modality, modality_of
-from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, Tool
-from everturn.core.state import Phase, TurnState
+from everturn.core.options import TurnOptions
+from everturn.core.parts import TextPart
+from everturn.core.policy import Rule, Subject
+from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, SubAnswer, Tool
+from everturn.core.state import Phase, TurnState, fold
 from everturn.engine.inline import InlineEngine
 from everturn.errors import (
     CommandRefused,
@@ -31,16 +39,22 @@ from everturn.errors import (
     EverturnError,
     StoreBusy,
     StoreUnavailable,
+    UnknownSession,
 )
 from everturn.plugins.tool_calling import ToolCalling
 from everturn.stores.memory import MemoryStore
 from everturn.stores.named import named_store
+from everturn.tools.agent import Agent
+from everturn.tools.groups import Group
+from everturn.tools.registry import Registry
+from everturn.turn.below import answer_of
 from everturn.turn.driver import Driver
 from everturn.turn.follow import follow
 from everturn.turn.hookup import Hookup
+from everturn.turn.permit import Permits
 from everturn.turn.run import Settings, Setup
+from everturn.turn.shaping import Limits
 from everturn.turn.supervisor import Supervisor
-from everturn.turn.tools import Limits
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +72,7 @@ class Snapshot(Struct, frozen=True):
 
 
 CLOSED = "this chat is closed; open another one on the same store, and its turns go on"
+BELOW = "below"  # the key of the message that begins a sub-turn
 HOLD = 60.0  # seconds after which a drive lets go between two steps, where another process could go on
 DRAIN = 10.0  # seconds a process that is told to leave has to bring its steps to their ends; and
 HAND_OVER = 3.0  # where others could go on at once, and newcomers wait for it
@@ -79,6 +94,45 @@ def _model(model: Model | str) -> Model:
     return model
 
 
+def _rules(rules: Iterable[Rule] | str | Path) -> list[Rule]:
+    if isinstance(rules, str | Path):
+        from everturn.permissions.reading import load_rules
+
+        return load_rules(rules)
+    return list(checked_rules(rules))
+
+
+def _settings(settings: Settings | None) -> Settings:
+    if settings is None:
+        return Settings()
+    if not isinstance(settings, Settings):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"settings are a Settings(...), not a {type(settings).__name__}")
+    for name in ("session_budget", "tenant_budget"):
+        checked_budget(getattr(settings, name), name)
+    period: Any = settings.tenant_period
+    if isinstance(period, bool) or not isinstance(period, int | float) or not 0 <= period < inf:
+        raise ConfigError(f"tenant_period={period!r}: seconds; 0 is all of the past")
+    return settings
+
+
+def _check_agents(registry: Registry) -> None:
+    """Refuse an agent that names a tool nobody has: it would do its task without. A pattern may be for what is to come."""
+    for name, tool in registry.tools.items():
+        wanted = tool.asks.tools if isinstance(tool, Agent) else None
+        for one in wanted or ():
+            if not any(char in "*?[" for char in one) and one not in registry.tools:
+                try:
+                    registry.check((one,))
+                except ConfigError as error:
+                    raise ConfigError(f"agent {name!r}: {error}") from None
+
+
+def _read_command(text: str) -> Sequence[Subject]:
+    from everturn.permissions.shell import read_command  # only tools that run commands pay for the parser
+
+    return read_command(text)
+
+
 class Runtime:
     """Sessions that run in this process: commands go in, events come out."""
 
@@ -86,7 +140,7 @@ class Runtime:
         self,
         model: Model | str,
         *,
-        tools: Iterable[Tool] = (),
+        tools: Iterable[Tool | Group] | Registry = (),
         plugins: Iterable[object] = (),
         store: Store | str | None = None,
         bus: Bus | None = None,
@@ -95,26 +149,26 @@ class Runtime:
         ids: Ids | None = None,
         settings: Settings | None = None,
         limits: Limits | None = None,
+        rules: Iterable[Rule] | str | Path = (),
     ) -> None:
         self.clock = clock or SystemClock()
         self.ids = ids or RandomIds()
         self._has_made_store = isinstance(store, str)
         self.store = named_store(store) if isinstance(store, str) else store or MemoryStore()
         self.bus = bus or MemoryBus()
-        tools = list(tools)
-        for tool in tools:
-            if not hasattr(tool, "spec"):
-                what = getattr(tool, "__name__", repr(tool))
-                raise ConfigError(f"{what} is not a tool; put @tool above the function, or give an object with a spec")
+        tools = tools if isinstance(tools, Registry) else list(tools)
+        self.registry = tools if isinstance(tools, Registry) else Registry(tools)
         model = _model(model)
         if not hasattr(self.store, "append"):
             raise ConfigError(f'{store!r} is not a store; for example store="talks.db"')
+        if not isinstance(tools, Registry):  # one that is given may be filled later
+            _check_agents(self.registry)
+        settings = _settings(settings)
         self._models: dict[str, Model] = {"": model, model.name: model}
-        self.tools = {tool.spec.name: tool for tool in tools}
         self.supervisor = Supervisor()
         self.engine = engine or InlineEngine(self.clock, self._lost)
         # First, so that a plugin of the same name takes its place.
-        calling = [ToolCalling(tools, limits or Limits())] if tools else []
+        calling = [ToolCalling(self.registry, limits or Limits())] if tools else []
         self.hooks = Hookup([*calling, *plugins])
         self.listeners: list[Listener] = []
         setup = Setup(
@@ -127,7 +181,10 @@ class Runtime:
             supervisor=self.supervisor,
             hand_in=self._hand_in,
             wake=self.engine.wake,
-            settings=settings or Settings(),
+            permits=Permits(_rules(rules), _read_command),
+            tool_named=lambda name: self.tools.get(name),
+            sub_turn=self._sub_turn,
+            settings=settings,
             hold=HOLD if self.engine.is_durable else 0.0,
         )
         self._driver = Driver(setup, self._announce)
@@ -136,6 +193,11 @@ class Runtime:
         self._gone: dict[str, str] = {}  # session -> why it is not driven here; "" stands for all of them
         self._starting, self._has_started = asyncio.Lock(), False
         self._sweeping: asyncio.Task[None] | None = None
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """All the tools there are now, those of groups that are off included."""
+        return self.registry.tools
 
     def model_for(self, name: str) -> Model:
         """A model by its name; "" is the one the runtime was made with.
@@ -231,6 +293,52 @@ class Runtime:
                 log.exception("a late result of %s could not be handed in; next try in %g s", command.session, pause)
             await asyncio.sleep(pause)
         log.error("a late result of %s is lost: the store did not take it", command.session)
+
+    async def _sub_turn(self, below: str, tenant: str, options: TurnOptions, prompt: str) -> SubAnswer:
+        """Run a turn in a session of its own, once, and wait until it is over.
+
+        One that was begun before is gone on with as it was begun, whatever would be asked of it now.
+        """
+        turn = await self._begun(below)
+        if turn is None:
+            send = Send(
+                key=BELOW,
+                session=below,
+                tenant=tenant,
+                at=self.clock.now(),
+                turn=self.ids.new("turn"),
+                message=self.ids.new("msg"),
+                parts=(TextPart(prompt),),
+                at_leaf=True,
+                options=options,
+            )
+            receipt = await self.command(send)
+            assert isinstance(receipt.command, Send)
+            turn = receipt.command.turn
+        else:
+            await self.start()
+            await self._wake(below)
+        try:
+            async for _ in self.follow(below, Reader(turn, None)):
+                pass
+        except asyncio.CancelledError:
+            if "" not in self._gone:  # it is not this process that ends
+                await self.command(Cancel(key=f"{BELOW}:cancel", session=below, tenant=tenant, turn=turn, hard=True))
+            raise
+        return answer_of(below, fold(entry.event for entry in await self.store.events(below, turn=turn)))
+
+    async def _begun(self, below: str) -> str | None:
+        """The turn that was asked for in a session below, if it was."""
+        try:
+            for command in await self.store.inbox(below):
+                if isinstance(command, Send) and command.key == BELOW:
+                    return command.turn
+            for entry in await self.store.events(below):
+                if isinstance(entry.event, TurnStarted) and entry.event.command == BELOW:
+                    return entry.event.turn
+        except UnknownSession:
+            pass
+        return None
 
     async def follow(self, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
         """Show a turn from where the reader is, until it is over."""

@@ -10,17 +10,19 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from everturn.core.asking import Gate, Verdict
 from everturn.core.calls import CALL_TRANSITIONS, Call
 from everturn.core.events import (
     AnswerOpened,
     Append,
+    CallJudged,
     CallSettled,
     CallStarted,
-    Gate,
     GateAnswered,
     GateOpened,
     HookFinished,
     LateArrived,
+    LimitReached,
     MessageAdded,
     Problem,
     StepFinished,
@@ -33,12 +35,11 @@ from everturn.core.events import (
     TurnEnding,
     TurnEvent,
     TurnFailed,
-    TurnOptions,
     TurnParked,
     TurnStarted,
-    Verdict,
 )
 from everturn.core.messages import Message
+from everturn.core.options import TurnOptions
 from everturn.core.parts import CallState, Output, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
 from everturn.core.state import (
     Action,
@@ -109,6 +110,8 @@ class Play:
     def _next(self, action: Action) -> Iterator[TurnEvent]:
         if self.state.ending is None and self.dice.pick(*([False] * 30), True):
             return cancelled(self.state, self.dice)
+        if self.state.ending is None and self.state.limit is None and self.dice.pick(*([False] * 30), True):
+            return iter([LimitReached(turn=self.turn, limit="calls", scope="turn", text="enough")])
         return carry_out(self.state, action, self.dice)
 
     def _take(self, event: TurnEvent) -> TurnEvent:
@@ -155,7 +158,7 @@ def carry_out(state: TurnState, action: Action, dice: Dice) -> Iterator[TurnEven
                 yield TurnEnding(turn=turn, outcome=outcome, problem=problem)
             yield from finish(state, dice)
         case Wait():
-            if gates := [gate for gate, verdict in state.gates.items() if verdict is None]:
+            if gates := [gate for gate in state.gates if state.is_asked(gate)]:
                 yield answered(state, dice.pick(*gates), dice)
             else:  # nobody was asked, so all that can still come is a cancel
                 yield from cancelled(state, dice)
@@ -181,7 +184,7 @@ def after_request(state: TurnState, plugins: tuple[str, ...], dice: Dice) -> Ite
     step, turn = state.step, state.id
     assert step is not None
     for call in step.calls:
-        yield from move_call(call, turn, dice)
+        yield from move_call(call, turn, dice) if state.limit is None else stop_call(call, turn, dice)
     question = f"{turn}.ask{step.number}"
     for plugin in plugins:
         if plugin == TOOLS and any(not call.is_settled for call in step.calls):
@@ -200,7 +203,7 @@ def after_request(state: TurnState, plugins: tuple[str, ...], dice: Dice) -> Ite
         appends = deferred(turn, step.number, plugin, dice)
         yield HookFinished(turn=turn, step=step.number, plugin=plugin, deferred=appends)
     left = [plugin for plugin in plugins if plugin not in step.done]
-    if left and all(call.is_settled or call.state == "asking" for call in step.calls):
+    if left and all(call.is_settled or call.asks is not None for call in step.calls):
         yield TurnParked(turn=turn, step=step.number)
 
 
@@ -212,24 +215,52 @@ def deferred(turn: str, step: int, plugin: str, dice: Dice) -> tuple[Append, ...
 
 def move_call(call: Call, turn: str, dice: Dice) -> Iterator[TurnEvent]:
     """Move a call on by a few events, or leave it with a person."""
-    if call.state == "pending" and call.verdict is None and dice.pick(False, True):
+    if call.state == "pending" and call.verdict is None and call.judged is None and dice.pick(False, True):
         yield GateOpened(turn=turn, gate=Gate(f"{call.id}.gate", turn, call.id, "look", "{}", "hash"))
     if call.state == "asking" and call.gate is not None and dice.pick(False, False, True):
         yield GateAnswered(turn=turn, gate=call.gate.id, call=call.id, verdict=Verdict(dice.pick(True, False)))
-    if call.state == "pending" and call.verdict is not None and not call.verdict.allowed:
-        yield settled(call, turn, "denied")
     if call.state == "pending" and dice.pick(True, False):
+        yield from start_call(call, turn)
+    if call.state == "running" and dice.pick(False, False, True):
+        gate = Gate(f"{call.id}.review", turn, call.id, "look", "{}", "hash", kind="result", output=Output("it ran"))
+        yield GateOpened(turn=turn, gate=gate)
+    yield from end_call(call, turn, dice)
+
+
+def start_call(call: Call, turn: str) -> Iterator[TurnEvent]:
+    """What was decided about it, and what follows from that; one that died in between leaves the second to another."""
+    is_allowed = call.verdict is None or call.verdict.allowed
+    if call.judged is None:
+        yield judged(call, turn, is_allowed)
+    if is_allowed and call.judged is not None and call.judged.allowed:
         yield CallStarted(
             turn=turn, call=call.id, tool="look", arguments="{}", hash="hash", effects="once", key=call.id
         )
-    if call.state in ("pending", "running"):
+    else:
+        yield settled(call, turn, "denied")
+
+
+def end_call(call: Call, turn: str, dice: Dice) -> Iterator[TurnEvent]:
+    """Give a call its result, once a person has read it where one is to."""
+    if call.review is not None and call.asks is not None and dice.pick(False, True):
+        yield GateAnswered(turn=turn, gate=call.review.id, call=call.id, verdict=Verdict(dice.pick(True, False)))
+    if call.state == "reviewing" and call.reviewed is not None:
+        yield settled(call, turn, "completed" if call.reviewed.allowed else "withheld")
+    elif call.state in ("pending", "running"):
         yield settled(call, turn, dice.pick("completed", "failed", "outcome_unknown", "cancelled"))
 
 
+def stop_call(call: Call, turn: str, dice: Dice) -> Iterator[TurnEvent]:
+    """A limit is reached: what did not begin does not begin, and what did comes to its end."""
+    if call.state in ("pending", "asking"):
+        yield settled(call, turn, "failed")
+    else:
+        yield from end_call(call, turn, dice)
+
+
 def answered(state: TurnState, gate: str, dice: Dice) -> GateAnswered:
-    asking = [call.id for call in state.open_calls if call.gate is not None and call.gate.id == gate]
     verdict = dice.pick(Verdict(True), Verdict(False, "no"), Verdict(True, arguments='{"b":2}'))
-    return GateAnswered(turn=state.id, gate=gate, call=asking[0] if asking else "", verdict=verdict)
+    return GateAnswered(turn=state.id, gate=gate, call=state.asked[gate].call, verdict=verdict)
 
 
 def cancelled(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
@@ -262,6 +293,11 @@ def late(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
     for call in state.calls.values():
         if LateArrived in CALL_TRANSITIONS[call.state] and not call.is_late and dice.pick(False, True):
             yield LateArrived(turn=state.id, call=call.id, output=Output("late"))
+
+
+def judged(call: Call, turn: str, is_allowed: bool) -> CallJudged:
+    why = "so say the rules"
+    return CallJudged(turn=turn, call=call.id, tool="look", identity="id", hash="hash", allowed=is_allowed, why=why)
 
 
 def settled(call: Call, turn: str, state: CallState) -> CallSettled:

@@ -6,20 +6,26 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.core.simulate import Dice, Play
 
+from everturn.core.asking import Gate, Verdict
 from everturn.core.calls import CALL_TRANSITIONS, SETTLED, Call
-from everturn.core.events import CallSettled, CallStarted, Event, Gate, GateAnswered, GateOpened, LateArrived, Verdict
+from everturn.core.events import CallJudged, CallSettled, CallStarted, Event, GateAnswered, GateOpened, LateArrived
 from everturn.core.parts import CallState, Output
 from everturn.errors import InvalidEvent
 
-CallEvent = GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived
+CallEvent = GateOpened | GateAnswered | CallJudged | CallStarted | CallSettled | LateArrived
 
 STATES = tuple(CALL_TRANSITIONS)
 ASK = GateOpened(turn="t", gate=Gate("g", "t", "c", "look", "{}", "hash"))
 ALLOW = GateAnswered(turn="t", gate="g", call="c", verdict=Verdict(True))
 DENY = GateAnswered(turn="t", gate="g", call="c", verdict=Verdict(False))
+MAY = CallJudged(turn="t", call="c", tool="look", identity="id", hash="hash", allowed=True, why="it may")
+MAY_NOT = replace(MAY, allowed=False)
 START = CallStarted(turn="t", call="c", tool="look", arguments="{}", hash="hash", effects="once", key="c")
+REVIEW = GateOpened(turn="t", gate=Gate("r", "t", "c", "look", "{}", "hash", kind="result", output=Output("it ran")))
+SEND = GateAnswered(turn="t", gate="r", call="c", verdict=Verdict(True))
 LATE = LateArrived(turn="t", call="c", output=Output("late"))
 
 
@@ -33,7 +39,11 @@ EVENTS: tuple[CallEvent, ...] = (
     ALLOW,
     DENY,
     GateAnswered(turn="t", gate="other", call="c", verdict=Verdict(True)),
+    MAY,
+    MAY_NOT,
     START,
+    REVIEW,
+    SEND,
     *(settle(state) for state in STATES),
     LATE,
 )
@@ -88,8 +98,24 @@ def test_a_call_starts_at_most_once_and_never_against_a_no(events: list[CallEven
         taken.append(event)
 
     assert sum(isinstance(event, CallStarted) for event in taken) <= 1
-    assert sum(isinstance(event, GateAnswered) for event in taken) <= 1
+    assert sum(isinstance(event, CallJudged) for event in taken) <= 1
+    assert sum(isinstance(event, GateAnswered) and event.gate != "r" for event in taken) <= 1
     assert not (DENY in taken and START in taken)
+    assert START not in taken or MAY in taken
+    assert REVIEW not in taken or START in taken
+
+
+@given(st.sampled_from([(), (MAY, START)]), st.lists(st.sampled_from(EVENTS), max_size=20))
+def test_a_call_that_runs_asks_about_its_result_and_no_other_does(first: list[CallEvent], events: list[CallEvent]):
+    call = new_call(*first)
+    for event in events:
+        before = call.state
+        try:
+            call.advance(event)
+        except InvalidEvent:
+            continue
+        if isinstance(event, GateOpened):
+            assert (event.gate.kind == "result") == (before == "running")
 
 
 @pytest.mark.parametrize("state", sorted(SETTLED))
@@ -108,9 +134,17 @@ REFUSED: dict[str, tuple[tuple[CallEvent, ...], CallEvent, str]] = {
     "asked twice": ((ASK, ALLOW), ASK, "answered already"),
     "answered at another gate": ((ASK,), EVENTS[4], "does not wait at gate other"),
     "answered without being asked": ((), ALLOW, "is pending"),
-    "started against a no": ((ASK, DENY), START, "was denied"),
+    "started against a no": ((ASK, DENY, MAY), START, "was denied"),
     "started while it asks": ((ASK,), START, "is asking"),
-    "settled as running": ((START,), settle("running"), "cannot be settled as running"),
+    "started unjudged": ((), START, "was not allowed"),
+    "started though judged otherwise": ((MAY_NOT,), START, "was not allowed"),
+    "started with other bytes": ((replace(MAY, hash="other"),), START, "was not allowed"),
+    "judged twice": ((MAY,), MAY, "judged already"),
+    "its result shown before it ran": ((MAY,), REVIEW, "a gate about its result cannot open"),
+    "asked while it runs": ((MAY, START), ASK, "a gate about its call cannot open"),
+    "its result answered at another gate": ((MAY, START, REVIEW), ALLOW, "does not wait at gate g"),
+    "its result answered twice": ((MAY, START, REVIEW, SEND), SEND, "does not wait at gate r"),
+    "settled as running": ((MAY, START), settle("running"), "cannot be settled as running"),
     "late twice": ((settle("cancelled"), LATE), LATE, "late result already"),
     "settled twice": ((settle("completed"),), settle("completed"), "is completed"),
 }

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from everturn.core.events import Event, Gate, GateAnswered, GateOpened, TurnEnding, TurnParked, Verdict
+from everturn.core.asking import Gate, Verdict
+from everturn.core.events import Event, GateAnswered, GateOpened, TurnEnding, TurnParked
 from everturn.core.gates import GateRow, apply_to_gates, check_answer
 from everturn.errors import EverturnError, GateClosed, HashMismatch, UnknownGate
 

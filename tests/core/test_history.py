@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from tests.core.simulate import Dice, Play, dice, plays
 
 from everturn.core.canonical import parse_object
-from everturn.core.events import HistoryPolicy
 from everturn.core.history import DIGEST_LIMIT, NO_RESULT, as_object, digest_of, render, render_own
 from everturn.core.messages import Message
+from everturn.core.options import HistoryPolicy
 from everturn.core.parts import (
     CallState,
     FilePart,

@@ -8,20 +8,23 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.core.simulate import BROKEN, PLUGINS, TERMINAL, Dice, Play, carry_out, dice, plays
 from tests.core.wild import MAKE, wild
 
+from everturn.core.asking import Gate, Verdict
 from everturn.core.calls import SETTLED
 from everturn.core.events import (
     AnswerOpened,
     Append,
+    CallJudged,
     CallSettled,
     CallStarted,
-    Gate,
     GateAnswered,
     GateOpened,
     HookFinished,
     LateArrived,
+    LimitReached,
     LogEvent,
     MessageAdded,
     StepFinished,
@@ -29,7 +32,6 @@ from everturn.core.events import (
     StepStarted,
     TurnEvent,
     TurnStarted,
-    Verdict,
 )
 from everturn.core.messages import Message
 from everturn.core.parts import ToolPart
@@ -81,6 +83,8 @@ def check_shape(state: TurnState, log: list[TurnEvent]) -> None:
         [event.step for event in log if isinstance(event, StepFinished | StepInterrupted)],
         [event.call for event in log if isinstance(event, CallSettled)],
         [event.call for event in log if isinstance(event, CallStarted)],
+        [event.call for event in log if isinstance(event, CallJudged)],
+        ["the limit" for event in log if isinstance(event, LimitReached)],
         [event.gate for event in log if isinstance(event, GateAnswered)],
         [event.gate.id for event in log if isinstance(event, GateOpened)],
         [(event.step, event.plugin) for event in log if isinstance(event, HookFinished)],
@@ -90,6 +94,8 @@ def check_shape(state: TurnState, log: list[TurnEvent]) -> None:
     parts = [part for message in state.messages.values() for part in message.parts if isinstance(part, ToolPart)]
     assert {part.call: part.state for part in parts} == {call.id: call.state for call in state.calls.values()}
     assert len(parts) == len(state.calls)
+    allowed = {event.call for event in log if isinstance(event, CallJudged) and event.allowed}
+    assert {event.call for event in log if isinstance(event, CallStarted)} <= allowed
     if state.phase.is_terminal:
         assert state.ending is not None
         assert state.ending.outcome == state.phase
@@ -171,12 +177,16 @@ def test_whatever_decide_names_can_be_done_and_the_turn_ends(dice: Dice):
 
 @given(plays)
 def test_no_step_goes_beyond_the_limit_but_a_last_one_that_closes(play: Play):
-    limit = play.state.options.max_steps
+    most, is_limited = play.state.options.max_steps, False
     steps = [event for event in play.log if isinstance(event, StepStarted)]
 
     assert [event.step for event in steps] == list(range(1, len(steps) + 1))
-    assert all(event.closing == (event.step == limit + 1) for event in steps)
-    assert len(steps) <= limit + 1
+    assert len(steps) <= most + 1
+    assert all(not event.closing for event in steps[:-1])
+    for event in play.log:
+        if isinstance(event, StepStarted):
+            assert event.closing == (event.step == most + 1 or is_limited)
+        is_limited = is_limited or isinstance(event, LimitReached)
 
 
 @given(plays)
@@ -242,9 +252,22 @@ def test_an_answer_that_does_not_name_the_call_of_its_gate_is_refused():
 
 def test_a_call_of_a_step_that_broke_off_cannot_start():
     turn = finished_step(ToolPart("c", "look", "{}"), broke_off=True)
+    judged, start = start_of("c")
+    turn.apply(judged)
 
-    with pytest.raises(InvalidEvent):
-        turn.apply(start_of("c"))
+    with pytest.raises(InvalidEvent, match="broke off"):
+        turn.apply(start)
+
+
+def test_a_call_that_was_not_allowed_cannot_start():
+    judged, start = start_of("c")
+    for before in ([], [replace(judged, allowed=False)], [replace(judged, hash="other")]):
+        turn = finished_step(ToolPart("c", "look", "{}"), ToolPart("d", "look", "{}"))
+        for event in (replace(judged, call="d"), *before):
+            turn.apply(event)
+
+        with pytest.raises(InvalidEvent, match="was not allowed"):
+            turn.apply(start)
 
 
 def place_of(append: Append) -> tuple[int, int]:
@@ -252,8 +275,11 @@ def place_of(append: Append) -> tuple[int, int]:
     return PLUGINS.index(plugin), int(at)
 
 
-def start_of(call: str) -> CallStarted:
-    return CallStarted(turn="t", call=call, tool="look", arguments="{}", hash="hash", effects="once", key=call)
+def start_of(call: str) -> tuple[CallJudged, CallStarted]:
+    return (
+        CallJudged(turn="t", call=call, tool="look", identity="id", hash="hash", allowed=True, why="it may"),
+        CallStarted(turn="t", call=call, tool="look", arguments="{}", hash="hash", effects="once", key=call),
+    )
 
 
 def finished_step(*parts: ToolPart, broke_off: bool = False) -> TurnState:

@@ -4,16 +4,18 @@ from collections.abc import Callable
 
 from tests.core.simulate import BROKEN, PLUGINS, Dice
 
+from everturn.core.asking import Gate, GateKind, Verdict
 from everturn.core.events import (
     AnswerOpened,
     Append,
+    CallJudged,
     CallSettled,
     CallStarted,
-    Gate,
     GateAnswered,
     GateOpened,
     HookFinished,
     LateArrived,
+    LimitReached,
     MessageAdded,
     StepFinished,
     StepInterrupted,
@@ -27,7 +29,6 @@ from everturn.core.events import (
     TurnFailed,
     TurnParked,
     TurnStarted,
-    Verdict,
 )
 from everturn.core.messages import Message
 from everturn.core.parts import Output, StreamedPart, TextPart, ToolPart
@@ -57,7 +58,9 @@ def _parts(state: TurnState, dice: Dice) -> tuple[StreamedPart, ...]:
 
 def _gate(state: TurnState, dice: Dice) -> Gate:
     name = dice.pick(f"wild{len(state.gates)}", *state.gates)
-    return Gate(name, state.id, dice.pick(*state.calls, "nobody", ""), "look", "{}", "hash")
+    kinds: tuple[GateKind, ...] = ("call", "result", "loop")
+    called = dice.pick(*state.calls, "nobody", "")
+    return Gate(name, state.id, called, "look", "{}", "hash", kind=dice.pick(*kinds))
 
 
 MAKE: dict[type[TurnEvent], Make] = {
@@ -76,6 +79,16 @@ MAKE: dict[type[TurnEvent], Make] = {
     GateAnswered: lambda s, d, turn: GateAnswered(
         turn=turn, gate=d.pick(*s.gates, "none"), call=d.pick(_call(s, d), ""), verdict=Verdict(d.pick(True, False))
     ),
+    CallJudged: lambda s, d, turn: CallJudged(
+        turn=turn,
+        call=_call(s, d),
+        tool="look",
+        identity="id",
+        hash=d.pick("hash", "other"),
+        allowed=d.pick(True, False),
+        why="wild",
+    ),
+    LimitReached: lambda s, d, turn: LimitReached(turn=turn, limit="calls", scope="turn", text="wild"),
     CallStarted: lambda s, d, turn: CallStarted(
         turn=turn, call=_call(s, d), tool="look", arguments="{}", hash="hash", effects="once", key="key"
     ),

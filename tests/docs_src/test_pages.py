@@ -46,7 +46,8 @@ def test_the_picture_of_a_call_has_every_way_between_its_states() -> None:
         ("pending", "asking"),
         ("pending", "running"),
         ("asking", "pending"),
-        *((state, end) for state in ("pending", "asking", "running") for end in SETTLED),
+        ("running", "reviewing"),
+        *((state, end) for state in ("pending", "asking", "running", "reviewing") for end in SETTLED),
     }
 
 

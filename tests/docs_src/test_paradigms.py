@@ -249,4 +249,4 @@ async def test_a_tool_that_is_run_by_hand_is_the_same_to_the_model() -> None:
     model = ScriptedModel(say("Hi."))
     async with Chat(model, tools=[by_hand(smell)]) as chat:
         await (await chat.send("Hello"))
-    assert model.requests[0].tools == [replace(smell.spec, execute="ask")]
+    assert model.requests[0].tools == [replace(smell.spec, by_hand=True)]

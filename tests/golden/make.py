@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from everturn import Chat, GateOpened, LateArrived, TextDelta, Turn, TurnError, tool
-from everturn.core.events import CommandDropped, Event
+from everturn.core.events import CommandDropped, Event, GrantRevoked
+from everturn.core.options import Budget, TurnOptions
 from everturn.core.ports import Tool
 from everturn.errors import ModelError
 from everturn.testing import CountingIds, Fail, FakeClock, Hang, ScriptedModel, call, calls, say, think
@@ -36,10 +37,16 @@ async def mail(to: str, text: str) -> str:
     return f"sent to {to}"
 
 
+@tool(effects="write", execute="ask_once")
+async def note(text: str) -> str:
+    """Write something down."""
+    return "noted"
+
+
 @asynccontextmanager
-async def chatting(*script: Any, tools: tuple[Tool, ...] = ()) -> AsyncGenerator[Chat, None]:
+async def chatting(*script: Any, tools: tuple[Tool, ...] = (), **options: Any) -> AsyncGenerator[Chat, None]:
     model, clock = ScriptedModel(*script), FakeClock()
-    async with Chat(model, runtime=Runtime(model, tools=tools, clock=clock, ids=CountingIds())) as chat:
+    async with Chat(model, runtime=Runtime(model, tools=tools, clock=clock, ids=CountingIds()), **options) as chat:
         yield chat
 
 
@@ -76,6 +83,27 @@ async def denied() -> bytes:
         async for event in turn:
             if isinstance(event, GateOpened):
                 await turn.answer(event.gate, deny="He is asleep")
+        return await log_of(chat)
+
+
+async def granted() -> bytes:
+    made = calls(call("note", text="Hi"))
+    async with chatting(made, say("Noted."), made, say("Noted again."), tools=(note,)) as chat:
+        turn = await chat.send("Write that down")
+        async for event in turn:
+            if isinstance(event, GateOpened):
+                await turn.answer(event.gate, allow="always")
+        await (await chat.send("And again"))
+        [grant] = await chat.grants()
+        await chat.revoke(grant)
+        await written(chat, GrantRevoked)
+        return await log_of(chat)
+
+
+async def limited() -> bytes:
+    script = calls(call("look", at="a")), calls(call("look", at="b")), say("I saw only a.")
+    async with chatting(*script, tools=(look,), options=TurnOptions(budget=Budget(calls=1))) as chat:
+        await (await chat.send("Look everywhere"))
         return await log_of(chat)
 
 
@@ -168,7 +196,20 @@ async def until(turn: Turn, is_it: Callable[[object], bool]) -> None:
 
 LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
     made.__name__: made
-    for made in (plain, reasoning, gate_edited, denied, cancelled, error, max_steps, late, fork, restarted)
+    for made in (
+        plain,
+        reasoning,
+        gate_edited,
+        denied,
+        granted,
+        limited,
+        cancelled,
+        error,
+        max_steps,
+        late,
+        fork,
+        restarted,
+    )
 }
 
 

@@ -16,11 +16,13 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from everturn import wire
 from everturn.core.events import MessageDeleted
+from everturn.core.options import Budget, Lineage, TurnOptions
+from everturn.core.parts import Usage
 from everturn.core.ports import Store
 from everturn.stores.sql.migrating import HEAD, SCRIPTS
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.store import SqlStore
-from everturn.testing.contracts.samples import answer, asked, over, send, started
+from everturn.testing.contracts.samples import NOON, answer, asked, called, granted, over, ran, send, started
 
 FOLDER = Path(__file__).parent
 URL = os.environ.get("EVERTURN_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
@@ -29,7 +31,7 @@ BYTES = (b"a small one", bytes(range(256)) * 300)
 
 
 async def fill(store: Store) -> None:
-    """Everything a database of 0001 can hold: the golden logs, a gate that waits, commands nobody has acted on."""
+    """Everything a database of 0001 can hold: the golden logs, a gate that waits, grants, commands nobody has acted on."""
     for path in sorted((FOLDER / "v1").glob("*.jsonl")):
         events = [entry.event for entry in wire.load_log(path.read_bytes())]
         await store.restore(path.stem, "local", events)
@@ -41,6 +43,13 @@ async def fill(store: Store) -> None:
     await store.admit(send("k4", "erased", text="forget this"))
     await store.append("erased", 0, [*started(command="k4"), *over()])
     await store.erase("erased")
+    await store.admit(send("k5", "below", "t5", text="help me"))
+    below = TurnOptions(above=Lineage("s", "t"), budget=Budget(seconds=3600))
+    await store.append("below", 0, [*started("t5", command="k5", options=below), *asked("t5"), granted("s", "t5")])
+    await store.admit(send("k6", "generous", "t6", text="always"))
+    used = called("t6", Usage(10, 2, cost=0.5), step=2)
+    answered = [*asked("t6"), granted("", "t6"), *ran("t6")]
+    await store.append("generous", 0, [*started("t6", command="k6"), *answered, *used, *over("t6")])
     for data in BYTES:
         await store.put_blob(data)
 
@@ -49,6 +58,7 @@ async def read(store: Store) -> dict[str, Any]:
     """What can be seen of all that, through the port."""
     infos = sorted(await store.sessions(), key=lambda info: info.id)
     seen: dict[str, Any] = {"sessions": infos, "lunch": await store.search("lunch"), "你": await store.search("你好")}
+    seen["spent"] = await store.spent(tenant="local"), await store.spent(top="t")
     for session in (info.id for info in infos):
         tree = await store.tree(session)
         seen[session] = {
@@ -58,6 +68,8 @@ async def read(store: Store) -> dict[str, Any]:
             "gates": await store.gates(session),
             "inbox": await store.inbox(session),
             "open": await store.open_turns(session),
+            "grants": await store.grants(session, NOON),
+            "spent": await store.spent(session=session),
         }
     return seen
 

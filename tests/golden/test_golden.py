@@ -21,6 +21,8 @@ PHASES = {
     "reasoning": [DONE],
     "gate_edited": [DONE],
     "denied": [DONE],
+    "granted": [DONE, DONE],
+    "limited": [DONE],
     "cancelled": [CANCELLED],
     "error": [FAILED],
     "max_steps": [DONE],

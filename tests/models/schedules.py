@@ -492,7 +492,8 @@ class Schedule:
                 self._world.free.set()
             case "answer":
                 for gate in gates:
-                    verdict = self._dice.choice(VERDICTS)
+                    # A call that goes round in circles is asked about too, and has nothing to edit.
+                    verdict = self._dice.choice(VERDICTS if gate.tool == "mail" else VERDICTS[:3])
                     self.trace.append(f"  {verdict}")
                     self._note("gate: " + ", ".join(verdict))
                     with suppress(EverturnError):  # answered before, by whoever watched then

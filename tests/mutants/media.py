@@ -40,7 +40,7 @@ MEDIA_MUTANTS = [
         "models/media/images.py",
         " or not seen.is_whole:",
         ":",
-        "tests/models/test_hostile_media.py",
+        "tests/models/test_hostile_media.py::test_no_picture_is[half a picture-image-gen]",
     ),
     Mutant(
         "a model does not see the picture it has made",
@@ -51,8 +51,8 @@ MEDIA_MUTANTS = [
     ),
     Mutant(
         "what a person has done is done again",
-        "turn/tools.py",
-        "if verdict.result is not None:",
+        "turn/judging.py",
+        "if verdict is not None and verdict.result is not None:",
         "if False:",
         "tests/tools/test_by_hand.py::test_what_a_person_did_is_the_result_and_nothing_is_run",
     ),

@@ -196,7 +196,7 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "a message joins a branch where an answer is written again",
-        "turn/driver.py",
+        "turn/acting.py",
         "if at_leaf and state.input is None and place == state.parent:",
         "if False:",
         "tests/test_chat.py::test_a_message_sent_while_an_answer_is_written_again_waits_for_it",

@@ -1,7 +1,7 @@
 """Seeded bugs: each is one change to the source, and the name of a test that must notice it.
 
-A checker is trusted only after it has caught something. `python tests/mutants/run.py` plants every bug in a copy of the
-source, runs the test that is named beside it, and prints how many were caught.
+A checker is trusted only after it has caught something. `python tests/mutants/run.py` plants each bug in a process of
+its own, runs the test that is named beside it there, and prints how many were caught.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from tests.mutants.media import MEDIA_MUTANTS
 from tests.mutants.models import MODEL_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.prompted import PARADIGM_MUTANTS
+from tests.mutants.trust import TRUST_MUTANTS
 
 CRASH = "tests/turn/test_crash.py::test_stopped_after_any_event_it_ends_as_if_it_had_not_been"
 BEFORE = "tests/turn/test_crash.py::test_stopped_before_any_event_nothing_is_lost_or_done_twice"
@@ -19,11 +20,13 @@ STORE = "tests/contracts/test_memory.py::TestMemoryStore::"
 ENGINE = "tests/contracts/test_memory.py::TestInlineEngine::"
 CANCEL = "tests/turn/test_cancel.py::"
 TOOLS = "tests/turn/test_tools.py::"
+OLD_ANSWER = "tests/turn/test_supervisor.py::test_a_tool_that_is_denied_or_another_by_now_does_not_run_on_an_old_answer"
 
 MUTANTS = [
     *MODEL_MUTANTS,
     *PARADIGM_MUTANTS,
     *MEDIA_MUTANTS,
+    *TRUST_MUTANTS,
     Mutant(
         "calls are not settled on cancel",
         "turn/finalize.py",
@@ -48,30 +51,30 @@ MUTANTS = [
     Mutant(
         "a tool starts before its start is written down",
         "turn/tools.py",
-        """        if events:
-            await ctx.record(*events)
-        for start in starts:
-            ctx.spawn(start.call.id, _run(ctx, start, limits))
+        """        if plan.events:
+            await ctx.run.commit(lambda plan=plan: _in_time(ctx, plan))
+        for start in plan.starts:
+            ctx.spawn(start.call.id, run_call(ctx, start, limits))
 """,
-        """        for start in starts:
-            ctx.spawn(start.call.id, _run(ctx, start, limits))
-        if events:
-            await ctx.record(*events)
+        """        for start in plan.starts:
+            ctx.spawn(start.call.id, run_call(ctx, start, limits))
+        if plan.events:
+            await ctx.run.commit(lambda plan=plan: _in_time(ctx, plan))
 """,
         f"{TOLD}[parallel calls]",
     ),
     Mutant(
         "the start of a call is not written down",
-        "turn/tools.py",
-        "    events.append(_started(ctx, call, tool, arguments))\n",
-        "",
+        "turn/judging.py",
+        "return Judged([*one.start(judged, gate)], Start(call, tool, given))",
+        "return Judged([], Start(call, tool, given))",
         f"{TOLD}[parallel calls]",
     ),
     Mutant(
         "a once tool is run again after a crash",
         "turn/tools.py",
-        'if tool is None or tool.spec.execute == "deny" or "once" in (started.effects, tool.spec.effects):',
-        "if tool is None:",
+        '        or "once" in (started.effects, tool.spec.effects)\n',
+        "",
         f"{BEFORE}[parallel calls]",
     ),
     Mutant(
@@ -111,7 +114,7 @@ MUTANTS = [
     ),
     Mutant(
         "a denied call runs all the same",
-        "turn/tools.py",
+        "turn/judging.py",
         "if not verdict.allowed:",
         "if verdict.by == 'nobody':",
         f"{HOOKS}test_a_gate_hook_may_answer_and_cannot_widen",
@@ -238,7 +241,7 @@ MUTANTS = [
     Mutant(
         "the last of two answers wins",
         "core/gates.py",
-        '        raise GateClosed(f"gate {gate} has been answered otherwise already")\n',
+        '        raise AnsweredOtherwise(f"gate {gate} has been answered otherwise already")\n',
         "        return True\n",
         f"{STORE}test_the_first_answer_wins_and_the_same_again_changes_nothing",
     ),
@@ -272,41 +275,40 @@ MUTANTS = [
     ),
     Mutant(
         "a cancel interrupts an append",
-        "turn/driver.py",
+        "turn/acting.py",
         "            async with self._ledger.at_rest:\n                run.cancel(command)",
         "            run.cancel(command)",
         f"{CANCEL}test_a_cancel_never_interrupts_an_append",
     ),
     Mutant(
         "a call of an answer that was cut off runs",
-        "turn/tools.py",
+        "turn/judging.py",
         "if ctx.finish in UNRUN:",
         "if ctx.finish == 'never':",
         f"{TOOLS}test_a_call_after_which_the_output_was_cut_never_runs",
     ),
     Mutant(
         "a call runs though its arguments cannot be written down",
-        "turn/tools.py",
-        """    events.append(_started(ctx, call, tool, arguments))
-    starts.append(Start(call, tool, arguments))
-""",
-        """    starts.append(Start(call, tool, arguments))
-    events.append(_started(ctx, call, tool, arguments))
-""",
+        "turn/judging.py",
+        """    text = canonical(arguments)
+    given = await resolve(ctx.run, spec, arguments)
+    meant = tool.validate(given) or given""",
+        """    text, given = str(arguments), arguments
+    meant: JsonObject = {}""",
         f"{TOOLS}test_arguments_that_cannot_be_written_down_are_not_run",
     ),
     Mutant(
         "the cap on parallel calls is ignored",
         "turn/tools.py",
-        "if len(running) + len(starts) >= limits.parallel:",
-        "if len(running) > limits.parallel:",
+        "elif len(running) + len(plan.starts) < limits.parallel:",
+        "elif len(running) <= limits.parallel:",
         f"{TOOLS}test_calls_of_a_step_run_at_once_and_never_more_than_the_cap",
     ),
     Mutant(
         "a person's edit is ignored",
-        "turn/tools.py",
-        "arguments = parse(verdict.arguments or call.gate.arguments)",
-        "arguments = parse(call.gate.arguments)",
+        "turn/judging.py",
+        'read_arguments(verdict.arguments or gate.arguments, "stop")',
+        'read_arguments(gate.arguments, "stop")',
         "tests/test_chat.py::test_a_person_may_edit_what_runs_and_the_model_is_told",
     ),
     Mutant(
@@ -345,7 +347,7 @@ MUTANTS = [
     ),
     Mutant(
         "two turns write on one branch",
-        "turn/driver.py",
+        "turn/acting.py",
         "        if self._is_busy(parent, command.at_leaf):\n            return False\n",
         "",
         "tests/turn/test_driver.py::test_a_message_sent_while_a_turn_runs_waits_for_it_on_the_same_branch",
@@ -367,27 +369,34 @@ MUTANTS = [
     Mutant(
         "a result is forgotten before it is in the log",
         "turn/tools.py",
-        "    if done := ctx.done():\n",
-        "    if done := ctx.done():\n        ctx.forget(done)\n",
+        "        events: list[Event] = []\n        is_last",
+        "        ctx.forget(done)\n        events: list[Event] = []\n        is_last",
         "tests/turn/test_supervisor.py::test_a_failed_append_loses_no_result_and_runs_no_tool_again",
     ),
     Mutant(
         "anything that is not None allows",
-        "chat/turn.py",
-        'if allow not in (None, "once") or',
-        "if False or",
+        "chat/answering.py",
+        'is_allowed = isinstance(allow, Rule) or allow in ("once", "always")',
+        "is_allowed = allow is not None",
         "tests/test_chat.py::test_whatever_is_not_exactly_once_allows_nothing",
     ),
     Mutant(
         "an old answer runs a tool that is denied by now",
-        "turn/tools.py",
-        "find(call.name if call.gate is None else call.gate.tool, tools)",
-        "find(call.name, tools)",
-        "tests/turn/test_supervisor.py::test_a_tool_that_is_denied_or_another_by_now_does_not_run_on_an_old_answer",
+        "turn/judging.py",
+        'if judged.action == "deny":',
+        'if judged.action == "deny" and verdict is None:',
+        f"{OLD_ANSWER}[read_file-deny]",
+    ),
+    Mutant(
+        "an old answer runs another tool that is written like the one that was asked about",
+        "turn/judging.py",
+        "if call.gate is not None and call.gate.identity != identity:",
+        "if call.gate is None:",
+        f"{OLD_ANSWER}[ReadFile-auto]",
     ),
     Mutant(
         "a message that waits is not looked at again",
-        "turn/driver.py",
+        "turn/acting.py",
         "            if len(waiting) == len(self._pending) and not self._is_heard:\n",
         "            if True:\n",
         "tests/turn/test_supervisor.py"

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.mutants.mutants import MUTANTS, Mutant
-from tests.mutants.run import is_caught
+from tests.mutants.run import is_caught, passes
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_the_bug_is_caught(mutant: Mutant) -> None:
     assert is_caught(mutant)
+
+
+# Otherwise a test that fails in such a process for another reason would count as one that notices.
+@pytest.mark.timeout(240)  # many tests in one
+@pytest.mark.parametrize("file", sorted({mutant.test.partition("::")[0] for mutant in MUTANTS}))
+def test_where_no_bug_is_planted_the_same_tests_pass(file: str) -> None:
+    assert passes(sorted({mutant.test for mutant in MUTANTS if mutant.test.partition("::")[0] == file}))
+
+
+def test_a_change_that_breaks_nothing_is_not_caught() -> None:
+    assert not is_caught(replace(MUTANTS[0], new=MUTANTS[0].old))
+
+
+def test_a_mutant_whose_line_is_gone_is_not_taken_for_a_caught_one() -> None:
+    with pytest.raises(RuntimeError, match="mend the mutant"):
+        is_caught(replace(MUTANTS[0], old="a line that is not there"))

@@ -5,23 +5,32 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.core.simulate import Dice
 from tests.core.test_tree import Session
 
-from everturn.core.commands import Answer, AnyCommand, Delete, Select, Send
+from everturn.core.asking import Grant
+from everturn.core.commands import Answer, AnyCommand, Delete, Revoke, Select, Send
 from everturn.core.events import (
+    CallJudged,
     CallSettled,
     Event,
     GateAnswered,
     GateOpened,
+    GrantRevoked,
     LeafSelected,
+    LimitReached,
     MessageDeleted,
-    TurnOptions,
+    StepFinished,
+    StepInterrupted,
     TurnStarted,
 )
+from everturn.core.options import Budget, Lineage, TurnOptions
+from everturn.core.parts import Usage
+from everturn.core.policy import Rule
 from everturn.core.ports import Store
 from everturn.errors import EverturnError
 from everturn.stores.memory import MemoryStore
@@ -30,13 +39,21 @@ from everturn.stores.sql.store import SqlStore
 NOON = 1_700_000_000.0
 
 
+@pytest.fixture(autouse=True)
+def _records() -> None:
+    """No driver writes these logs: they are dealt, and may break off between a judgement and its start."""
+
+
 def seasoned(event: Event, key: str, at: float, dice: Dice) -> tuple[AnyCommand | None, Event]:
     """An event as a real log has it: at a time, asked for by a command, with deadlines and tools that run on."""
     given: dict[str, Any] = {"session": "s", "key": key, "at": at}
     event = replace(event, at=at)
     match event:
         case TurnStarted(turn=turn, input=message):
-            options = TurnOptions(timeout=dice.pick(0.0, 60.0))
+            above = dice.pick(None, Lineage("s", "0"), Lineage("elsewhere", "0", until=at + 50))
+            options = TurnOptions(
+                timeout=dice.pick(0.0, 60.0), budget=Budget(seconds=dice.pick(0.0, 45.0, 90.0)), above=above
+            )
             command = Send(turn=turn, message="" if message is None else message.id, at_leaf=True, **given)
             return command, replace(event, command=key, options=options)
         case LeafSelected(message=message):
@@ -46,7 +63,12 @@ def seasoned(event: Event, key: str, at: float, dice: Dice) -> tuple[AnyCommand 
         case GateOpened(gate=gate):
             return None, replace(event, gate=replace(gate, expires=dice.pick(0.0, at + 1, at + 600)))
         case GateAnswered(gate=gate, verdict=verdict):
-            return Answer(gate=gate, hash="hash", verdict=verdict, **given), replace(event, command=key)
+            holds = dice.pick("s", "", "elsewhere")
+            grant = Grant(gate, Rule("*", "allow"), holds, "ada", at, dice.pick(0.0, at + 1))
+            answered = replace(event, command=key, grant=dice.pick(grant, None))
+            return Answer(gate=gate, hash="hash", verdict=verdict, **given), answered
+        case StepFinished() | StepInterrupted():
+            return None, replace(event, usage=Usage(dice.pick(0, 7), dice.pick(1, 20), cost=dice.pick(None, 0.5)))
         case CallSettled(state="cancelled"):
             return None, replace(event, out=dice.pick(True, False))
         case _:
@@ -74,6 +96,16 @@ async def seen(store: Store, session: str, messages: list[str], turns: list[str]
         "paths": {leaf: await tried(store.path(session, leaf)) for leaf in [*messages, None, "nobody"]},
         "gates": sorted((row.gate.id, row) for row in gates),
         "inbox": await store.inbox(session),
+        "grants": [await store.grants(session, now) for now in (NOON, NOON + 60)],
+        "spent": [
+            replace(found, calls=0)  # which a database may know a little later
+            for found in (
+                await store.spent(session=session),
+                await store.spent(session="elsewhere"),
+                await store.spent(top="0"),
+                await store.spent(tenant="local", since=NOON + 30),
+            )
+        ],
         "info": await store.info(session),
         "awake": await store.sessions(awake=True),
         "sessions": await store.sessions(),
@@ -85,7 +117,7 @@ async def compare(rolls: bytes, pieces: bytes) -> None:
     memory, sql = MemoryStore(), SqlStore.sqlite(":memory:")
     try:
         session, written, waiting, at = Session(dice), list[Event](), list[Event](), NOON
-        turns = list[str]()
+        turns, grants = list[str](), list[str]()
         await asyncio.gather(*(store.admit(Send(key="0", session="s", turn="0", at=at)) for store in (memory, sql)))
         for number, plain in enumerate(session.events(), 1):
             at += cut.pick(1.0, 0.0, 30.0)
@@ -96,6 +128,10 @@ async def compare(rolls: bytes, pieces: bytes) -> None:
             if isinstance(event, TurnStarted):
                 turns.append(event.turn)
             waiting.append(event)
+            if isinstance(event, GateAnswered) and event.grant is not None:
+                grants.append(event.grant.id)
+            if not isinstance(event, CallJudged):  # which its start follows at once
+                waiting += await beside(grants, turns, at, f"{number}r", (memory, sql), cut)
             if cut.pick(False, True, True):
                 continue
             await take(memory, sql, len(written), waiting, at, cut)
@@ -107,10 +143,34 @@ async def compare(rolls: bytes, pieces: bytes) -> None:
             await store.restore("copy", "local", written)
         expected, found = [await seen(store, "copy", [*session.tree.messages], turns) for store in restored]
         for lists in (expected, found):
-            del lists["sessions"], lists["awake"]
+            del lists["sessions"], lists["awake"], lists["grants"], lists["spent"]  # which are not of that one alone
+        assert await restored[0].spent(session="copy") == await restored[1].spent(session="copy")
+        assert await own(restored[0]) == await own(restored[1])
         assert found == expected
     finally:
         await sql.aclose()
+
+
+async def own(store: Store) -> list[Grant]:
+    return [grant for grant in await store.grants("copy", NOON) if grant.session == "copy"]
+
+
+async def beside(
+    grants: list[str], turns: list[str], at: float, key: str, stores: tuple[Store, ...], cut: Dice
+) -> list[Event]:
+    """What may happen beside a turn: a grant is revoked, with or without a command, and a limit is reached."""
+    found = list[Event]()
+    if grants and cut.pick(False, True, False):
+        command = Revoke(key=key, session="s", at=at, grant=grants[cut.pick(0, -1)])
+        receipts = [await tried(store.admit(command)) for store in stores]
+        assert receipts[0] == receipts[1]
+        if cut.pick(True, False):
+            found.append(GrantRevoked(at=at, grant=command.grant, command=key))
+    elif grants and cut.pick(False, False, True):
+        found.append(GrantRevoked(at=at, grant=grants.pop()))
+    if turns and cut.pick(False, False, True):
+        found.append(LimitReached(turn=turns[-1], at=at, limit="seconds", scope="turn", text=""))
+    return found
 
 
 async def take(memory: Store, sql: SqlStore, after: int, events: list[Event], at: float, cut: Dice) -> None:

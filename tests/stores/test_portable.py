@@ -15,16 +15,28 @@ from msgspec.structs import replace
 from tests.core.simulate import Dice, Play
 from tests.stores.kinds import ALL, opened
 
-from everturn.core.commands import Cancel, Send
-from everturn.core.events import AnswerOpened, Entry, Event, LeafSelected, TurnEvent, TurnStarted
+from everturn.core.commands import Send
+from everturn.core.events import (
+    AnswerOpened,
+    CallSettled,
+    Entry,
+    Event,
+    LeafSelected,
+    TurnCancelled,
+    TurnEnding,
+    TurnEvent,
+    TurnStarted,
+)
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, TextPart
+from everturn.core.parts import FilePart, Output, TextPart
 from everturn.core.ports import Store
-from everturn.errors import KeyConflict, UnknownSession, UnreadableLog
+from everturn.errors import GateClosed, KeyConflict, UnknownMessage, UnknownSession, UnreadableLog
 from everturn.stores import portable
+from everturn.stores.checking import check_log
+from everturn.stores.closing import NOT_HERE
 from everturn.stores.memory import MemoryStore
 from everturn.stores.portable import export_session, import_session
-from everturn.testing.contracts.samples import answer, asked, over, send, started
+from everturn.testing.contracts.samples import NOON, answer, asked, called, over, ran, send, started
 
 PICTURE, SOUND = b"a picture" * 100, b"a sound" * 20_000
 
@@ -52,6 +64,14 @@ async def waiting_session(store: Store) -> None:
     await store.admit(replace(send("k2", turn="t2"), parts=(FilePart(blob, "audio/wav", len(SOUND)),)))
 
 
+async def finished_session(store: Store) -> None:
+    """The same, with both turns over."""
+    await waiting_session(store)
+    ending, terminal = over()
+    settled = CallSettled(turn="t", at=NOON, call="t.call", state="cancelled", output=Output(""))
+    await store.append("s", 6, [ending, settled, terminal, *started("t2", "t.out", command="k2"), *over("t2")])
+
+
 async def everything(store: Store, session: str) -> list[object]:
     """What can be read of a session."""
     tree = await store.tree(session)
@@ -68,45 +88,74 @@ async def everything(store: Store, session: str) -> list[object]:
 
 
 async def test_what_is_imported_is_what_was_exported(store: Store, tmp_path: Path) -> None:
-    await waiting_session(store)
+    await finished_session(store)
 
     await export_session(store, "s", tmp_path / "s.zip")
     other = MemoryStore()
     assert await import_session(other, tmp_path / "s.zip") == "s"
 
     assert await everything(other, "s") == await everything(store, "s")
-    for data in (PICTURE, SOUND):
-        assert await other.blob(hashlib.sha256(data).hexdigest()) == data
+    assert await other.blob(hashlib.sha256(PICTURE).hexdigest()) == PICTURE
 
 
-async def test_an_imported_session_goes_on(store: Store, tmp_path: Path) -> None:
+async def test_a_turn_that_was_under_way_is_over_where_it_is_imported(store: Store, tmp_path: Path) -> None:
     first = MemoryStore()
     await waiting_session(first)
+    await first.admit(answer())
     await export_session(first, "s", tmp_path / "s.zip")
 
     await import_session(store, tmp_path / "s.zip")
 
-    assert (await store.info("s")).is_awake
-    assert (await store.admit(answer())).is_new
-    assert (await store.admit(Cancel(key="c", session="s", turn="t"))).is_new
-    assert [command.key for command in await store.inbox("s")] == ["k2", "a", "c"]
-    assert await store.append("s", 6, over(command="c")) == 8
+    *before, ending, settled, ended = [entry.event for entry in await store.events("s")]
+    assert before == [entry.event for entry in await first.events("s")]
+    assert isinstance(ending, TurnEnding)
+    assert ending.outcome == "cancelled"
+    assert isinstance(settled, CallSettled)
+    assert (settled.call, settled.state) == ("t.call", "cancelled")
+    assert settled.output.text == NOT_HERE
+    assert isinstance(ended, TurnCancelled)
+    assert not (await store.info("s")).is_awake
+    assert await store.gates("s") == await store.inbox("s") == await store.open_turns("s") == []
+    assert await store.claim("s", NOON) is None
+    with pytest.raises(GateClosed):
+        await store.admit(answer("again"))
+    with pytest.raises(UnknownMessage):  # only a command that is gone spoke of it
+        await store.blob(hashlib.sha256(SOUND).hexdigest())
 
 
-async def test_an_answer_that_was_admitted_and_not_acted_on_travels(store: Store, tmp_path: Path) -> None:
-    await waiting_session(store)
-    await store.admit(answer())
-    await export_session(store, "s", tmp_path / "s.zip")
+async def test_one_goes_on_in_an_imported_session_by_saying_something_new(store: Store, tmp_path: Path) -> None:
+    first = MemoryStore()
+    await waiting_session(first)
+    await export_session(first, "s", tmp_path / "s.zip")
+    await import_session(store, tmp_path / "s.zip")
 
-    other = MemoryStore()
-    await import_session(other, tmp_path / "s.zip")
+    assert (await store.admit(send("k3", turn="t3"))).is_new
+    claim = await store.claim("s", NOON)
+    assert claim is not None
+    assert list(claim.turns) == []
+    assert await store.append("s", 9, [*started("t3", "t.out", command="k3"), *over("t3")]) == 13
 
-    assert await other.gates("s") == []
-    assert not (await other.admit(answer("again"))).is_new
+
+async def test_a_result_that_was_to_come_later_does_not_come(store: Store, tmp_path: Path) -> None:
+    first = MemoryStore()
+    await first.admit(send())
+    settled = CallSettled(turn="t", at=NOON, call="t.call", state="cancelled", output=Output(""), out=True)
+    ending, terminal = over()
+    await first.append("s", 0, [*started(), *called(), *ran(), ending, settled])
+    await export_session(first, "s", tmp_path / "ending.zip")
+    await first.append("s", 8, [terminal])
+    await export_session(first, "s", tmp_path / "over.zip")
+
+    for name in ("ending", "over"):
+        await import_session(store, tmp_path / f"{name}.zip", name)
+
+        kinds = [type(entry.event) for entry in (await store.events(name))[7:]]
+        assert sorted(kind.__name__ for kind in kinds) == ["CallSettled", "LateArrived", "TurnCompleted"]
+        assert not (await store.info(name)).is_awake
 
 
 async def test_the_same_session_gives_the_same_bytes(store: Store, tmp_path: Path) -> None:
-    await waiting_session(store)
+    await finished_session(store)
     other = MemoryStore()
 
     await export_session(store, "s", tmp_path / "1.zip")
@@ -118,15 +167,15 @@ async def test_the_same_session_gives_the_same_bytes(store: Store, tmp_path: Pat
 
 
 async def test_a_session_is_imported_under_another_name_and_for_another_tenant(store: Store, tmp_path: Path) -> None:
-    await waiting_session(store)
+    await finished_session(store)
     await export_session(store, "s", tmp_path / "s.zip")
 
     assert await import_session(store, tmp_path / "s.zip", session="copy", tenant="acme") == "copy"
 
     assert await everything(store, "copy") == await everything(store, "s")
     with pytest.raises(UnknownSession):
-        await store.admit(replace(answer(), session="copy", key="x"))
-    assert (await store.admit(replace(answer(), session="copy", key="x", tenant="acme"))).is_new
+        await store.admit(replace(send("x", turn="t9"), session="copy"))
+    assert (await store.admit(replace(send("x", turn="t9"), session="copy", tenant="acme"))).is_new
 
 
 async def test_a_session_that_is_there_is_not_written_over(store: Store, tmp_path: Path) -> None:
@@ -148,7 +197,7 @@ async def test_a_session_that_is_not_there_leaves_no_file(store: Store, tmp_path
 
 async def test_a_blob_that_was_not_there_is_not_asked_for(tmp_path: Path) -> None:
     store, other = MemoryStore(), MemoryStore()
-    await waiting_session(store)
+    await finished_session(store)
     store._blobs.clear()
     await export_session(store, "s", tmp_path / "s.zip")
 
@@ -183,16 +232,20 @@ KINDS = st.sampled_from(["memory", "sqlite"])
 
 @settings(max_examples=60, deadline=None)
 @given(logs(), KINDS, KINDS)
-async def test_any_session_comes_out_as_it_went_in(log: list[Event], before: str, after: str) -> None:
+async def test_any_session_comes_out_as_it_went_in_and_is_over(log: list[Event], before: str, after: str) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         async with opened(before, Path(one)) as store, opened(after, Path(two)) as other:
             await store.restore("s", "local", log)
             await store.admit(await with_picture(store))
             await export_session(store, "s", Path(one) / "s.zip")
             await import_session(other, Path(one) / "s.zip")
-            assert await everything(other, "s") == await everything(store, "s")
-            assert await other.events("s") == [Entry(seq, event) for seq, event in enumerate(log, 1)]
-            assert await other.blob(hashlib.sha256(PICTURE).hexdigest()) == PICTURE
+            found = await other.events("s")
+            assert found[: len(log)] == [Entry(seq, event) for seq, event in enumerate(log, 1)]
+            assert all(turn.phase.is_terminal and not turn.out for turn in check_log([entry.event for entry in found]))
+            assert not (await other.info("s")).is_awake
+            assert await other.gates("s") == await other.inbox("s") == await other.open_turns("s") == []
+            if not await store.open_turns("s") and len(found) == len(log):
+                assert (await everything(other, "s"))[:4] == (await everything(store, "s"))[:4]
 
 
 # Hostile files ------------------------------------------------------------------------------------------------------
@@ -265,9 +318,9 @@ HOSTILE: dict[str, tuple[str, Change]] = {
         lambda e: {**e, "inbox.jsonl": e["inbox.jsonl"].replace(b'"session":"s"', b'"session":"z"')},
     ),
     "no command": ("cannot be read", lambda e: {**e, "inbox.jsonl": b"{}\n"}),
-    "a command for what is not there": (
-        "cannot be",
-        lambda e: {**e, "inbox.jsonl": e["inbox.jsonl"] + b'{"type":"Cancel","key":"c","session":"s","turn":"no"}\n'},
+    "a gate of another turn": (
+        "another turn",
+        lambda e: {**e, "log.jsonl": e["log.jsonl"].replace(b'"id":"t.gate","turn":"t"', b'"id":"t.gate","turn":"z"')},
     ),
     "a circle": (
         "no message",
@@ -327,6 +380,8 @@ async def test_a_file_with_a_damaged_byte_is_refused_or_means_the_same(data: st.
         store, other, file = MemoryStore(), MemoryStore(), Path(name) / "s.zip"
         await waiting_session(store)
         await export_session(store, "s", file)
+        await import_session(store, file, "same")
+        same = await everything(store, "same")
         whole = bytearray(file.read_bytes())
         whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
         file.write_bytes(whole)
@@ -335,7 +390,7 @@ async def test_a_file_with_a_damaged_byte_is_refused_or_means_the_same(data: st.
         except UnreadableLog:
             assert await other.sessions() == []
         else:
-            assert await everything(other, imported) == await everything(store, "s")
+            assert await everything(other, imported) == same
 
 
 async def test_a_session_of_an_older_version_is_read_by_its_upgrades(entries: dict[str, bytes], tmp_path: Path) -> None:

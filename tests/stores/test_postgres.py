@@ -210,8 +210,8 @@ async def test_who_is_refused_leaves_its_group_alone(place: Place):
 GRANT = Statement(
     "grant",
     "",
-    """INSERT INTO grants (id, tenant, body, created)
-    SELECT p.id, 't', '', 0 FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n)""",
+    """INSERT INTO grants (id, origin, session, tenant, body, created)
+    SELECT p.id, '', '', 't', '', 0 FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n)""",
 )
 FAIL = Statement(
     "fail",

@@ -26,7 +26,7 @@ from everturn.stores.sql.database import Operation, Query, Statement
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryStore
 from everturn.testing.contracts import StoreContract
-from everturn.testing.contracts.samples import NOON, answer, asked, over, send, started
+from everturn.testing.contracts.samples import NOON, answer, asked, called, over, send, started
 
 
 class TestSqlite(StoreContract):
@@ -261,9 +261,7 @@ def test_a_store_outlives_its_event_loop(tmp_path: Path) -> None:
 async def test_usage_is_summed_over_a_session_and_over_a_tenant(store: SqlStore) -> None:
     for session, at in (("s", 1), ("s2", 2)):
         await store.admit(send(session=session))
-        end = over()
-        end[-1] = type(end[-1])(turn="t", at=NOON + at, usage=Usage(10 * at, at, cost=0.5))  # type: ignore[call-arg]
-        await store.append(session, 0, [*started(), *end])
+        await store.append(session, 0, [*started(), *called(usage=Usage(10 * at, at, cost=0.5), at=NOON + at)])
 
     assert await store.usage("s") == Usage(10, 1, cost=0.5)
     assert await store.usage(tenant="local") == Usage(30, 3, cost=1.0)

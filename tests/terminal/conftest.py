@@ -12,9 +12,9 @@ from tests.terminal.pseudo import Terminal
 def start() -> Iterator[Start]:
     opened: list[Terminal] = []
 
-    def start(*words: str, cwd: Path | None = None, **environment: str) -> Terminal:
+    def start(*words: str, cwd: Path | None = None, until: str = PROMPT, **environment: str) -> Terminal:
         opened.append(Terminal([*CHAT, *words], PLAIN | environment, cwd))
-        opened[-1].until(PROMPT)
+        opened[-1].until(until)
         return opened[-1]
 
     yield start

@@ -2,6 +2,9 @@
 
 hang, think, evil, break, refuse, nothing, long, bug    what the answer is like
 draw, draw two, draw and hang, draw evil           the files that come with it
+mail, mail hidden, mail long, mail three, save, shout, inbox, fail
+                                                   the tools that are called, those of tests/terminal/tools.py; after
+                                                   that, what the model read of their results
 anything else                                      who heard what, and how often it was answered before
 
 A model whose name begins with "ear" is for recordings, and one with "brush" for pictures.
@@ -14,18 +17,29 @@ from collections.abc import Callable
 from everturn import ModelError
 from everturn.core.chunks import FileChunk, FinishChunk, UsageChunk
 from everturn.core.modality import Modality
+from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart, TextPart, Usage
 from everturn.core.ports import Model
-from everturn.core.requests import ModelRequest
+from everturn.core.requests import ModelRequest, RequestResult
 from everturn.errors import ConfigError
 from everturn.models.scripted import Answer
-from everturn.terminal.talk import Options, talk
-from everturn.testing import Fail, Hang, ScriptedModel, say, think
+from everturn.terminal.talk import Options, read_budget, talk
+from everturn.testing import Fail, Hang, ScriptedModel, call, calls, say, think
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m"
 PRICED = [UsageChunk(Usage(input=212, output=61, cached=100, reasoning=40, cost=0.00123)), FinishChunk("stop")]
 CAT = FileChunk(b"a cat" * 300, "image/png", "cat.png")
+HIDDEN = "pay ada\u202e\u200b\u3164\x1b[2J now"
+LONG = "\n".join(f"line {at}" for at in range(60)) + "\n" + "Z" * 500 + " the end"
 ANSWERS: dict[str, Answer] = {
+    "mail": [say("I will write."), calls(call("send_mail", to="ada@example.org", text="Lunch?"))],
+    "mail hidden": calls(call("send_mail", to="ada@example.org", text=HIDDEN)),
+    "mail long": calls(call("send_mail", to="ada@example.org", text=LONG)),
+    "mail three": calls(*(call("send_mail", to=to, text="Lunch?") for to in ("ada", "grace", "joan"))),
+    "save": calls(call("save", path="notes/today/lunch.txt", text="Lunch")),
+    "shout": calls(call("shout", text="Hello")),
+    "inbox": calls(call("inbox", folder="new")),
+    "fail": calls(call("fail")),
     "hang": [say("One two "), Hang()],
     "think": [think("Hard.\n\nVery hard."), say("Easy."), PRICED],
     "evil": [think(EVIL), say(f"said {EVIL}")],
@@ -45,6 +59,9 @@ def answer_of(name: str) -> Callable[[ModelRequest], Answer]:
         parts = [part for message in request.messages if message.role == "user" for part in message.parts]
         heard = [part.text for part in parts if isinstance(part, TextPart)] or [""]
         files = [f"{part.name}={request.files[part.blob]!r}" for part in parts if isinstance(part, FilePart)]
+        last = [part for part in request.messages[-1].parts if isinstance(part, RequestResult)]
+        if last:
+            return say(f"{name} read {[part.text for part in last]!r}")
         before = sum(message.role == "assistant" for message in request.messages)
         if heard[-1] == "bug":
             raise RuntimeError("a bug")
@@ -76,7 +93,31 @@ if __name__ == "__main__":
     words.add_argument("--color", action="store_true")
     words.add_argument("--attach", action="append", default=[])
     words.add_argument("--save", default="")
+    words.add_argument("--store", default="")
+    words.add_argument("--session", default="")
+    words.add_argument("--tools", action="append", default=[])
+    words.add_argument("--permissions", default="")
+    words.add_argument("--budget", default="")
+    words.add_argument("--review", default="auto")
+    words.add_argument("--by-hand", action="append", default=[])
+    words.add_argument("--gate-timeout", type=float, default=0.0)
     given = words.parse_args()
-    is_typed = sys.stdin.isatty() and sys.stdout.isatty()
-    begin = Options(given.model, given.system, given.color, is_typed, tuple(given.attach), given.save)
+    begin = Options(
+        given.model,
+        given.system,
+        given.color,
+        sys.stdin.isatty() and sys.stdout.isatty(),
+        tuple(given.attach),
+        given.save,
+        given.store,
+        given.session,
+        tuple(given.tools),
+        given.permissions,
+        TurnOptions(
+            result=given.review,
+            by_hand=tuple(given.by_hand),
+            budget=read_budget(given.budget),
+            gate_timeout=given.gate_timeout,
+        ),
+    )
     sys.exit(talk(begin, make_model))

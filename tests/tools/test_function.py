@@ -263,7 +263,7 @@ async def test_an_async_generator_tells_of_its_progress_and_then_its_output() ->
         result = await turn
     assert result.message is not None
     assert [part.output for part in result.message.parts if isinstance(part, ToolPart)] == [
-        Output("all", title="counted")
+        Output("all", title="counted", origin=count.spec.origin)
     ]
     assert (told, is_closed) == (["half", "more"], True)
 

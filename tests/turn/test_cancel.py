@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from everturn import Chat, GateOpened, Phase, TextDelta, TurnOptions, tool
-from everturn.core.events import CallStarted, CommandDropped, LateArrived, LatePolicy
+from everturn.core.events import CallStarted, CommandDropped, LateArrived
 from everturn.core.hooks import StepContext, TurnContext
+from everturn.core.options import LatePolicy
 from everturn.core.parts import NoticePart, ToolPart
 from everturn.core.ports import Tool
 from everturn.errors import GateClosed, TurnClosed

@@ -11,7 +11,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from everturn import Chat, Prompt, Settings, TextDelta, TurnOptions, tool
-from everturn.core.events import HistoryPolicy, TurnParked
+from everturn.core.events import TurnParked
+from everturn.core.options import HistoryPolicy
 from everturn.core.parts import NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
 from everturn.testing import CountingIds, FakeClock, Hang, MemoryStore, ScriptedModel, call, calls, say, think
@@ -214,7 +215,7 @@ async def test_full_history_has_every_step_with_its_calls_and_results() -> None:
         [
             "user: read a",
             'assistant: (hm) | I look. | look{"path":"a"} | mail{} | nope{"x":1}',
-            "tool: -> content of a | -> ! The person did not allow this call and said why: no. | -> ! there is no tool called 'nope'; there are: look, mail",
+            "tool: -> content of a | -> ! The person did not allow this call and said why: no. | -> ! there is no tool called 'nope'; there are: look, mail. Nothing was run.",
             "assistant: It says so.",
             "user: sure?",
         ]
@@ -229,7 +230,7 @@ async def test_results_history_keeps_what_tools_said_and_drops_the_calls() -> No
 user: <tool_results: Results of tools used:
 look: content of a
 mail: The person did not allow this call and said why: no.
-nope: there is no tool called 'nope'; there are: look, mail>\
+nope: there is no tool called 'nope'; there are: look, mail. Nothing was run.>\
 """,
             """\
 assistant: I look.
@@ -250,7 +251,7 @@ async def test_digest_history_folds_the_tools_into_a_hint_whose_size_is_told() -
 assistant: [A log of tools that were used, for reference only; writing such lines calls nothing.
 look {"path":"a"} -> completed: content of a
 mail {} -> denied: The person did not allow this call and said why: no.
-nope {"x":1} -> failed: there is no tool called 'nope'; there are: look, mail]
+nope {"x":1} -> failed: there is no tool called 'nope'; there are: look, mail. Nothing was run.]
 
 I look.
 

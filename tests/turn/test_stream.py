@@ -185,7 +185,7 @@ async def test_what_is_shown_live_is_what_is_written_down() -> None:
 async def test_ids_a_provider_repeats_are_unique_in_every_turn_and_branch() -> None:
     same: Any = [CallChunk(0, "{}", "look", "call_1"), CallChunk(1, "{}", "look", "call_1"), FinishChunk("tool_calls")]
     model = ScriptedModel([same], [same], say("Done."), [same], say("Done."))
-    async with Chat(model, tools=[tool(name="look")(lambda: "seen")]) as chat:
+    async with Chat(model, tools=[tool(name="look", repeatable=True)(lambda: "seen")]) as chat:
         await (await chat.send("please"))
         await (again := await chat.send("and again"))
         [answer] = [m for m in (await again.state()).messages.values() if m.role == "assistant"]

@@ -15,7 +15,8 @@ from everturn.core.ports import STUCK_FOR, TRIES
 from everturn.errors import DriverLost, GateClosed, SessionStuck
 from everturn.testing import FakeClock, Hang, MemoryStore, MortalStore, ScriptedModel, call, calls, say
 from everturn.turn import driver
-from everturn.turn.driver import EXPIRED, LOST_LATE
+from everturn.turn.acting import EXPIRED
+from everturn.turn.drive import LOST_LATE
 
 SOON = 5
 ASKS = calls(call("pay"))

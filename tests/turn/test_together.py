@@ -25,7 +25,7 @@ class Counting(MemoryStore):
         return head
 
 
-@tool(effects="read")
+@tool(effects="read", repeatable=True)
 async def look() -> str:
     return "seen"
 
@@ -41,9 +41,9 @@ async def test_a_round_of_calls_is_two_appends_and_the_end_of_a_turn_is_one() ->
     assert store.appends == [
         ["TurnStarted"],
         ["AnswerOpened", "StepStarted"],
-        ["StepFinished", "CallStarted", "CallStarted"],
+        ["StepFinished", "CallJudged", "CallStarted", "CallJudged", "CallStarted"],
         ["CallSettled", "CallSettled", "HookFinished", "StepStarted"],
-        ["StepFinished", "CallStarted"],
+        ["StepFinished", "CallJudged", "CallStarted"],
         ["CallSettled", "HookFinished", "StepStarted"],
         ["StepFinished", "HookFinished", "TurnEnding", "TitleSet", "TurnCompleted"],
     ]

@@ -17,10 +17,11 @@ from everturn.core.hooks import CallContext
 from everturn.core.parts import Finish, ToolPart
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
-from everturn.errors import ModelError
+from everturn.errors import ConfigError, ModelError
 from everturn.models.scripted import ScriptedCall
 from everturn.testing import Fail, FakeClock, ScriptedModel, call, calls, say
-from everturn.turn.tools import GRACE, Limits
+from everturn.turn.running import GRACE
+from everturn.turn.shaping import Limits
 from everturn.wire import dump_log, load_log
 from everturn.wiring import Runtime
 
@@ -151,24 +152,23 @@ async def test_a_name_is_found_whatever_its_case_and_dashes(name: str) -> None:
 async def test_an_unknown_tool_fails_its_call_and_says_which_there_are() -> None:
     parts = await settled([quiet("read_file"), quiet("write_file")], call("ReadFil"), call("read_file"))
     assert ends(parts) == [
-        ("failed", "there is no tool called 'ReadFil'; there are: read_file, write_file"),
+        ("failed", "there is no tool called 'ReadFil'; there are: read_file, write_file. Nothing was run."),
         ("completed", "ran"),
     ]
 
 
-async def test_a_name_that_fits_two_tools_alike_is_nobodys() -> None:
-    [part] = await settled([quiet("read_file"), quiet("readfile")], call("Read-File"))
-    assert part.output is not None
-    assert part.output.code == "unknown_tool"
+def test_two_tools_whose_names_a_model_could_take_for_one_another_are_refused() -> None:
+    with pytest.raises(ConfigError, match="'read_file' and 'readfile'"):
+        Chat(ScriptedModel(), tools=[quiet("read_file"), quiet("readfile")])
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("{}", "path: Field required"),
-        ("", "path: Field required"),  # none at all are an empty object
-        ('{"path": "a", "mode": "r"}', "mode: Extra inputs are not permitted"),
-        ('{"path": 1}', "path: Input should be a valid string"),
+        ("{}", "path: missing, expected a string"),
+        ("", "path: missing, expected a string"),  # none at all are an empty object
+        ('{"path": "a", "mode": "r"}', "mode: there is no such parameter"),
+        ('{"path": 1}', "path: given 1 (an integer), expected a string"),
         ("please read a.txt", "not one complete JSON object"),
         ('{"path": "a', "not one complete JSON object"),
         ('["a"]', "not one complete JSON object"),
@@ -200,7 +200,7 @@ async def test_a_denied_tool_is_not_offered_and_is_refused_when_it_is_called() -
         await (await chat.send("please"))
     assert [spec.name for spec in model.requests[0].tools] == ["look"]
     [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
-    assert (result.text, result.is_error, ran) == ("This tool may not be used here.", True, [])
+    assert (result.text, result.is_error, ran) == ("This call is not allowed: drop may not be used.", True, [])
 
 
 # What a tool may do -------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ async def test_whatever_a_tool_returns_is_a_result(value: object, state: str, sa
 
 
 async def test_of_a_huge_output_the_model_reads_head_and_tail_and_the_whole_is_kept() -> None:
-    whole = "a" * 30_000 + "middle" + "z" * 30_000
+    whole = "a" * 40_000 + "middle" + "z" * 40_000
 
     @tool
     async def dump() -> str:
@@ -327,10 +327,12 @@ async def test_of_a_huge_output_the_model_reads_head_and_tail_and_the_whole_is_k
         assert part.output is not None
         assert (await chat.runtime.store.blob(part.output.blob)).decode() == whole
     [read] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
-    assert read.text == f"{'a' * 25_000}\n[… 10006 characters left out; the whole is kept …]\n{'z' * 25_000}"
+    head, note, tail = read.text.split("\n")
+    assert (head, tail) == ("a" * 33_334, "z" * 16_666)  # two thirds and one
+    assert note.startswith(f"[… 30006 characters left out. The whole is $ref{{{part.call}}}: ")
 
 
-LATE = Output("the tool did not answer within 7 s; whether it took effect is unknown", code="timeout")
+LATE = ("the tool did not answer within 7 s; whether it took effect is unknown", "timeout")
 
 
 @pytest.mark.parametrize("kind", ["async", "thread", "stubborn"])
@@ -364,7 +366,8 @@ async def test_a_tool_that_hangs_is_given_up_after_its_time(kind: str) -> None:
         release.set()
     assert result.message is not None
     [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]
-    assert (part.state, part.output, result.text) == ("failed", LATE, "Done.")
+    assert part.output is not None
+    assert (part.state, part.output.text, part.output.code, result.text) == ("failed", *LATE, "Done.")
 
 
 async def test_a_tool_that_ends_with_its_grace_has_a_result() -> None:
@@ -385,7 +388,8 @@ async def test_a_tool_that_ends_with_its_grace_has_a_result() -> None:
         result = await turn
     assert result.message is not None
     [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]
-    assert (part.state, part.output) == ("failed", LATE)
+    assert part.output is not None
+    assert (part.state, part.output.text, part.output.code) == ("failed", *LATE)
 
 
 # What is written down is what runs ------------------------------------------------------------------------------------

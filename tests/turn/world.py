@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ import msgspec
 
 from everturn import Chat, GateOpened, ToolContext, Turn, TurnOptions, tool
 from everturn.core.events import (
+    CallJudged,
     CallSettled,
     CallStarted,
     CommandDropped,
@@ -39,8 +41,9 @@ from everturn.core.parts import FilePart
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
 from everturn.core.state import fold
+from everturn.errors import AnsweredOtherwise
 from everturn.testing import CountingIds, FakeClock, MemoryStore, MortalStore
-from everturn.turn.driver import LOST_LATE
+from everturn.turn.drive import LOST_LATE
 from everturn.turn.finalize import LOST
 from everturn.turn.run import Settings
 from everturn.wiring import Runtime
@@ -126,9 +129,15 @@ class Story:
     plugins: Callable[[World], Sequence[object]] = lambda _: ()
     options: TurnOptions = field(default_factory=TurnOptions)
     settings: Settings = field(default_factory=Settings)
+    tools: Callable[[World], list[Tool]] = World.tools
 
 
-async def watch(turn: Turn, *, verdict: dict[str, Any] | None = None, cancel_at: Callable[[Any], bool] | None = None):
+Reply = Callable[[Gate], dict[str, Any]]
+
+
+async def watch(
+    turn: Turn, *, verdict: dict[str, Any] | Reply | None = None, cancel_at: Callable[[Any], bool] | None = None
+):
     """Look at a turn from its beginning to its end, answer its gates once it waits, and cancel it where that is told."""
     gates: list[Gate] = []
     async for event in turn:
@@ -136,7 +145,8 @@ async def watch(turn: Turn, *, verdict: dict[str, Any] | None = None, cancel_at:
             gates.append(event.gate)
         if isinstance(event, TurnParked) and verdict is not None:
             for gate in gates:  # a person who looks at the screen a second time answers a second time
-                await turn.answer(gate, **verdict)
+                with suppress(AnsweredOtherwise):  # by an `always` that came with another
+                    await turn.answer(gate, **(verdict(gate) if callable(verdict) else verdict))
         if cancel_at is not None and cancel_at(event):
             await turn.cancel(key="cancel")
 
@@ -153,7 +163,7 @@ class Process:
         store: Store = self.store
         self._runtime = Runtime(
             self._model,
-            tools=world.tools(),
+            tools=story.tools(world),
             plugins=story.plugins(world),
             store=store,
             clock=FakeClock(),
@@ -213,7 +223,7 @@ def plain(entries: Sequence[Entry]) -> list[dict[str, Any]]:
             continue
         turn = event.turn if isinstance(event, TurnEvent) else ""
         call = event.gate.call if isinstance(event, GateOpened) else ""
-        if isinstance(event, CallStarted | CallSettled | GateAnswered | LateArrived):
+        if isinstance(event, CallJudged | CallStarted | CallSettled | GateAnswered | LateArrived):
             call = event.call
         turns.setdefault(turn, {}).setdefault(call, []).append(event)
     names: dict[str, str] = {}

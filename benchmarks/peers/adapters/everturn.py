@@ -20,7 +20,7 @@ SESSION = "peer"
 class Adapter:
     def __init__(self, base: str, model: str, tools: Sequence[str], history: list[dict[str, Any]]) -> None:
         self.model = named("compatible:" + model, base_url=base)
-        self.tools = [tool(effects="read")(TOOLS[name]) for name in tools]
+        self.tools = [tool(effects="read", repeatable=True)(TOOLS[name]) for name in tools]
         self.texts = [message["content"] for message in history]
         self.log: list[Event] = []
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
+
+import msgspec
+from msgspec.structs import replace
 
 from everturn.core.canonical import canonical, clean, clean_all, parse_object
-from everturn.core.events import (
-    HistoryPolicy,
-    LatePolicy,
-    TurnOptions,
-)
+from everturn.core.given import checked_budget, checked_rules
 from everturn.core.messages import Message
+from everturn.core.options import HistoryPolicy, LatePolicy, ResultPolicy, TurnOptions
 from everturn.core.parts import FilePart, Part, TextPart
+from everturn.core.policy import Rule
 from everturn.errors import ConfigError
 
+_SAYABLE = ("agent", "session")
 LONGEST = 10 * 365 * 86_400.0  # seconds; anything longer is as good as no limit
 
 Input = str | Iterable[TextPart | FilePart]
@@ -23,20 +25,65 @@ Input = str | Iterable[TextPart | FilePart]
 
 def checked_options(options: TurnOptions) -> TurnOptions:
     """Options that make sense; others are refused before anything is admitted."""
+    if not isinstance(options, TurnOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"options are a TurnOptions(...), not a {type(options).__name__}")
     for name in ("timeout", "gate_timeout"):
         seconds: object = getattr(options, name)
-        # Not so that nonsense is caught: what cannot be written as JSON would be admitted, and never read again.
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST:
             raise ConfigError(f"{name}={seconds!r}: seconds, up to ten years of them; 0 is no limit")
-    if not isinstance(options.max_steps, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(options.max_steps, bool) or not isinstance(options.max_steps, int):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"max_steps={options.max_steps!r}: a number of steps")
     if options.max_steps < 1:
         raise ConfigError(f"max_steps={options.max_steps}: a turn needs at least one step")
-    if options.history not in get_args(HistoryPolicy):
-        raise ConfigError(f"history={options.history!r}; there are: {', '.join(get_args(HistoryPolicy))}")
-    if options.late not in get_args(LatePolicy):
-        raise ConfigError(f"late={options.late!r}; there are: {', '.join(get_args(LatePolicy))}")
-    return options
+    for name, policy in (("history", HistoryPolicy), ("late", LatePolicy), ("result", ResultPolicy)):
+        if getattr(options, name) not in get_args(policy):
+            raise ConfigError(f"{name}={getattr(options, name)!r}; there are: {', '.join(get_args(policy))}")
+    if options.above is not None:
+        raise ConfigError(
+            "`above` is said of a sub-turn by the turn that asks for it; a tool does, with ctx.sub_turn(…)"
+        )
+    _check_lists(options)
+    checked_budget(options.budget)
+    rules = checked_rules(options.rules)
+    return _readable(replace(options, rules=tuple(_said_here(rule) for rule in rules)))
+
+
+def _readable(options: TurnOptions) -> TurnOptions:
+    """Options as they are read again: what cannot be would be admitted, and be in the way of its session for ever."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(options), type=TurnOptions)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        raise ConfigError(f"options: {where.strip('`$.') or 'one of them'}: {what}") from None
+    except Exception as error:
+        raise ConfigError(f"options have to be plain data: {error}") from None
+
+
+def _said_here(rule: Rule) -> Rule:
+    """A rule that was given for a turn is one of the session, unless it says that it is the agent's."""
+    return rule if rule.layer in _SAYABLE else replace(rule, layer="session")
+
+
+def _check_lists(options: TurnOptions) -> None:
+    for name in ("tools", "by_hand"):
+        patterns: Any = getattr(options, name)
+        if patterns is not None and not (isinstance(patterns, tuple) and _are_words(cast("tuple[Any, ...]", patterns))):
+            raise ConfigError(f'{name}=("look", "mail_*"): a tuple of names or patterns of tools')
+
+
+def check_by_hand(patterns: Iterable[str], tools: Iterable[str]) -> None:
+    """Refuse a name that no tool has: what a person wanted to do themselves would run without them.
+
+    A pattern may be for tools that are still to come.
+    """
+    names = list(tools)
+    for pattern in patterns:
+        if pattern not in names and not any(char in "*?[" for char in pattern):
+            raise ConfigError(f"by_hand: there is no tool {pattern!r}; there are: {', '.join(names) or 'none'}")
+
+
+def _are_words(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def id_of(message: str | Message) -> str:

@@ -5,28 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from everturn.chat.door import Input, checked_options, id_of, kind_of, parts_of, plain_params
-from everturn.chat.turn import Turn, answer
-from everturn.core.canonical import JsonObject, clean
-from everturn.core.commands import Delete, Select, Send
-from everturn.core.events import (
-    Gate,
-    HistoryPolicy,
-    LatePolicy,
-    TurnOptions,
-    TurnStarted,
-)
+from everturn.chat.answering import Reply, answer, name_of
+from everturn.chat.door import Input, check_by_hand, checked_options, id_of, kind_of, parts_of, plain_params
+from everturn.chat.turn import Turn
+from everturn.core.asking import Gate, Grant
+from everturn.core.canonical import clean
+from everturn.core.commands import Delete, Revoke, Select, Send
+from everturn.core.events import TurnStarted
 from everturn.core.hooks import HOOKS
 from everturn.core.messages import Message
 from everturn.core.modality import Modality, missing, modality_of, unfit
+from everturn.core.options import HistoryPolicy, LatePolicy, TurnOptions
 from everturn.core.parts import FilePart, Part
+from everturn.core.policy import Rule
 from everturn.core.ports import Model, Store, Tool
+from everturn.core.state import fold
 from everturn.core.tree import Tree
 from everturn.errors import ConfigError, MissingInput, UnknownSession
+from everturn.tools.groups import Group
+from everturn.tools.registry import Registry
+from everturn.turn.descent import sessions_below
 from everturn.turn.request import merge
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Listener, Runtime
@@ -42,32 +44,35 @@ class Chat:
         self,
         model: Model | str,
         *,
-        tools: Iterable[Tool] = (),
+        tools: Iterable[Tool | Group] | Registry = (),
         plugins: Iterable[object] = (),
         system: str = "",
         session: str | None = None,
         store: Store | str | None = None,
         options: TurnOptions | None = None,
         settings: Settings | None = None,
+        rules: Iterable[Rule] | str | Path = (),
         runtime: Runtime | None = None,
     ) -> None:
-        if hasattr(tools, "spec") or any(hasattr(plugins, hook) for hook in HOOKS):
+        if hasattr(tools, "spec") or isinstance(tools, Group) or any(hasattr(plugins, hook) for hook in HOOKS):
             raise ConfigError("tools and plugins are lists: tools=[search], plugins=[Timing()]")
-        tools, plugins = list(tools), list(plugins)
+        tools, plugins = tools if isinstance(tools, Registry) else list(tools), list(plugins)
         if isinstance(options, dict) or isinstance(settings, dict):
             raise ConfigError("options is a TurnOptions(...), settings is a Settings(...)")
         if runtime is None:
             if settings is not None and system:
                 raise ConfigError("give `system`, or `settings` with a prompt of its own, not both")
             settings = settings or Settings(prompt=Prompt(agent=system))
-            runtime = Runtime(model, tools=tools, plugins=plugins, store=store, settings=settings)
-        elif tools or plugins or system or store is not None or settings is not None:
-            raise ConfigError("a runtime brings its own tools, plugins, store and settings; give them to `Runtime`")
+            runtime = Runtime(model, tools=tools, plugins=plugins, store=store, settings=settings, rules=rules)
+        elif tools or plugins or system or store is not None or settings is not None or rules:
+            raise ConfigError(
+                "a runtime brings its own tools, plugins, store, settings and rules; give them to `Runtime`"
+            )
         else:
             options = replace(options or TurnOptions(), model=runtime.add_model(model))
         self.runtime = runtime
         self.session = session or runtime.ids.new("session")
-        self._options = checked_options(options or TurnOptions())
+        self._options = self._checked(options or TurnOptions())
 
     async def send(
         self,
@@ -80,13 +85,17 @@ class Chat:
         history: HistoryPolicy | None = None,
         late: LatePolicy | None = None,
         max_steps: int | None = None,
+        tools: Iterable[str] | None = None,
     ) -> Turn:
         """Send a message at the end of the selected branch, or `after` a message, and start a turn.
 
         The message is safe when this returns. With the same `key` the same turn is returned, however often. Another
-        `model` than the chat's may answer, of any vendor.
+        `model` than the chat's may answer, of any vendor. `tools` are those of this turn, by patterns of their names,
+        and `@group` for all of a group, though it is off otherwise.
         """
-        options = self._turn_options(model=model, params=params, history=history, late=late, max_steps=max_steps)
+        options = self._turn_options(
+            model=model, params=params, history=history, late=late, max_steps=max_steps, tools=tools
+        )
         return await self._send(parts_of(message), None if after is None else id_of(after), after is None, key, options)
 
     def _turn_options(self, **changed: Any) -> TurnOptions:
@@ -98,7 +107,15 @@ class Chat:
             fields["params"] = None  # those of the chat were meant for talk
         if "params" in given:
             given["params"] = merge((fields["params"] or {}, plain_params(given["params"])))
-        return checked_options(TurnOptions(**{**fields, **given}))
+        return self._checked(TurnOptions(**{**fields, **given}))
+
+    def _checked(self, options: TurnOptions) -> TurnOptions:
+        """Options that make sense, and name only tools that there are."""
+        if getattr(options, "tools", None) is not None:
+            options = replace(options, tools=self.runtime.registry.check(options.tools))
+        options = checked_options(options)
+        check_by_hand(options.by_hand, self.runtime.tools)
+        return options
 
     async def _send(
         self,
@@ -212,7 +229,7 @@ class Chat:
     def _key(self) -> str:
         return self.runtime.ids.new("cmd")
 
-    async def _tell(self, command: Select | Delete) -> None:
+    async def _tell(self, command: Select | Delete | Revoke) -> None:
         after = await self.runtime.store.head(self.session)
         await self.runtime.command(command)
         await self.runtime.acted_on(command, after)
@@ -253,26 +270,39 @@ class Chat:
     # Around it -----------------------------------------------------------------------------------------------------
 
     async def gates(self) -> list[Gate]:
-        """The questions that wait for a person in this session."""
+        """The questions that wait for a person in this session, and in the sub-turns that run for it."""
+        store = self.runtime.store
         try:
-            return [row.gate for row in await self.runtime.store.gates(self.session)]
+            found = [row.gate for row in await store.gates(self.session)]
+            logs = [await store.events(self.session, turn=turn) for turn in await store.open_turns(self.session)]
+        except UnknownSession:  # it begins with its first message
+            return []
+        states = [fold(entry.event for entry in log) for log in logs if log]
+        for below in await sessions_below(store, self.session, states):
+            found += [row.gate for row in await store.gates(below)]
+        return found
+
+    async def answer(self, gate: Gate, **reply: Unpack[Reply]) -> None:
+        """Answer a gate; see `Turn.answer`."""
+        await answer(self.runtime, self.session, gate, reply)
+
+    async def grants(self) -> list[Grant]:
+        """What people have allowed from now on, and holds in this session."""
+        try:
+            return await self.runtime.store.grants(self.session, self.runtime.clock.now())
         except UnknownSession:  # it begins with its first message
             return []
 
-    async def answer(
-        self,
-        gate: Gate,
-        *,
-        allow: Literal["once"] | None = None,
-        deny: str | bool | None = None,
-        arguments: JsonObject | None = None,
-        result: str | None = None,
-        by: str = "person",
-    ) -> None:
-        """Answer a gate; see `Turn.answer`."""
-        await answer(
-            self.runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, result=result, by=by
-        )
+    async def revoke(self, grant: Grant, *, by: str = "person") -> None:
+        """Let a remembered answer hold no more.
+
+        Raises:
+            UnknownGrant: it was revoked before, or holds elsewhere.
+        """
+        if not isinstance(grant, Grant):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError("revoke the grant itself: one of chat.grants()")
+        now, by = self.runtime.clock.now(), name_of(by)
+        await self._tell(Revoke(key=self._key(), session=self.session, at=now, grant=grant.id, by=by))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of every phase a turn enters, before its work starts; returns how to stop."""

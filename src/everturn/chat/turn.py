@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, Literal
+from typing import Any, Unpack
 
 from msgspec import Struct
 
-from everturn.core.canonical import JsonObject, canonical, clean, clean_all
-from everturn.core.commands import Answer, Cancel
+from everturn.chat.answering import Reply, answer
+from everturn.core.asking import Gate
+from everturn.core.commands import Cancel
 from everturn.core.deltas import Cursor, Reader, Shown
-from everturn.core.events import (
-    Gate,
-    Problem,
-    TurnCancelled,
-    TurnCompleted,
-    TurnFailed,
-    Verdict,
-)
+from everturn.core.events import Problem, TurnCancelled, TurnCompleted, TurnFailed
 from everturn.core.messages import Message
 from everturn.core.parts import Usage, last_text
 from everturn.core.state import Phase, TurnState, fold
-from everturn.errors import CommandRefused, ConfigError, HookError, TurnError, UnknownSession, UnknownTurn
-from everturn.turn.driver import NEVER_BEGAN
+from everturn.errors import CommandRefused, HookError, TurnError, UnknownSession, UnknownTurn
+from everturn.turn.acting import NEVER_BEGAN
 from everturn.wiring import Runtime
 
 
@@ -128,8 +122,9 @@ class Turn:
         return TurnResult(self.id, Phase.CANCELLED, (), Usage())
 
     async def state(self) -> TurnState:
-        """The turn as its log tells it, now."""
-        return fold(entry.event for entry in await self._runtime.store.events(self.session, turn=self.id))
+        """The turn as its log tells it, now; idle before it has begun."""
+        entries = await self._runtime.store.events(self.session, turn=self.id)
+        return fold(entry.event for entry in entries) if entries else TurnState(self.id)
 
     async def cancel(self, *, hard: bool = False, key: str | None = None) -> None:
         """End the turn. Its tools go on and their results come late, unless `hard` cancels them too."""
@@ -137,88 +132,16 @@ class Turn:
         key = key or runtime.ids.new("cmd")
         await runtime.command(Cancel(key=key, session=self.session, at=runtime.clock.now(), turn=self.id, hard=hard))
 
-    async def answer(
-        self,
-        gate: Gate,
-        *,
-        allow: Literal["once"] | None = None,
-        deny: str | bool | None = None,
-        arguments: JsonObject | None = None,
-        result: str | None = None,
-        by: str = "person",
-    ) -> None:
+    async def answer(self, gate: Gate, **reply: Unpack[Reply]) -> None:
         """Answer a gate: `allow="once"`, with other `arguments` if you like, or `deny="a reason the model reads"`.
 
-        With a `result` the tool is not run: you have done it yourself, and this is what came of it.
+        `allow="always"` stores the first of `gate.offers`, or the one of them that you give instead, for this session
+        (or `everywhere`, `until` a time). With a `result` the tool is not run: you have done it yourself, and this is
+        what came of it. A result under review is sent by `allow="once"`, with `text` what is left of it, and withheld
+        by `deny`. With `others` a denial is also one of all other calls that are asked about in this session.
 
         Raises:
             BadArguments: the edited arguments do not fit the tool; nothing was answered.
-            GateClosed, HashMismatch, UnknownGate: the answer was not taken.
+            UnknownGate, HashMismatch, AnswerUnfit, AnsweredOtherwise, GateExpired, GateClosed: it was not taken.
         """
-        await answer(
-            self._runtime, self.session, gate, allow=allow, deny=deny, arguments=arguments, result=result, by=by
-        )
-
-
-async def answer(
-    runtime: Runtime,
-    session: str,
-    gate: Gate,
-    *,
-    allow: Literal["once"] | None,
-    deny: str | bool | None,
-    arguments: JsonObject | None,
-    result: str | None,
-    by: str,
-) -> None:
-    """Hand in an answer; see `Turn.answer`."""
-    if not isinstance(gate, Gate):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError("answer the gate itself: event.gate, or one of chat.gates()")
-    edited = ""
-    is_denied = deny is not None and deny is not False
-    # Strictly: allow=False, from somebody's checkbox, must not allow.
-    if allow not in (None, "once") or (allow is not None) + is_denied + (result is not None) != 1:
-        raise ConfigError(
-            'a gate is answered with allow="once", with deny=True or deny="the reason", or with result="what came of '
-            'it" when you have done it yourself: one of them'
-        )
-    if arguments is not None:
-        if allow is None or not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError("arguments are edited with a dict of them, when the call is allowed")
-        edit: JsonObject = clean_all(arguments)
-        if (tool := runtime.tools.get(gate.tool)) is not None:
-            tool.validate(edit)
-        edited = canonical(edit)
-    done, worked = (None, True) if result is None else _pasted(result, gate.tool)
-    verdict = Verdict(
-        allowed=not is_denied,
-        reason=clean(deny) if isinstance(deny, str) else "",
-        arguments="" if edited == gate.arguments else edited,  # saying the same again is no edit
-        by=by,
-        result=done,
-        failed=not worked,
-    )
-    await runtime.command(
-        Answer(
-            key=runtime.ids.new("cmd"),
-            session=session,
-            at=runtime.clock.now(),
-            gate=gate.id,
-            hash=gate.hash,
-            verdict=verdict,
-        )
-    )
-
-
-def _pasted(result: str, tool: str) -> tuple[str, bool]:
-    """What a person says came of a call, and whether it worked: in their own words, or in the form models are told in."""
-    from everturn.models.prompted.paradigm import read_result
-
-    if not isinstance(result, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"a result is text, as the model reads it; this is a {type(result).__name__}")
-    pasted = read_result(result)
-    if pasted is None:
-        return clean(result), True
-    if pasted.name not in ("", tool):
-        raise ConfigError(f"this is the result of {pasted.name!r}, and the gate asks for {tool!r}")
-    return clean(pasted.text), pasted.worked
+        await answer(self._runtime, self.session, gate, reply)

@@ -10,21 +10,28 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from everturn.core.events import CallSettled, CallStarted, Event, Gate, GateAnswered, GateOpened, LateArrived, Verdict
+from everturn.core.asking import Gate, Verdict
+from everturn.core.events import CallJudged, CallSettled, CallStarted, Event, GateAnswered, GateOpened, LateArrived
+from everturn.core.loops import mark_of
 from everturn.core.parts import CallState
 from everturn.errors import InvalidEvent
 
-SETTLED: Final[frozenset[CallState]] = frozenset({"completed", "failed", "denied", "cancelled", "outcome_unknown"})
+SETTLED: Final[frozenset[CallState]] = frozenset(
+    {"completed", "failed", "denied", "withheld", "cancelled", "outcome_unknown"}
+)
 
 CALL_TRANSITIONS: Final[dict[CallState, dict[type[Event], CallState | frozenset[CallState]]]] = {
     # An unknown tool, broken arguments or a cancel settle a call that never asked and never ran.
-    "pending": {GateOpened: "asking", CallStarted: "running", CallSettled: SETTLED},
+    "pending": {GateOpened: "asking", CallJudged: "pending", CallStarted: "running", CallSettled: SETTLED},
     # An answer sends it back to pending: the verdict is known, the effect has not begun.
     "asking": {GateAnswered: "pending", CallSettled: SETTLED},
-    "running": {CallSettled: SETTLED},
+    # What it brought may be for a person to read first.
+    "running": {GateOpened: "reviewing", CallSettled: SETTLED},
+    "reviewing": {GateAnswered: "reviewing", CallSettled: SETTLED},
     "completed": {},
     "failed": {},
     "denied": {},
+    "withheld": {},
     "cancelled": {LateArrived: "cancelled"},
     "outcome_unknown": {},
 }
@@ -42,7 +49,13 @@ class Call(Struct):
     state: CallState = "pending"
     gate: Gate | None = None
     verdict: Verdict | None = None
+    judged: CallJudged | None = None
     started: CallStarted | None = None
+    review: Gate | None = None  # of its result
+    reviewed: Verdict | None = None
+    identity: str = ""  # of the tool the model was offered
+    known_as: str = ""  # its mark, once it was understood
+    trail: tuple[str, ...] = ()  # of the sub-turn it was
     is_late: bool = False
     is_out: bool = False  # its tool runs on without it
 
@@ -51,7 +64,7 @@ class Call(Struct):
         """Whether it has its one result."""
         return self.state in SETTLED
 
-    def advance(self, event: GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived) -> None:
+    def advance(self, event: CallJudged | GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived) -> None:
         """Move on, or refuse and stay.
 
         Raises:
@@ -65,6 +78,8 @@ class Call(Struct):
             self._start(cast("CallStarted", event))
         elif kind is CallSettled:
             self._settle(cast("CallSettled", event))
+        elif kind is CallJudged:
+            self._judge(cast("CallJudged", event))
         elif kind is GateOpened:
             self._ask(cast("GateOpened", event))
         elif kind is GateAnswered:
@@ -74,7 +89,15 @@ class Call(Struct):
         else:
             self.is_late, self.is_out = True, False
 
+    def _judge(self, event: CallJudged) -> None:
+        if self.judged is not None:
+            raise InvalidEvent(f"call {self.id} was judged already")
+        self.judged, self.known_as = event, event.mark or self.known_as
+
     def _start(self, event: CallStarted) -> None:
+        judged = self.judged
+        if judged is None or not judged.allowed or (judged.tool, judged.hash) != (event.tool, event.hash):
+            raise InvalidEvent(f"call {self.id} cannot start: this was not allowed")
         if self.verdict is not None and not self.verdict.allowed:
             raise InvalidEvent(f"call {self.id} was denied; it cannot start")
         self.started, self.state = event, "running"
@@ -84,14 +107,37 @@ class Call(Struct):
             raise InvalidEvent(f"a call cannot be settled as {event.state}")
         if event.out and self.state != "running":
             raise InvalidEvent(f"call {self.id} is {self.state}: it has no tool that could run on")
-        self.state, self.is_out = event.state, event.out
+        self.state, self.is_out, self.trail = event.state, event.out, event.trail
 
     def _ask(self, event: GateOpened) -> None:
+        is_review = event.gate.kind == "result"
+        if is_review != (self.state == "running"):
+            raise InvalidEvent(f"call {self.id} is {self.state}: a gate about its {event.gate.kind} cannot open")
+        if is_review:
+            self.review, self.state = event.gate, "reviewing"
+            return
         if self.verdict is not None:
             raise InvalidEvent(f"call {self.id} has been answered already; it cannot ask again")
         self.gate, self.state = event.gate, "asking"
+        self.known_as = event.gate.mark
 
     def _answer(self, event: GateAnswered) -> None:
-        if self.gate is None or self.gate.id != event.gate:
+        gate = self.asks
+        if gate is None or gate.id != event.gate:
             raise InvalidEvent(f"call {self.id} does not wait at gate {event.gate}")
-        self.verdict, self.state = event.verdict, "pending"
+        if gate.kind == "result":
+            self.reviewed = event.verdict
+        else:
+            self.verdict, self.state = event.verdict, "pending"
+
+    @property
+    def mark(self) -> str:
+        """By what the same call is known again: what is meant by it or, where that was never understood, its words."""
+        return self.known_as or mark_of(self.name, self.arguments)
+
+    @property
+    def asks(self) -> Gate | None:
+        """The gate at which it waits."""
+        if self.state == "reviewing":
+            return self.review if self.reviewed is None else None
+        return self.gate if self.state == "asking" else None

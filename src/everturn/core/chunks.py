@@ -11,6 +11,9 @@ from msgspec import Struct
 
 from everturn.core.parts import Finish, Opaque, Usage
 
+MOST_CALLS = 128  # that one step may run: more take the event loop too long at once
+TOO_MANY = f"at most {MOST_CALLS} calls in one step; this one was not run. Make the others in the next"
+
 
 class TextChunk(Struct, frozen=True, gc=False):
     """A piece of text."""
@@ -66,3 +69,9 @@ class FinishChunk(Struct, frozen=True, gc=False):
 
 
 Chunk = TextChunk | ReasoningChunk | CallChunk | FileChunk | OpaqueChunk | UsageChunk | FinishChunk
+
+
+def is_beyond(call: str) -> bool:
+    """Whether a call is one too many for its step. Its id, which we made when it was streamed, ends in its number."""
+    number = call.rpartition("-")[2]
+    return number.isdecimal() and int(number) > MOST_CALLS

@@ -8,7 +8,8 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.events import TurnOptions, Verdict
+from everturn.core.asking import Verdict
+from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, Part
 
 
@@ -80,4 +81,11 @@ class Late(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
     output: Output
 
 
-AnyCommand = Send | Answer | Cancel | Select | Delete | Late
+class Revoke(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Let a remembered answer hold no more."""
+
+    grant: str
+    by: str = ""
+
+
+AnyCommand = Send | Answer | Cancel | Select | Delete | Late | Revoke

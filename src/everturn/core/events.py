@@ -10,13 +10,15 @@ from typing import Literal
 
 from msgspec import Struct
 
+from everturn.core.asking import Gate, Grant, Verdict
 from everturn.core.messages import Message
+from everturn.core.options import Spent, TurnOptions
 from everturn.core.parts import CallState, Finish, Output, StreamedPart, Usage
+from everturn.core.policy import Rule
 
 Outcome = Literal["completed", "error", "cancelled"]
 Effects = Literal["read", "write", "once"]
-HistoryPolicy = Literal["full", "results", "digest", "none"]
-LatePolicy = Literal["inject", "hold", "discard"]
+Scope = Literal["turn", "above", "session", "tenant"]
 
 
 class Problem(Struct, frozen=True, gc=False):
@@ -24,45 +26,6 @@ class Problem(Struct, frozen=True, gc=False):
 
     kind: str
     text: str
-
-
-class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was decided for a turn when it began, and holds until it ends."""
-
-    model: str = ""
-    max_steps: int = 10
-    history: HistoryPolicy = "full"
-    late: LatePolicy = "inject"
-    system: str = ""
-    params: dict[str, object] | None = None
-    timeout: float = 0.0  # seconds from its start after which a turn is ended, waiting included; 0: never
-    gate_timeout: float = 0.0  # seconds a person has to answer; 0: as long as the turn waits
-
-
-class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A question to a person, bound by `hash` to the very bytes that would be executed."""
-
-    id: str
-    turn: str
-    call: str
-    tool: str
-    arguments: str
-    hash: str
-    expires: float = 0.0  # 0: as long as the turn waits
-
-
-class Verdict(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was answered: allow (with these arguments, if they were edited), or deny (with a reason the model reads).
-
-    With a `result` nothing is run: whoever answered has done it by hand, and this is what came of it.
-    """
-
-    allowed: bool
-    reason: str = ""
-    arguments: str = ""
-    by: str = ""
-    result: str | None = None
-    failed: bool = False  # they tried, and that is why it did not work
 
 
 class Append(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -153,6 +116,29 @@ class GateAnswered(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
     call: str
     verdict: Verdict
     command: str = ""
+    grant: Grant | None = None
+
+
+class CallJudged(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The rules, or a person at a gate, have decided about a call. One stands before every start, in the same append."""
+
+    call: str
+    tool: str
+    identity: str
+    hash: str
+    allowed: bool
+    why: str
+    rule: Rule | None = None
+    gate: str = ""  # at which a person decided
+    mark: str = ""  # by which the loop guard knows the call again
+
+
+class LimitReached(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A budget is used up: no call starts any more, and the next request is the last."""
+
+    limit: str  # steps | calls | tokens | cost | seconds
+    scope: Scope
+    text: str
 
 
 class CallStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -173,6 +159,8 @@ class CallSettled(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
     state: CallState
     output: Output
     out: bool = False
+    spent: Spent | None = None  # by the sub-turn it was,
+    trail: tuple[str, ...] = ()  # and the marks of the last calls in there
 
 
 class LateArrived(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -248,6 +236,14 @@ class MessageDeleted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_
     command: str = ""
 
 
+class GrantRevoked(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A remembered answer holds no more."""
+
+    grant: str
+    by: str = ""
+    command: str = ""
+
+
 class CommandDropped(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """An admitted command had lost its object when its turn came (a cancel of a turn that was over)."""
 
@@ -267,6 +263,8 @@ LogEvent = (
     | StepInterrupted
     | GateOpened
     | GateAnswered
+    | CallJudged
+    | LimitReached
     | CallStarted
     | CallSettled
     | LateArrived
@@ -279,6 +277,7 @@ LogEvent = (
     | TitleSet
     | LeafSelected
     | MessageDeleted
+    | GrantRevoked
     | CommandDropped
 )
 """Every event the log may hold, as one type: what `wire` reads and writes."""

@@ -11,8 +11,9 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.events import CallSettled, Event, Gate, GateAnswered, GateOpened, TurnEnding, Verdict
-from everturn.errors import GateClosed, HashMismatch, UnknownGate
+from everturn.core.asking import Gate, Verdict
+from everturn.core.events import CallSettled, Event, GateAnswered, GateOpened, TurnEnding
+from everturn.errors import AnsweredOtherwise, AnswerUnfit, GateClosed, GateExpired, HashMismatch, UnknownGate
 
 
 class GateRow(Struct):
@@ -49,7 +50,8 @@ def check_answer(row: GateRow | None, gate: str, hash: str, verdict: Verdict, no
     Raises:
         UnknownGate: there is no such gate here.
         HashMismatch: the answer was given to something else than what would run.
-        GateClosed: it was answered otherwise, has expired, or its turn is over.
+        AnswerUnfit: it is no answer to what is asked.
+        GateClosed: its turn is over; AnsweredOtherwise, GateExpired: it was, or has.
     """
     if row is None:
         raise UnknownGate(f"there is no gate {gate!r} in this session")
@@ -58,9 +60,33 @@ def check_answer(row: GateRow | None, gate: str, hash: str, verdict: Verdict, no
     if row.verdict is not None:
         if replace(row.verdict, by="") == replace(verdict, by=""):
             return False
-        raise GateClosed(f"gate {gate} has been answered otherwise already")
+        raise AnsweredOtherwise(f"gate {gate} has been answered otherwise already")
     if not row.is_open:
         raise GateClosed(f"gate {gate} is closed: its turn is over")
     if row.gate.expires and now >= row.gate.expires:
-        raise GateClosed(f"gate {gate} has expired")
+        raise GateExpired(f"gate {gate} has expired")
+    _check_fit(row.gate, verdict)
     return True
+
+
+def _check_fit(gate: Gate, verdict: Verdict) -> None:
+    """Refuse what the gate does not ask, above all a grant that is wider than the one it showed."""
+    v = verdict
+    if v.grant is not None and (not v.allowed or v.grant not in gate.offers):
+        raise AnswerUnfit(f"gate {gate.id} does not offer to remember this: {v.grant}")
+    if v.grant is not None and (v.arguments or v.result is not None):
+        raise AnswerUnfit(
+            f"gate {gate.id}: what is remembered is the call that was shown, and this answer is for another"
+        )
+    if (v.everywhere or v.until) and v.grant is None:
+        raise AnswerUnfit(f"gate {gate.id}: there is nothing to be remembered")
+    if v.text is not None and (gate.kind != "result" or not v.allowed):
+        raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: only a result can be redacted, when it is sent")
+    if gate.kind in ("result", "question") and v.arguments:
+        raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: there are no arguments to be edited")
+    if gate.kind == "result" and v.result is not None:
+        raise AnswerUnfit(f"gate {gate.id} is about a result: it is there, and can be sent, redacted or withheld")
+    if not v.allowed and (v.arguments or v.result is not None):
+        raise AnswerUnfit(f"gate {gate.id}: a call that is not allowed has no arguments and no result")
+    if v.allowed and v.others:
+        raise AnswerUnfit(f"gate {gate.id}: only a denial can be one of everything that is asked beside")

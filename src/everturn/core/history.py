@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from everturn.core.canonical import canonical, clean, parse_object
-from everturn.core.events import HistoryPolicy
 from everturn.core.messages import Message
+from everturn.core.options import HistoryPolicy
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, StepPart, TextPart, ToolPart
 from everturn.core.requests import RequestCall, RequestMessage, RequestPart, RequestResult
 

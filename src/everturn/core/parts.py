@@ -9,11 +9,25 @@ from typing import Literal
 
 from msgspec import Struct
 
-CallState = Literal["pending", "asking", "running", "completed", "failed", "denied", "cancelled", "outcome_unknown"]
+CallState = Literal[
+    "pending",
+    "asking",
+    "running",
+    "reviewing",
+    "completed",
+    "failed",
+    "denied",
+    "withheld",
+    "cancelled",
+    "outcome_unknown",
+]
 """The states of a call, as a tool part shows them. `core.calls` says how they follow one another."""
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "other", "cancelled", "error"]
 """Why a step's stream ended. The last two are ours: the turn was cancelled, or the stream broke."""
+
+
+MOST_USED = 2**53  # of anything: what comes after it no JSON number can tell apart
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -28,17 +42,43 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     reasoning: int = 0
     written: int = 0
     cost: float | None = None  # in US dollars; None where no price is known
+    estimated: bool = False  # the provider counted nothing, so we guessed some of it
 
     def __add__(self, other: Usage) -> Usage:
         """Sum two requests. The cost is that of those whose price is known."""
         return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cached + other.cached,
-            self.reasoning + other.reasoning,
-            self.written + other.written,
-            other.cost if self.cost is None else self.cost if other.cost is None else self.cost + other.cost,
+            _tokens(self.input + other.input),
+            _tokens(self.output + other.output),
+            _tokens(self.cached + other.cached),
+            _tokens(self.reasoning + other.reasoning),
+            _tokens(self.written + other.written),
+            other.cost if self.cost is None else self.cost if other.cost is None else _cost(self.cost + other.cost),
+            self.estimated or other.estimated,
         )
+
+    def clamped(self) -> Usage:
+        """The same, as far as it makes sense: a count below nothing would give back what others have used."""
+        return Usage(
+            _tokens(self.input),
+            _tokens(self.output),
+            _tokens(self.cached),
+            _tokens(self.reasoning),
+            _tokens(self.written),
+            _cost(self.cost),
+            self.estimated is True,
+        )
+
+
+def _tokens(count: object) -> int:
+    """A count as somebody outside says it, who may say anything."""
+    if not isinstance(count, int | float) or count != count:  # as NaN alone is not itself
+        return 0
+    return int(min(max(count, 0), MOST_USED))
+
+
+def _cost(cost: object) -> float | None:
+    """A cost as somebody outside says it; what is no amount of money is not known."""
+    return min(cost, float(MOST_USED)) if isinstance(cost, int | float) and 0 <= cost < float("inf") else None
 
 
 class Opaque(Struct, frozen=True, gc=False):
@@ -72,7 +112,11 @@ class FilePart(Struct, frozen=True, gc=False, tag="file", omit_defaults=True):
 
 
 class Output(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a call came to. `text` is exactly what the model reads; `blob` holds the whole when `text` is an excerpt."""
+    """What a call came to. `text` is exactly what the model reads; `blob` holds the whole when `text` is an excerpt.
+
+    `origin` says where the tool came from. What is `untrusted` was written by somebody the person did not ask; the
+    values of fields that are `private` are in a blob of that name, and only stand-ins for them in `text`.
+    """
 
     text: str
     title: str = ""
@@ -80,6 +124,11 @@ class Output(Struct, frozen=True, gc=False, omit_defaults=True):
     blob: str = ""
     metadata: dict[str, object] | None = None
     attachments: tuple[FilePart, ...] = ()
+    origin: str = ""
+    untrusted: bool = False
+    private: str = ""
+    sensitive: bool = False  # what it was made of was private
+    redacted: bool = False  # a person took something out
 
 
 class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True):
@@ -95,6 +144,7 @@ class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True):
     is_edited: bool = False  # it was the person
     given: str = ""  # the provider's own id of the call; ours is `call`, unique by construction
     opaque: Opaque | None = None
+    identity: str = ""  # of the tool that was offered under this name when the model called it
 
 
 class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True):

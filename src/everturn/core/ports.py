@@ -9,6 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from everturn.core.asking import Grant
 from everturn.core.canonical import JsonObject
 from everturn.core.chunks import Chunk
 from everturn.core.commands import AnyCommand
@@ -16,9 +17,12 @@ from everturn.core.deltas import Frame
 from everturn.core.events import Entry, Event
 from everturn.core.gates import GateRow
 from everturn.core.messages import Message
+from everturn.core.options import Budget, Spent
 from everturn.core.parts import Output
+from everturn.core.policy import Rule
 from everturn.core.requests import ModelRequest, ToolSpec
 from everturn.core.tree import Tree
+from everturn.errors import ConfigError, ToolError
 
 
 class Model(Protocol):
@@ -47,6 +51,39 @@ class Progress(Struct, frozen=True):
     text: str
 
 
+class SubTurn(Struct, frozen=True):
+    """A turn that a tool wants to be run for it: it may do, and use, at most what the turn may that called the tool."""
+
+    prompt: str
+    system: str = ""
+    model: str = ""
+    tools: tuple[str, ...] | None = None
+    rules: tuple[Rule, ...] = ()
+    budget: Budget = Budget()
+    max_steps: int = 10
+
+
+class SubAnswer(Struct, frozen=True):
+    """What became of it."""
+
+    session: str
+    turn: str
+    text: str
+    spent: Spent = Spent()
+    untrusted: bool = False
+    private: bool = False
+    trail: tuple[str, ...] = ()  # marks of its last calls
+    failure: str = ""  # why it did not end well
+
+
+async def _no_sub_turn(ask: SubTurn) -> SubAnswer:
+    raise ConfigError("there is nobody here to run a sub-turn")
+
+
+async def _no_results(call: str, start: int, length: int) -> str:
+    raise ToolError("there are no results here that could be read")
+
+
 class ToolContext(Struct, frozen=True):
     """What a tool may know about the call it answers. `key` is the same however often the call is tried."""
 
@@ -55,6 +92,8 @@ class ToolContext(Struct, frozen=True):
     call: str
     key: str
     progress: Callable[[str], None]
+    sub_turn: Callable[[SubTurn], Awaitable[SubAnswer]] = _no_sub_turn
+    read: Callable[[str, int, int], Awaitable[str]] = _no_results  # (call, start, length) of an earlier result
 
 
 class Tool(Protocol):
@@ -65,8 +104,9 @@ class Tool(Protocol):
         """What it is."""
         ...
 
-    def validate(self, arguments: JsonObject) -> None:
-        """Check arguments before anybody is asked about them.
+    def validate(self, arguments: JsonObject) -> JsonObject | None:
+        """Check arguments before anybody is asked about them, and say what is meant by them: defaults filled in, and
+        values as the tool is given them, for rules are held against that. None: just what they say.
 
         Raises:
             BadArguments: in words a model can act on.
@@ -123,7 +163,9 @@ class Store(Protocol):
             KeyConflict: the key was used before, for something else.
             UnknownSession: it is not there, or another tenant's; so are UnknownTurn, UnknownMessage, UnknownGate.
             HashMismatch: the answer is for other bytes than the gate shows.
-            GateClosed: the gate was answered otherwise, has expired, or its turn is over.
+            AnswerUnfit: it is no answer to what the gate asks.
+            GateClosed: its turn is over or being cancelled; AnsweredOtherwise, GateExpired: it was, or has.
+            UnknownGrant: there is none to be revoked.
         """
         ...
 
@@ -151,8 +193,8 @@ class Store(Protocol):
         """
         ...
 
-    async def release(self, session: str, epoch: int) -> None:
-        """Say that a driver which wrote nothing has ended well, so that its claim does not count."""
+    async def release(self, session: str, epoch: int, tries: int = 0) -> None:
+        """Say that a driver which wrote nothing has ended well, so that its claim does not count; `tries` others do."""
         ...
 
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
@@ -187,6 +229,17 @@ class Store(Protocol):
         """The gates that stand open, in one session or in all."""
         ...
 
+    async def grants(self, session: str, now: float) -> list[Grant]:
+        """The remembered answers that hold in a session at this time: its own, and those of its tenant."""
+        ...
+
+    async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
+        """What was used: in a session with all sub-turns of it, by the sub-turns of the turn `top`, or by a tenant.
+
+        Turns under way count with the steps and calls they have ended. Of a tenant, turns that moved after `since`.
+        """
+        ...
+
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
         """The sessions; with `awake` only those that somebody should drive, now or when they are due."""
         ...
@@ -215,7 +268,7 @@ class Store(Protocol):
         ...
 
     async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
-        """Make a session that is not there yet from the log of another; its open turns go on when it is woken.
+        """Make a session that is not there yet from the log of another. Nothing in it is remembered as granted.
 
         Raises:
             KeyConflict: there is, or was, a session of this name.
@@ -223,7 +276,7 @@ class Store(Protocol):
         ...
 
     async def erase(self, session: str) -> None:
-        """Take everything out of a session but that it was there: its name and its positions stay, and say so.
+        """Take everything out of a session and those of its sub-turns but that they were there: names and positions stay.
 
         Raises:
             SessionBusy: a turn is under way; cancel it first.
@@ -350,6 +403,8 @@ __all__ = [
     "Receipt",
     "SessionInfo",
     "Store",
+    "SubAnswer",
+    "SubTurn",
     "Tail",
     "Timer",
     "Tool",

@@ -7,12 +7,15 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical import JsonObject, digest
 from everturn.core.events import Effects
+from everturn.core.options import ResultPolicy
 from everturn.core.parts import CallState, FilePart, NoticePart, Opaque, ReasoningPart, TextPart
+from everturn.core.policy import SubjectKind
 from everturn.errors import ConfigError
 
-Execute = Literal["auto", "ask", "deny"]
+Execute = Literal["auto", "ask_once", "ask", "deny"]
+"""Who decides about a call where no rule does: nobody, a person until they have said `always`, a person every time."""
 
 
 class ToolSpec(Struct, frozen=True, gc=False):
@@ -24,6 +27,20 @@ class ToolSpec(Struct, frozen=True, gc=False):
     effects: Effects = "once"
     execute: Execute = "auto"
     timeout: float = 60.0
+    result: ResultPolicy = "auto"  # who reads its results before the model does
+    subjects: dict[str, SubjectKind] = {}  # arguments that say what it is done to
+    repeatable: bool = False  # to call it again and again with the same arguments is no loop
+    egress: bool = False  # what it is given leaves the house
+    untrusted: bool = False  # what it brings was written by somebody else
+    private: tuple[str, ...] = ()  # fields of its result that no model sees
+    limit: int = 0  # characters of a result that a model is shown; 0: as many as of any
+    origin: str = "function"
+    by_hand: bool = False  # a person runs it
+
+    @property
+    def identity(self) -> str:
+        """The hash of what a model and a person were told it is, and of where it comes from."""
+        return digest(self.name, self.schema, self.description, self.origin)[:32]
 
 
 class RequestCall(Struct, frozen=True, gc=False, tag="call"):

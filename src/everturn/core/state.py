@@ -10,22 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
 
+from everturn.core.asking import Gate, Verdict
 from everturn.core.calls import Call
 from everturn.core.events import (
     AnswerOpened,
     Append,
+    CallJudged,
     CallSettled,
     CallStarted,
     Event,
-    Gate,
     GateAnswered,
     GateOpened,
     HookFinished,
     LateArrived,
+    LimitReached,
     MessageAdded,
     Outcome,
     Problem,
@@ -39,12 +41,11 @@ from everturn.core.events import (
     TurnEnding,
     TurnEvent,
     TurnFailed,
-    TurnOptions,
     TurnParked,
     TurnStarted,
-    Verdict,
 )
 from everturn.core.messages import Message
+from everturn.core.options import Spent, TurnOptions
 from everturn.core.parts import Finish, ToolPart, Usage
 from everturn.core.tree import CallEvent, called_by, with_call, with_step
 from everturn.errors import InvalidEvent
@@ -76,6 +77,7 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
     _P.PREPARING: {
         MessageAdded: _P.PREPARING,  # late results, offered before the first request
         AnswerOpened: _P.PREPARING,
+        LimitReached: _P.PREPARING,
         StepStarted: _P.STREAMING,
         TurnEnding: _P.FINALIZING,
     },
@@ -87,13 +89,16 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
         MessageAdded: _P.STREAMING,
         AnswerOpened: _P.STREAMING,
         StepStarted: _P.STREAMING,  # a plugin asked for another request
+        LimitReached: _P.STREAMING,
+        CallJudged: _P.TOOL_CALL,
         GateOpened: _P.TOOL_CALL,
-        CallStarted: _P.TOOL_CALL,
         CallSettled: _P.TOOL_CALL,
         TurnParked: _P.WAITING,
         TurnEnding: _P.FINALIZING,
     },
     _P.TOOL_CALL: {
+        LimitReached: _P.TOOL_CALL,
+        CallJudged: _P.TOOL_CALL,
         GateOpened: _P.TOOL_CALL,
         GateAnswered: _P.TOOL_CALL,
         CallStarted: _P.TOOL_CALL,
@@ -105,7 +110,7 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
         TurnParked: _P.WAITING,
         TurnEnding: _P.FINALIZING,
     },
-    _P.WAITING: {GateAnswered: _P.TOOL_CALL, TurnEnding: _P.FINALIZING},
+    _P.WAITING: {GateAnswered: _P.TOOL_CALL, LimitReached: _P.TOOL_CALL, TurnEnding: _P.FINALIZING},
     _P.FINALIZING: {
         CallSettled: _P.FINALIZING,
         TitleSet: _P.FINALIZING,
@@ -163,6 +168,12 @@ class TurnState(Struct):
     gates: dict[str, Verdict | None] = {}  # every gate of this turn, with its answer
     asked: dict[str, Gate] = {}  # what each of them shows
     usage: Usage = Usage()
+    begun: int = 0  # calls that were started
+    below: Spent = Spent()  # by its sub-turns
+    has_cut: bool = False  # some result of it was too long to show
+    has_private: bool = False
+    has_untrusted: bool = False
+    limit: LimitReached | None = None
     ending: TurnEnding | None = None
 
     @property
@@ -170,14 +181,30 @@ class TurnState(Struct):
         """When something happens in it although nothing comes: it or a gate of it has had its time; 0: never."""
         if self.ending is not None:
             return 0.0
-        deadline = self.started + self.options.timeout if self.options.timeout else 0.0
+        deadline = self.options.due(self.started, self.is_out_of_time)
         expiries = (gate.expires for name, gate in self.asked.items() if self.is_asked(name))
         return min((time for time in (deadline, *expiries) if time), default=0.0)
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether its budget of time is used up, and that was noticed."""
+        return self.limit is not None and self.limit.limit == "seconds"
+
+    @property
+    def spent(self) -> Spent:
+        """What it has used so far, its sub-turns included."""
+        return self.own + self.below
+
+    @property
+    def own(self) -> Spent:
+        """What it has used itself."""
+        steps = 0 if self.step is None else self.step.number - self.step.is_open
+        return Spent(steps, self.begun, self.usage)
 
     def is_asked(self, gate: str) -> bool:
         """Whether a gate still waits for its answer: it has none, and its call was not settled without one."""
         call = self.calls.get(self.asked[gate].call)
-        return self.gates[gate] is None and (call is None or call.state == "asking")
+        return self.gates[gate] is None and (call is None or call.state in ("asking", "reviewing"))
 
     @property
     def out(self) -> list[str]:
@@ -270,6 +297,7 @@ class TurnState(Struct):
             raise InvalidEvent(f"step {step.number} repeats a call")
         for index, part in enumerate(made):
             call = Call(part.call, step.number, index, part.name, part.arguments, self.answer)
+            call.identity = part.identity
             self.calls[part.call] = call
             step.calls.append(call)
         self.messages[self.answer] = with_step(self.messages[self.answer], event)
@@ -308,8 +336,35 @@ class TurnState(Struct):
             raise InvalidEvent(f"there is no call {called} in turn {self.id}")
         if type(event) is CallStarted and (self.step is None or self.step.broke_off):
             raise InvalidEvent(f"the stream that made call {called} broke off; it cannot start")
+        if type(event) is CallStarted and self.limit is not None:
+            raise InvalidEvent(f"turn {self.id} has reached a limit; call {called} cannot start")
         call.advance(event)
+        if type(event) is CallStarted:
+            self.begun += 1
+        elif type(event) is CallSettled:
+            self._take(event)
         self.messages[call.message] = with_call(self.messages[call.message], called, event)
+
+    def _take(self, event: CallSettled) -> None:
+        """What a result brings beside its text."""
+        output = event.output
+        if event.spent is not None:
+            self.below = self.below + event.spent
+        self.has_cut |= bool(output.blob)
+        self.has_private |= bool(output.private) or output.sensitive
+        self.has_untrusted |= output.untrusted
+
+    def _judge(self, event: CallJudged) -> None:
+        call = self.calls.get(event.call)
+        if call is None:
+            raise InvalidEvent(f"there is no call {event.call} in turn {self.id}")
+        call.advance(event)
+
+    def _reach(self, event: LimitReached) -> None:
+        # The time may run out behind another limit, for then nothing is waited for.
+        if self.limit is not None and (event.limit != "seconds" or self.limit.limit == "seconds"):
+            raise InvalidEvent(f"turn {self.id} has reached a limit already")
+        self.limit = event
 
     def _park(self, event: TurnParked) -> None:
         self._closed_step(event.step)
@@ -338,6 +393,8 @@ class TurnState(Struct):
         HookFinished: _finish_hook,
         GateOpened: _open_gate,
         GateAnswered: _answer_gate,
+        CallJudged: _judge,
+        LimitReached: _reach,
         CallStarted: _advance_call,
         CallSettled: _advance_call,
         LateArrived: _advance_call,
@@ -386,7 +443,7 @@ class Request(Struct, frozen=True):
 class SettleIncomplete(Struct, frozen=True):
     """No step is left for the open calls, or no plugin wanted them: they get their result without running."""
 
-    reason: Literal["max_steps_reached", "nobody_answered"]
+    reason: str  # max_steps_reached | nobody_answered | the limit that was reached
 
 
 class AfterRequest(Struct, frozen=True):
@@ -419,6 +476,9 @@ class Done(Struct, frozen=True):
 Action = OpenAnswer | Request | SettleIncomplete | AfterRequest | WriteDeferred | Finalize | Wait | Done
 
 
+_UNRUN: Final = ("pending", "asking")
+
+
 def decide(state: TurnState, plugins: Sequence[str] = ()) -> Action:
     """Say what happens next in a turn; `plugins` are those with an `on_after_request`, in registration order."""
     step = state.step
@@ -429,7 +489,8 @@ def decide(state: TurnState, plugins: Sequence[str] = ()) -> Action:
     if state.phase is Phase.WAITING:
         return Wait()
     if step is None:
-        return Request(1) if state.answer is not None and state.answer == state.tip else OpenAnswer()
+        is_ready = state.answer is not None and state.answer == state.tip
+        return Request(1, closing=state.limit is not None) if is_ready else OpenAnswer()
     if step.is_open:
         return Request(step.number, step.closing, again=True)
     if step.broke_off:
@@ -439,13 +500,15 @@ def decide(state: TurnState, plugins: Sequence[str] = ()) -> Action:
 
 def _after(state: TurnState, step: Step, plugins: Sequence[str]) -> Action:
     """What happens once a step's stream has ended well."""
-    is_last = step.closing or step.number >= state.options.max_steps
-    is_open = any(not call.is_settled for call in step.calls)
-    if is_last and is_open:
-        return SettleIncomplete("max_steps_reached")
+    limit = state.limit
+    is_last = step.closing or step.number >= state.options.max_steps or limit is not None
+    open_calls = [call for call in step.calls if not call.is_settled]
+    # One that ran has something to say, limit or not.
+    if is_last and open_calls and (limit is None or all(call.state in _UNRUN for call in open_calls)):
+        return SettleIncomplete("max_steps_reached" if limit is None else f"{limit.limit}_limit_reached")
     if left := tuple(name for name in plugins if name not in step.done):
         return AfterRequest(left)
-    if is_open:
+    if open_calls:
         return SettleIncomplete("nobody_answered")
     if appends := _unwritten(state, step, plugins):
         return WriteDeferred(appends)

@@ -59,6 +59,8 @@ def with_call(message: Message, called: str, event: CallEvent) -> Message:
 
 
 def _answered(part: ToolPart, event: GateAnswered) -> ToolPart:
+    if part.state == "reviewing":
+        return part
     return replace(part, state="pending", is_edited=bool(event.verdict.arguments))
 
 
@@ -68,7 +70,7 @@ def _started(part: ToolPart, event: CallStarted) -> ToolPart:
 
 # By exact type: a class pattern that misses on a Struct costs more than the whole change.
 _MOVED: dict[type[Event], Callable[[ToolPart, Any], ToolPart]] = {
-    GateOpened: lambda part, event: replace(part, state="asking"),
+    GateOpened: lambda part, event: replace(part, state="reviewing" if event.gate.kind == "result" else "asking"),
     GateAnswered: _answered,
     CallStarted: _started,
     CallSettled: lambda part, event: replace(part, state=event.state, output=event.output),

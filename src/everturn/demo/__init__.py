@@ -17,12 +17,14 @@ from collections import Counter
 from msgspec import Struct
 
 from everturn import Chat, LateArrived, Phase, Turn
+from everturn.core.events import TurnParked
 from everturn.core.state import TurnState
-from everturn.demo.person import Desk
 from everturn.demo.story import QUESTION, make_model, make_tools
 from everturn.demo.view import View
 from everturn.terminal.ctrl_c import INTERRUPTED, interrupts
+from everturn.terminal.desk import Desk
 from everturn.terminal.screen import Screen
+from everturn.terminal.watching import Watch
 
 TICK = 0.05  # seconds between two looks at the log
 
@@ -51,7 +53,7 @@ async def _play(options: Options, screen: Screen) -> int:
         turn = await chat.send(QUESTION)
         view, interrupted = View(screen, turn.id), asyncio.Event()
         with interrupts(interrupted.set):
-            await watch(turn, view, interrupted, Desk(screen, turn, options.auto))
+            await watch(chat, turn, view, interrupted, Desk(screen, chat, options.auto))
             await wait_for_late(chat, view, options.patience)
         await _sum_up(chat, view.state, screen)
         screen.begin("next")
@@ -59,22 +61,10 @@ async def _play(options: Options, screen: Screen) -> int:
     return {Phase.COMPLETED: 0, Phase.CANCELLED: INTERRUPTED}.get(view.state.phase, 1)
 
 
-async def watch(turn: Turn, view: View, interrupted: asyncio.Event, desk: Desk) -> None:
+async def watch(chat: Chat, turn: Turn, view: View, interrupted: asyncio.Event, desk: Desk) -> None:
     """Draw the turn until it is over, and carry to it what the person wants."""
-
-    async def cancel() -> None:
-        await interrupted.wait()
-        view.screen.echoed("^C")
-        await turn.cancel()
-
-    async with asyncio.TaskGroup() as group:
-        beside = [group.create_task(cancel())]
-        async for shown in turn:
-            if view.show(shown):
-                beside += [group.create_task(desk.ask(gate)) for gate in view.gates]
-            if view.state.ending is not None:
-                for task in beside:
-                    task.cancel()
+    watch = Watch(chat, turn, view, desk, after=TurnParked)
+    await watch.until_over(interrupted, lambda: view.screen.echoed("^C"))
 
 
 async def wait_for_late(chat: Chat, view: View, patience: float) -> None:

@@ -9,7 +9,6 @@ from everturn import (
     CallProgress,
     CallSettled,
     CallStarted,
-    Gate,
     GateAnswered,
     GateOpened,
     LateArrived,
@@ -43,13 +42,8 @@ class View:
         self._is_thinking = False
         self._parked = self._waited = 0.0
 
-    @property
-    def gates(self) -> list[Gate]:
-        """The gates that wait for a person."""
-        return [call.gate for call in self.state.open_calls if call.state == "asking" and call.gate is not None]
-
-    def show(self, shown: Shown) -> bool:
-        """Draw an event or a delta, and say whether with it the turn began to wait."""
+    def show(self, shown: Shown) -> None:
+        """Draw an event or a delta."""
         before = self.state.phase
         if isinstance(shown, TurnEvent):
             self.state.apply(shown)
@@ -60,7 +54,6 @@ class View:
             self.screen.begin(phase, "no call is open" if is_settled else NOTES.get(phase, ""))
         if not self._draw_end(shown):
             self._draw(shown)
-        return phase is not before and phase is Phase.WAITING
 
     def _count_waiting(self, before: Phase, at: float) -> None:
         if before is Phase.WAITING:
@@ -77,6 +70,8 @@ class View:
                 self._call(gate.call, "?", "a person is asked before it runs", "ask")
             case GateAnswered(call=call, verdict=verdict):
                 answer = "allowed once" if verdict.allowed else "not allowed"
+                if verdict.result is not None:
+                    answer = "done by hand"
                 self._call(call, "?", answer + (", with changes" if verdict.arguments else ""), "ask")
             case CallStarted(call=call, arguments=arguments):
                 self._call(call, "→", json.dumps(json.loads(arguments), ensure_ascii=False), is_whole=True)

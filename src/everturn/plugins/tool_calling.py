@@ -6,14 +6,39 @@ called again, here or in another process, when the answer has come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
 
 from everturn.core.hooks import Pending, RequestContext, StepContext
+from everturn.core.options import TurnOptions
 from everturn.core.ports import Tool
-from everturn.errors import ConfigError
-from everturn.turn.tools import Limits, offered, settle_calls
+from everturn.core.requests import ToolSpec
+from everturn.tools.groups import Group, section
+from everturn.tools.reading import ReadResult
+from everturn.tools.registry import Enabled, Registry
+from everturn.tools.skills import LoadSkill
+from everturn.turn.contexts import OneRequest, OneStep
+from everturn.turn.passing import REFERENCES_RULE, has_cut
+from everturn.turn.permit import Permits
+from everturn.turn.privacy import PRIVACY_RULE
+from everturn.turn.results import read_branch
+from everturn.turn.shaping import Limits
+from everturn.turn.tools import settle_calls
 
-RESERVED = "invalid"  # the name under which calls to tools that do not exist are answered
+READ_RESULT = ReadResult()
+REMEMBERED_TURNS = 1024
+
+
+class Offer(Struct, frozen=True):
+    """What a turn may call, and what it is told of that. It is the same for every step, until tools change."""
+
+    key: object  # what it was worked out for: the options, or what is enabled where they say no more than that
+    enabled: Enabled
+    tools: Mapping[str, Tool]
+    specs: tuple[ToolSpec, ...]
+    reading: tuple[ToolSpec, ...]  # offered as well, once there is a result that was cut
+    prompt: str
 
 
 class ToolCalling:
@@ -22,21 +47,84 @@ class ToolCalling:
     name = "tool_calling"
     writes_first = True  # no call runs that is not written down, and nothing is done with their results
 
-    def __init__(self, tools: Iterable[Tool], limits: Limits | None = None) -> None:
+    def __init__(self, tools: Registry | Iterable[Tool | Group], limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
-        self._tools: dict[str, Tool] = {}
-        for tool in tools:
-            if tool.spec.name in self._tools or tool.spec.name == RESERVED:
-                raise ConfigError(f"there are two tools called {tool.spec.name!r}; names must be unique")
-            self._tools[tool.spec.name] = tool
+        self._registry = tools if isinstance(tools, Registry) else Registry(tools)
+        self._offers: dict[int, Offer] = {}
+
+    def on_system_prompt(self, ctx: RequestContext) -> None:
+        """Say what there is to say of the groups that are on; to the request that closes a turn as to the others."""
+        assert isinstance(ctx, OneRequest), "call this with the context the hook was given"
+        offer = self._offer(ctx.run.setup.permits, ctx.options)
+        if offer.prompt:
+            ctx.system.append(offer.prompt)
+        if offer.specs and has_cut(ctx.run):
+            ctx.system.append(REFERENCES_RULE)
 
     def on_before_request(self, ctx: RequestContext) -> None:
         """Offer the tools, unless this is the request that closes a turn."""
         if not ctx.closing:
-            ctx.body.tools = offered(self._tools)
+            assert isinstance(ctx, OneRequest), "call this with the context the hook was given"
+            offer = self._offer(ctx.run.setup.permits, ctx.options)
+            ctx.body.tools = [*offer.specs]
+            if offer.reading and has_cut(ctx.run):
+                ctx.body.tools += offer.reading
 
     async def on_after_request(self, ctx: StepContext) -> Pending | None:
         """Bring every call of the step to its result."""
         if not ctx.calls:
             return None
-        return await settle_calls(ctx, self._tools, self._limits)
+        assert isinstance(ctx, OneStep), "call this with the context the hook was given"
+        offer = self._offer(ctx.run.setup.permits, ctx.options)
+        tools = offer.tools
+        if ctx.run.history is None:  # this process has taken the turn over, and made no request yet
+            await read_branch(ctx.run)
+        if offer.specs and has_cut(ctx.run):
+            tools = {**tools, READ_RESULT.spec.name: READ_RESULT}
+        return await settle_calls(ctx, tools, self._limits)
+
+    def _offer(self, permits: Permits, options: TurnOptions) -> Offer:
+        """What a turn with these options has: worked out once, and again when tools have changed.
+
+        Most turns have no rules of their own, and so the same as others.
+        """
+        enabled = self._registry.look(options.tools)
+        key = options if options.rules or options.above is not None else enabled
+        known = self._offers.get(id(key))
+        if known is not None and known.key is key and known.enabled is enabled:
+            return known
+        if len(self._offers) >= REMEMBERED_TURNS:
+            self._offers.clear()
+        offer = self._offers[id(key)] = self._make(permits, options, enabled, key)
+        return offer
+
+    def _make(self, permits: Permits, options: TurnOptions, enabled: Enabled, key: object) -> Offer:
+        tools = dict(enabled.tools)
+        for above in options.above.within if options.above is not None else ():
+            had = self._registry.enabled(above.tools)  # it has at most what those above it have
+            tools = {name: tool for name, tool in tools.items() if name in had}
+        specs = permits.offered(tools, options)
+        groups = _told_of(enabled, {spec.name for spec in specs})
+        loadable = [skill for group, _ in groups for skill in group.skills if not skill.pinned]
+        loading: list[ToolSpec] = []
+        if loadable:
+            load = LoadSkill(loadable)
+            tools[load.spec.name] = load
+            loading = permits.offered({load.spec.name: load}, options)
+        sections = [section(group, names, bool(loading)) for group, names in groups]
+        if any(spec.private for spec in specs):
+            sections.append(PRIVACY_RULE)
+        prompt = "\n\n".join(text for text in sections if text)
+        offered = (*specs, *loading)
+        reading = permits.offered({READ_RESULT.spec.name: READ_RESULT}, options) if offered else ()
+        return Offer(key, enabled, tools, offered, tuple(reading), prompt)
+
+
+def _told_of(enabled: Enabled, offered: set[str]) -> list[tuple[Group, list[str]]]:
+    """The groups a model is told of, with those of their tools that it has: of what is denied it does not hear."""
+    found: list[tuple[Group, list[str]]] = []
+    for group, names in enabled.groups:
+        had = [name for name in names if name in offered]
+        if had or not names:
+            found.append((group, had))
+    return found

@@ -18,8 +18,8 @@ from everturn.core.state import TurnState
 from everturn.errors import EverturnError, UnreadableLog
 
 
-def check_log(events: Sequence[Event]) -> None:
-    """Fold every turn, and see that the messages form a tree.
+def check_log(events: Sequence[Event]) -> list[TurnState]:
+    """Fold every turn, and see that the messages form a tree; these are the turns.
 
     Raises:
         UnreadableLog: no driver of ours has written this.
@@ -34,6 +34,7 @@ def check_log(events: Sequence[Event]) -> None:
                 _apply(event, turns, gates)
         except (EverturnError, KeyError, ValueError, TypeError, AttributeError) as error:
             raise UnreadableLog(f"event {seq} cannot have happened: {error}") from error
+    return list(turns.values())
 
 
 def _apply(event: TurnEvent, turns: dict[str, TurnState], gates: set[str]) -> None:
@@ -46,6 +47,8 @@ def _apply(event: TurnEvent, turns: dict[str, TurnState], gates: set[str]) -> No
     state.apply(event)
     if len(state.gates) > before:
         gate = next(reversed(state.gates))
+        if state.asked[gate].turn != event.turn:  # or it would stay open when its turn ends
+            raise UnreadableLog(f"gate {gate!r} is asked by another turn")
         if gate in gates:
             raise UnreadableLog(f"gate {gate!r} is there twice")
         gates.add(gate)

@@ -9,15 +9,18 @@ import hashlib
 from collections.abc import Sequence
 from typing import cast
 
-from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Select, Send
+from everturn.core.asking import Grant
+from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Revoke, Select, Send
 from everturn.core.events import (
     CallSettled,
     CommandDropped,
     Entry,
     Event,
     GateAnswered,
+    GrantRevoked,
     LateArrived,
     LeafSelected,
+    LimitReached,
     MessageDeleted,
     StepRestarted,
     TurnCancelled,
@@ -29,6 +32,7 @@ from everturn.core.events import (
 )
 from everturn.core.gates import GateRow, apply_to_gates, check_answer
 from everturn.core.messages import Message
+from everturn.core.options import Spent
 from everturn.core.ports import STUCK, STUCK_FOR, TRIES, Claim, Receipt, SessionInfo
 from everturn.core.tree import Tree
 from everturn.errors import (
@@ -41,10 +45,11 @@ from everturn.errors import (
     UnknownSession,
     UnknownTurn,
 )
+from everturn.stores.books import Books
 from everturn.stores.words import asked, matches
 
 _ACTED_ON = frozenset(
-    (TurnStarted, GateAnswered, TurnEnding, LateArrived, LeafSelected, MessageDeleted, CommandDropped)
+    (TurnStarted, GateAnswered, TurnEnding, LateArrived, LeafSelected, MessageDeleted, GrantRevoked, CommandDropped)
 )
 _TERMINAL = frozenset((TurnCompleted, TurnFailed, TurnCancelled))
 
@@ -61,7 +66,7 @@ class _Session:
         self.turns: set[str] = set()  # every turn somebody asked for, begun or not
         self.inbox: dict[str, AnyCommand] = {}
         self.out: dict[str, set[str]] = {}  # turn -> its calls whose tools run on without it
-        self.deadlines: dict[str, float] = {}  # open turn -> when it is ended
+        self.deadlines: dict[str, float] = {}  # open turn -> when it is ended, or has used up its time
         self.epoch = self.tries = 0
         self.touched = 0.0
         self.stuck = ""
@@ -80,8 +85,9 @@ class _Session:
                 self.deadlines.pop(turn, None)
             elif turn in self.open_turns or kind is TurnStarted:
                 self.open_turns[turn] = kind is TurnParked
-            if kind is TurnStarted and (timeout := cast("TurnStarted", event).options.timeout):
-                self.deadlines[turn] = event.at + timeout
+            is_late = kind is LimitReached and cast("LimitReached", event).limit == "seconds"
+            if kind is TurnStarted or (is_late and turn in self.open_turns):
+                self.deadlines[turn] = self._deadline(turn, kind is LimitReached)
             elif kind is CallSettled and cast("CallSettled", event).out:
                 self.out.setdefault(turn, set()).add(cast("CallSettled", event).call)
             elif kind is LateArrived and turn in self.out:
@@ -90,6 +96,10 @@ class _Session:
                     del self.out[turn]
         if kind in _ACTED_ON:
             self.inbox.pop(cast("CommandDropped", event).command, None)
+
+    def _deadline(self, turn: str, is_limited: bool) -> float:
+        started = self.by_turn[turn][0].event
+        return started.options.due(started.at, is_limited) if isinstance(started, TurnStarted) else 0.0
 
     def rewind(self, seq: int) -> None:
         """Be as it was at `seq`: an append that failed has written nothing."""
@@ -102,6 +112,11 @@ class _Session:
         for command in self.inbox.values():
             if isinstance(command, Answer):
                 self.gates[command.gate].verdict = command.verdict
+
+    def is_asked_by(self, session: str) -> bool:
+        """Whether a sub-turn of a session, or of one above that, is to begin here."""
+        above = [command.options.above for command in self.inbox.values() if isinstance(command, Send)]
+        return any(one is not None and f"{session}-".startswith(f"{one.session}-") for one in above)
 
     @property
     def is_awake(self) -> bool:
@@ -120,6 +135,7 @@ class MemoryStore:
         self._sessions: dict[str, _Session] = {}
         self._blobs: dict[str, bytes] = {}
         self._erased: set[str] = set()
+        self._books = Books()
 
     def _session(self, session: str) -> _Session:
         if session in self._erased:
@@ -180,6 +196,9 @@ class MemoryStore:
                     session.tree.get(message)
             case Delete(message=message):
                 session.tree.get(message)
+            case Revoke(session=name, grant=grant):
+                # Taken at the door like an answer: it holds no more, and of two who revoke it one is the first.
+                self._books.revoke(name, session.tenant, grant)
         return True
 
     async def inbox(self, session: str) -> list[AnyCommand]:
@@ -203,11 +222,11 @@ class MemoryStore:
         turns = [row.by_turn[turn] for turn in row.by_turn if turn in row.open_turns or turn in row.out]
         return Claim(row.epoch, len(row.log), _info(session, row), list(row.inbox.values()), turns, row.tries)
 
-    async def release(self, session: str, epoch: int) -> None:
+    async def release(self, session: str, epoch: int, tries: int = 0) -> None:
         """Say that a driver which wrote nothing has ended well."""
         row = self._session(session)
         if row.epoch == epoch:
-            row.tries = 0
+            row.tries = tries
 
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         """Write events behind position `after`, all or none, and return the new position."""
@@ -220,6 +239,7 @@ class MemoryStore:
         except BaseException:
             row.rewind(after)
             raise
+        self._books.take(session, row.tenant, events)
         if any(type(event) is not StepRestarted for event in events):
             row.tries, row.touched = 1, max(row.touched, events[-1].at)  # it moved, and this claim with it
         return len(row.log)
@@ -255,6 +275,14 @@ class MemoryStore:
         """The gates that stand open, in one session or in all."""
         rows = self._sessions.values() if session is None else [self._session(session)]
         return [gate for row in rows for gate in row.gates.values() if gate.is_open and gate.verdict is None]
+
+    async def grants(self, session: str, now: float) -> list[Grant]:
+        """The remembered answers that hold in a session, oldest first."""
+        return self._books.grants(session, self._session(session).tenant, now)
+
+    async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
+        """What was used: in a session with all sub-turns of it, by the sub-turns of the turn `top`, or by a tenant."""
+        return self._books.spent(session=session, top=top, tenant=tenant, since=since)
 
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
         """The sessions; with `awake` only those that somebody should drive."""
@@ -310,16 +338,25 @@ class MemoryStore:
             row.apply(event)
         row.turns.update(row.by_turn)
         self._sessions[session] = row
+        self._books.take(session, tenant, events, is_restored=True)
 
     async def erase(self, session: str) -> None:
-        """Take everything out of a session but that it was there."""
+        """Take everything out of a session, and out of those of its sub-turns, but that they were there."""
         if session in self._erased:
             return
-        row = self._session(session)
-        if row.inbox or row.open_turns or row.out:
-            raise SessionBusy(f"a turn is under way in session {session!r}; cancel it, then erase the session")
-        del self._sessions[session]
-        self._erased.add(session)
+        self._session(session)
+        below = set(self._books.below(session)) | {
+            name for name, row in self._sessions.items() if row.is_asked_by(session)
+        }
+        gone = [session, *(name for name in below if name.startswith(f"{session}-") and name in self._sessions)]
+        for name in gone:
+            row = self._sessions[name]
+            if row.inbox or row.open_turns or row.out:
+                raise SessionBusy(f"a turn is under way in session {name!r}; cancel it, then erase the session")
+        for name in gone:
+            del self._sessions[name]
+            self._erased.add(name)
+            self._books.erase(name)
 
     async def aclose(self) -> None:
         """There is nothing to let go of."""

@@ -10,6 +10,7 @@ from everturn.core.events import (
     AnswerOpened,
     CallSettled,
     Event,
+    GateOpened,
     HookFinished,
     LateArrived,
     MessageAdded,
@@ -42,8 +43,16 @@ def _in_parts(parts: Iterable[object]) -> list[str]:
 
 
 def _in_output(output: Output) -> list[str]:
-    whole = [output.blob] if output.blob else []
-    return [*whole, *(part.blob for part in output.attachments)] if output.attachments else whole
+    found = [output.blob] if output.blob else []
+    if output.private:
+        found.append(output.private)
+    if output.attachments:
+        found += [part.blob for part in output.attachments]
+    return found
+
+
+def _in_gate(event: GateOpened) -> list[str]:
+    return _in_output(event.gate.output) if event.gate.output is not None else []
 
 
 def _in_started(event: TurnStarted) -> list[str]:
@@ -61,6 +70,7 @@ _LOOK: dict[type[Event] | type[Command], Callable[[Any], list[str]]] = {
     MessageAdded: lambda event: _in_parts(event.message.parts),
     StepFinished: lambda event: _in_parts(event.parts),
     StepInterrupted: lambda event: _in_parts(event.parts),
+    GateOpened: _in_gate,
     CallSettled: lambda event: _in_output(event.output),
     LateArrived: lambda event: _in_output(event.output),
     HookFinished: _in_deferred,

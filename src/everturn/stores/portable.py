@@ -2,7 +2,8 @@
 
 The file is a zip: `manifest.json`, the log (`log.jsonl`), the commands nobody has acted on (`inbox.jsonl`) and the bytes
 they speak of (`blobs/<hash>`). The same session always gives the same bytes. What comes in was written by anybody: all
-of it is checked, and tried out in memory, before the store hears of it. What is held in memory is one log and one blob.
+of it is checked, and tried out in memory, before the store hears of it, and nothing of it goes on by itself. What is
+held in memory is one log and one blob.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from typing import IO
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from everturn.core.commands import AnyCommand
 from everturn.core.events import Entry, Event
 from everturn.core.ports import Store
 from everturn.errors import EverturnError, KeyConflict, UnknownMessage, UnknownSession, UnreadableLog
 from everturn.stores.checking import check_log
+from everturn.stores.closing import ended
 from everturn.stores.memory import MemoryStore
 from everturn.stores.mentions import blobs_in
 from everturn.wire import dump, dump_command, load, load_command
@@ -88,37 +89,32 @@ async def export_session(store: Store, session: str, file: str | Path) -> None:
 async def import_session(store: Store, file: str | Path, session: str | None = None, tenant: str = "local") -> str:
     """Make a session from a file, and return its name: the one it had, or another. The ids inside stay as they are.
 
-    Its open gates can be answered, and what nobody had acted on is in its inbox again. Somebody has to wake it.
+    A turn that was under way is over: its open calls are settled as cancelled, and nothing runs. What people had allowed
+    from then on is not allowed here, and what nobody had acted on is not asked for again.
 
     Raises:
         UnreadableLog: this is no whole session; nothing was written but, at most, blobs that nobody mentions.
         KeyConflict: there is, or was, a session of this name.
     """
     with await asyncio.to_thread(_open, file) as opened:
-        manifest, archive, events, commands = await asyncio.to_thread(_read, opened)
+        manifest, archive, events = await asyncio.to_thread(_read, opened)
         name = manifest.session if session is None else session
-        commands = [replace(command, session=name, tenant=tenant) for command in commands]
-        await _fill(MemoryStore(), name, tenant, events, commands, "this session cannot be: ")
+        await _try(name, tenant, events)
         await _refuse_if_there(store, name)
-        for blob in _blob_names(archive):
+        wanted = set(_mentioned(events))
+        for blob in filter(wanted.__contains__, _blob_names(archive)):
             data = await asyncio.to_thread(archive.read, BLOBS + blob)
             if await store.put_blob(data) != blob:
                 raise UnreadableLog(f"the bytes of blob {blob} changed while they were read")
-    await _fill(store, name, tenant, events, commands)
+    await store.restore(name, tenant, events)
     return name
 
 
-async def _fill(
-    store: Store, session: str, tenant: str, events: Sequence[Event], commands: Iterable[AnyCommand], fault: str = ""
-) -> None:
+async def _try(session: str, tenant: str, events: Sequence[Event]) -> None:
     try:
-        await store.restore(session, tenant, events)
-        for command in commands:
-            await store.admit(command)
+        await MemoryStore().restore(session, tenant, events)
     except Exception as error:
-        if not fault:
-            raise
-        raise UnreadableLog(f"{fault}{error}") from error
+        raise UnreadableLog(f"this session cannot be: {error}") from error
 
 
 async def _refuse_if_there(store: Store, session: str) -> None:
@@ -129,7 +125,7 @@ async def _refuse_if_there(store: Store, session: str) -> None:
     raise KeyConflict(f"there is a session {session!r} already; import it under another name")
 
 
-def _mentioned(events: Iterable[Event], commands: Iterable[AnyCommand]) -> list[str]:
+def _mentioned(events: Iterable[Event], commands: Iterable[AnyCommand] = ()) -> list[str]:
     names = {name for event in events for name in blobs_in(event)}
     return sorted(names.union(*(blobs_in(command) for command in commands)))
 
@@ -159,8 +155,8 @@ def _open(file: str | Path) -> IO[bytes]:
     return Path(file).open("rb")
 
 
-def _read(file: IO[bytes]) -> tuple[Manifest, zipfile.ZipFile, list[Event], list[AnyCommand]]:
-    """Everything but the blobs, which are only looked at: whole, bounded, and in agreement with itself."""
+def _read(file: IO[bytes]) -> tuple[Manifest, zipfile.ZipFile, list[Event]]:
+    """A log in which every turn is over. Blobs are only looked at: whole, bounded, and in agreement with it."""
     try:
         archive = zipfile.ZipFile(file)
         _check_entries(archive)
@@ -171,13 +167,14 @@ def _read(file: IO[bytes]) -> tuple[Manifest, zipfile.ZipFile, list[Event], list
             raise UnreadableLog(f"the log has {len(events)} events, and should have {manifest.head}")
         if any(command.session != manifest.session for command in commands):
             raise UnreadableLog("a command in the inbox is for another session")
-        check_log(events)
+        turns = check_log(events)
         _check_blobs(archive, _mentioned(events, commands), manifest.missing)
+        events += ended(turns, events[-1].at if events else 0.0)
     except EverturnError as error:
         raise UnreadableLog(f"{_named(file)} cannot be imported: {error}") from error
     except Exception as error:  # a broken zip breaks in many ways
         raise UnreadableLog(f"{_named(file)} is no exported session: {error!r}") from error
-    return manifest, archive, events, commands
+    return manifest, archive, events
 
 
 def _named(file: IO[bytes]) -> str:

@@ -160,7 +160,7 @@ class Screen:
             word = word.lstrip()
         while word:
             self._margin()
-            size = _fitting(word, self._width - self._column)
+            size = fitting(word, self._width - self._column)
             self._put(word[:size], style)
             if word := word[size:]:
                 self._break()
@@ -208,7 +208,7 @@ def _may_go_on(piece: str) -> bool:
     return len(piece) < HELD and not piece.isspace() and not re.match(f"[{_WIDE}]", piece)
 
 
-def _fitting(word: str, room: int) -> int:
+def fitting(word: str, room: int) -> int:
     """How many characters of a word fit into so many columns; at least one, for it must go somewhere."""
     if columns(word) <= room:
         return len(word)

@@ -9,29 +9,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Iterable
 
 from msgspec import Struct
 
-from everturn import Chat, EverturnError, MissingInput, TextPart, Turn, TurnStarted
-from everturn.core.commands import Send
+from everturn import Chat, EverturnError, MissingInput, TextPart, Turn
 from everturn.core.modality import modality_of
+from everturn.core.options import TurnOptions
 from everturn.core.ports import Model
-from everturn.errors import ConfigError, UnknownSession
+from everturn.errors import ConfigError
 from everturn.terminal.answer import Answer
+from everturn.terminal.asking import Nobody
 from everturn.terminal.ctrl_c import INTERRUPTED, interrupts
+from everturn.terminal.desk import Desk
 from everturn.terminal.files import Files
+from everturn.terminal.leftovers import MakeModel, left_unfinished
 from everturn.terminal.lines import piped, typed
+from everturn.terminal.loading import check_by_hand, load_tools, read_budget
 from everturn.terminal.paths import dropped, named
 from everturn.terminal.screen import Screen, printable, prose, typeset
+from everturn.terminal.watching import Watch
 from everturn.terminal.words import BY_HAND, COMMANDS, KEYS, NAMES, lacking, no_command, told
+
+__all__ = ["Options", "read_budget", "talk"]
 
 PROMPT = "you> "
 MAKERS = frozenset({"image-gen", "image-edit", "audio-tts"})  # models whose answers are files
-
-MakeModel = Callable[[str], Model]
-"""A name → a model. It raises ConfigError with a text that says what to do."""
 
 
 class Options(Struct, frozen=True):
@@ -39,6 +42,7 @@ class Options(Struct, frozen=True):
 
     The files of `attach` go with the first message; in the folder `save` every file is kept that a model makes. In the
     `store` the conversation is kept, as `session`; what a process before this one left unfinished there goes on.
+    `tools` says where there are some, `rules` is a file with rules for them, and `turn` is what else holds for turns.
     """
 
     model: str
@@ -49,6 +53,9 @@ class Options(Struct, frozen=True):
     save: str = ""
     store: str = ""
     session: str = ""
+    tools: tuple[str, ...] = ()
+    rules: str = ""
+    turn: TurnOptions = TurnOptions()
 
 
 def talk(options: Options, make_model: MakeModel) -> int:
@@ -69,13 +76,24 @@ async def _talk(options: Options, make_model: MakeModel) -> int:
     if not options.is_typed and not options.save and modality_of(model) in MAKERS:
         raise ConfigError(f"{model.name} makes files: say with --save DIR where they go")
     attach = named(options.attach)
-    store, session = options.store or None, options.session or None
-    async with Chat(model, system=options.system, store=store, session=session) as chat:
+    tools = load_tools(options.tools)
+    check_by_hand(options.turn.by_hand, tools)
+    async with Chat(
+        model,
+        tools=tools,
+        rules=options.rules or (),
+        system=options.system,
+        store=options.store or None,
+        session=options.session or None,
+        options=options.turn,
+    ) as chat:
         talk = Talk(chat, model, make_model, options)
         if options.is_typed:
             talk.say(f"{model.name}. /help says what there is, Ctrl-C stops an answer, Ctrl-D leaves.")
         if options.store:
             await talk.go_on()
+        if talk.is_over:
+            return 0
         await talk.files.add(attach)
         if options.is_typed:
             print()
@@ -159,7 +177,7 @@ class Talk:
                 await self._again()
             case "/new":
                 self.say_where()
-                self._chat = Chat(self._model, runtime=self._chat.runtime)
+                self._chat = Chat(self._model, runtime=self._chat.runtime, options=self._options.turn)
                 self.say("a new conversation; the model knows nothing of the one before")
             case "/quit":
                 self.is_over = True
@@ -185,32 +203,14 @@ class Talk:
 
     async def go_on(self) -> None:
         """Say what the store holds of this conversation, and watch what was left unfinished in it."""
-        runtime, session = self._chat.runtime, self._chat.session
-        try:
-            await self._find_models(session)
-            await runtime.start()
-            messages, waiting = await self._chat.messages(), await runtime.store.inbox(session)
-            left = dict.fromkeys(await runtime.store.open_turns(session), "")
-        except UnknownSession:
+        if (left := await left_unfinished(self._chat, self._make_model)) is None:
             return
-        left |= {command.turn: command.key for command in waiting if isinstance(command, Send)}
-        self.say(f"{session}: {len(messages)} messages so far")
-        for turn, key in left.items():
+        self.say(f"{self._chat.session}: {len(await self._chat.messages())} messages so far")
+        for turn in left:
             self.say("this was left unfinished, and goes on")
-
-            async def found(turn: str = turn, key: str = key) -> Turn:
-                return Turn(runtime, session, turn, key)
-
-            await self._watch(found())
-
-    async def _find_models(self, session: str) -> None:
-        """Have the models at hand that answer what was left unfinished: of a server of one's own only we know where."""
-        store = self._chat.runtime.store
-        for turn in await store.open_turns(session):
-            (started, *_) = await store.events(session, turn=turn)
-            if isinstance(started.event, TurnStarted) and (name := started.event.options.model):
-                with suppress(ConfigError):
-                    self._chat.runtime.add_model(self._make_model(name.removeprefix("compatible:")))
+            await self._watch(_found(turn))
+            if self.is_over:  # they left at a question
+                return
 
     def say_where(self) -> None:
         """Say how to go on with this conversation, if it is kept anywhere."""
@@ -241,24 +241,26 @@ class Talk:
             if self._has_answered and not self._options.is_typed:
                 print()
             answer = Answer(screen, turn.id, self.say, self._is_bare)
+            desk = Desk(screen, self._chat) if self._options.is_typed else Nobody(self._chat, self._complain)
 
-            async def cancel() -> None:
-                await interrupted.wait()
+            def echo() -> None:
                 if not self._is_bare:
                     screen.echoed("^C")
-                await turn.cancel()
 
-            async with asyncio.TaskGroup() as group:
-                beside = group.create_task(cancel())
-                async for shown in turn:
-                    answer.show(shown)
-                beside.cancel()
+            watch = Watch(self._chat, turn, answer, desk, can_wait=bool(self._options.store))
+            if not await watch.until_over(interrupted, echo):
+                self.is_over = True
+                self.say("nothing was answered, and the question stays open")
         self._has_answered = answer.has_said or not self._is_bare
         self.is_interrupted = answer.is_cancelled
         if answer.problem is not None:
             self._complain(told(answer.problem, self._options.is_typed))
         if not await self.files.keep(answer.files):
             self.has_failed = True
+
+
+async def _found(turn: Turn) -> Turn:
+    return turn
 
 
 def _flat(errors: BaseExceptionGroup[EverturnError]) -> list[BaseException]:

@@ -20,16 +20,17 @@ class ByHand:
 
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
-        self._spec = replace(tool.spec, execute="ask")
+        self._spec = replace(tool.spec, by_hand=True)
+        self.before, self.after = getattr(tool, "before", None), getattr(tool, "after", None)
 
     @property
     def spec(self) -> ToolSpec:
         """What it is: the tool's own, but for who is asked."""
         return self._spec
 
-    def validate(self, arguments: JsonObject) -> None:
+    def validate(self, arguments: JsonObject) -> JsonObject | None:
         """Check arguments, so that nobody is asked to do nonsense."""
-        self._tool.validate(arguments)
+        return self._tool.validate(arguments)
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[object]:
         """Say that it is not for us to run: somebody allowed the call, and did not do it."""

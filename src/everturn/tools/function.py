@@ -12,16 +12,17 @@ import inspect
 import re
 import threading
 import typing
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, get_args, overload
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
 from everturn.core.canonical import JsonObject
-from everturn.core.events import Effects
-from everturn.core.ports import ToolContext
-from everturn.core.requests import Execute, ToolSpec
+from everturn.core.ports import Progress, ToolContext
+from everturn.core.requests import ToolSpec
 from everturn.errors import BadArguments, ConfigError
+from everturn.tools.choices import Choices, spec_fields
+from everturn.tools.phrasing import Problem, explain
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -35,10 +36,9 @@ NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # what every provider accept
 class FunctionTool(Generic[P, R]):
     """A tool made of a function; still callable as the function it was."""
 
-    def __init__(self, function: Callable[P, R], *, name: str, effects: Effects, execute: Execute, timeout: float):
+    def __init__(self, function: Callable[P, R], *, name: str, **choices: Unpack[Choices]):
         if NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
-        _check_choices(name, effects, execute, timeout)
         if next(iter(inspect.signature(function).parameters), "") in ("self", "cls"):
             raise ConfigError(f"tool {name!r} is a method; make a tool of the bound one: tool(thing.{name})")
         if inspect.isgeneratorfunction(function):
@@ -50,9 +50,15 @@ class FunctionTool(Generic[P, R]):
             inspect.getdoc(function) or "", set(inspect.signature(function).parameters)
         )
         self._context, self._names, self._model = _arguments_model(function, name, described)
+        chosen = spec_fields(name, choices, self._names.values())
         schema = self._model.model_json_schema()
+        # Texts that must be given are used as they are written: there is nothing to fill in or to convert.
+        fields = self._model.model_fields.values()
+        self._is_plain = all(field.annotation is str and field.is_required() for field in fields)
         self._is_async = inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function)
-        self._spec = ToolSpec(name, summary, _plain(schema), effects, execute, timeout)
+        self._spec = ToolSpec(name, summary, _plain(schema), origin=_origin(function), **chosen)
+        self.before, self.after = choices.get("before"), choices.get("after")
+        self._to_model = choices.get("to_model")
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself."""
@@ -63,9 +69,15 @@ class FunctionTool(Generic[P, R]):
         """What it is."""
         return self._spec
 
-    def validate(self, arguments: JsonObject) -> None:
-        """Check arguments against the signature."""
-        self._checked(arguments)
+    def validate(self, arguments: JsonObject) -> JsonObject | None:
+        """Check arguments against the signature, and say what the function is given for them."""
+        checked = self._checked(arguments)
+        if self._is_plain:
+            return None
+        try:
+            return checked.model_dump(mode="json", by_alias=True, fallback=str)
+        except Exception:  # a type that cannot even be named
+            return None
 
     def _checked(self, arguments: JsonObject) -> BaseModel:
         try:
@@ -81,36 +93,61 @@ class FunctionTool(Generic[P, R]):
             given[self._context] = context if self._is_async else _for_thread(context)
         function: Callable[..., Any] = self.function
         if self._is_async:
-            return function(**given)
-        return _in_thread(function, given)
+            return function(**given) if self._to_model is None else _told(function(**given), self._to_model)
+        return _in_thread(function, given, self._to_model)
 
 
 @overload
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
-def tool(
-    *, name: str | None = None, effects: Effects = "once", execute: Execute = "auto", timeout: float = 60.0
-) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
-def tool(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    effects: Effects = "once",
-    execute: Execute = "auto",
-    timeout: float = 60.0,
-) -> Any:
+def tool(*, name: str | None = None, **choices: Unpack[Choices]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None, **choices: Unpack[Choices]) -> Any:
     """Make a tool of a function.
 
     `effects` says what a repeat would do to the world: `read` nothing, `write` nothing more (it honours the call's
     key), `once` harm. After a crash a `once` call is never run again, so that is what is assumed unless you say.
-    `execute="ask"` asks a person before every call; `timeout` is in seconds.
+
+    `execute` says who decides about a call where no rule does: `auto` nobody, `ask_once` a person until they have said
+    always, `ask` a person every time, `deny` lets none through. `result` says who reads what came of it before the
+    model does. `subjects={"path": "path"}` are the parameters that rules can speak of by their kind: text, path, url or
+    command. `timeout` is in seconds.
+
+    A tool is `repeatable` if to call it again and again is no loop; with `egress` what it is given leaves the house,
+    what it brings is `untrusted`, the fields of its result that are `private` are seen by no model, and `limit` is how
+    many characters a model is shown of it. `to_model(value)` makes of what the function returned what the model reads;
+    `before(ctx)` and `after(ctx)` are called around a call, and may change `ctx.arguments` and `ctx.output`.
     """
 
     def make(function: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return FunctionTool(function, name=name or function.__name__, effects=effects, execute=execute, timeout=timeout)
+        return FunctionTool(function, name=name or function.__name__, **choices)
 
     return make if function is None else make(function)
+
+
+def _origin(function: Callable[..., Any]) -> str:
+    named: Any = function if hasattr(function, "__qualname__") else type(function)
+    return f"function:{named.__module__}.{named.__qualname__}"
+
+
+def _told(
+    answer: Awaitable[object] | AsyncIterator[object], to_model: Callable[[Any], object]
+) -> Awaitable[object] | AsyncIterator[object]:
+    """What an async function answers, made into what the model reads."""
+
+    async def once(answer: Awaitable[object]) -> object:
+        return to_model(await answer)
+
+    async def step_by_step(answer: AsyncIterator[object]) -> AsyncIterator[object]:
+        output: object = None
+        async with contextlib.aclosing(typing.cast("AsyncGenerator[object, None]", answer)):
+            async for item in answer:
+                if isinstance(item, Progress):
+                    yield item
+                else:
+                    output = item
+        yield to_model(output)
+
+    return step_by_step(answer) if isinstance(answer, AsyncIterator) else once(answer)
 
 
 def _for_thread(context: ToolContext) -> ToolContext:
@@ -123,7 +160,9 @@ def _for_thread(context: ToolContext) -> ToolContext:
     return replace(context, progress=progress)
 
 
-async def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> object:
+async def _in_thread(
+    function: Callable[..., Any], given: dict[str, Any], to_model: Callable[[Any], object] | None
+) -> object:
     """Run a plain function in a thread of its own.
 
     Not in a pool: one that hangs would hold a place in it for ever, and keep the process from ending.
@@ -141,6 +180,8 @@ async def _in_thread(function: Callable[..., Any], given: dict[str, Any]) -> obj
         error: BaseException | None = None
         try:
             result = context.run(function, **given)
+            if to_model is not None:
+                result = context.run(to_model, result)
         except BaseException as raised:
             error = raised
         with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever asked
@@ -193,16 +234,6 @@ def _arguments_model(
     return context, names, model
 
 
-def _check_choices(name: str, effects: str, execute: str, timeout: float) -> None:
-    """A slip of the hand must not turn a tool that asks into one that runs."""
-    if effects not in get_args(Effects):
-        raise ConfigError(f"tool {name!r}: effects={effects!r}; there are: {', '.join(get_args(Effects))}")
-    if execute not in get_args(Execute):
-        raise ConfigError(f"tool {name!r}: execute={execute!r}; there are: {', '.join(get_args(Execute))}")
-    if not isinstance(timeout, int | float) or timeout <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError(f"tool {name!r}: timeout={timeout!r}; it is a number of seconds, more than none")
-
-
 _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
 
 
@@ -247,9 +278,5 @@ def _explain(spec: ToolSpec, error: ValueError) -> str:
 
     if not isinstance(error, ValidationError):
         return f"the arguments of {spec.name} are wrong: {error}"
-    lines = [
-        f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}"
-        for problem in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
-    known = ", ".join(spec.schema.get("properties", {})) or "none"
-    return f"the arguments of {spec.name} are wrong: {'; '.join(lines)}. Its parameters are: {known}"
+    problems = error.errors(include_url=False, include_context=False)
+    return explain(spec, [Problem(row["type"], row["loc"], row["msg"], row["input"]) for row in problems])

@@ -9,9 +9,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
+from everturn.core.asking import Gate, Verdict
 from everturn.core.calls import Call
 from everturn.core.canonical import JsonObject, clean, clean_all, digest, parse_object
-from everturn.core.events import Append, Event, Gate, GateAnswered, GateOpened, Verdict
+from everturn.core.events import Append, Event, GateAnswered, GateOpened
 from everturn.core.messages import Message, Role
 from everturn.core.parts import Finish, Output, Part, StepPart, TextPart, Usage
 from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec, request_message
@@ -48,6 +49,7 @@ class OneRequest(Context):
 
     def __init__(self, run: Run, step: int, closing: bool, system: list[str], params: dict[str, Any]) -> None:
         super().__init__(run)
+        self.run = run
         self.step, self.closing, self.system, self.params = step, closing, system, params
 
     def set_request_messages(self, messages: Iterable[RequestMessage | Mapping[str, Any]]) -> None:
@@ -200,7 +202,8 @@ class OneStep(Context):
         gates = self._run.state.gates
         if name not in gates:
             bound = digest(self.turn, self.plugin, self.step, question)
-            gate = Gate(name, self.turn, "", f"plugin:{self.plugin}", clean(question), bound)
+            asker = f"plugin:{self.plugin}"
+            gate = Gate(name, self.turn, "", asker, clean(question), bound, kind="question", session=self.session)
             await self.record(*await open_gate(self._run, gate))
         return gates[name]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from everturn import faults
 from everturn.core.calls import Call
-from everturn.core.commands import Late
+from everturn.core.commands import Cancel, Late, Send
 from everturn.core.events import (
     CallSettled,
     Event,
@@ -19,11 +19,14 @@ from everturn.core.events import (
 )
 from everturn.core.parts import CallState, FilePart, Output
 from everturn.turn.contexts import Context
+from everturn.turn.descent import sessions_below
 from everturn.turn.run import Run
 from everturn.turn.supervisor import HandIn, Settlement
 
 TITLE_SIZE = 30
 NEVER_RAN = "The turn ended before this call ran; it had no effect."
+UNREAD = "The turn ended before anybody had read the result of this call. It did run."
+NOBODY_READ = "This result came after its turn was over, when nobody was asked whether it may be read. It is withheld."
 STILL_RUNS = (
     "The turn ended while this call was running. Whether it took effect is not known; its result may come later."
 )
@@ -41,6 +44,7 @@ async def finish(run: Run) -> None:
     """Bring a turn whose outcome is known to its end."""
     ending = run.state.ending
     assert ending is not None
+    below = await _begun_below(run)
     if _is_quiet(run, ending):
         run.stage(_settle(run))
     else:
@@ -50,6 +54,8 @@ async def finish(run: Run) -> None:
         run.setup.supervisor.cancel(run.turn)
     else:
         run.setup.supervisor.detach(run.turn, _hand_in(run))
+    for cancel in below:
+        await run.setup.hand_in(cancel)
     if ending.outcome == "error":
         problem = ending.problem or Problem("error", "the turn failed")
         reports = await run.report_hooks("on_error", Context(run), problem)
@@ -60,6 +66,20 @@ async def finish(run: Run) -> None:
     faults.hit("turn.cleaned")
     await run.commit([_terminal(run, ending, tuple(reports))])
     run.is_closed = True
+
+
+async def _begun_below(run: Run) -> list[Cancel]:
+    """How to end the sub-turns of a turn that ends: they are no tools that cannot be stopped."""
+    found: list[Cancel] = []
+    if not any(call.state == "running" for call in run.state.open_calls):
+        return found
+    for session in await sessions_below(run.setup.store, run.session, [run.state]):
+        asked = await run.setup.store.inbox(session)
+        begun = await run.setup.store.open_turns(session)
+        for turn in (*begun, *(command.turn for command in asked if isinstance(command, Send))):
+            key, tenant, now = f"{run.turn}:ended", run.ledger.tenant, run.now()
+            found.append(Cancel(key=f"{key}:{turn}", session=session, tenant=tenant, at=now, turn=turn, hard=True))
+    return found
 
 
 def _is_quiet(run: Run, ending: TurnEnding) -> bool:
@@ -74,7 +94,9 @@ def _settle(run: Run) -> list[Event]:
     is_hard = run.state.ending is not None and run.state.ending.hard
     held = run.setup.supervisor.running(run.turn)
     for call in run.state.open_calls:
-        text = NEVER_RAN if call.state != "running" else STOPPED if is_hard else STILL_RUNS
+        text = STOPPED if is_hard else STILL_RUNS
+        if call.state != "running":
+            text = UNREAD if call.state == "reviewing" else NEVER_RAN
         # Only a tool this process holds can bring anything later; what another one held died with it.
         is_out = call.id in held and call.state == "running" and not is_hard and run.state.options.late != "discard"
         if call.state == "running" and call.id not in held:
@@ -111,11 +133,20 @@ def _hand_in(run: Run) -> HandIn:
                 at=setup.clock.now(),
                 turn=turn,
                 call=call,
-                output=settlement.output,
+                output=await _let_through(run, settlement),
             )
             await setup.hand_in(late)
 
     return hand_in
+
+
+async def _let_through(run: Run, settlement: Settlement) -> Output:
+    """A late result; what a person should have read first no model reads at all."""
+    output = settlement.output
+    if not settlement.is_for_people:
+        return output
+    kept = output.blob or await run.setup.store.put_blob(output.text.encode())
+    return Output(NOBODY_READ, output.title, "withheld", kept, origin=output.origin)
 
 
 def _terminal(run: Run, ending: TurnEnding, reports: tuple[Problem, ...]) -> Event:

@@ -11,11 +11,14 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from everturn import faults
 from everturn.core.canonical import clean
 from everturn.core.events import (
     Event,
     HookFinished,
+    LimitReached,
     Outcome,
     Problem,
     StepFinished,
@@ -26,7 +29,8 @@ from everturn.core.events import (
     TurnParked,
 )
 from everturn.core.hooks import PENDING
-from everturn.core.parts import Finish
+from everturn.core.parts import Finish, StreamedPart, TextPart, ToolPart
+from everturn.core.requests import ToolSpec
 from everturn.core.state import (
     AfterRequest,
     Done,
@@ -40,7 +44,7 @@ from everturn.core.state import (
     decide,
 )
 from everturn.errors import DriverLost, ModelError, Stale, TurnError
-from everturn.turn import finalize, prepare, request, stream
+from everturn.turn import budget, finalize, prepare, request, stream
 from everturn.turn.contexts import Context, OneStep, change_append
 from everturn.turn.hookup import Hook
 from everturn.turn.run import Run
@@ -143,7 +147,7 @@ async def _advance(run: Run) -> None:
                 if run.is_leaving and not action.again:
                     await run.commit([])
                     return
-                await _step(run, action)
+                await _step_unless_limited(run, action)
             case SettleIncomplete(reason=reason):
                 await finalize.settle_incomplete(run, reason)
             case AfterRequest(plugins=plugins):
@@ -157,6 +161,14 @@ async def _advance(run: Run) -> None:
             case Wait() | Done():
                 await run.commit([])  # what was staged may be all there is
                 return
+
+
+async def _step_unless_limited(run: Run, action: Request) -> None:
+    limit = None if action.again or action.closing else await budget.reached(run)
+    if limit is not None:
+        run.stage([limit])
+    else:
+        await _step(run, action)
 
 
 async def _start(run: Run) -> None:
@@ -179,6 +191,10 @@ async def _step(run: Run, action: Request) -> None:
         else StepStarted(turn=turn, at=now, step=action.step, closing=action.closing)
     )
     seq = await run.commit([started])
+    # Nobody asks a model with what is not theirs: where the limit is not the turn's own, the answer is ours.
+    if action.closing and (limit := run.state.limit) is not None and (action.step == 1 or limit.scope != "turn"):
+        _say_why(run, limit, action.step)
+        return
     history = await prepare.read_history(run)
     faults.hit("history.read")
     body = await request.build(run, history, await prepare.said_last(run), action.step, action.closing)
@@ -189,12 +205,30 @@ async def _step(run: Run, action: Request) -> None:
         turn=turn,
         at=run.now(),
         step=action.step,
-        parts=assembly.parts(),
+        parts=_identified(run, assembly.parts(), body.tools),
         finish=assembly.finish or "other",
         usage=assembly.usage,
     )
     run.stage([finished])  # whatever is done next begins with a commit
     run.assembly = None
+
+
+def _say_why(run: Run, limit: LimitReached, step: int) -> None:
+    """Nothing is left to ask a model with: the answer is why."""
+    how_far = "nothing was done" if step == 1 else "this is as far as it got"
+    said = (TextPart(f"{limit.text[0].upper()}{limit.text[1:]}; {how_far}."),)
+    run.stage([StepFinished(turn=run.turn, at=run.now(), step=step, parts=said, finish="stop")])
+
+
+def _identified(run: Run, parts: tuple[StreamedPart, ...], offered: Sequence[ToolSpec]) -> tuple[StreamedPart, ...]:
+    """Parts whose calls say which tool it was that the model was offered under the name it wrote."""
+    if not any(type(part) is ToolPart for part in parts):
+        return parts
+    known = {spec.name: run.setup.permits.identity(spec) for spec in offered}
+    return tuple(
+        replace(part, identity=known[part.name]) if type(part) is ToolPart and part.name in known else part
+        for part in parts
+    )
 
 
 async def _after_request(run: Run, plugins: Sequence[str]) -> None:

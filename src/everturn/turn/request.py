@@ -12,6 +12,7 @@ from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from everturn.core.canonical import clean
+from everturn.core.events import LimitReached
 from everturn.core.history import render, render_own
 from everturn.core.messages import Message
 from everturn.core.modality import Modality, files_for, modality_of
@@ -21,10 +22,8 @@ from everturn.errors import UnknownMessage
 from everturn.turn.contexts import OneRequest
 from everturn.turn.run import Prompt, Run
 
-CLOSING = (
-    "The limit of steps for this turn has been reached and no more tools can be called. Answer now with what is known: "
-    "say what was done, what was not, and what the person could do next."
-)
+SAY = "Answer now with what is known: say what was done, what was not, and what the person could do next."
+CLOSING = f"The limit of steps for this turn has been reached and no more tools can be called. {SAY}"
 
 
 async def build(run: Run, history: Sequence[Message], said: Message | None, step: int, closing: bool) -> ModelRequest:
@@ -39,7 +38,7 @@ async def build(run: Run, history: Sequence[Message], said: Message | None, step
     params = merge((*settings.layers, state.options.params or {}))
     messages = [*run.rendered, *_own(run)]
     if closing:
-        messages.append(RequestMessage("user", (NoticePart("max_steps", CLOSING),)))
+        messages.append(RequestMessage("user", (_closing(state.limit),)))
     hooks = run.setup.hooks
     ctx = OneRequest(run, step, closing, list(run.system), params)
     if hooks["on_system_prompt"]:
@@ -58,6 +57,12 @@ async def build(run: Run, history: Sequence[Message], said: Message | None, step
     await run.call_hooks("on_before_request", ctx)
     ctx.body.files = await _files(run, ctx.body.messages)
     return ctx.body
+
+
+def _closing(limit: LimitReached | None) -> NoticePart:
+    if limit is None:
+        return NoticePart("max_steps", CLOSING)
+    return NoticePart("limit", f"Stop here: {limit.text}, and no more tools can be called. {SAY} Name the limit.")
 
 
 async def _work(

@@ -13,20 +13,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn import faults
+from everturn.core.asking import Grant
 from everturn.core.canonical import clean
 from everturn.core.commands import AnyCommand, Cancel
 from everturn.core.deltas import CallProgress
 from everturn.core.events import Append, Event, LateArrived, MessageAdded, Problem
 from everturn.core.hooks import Cleanup
 from everturn.core.messages import Message
-from everturn.core.parts import StreamedPart, Usage
-from everturn.core.ports import Bus, Clock, Ids, Model, Store
+from everturn.core.options import Budget, TurnOptions
+from everturn.core.parts import Output, StreamedPart, ToolPart, Usage
+from everturn.core.policy import Rule
+from everturn.core.ports import Bus, Clock, Ids, Model, Store, SubAnswer, Tool
 from everturn.core.requests import REQUEST_MESSAGE_FIELDS, RequestMessage
 from everturn.core.state import TurnState
-from everturn.errors import ConfigError, HookError, TurnClosed, TurnError
+from everturn.errors import ConfigError, HookError, TurnClosed, TurnError, UnknownSession
 from everturn.turn.bell import Bell
 from everturn.turn.hookup import Hook, Hookup, call
 from everturn.turn.ledger import Ledger
+from everturn.turn.permit import Permits
 from everturn.turn.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -56,6 +60,17 @@ class Settings(Struct, frozen=True):
     first_chunk_timeout: float = 300.0
     idle_timeout: float = 120.0
     step_timeout: float = 3600.0  # however much it says: a model that never ends is ended
+    session_budget: Budget = Budget()
+    tenant_budget: Budget = Budget()
+    tenant_period: float = 0.0  # seconds that count of a tenant's past; 0: all of it
+
+
+class SubTurns(Protocol):
+    """Who runs turns that tools ask for."""
+
+    async def __call__(self, below: str, tenant: str, options: TurnOptions, prompt: str) -> SubAnswer:
+        """Run one in a session of its own, once, and wait until it is over."""
+        ...
 
 
 class Setup(Struct, frozen=True):
@@ -70,8 +85,17 @@ class Setup(Struct, frozen=True):
     supervisor: Supervisor
     hand_in: Callable[[AnyCommand], Awaitable[None]]
     wake: Callable[[str, float | None], Awaitable[None]]
+    permits: Permits
+    tool_named: Callable[[str], Tool | None]
+    sub_turn: SubTurns
     settings: Settings = Settings()
     hold: float = 0.0  # seconds after which a drive lets go between two steps, so that another may go on; 0: never
+
+
+def is_same(setup: Setup, grant: Grant) -> bool:
+    """Whether the tool that a grant was given for is still the one it was given for."""
+    tool = setup.tool_named(grant.tool)
+    return tool is not None and setup.permits.identity(tool.spec) == grant.identity
 
 
 class Partial(Protocol):
@@ -125,6 +149,41 @@ class Run:
     def is_cancelled(self) -> bool:
         """Whether the turn is being cancelled; every error from now on is that cancellation."""
         return self.cancel_request is not None
+
+    async def grants(self) -> list[Rule]:
+        """What people have allowed from now on, where this turn runs."""
+        above = self.state.options.above
+        home = above.session if above is not None else self.session
+        try:
+            found = await self.setup.store.grants(home, self.now())
+        except UnknownSession:  # the session at the top was erased
+            return []
+        return [grant.rule for grant in found if is_same(self.setup, grant)]
+
+    async def outputs(self) -> dict[str, Output]:
+        """The results of the calls on this branch that a model has been told of, by call."""
+        if self.history is None:
+            self.history = await self.setup.store.path(self.session, self.state.parent)
+        return {
+            part.call: part.output
+            for message in (*self.history, *self.state.messages.values())
+            for part in message.parts
+            if type(part) is ToolPart and part.output is not None
+        }
+
+    async def taint(self) -> tuple[bool, bool]:
+        """Whether this conversation has read what strangers wrote, and what is private."""
+        state, above = self.state, self.state.options.above
+        untrusted = state.has_untrusted or (above is not None and above.untrusted)
+        private = state.has_private or (above is not None and above.private)
+        if not (untrusted and private):
+            if self.history is None:
+                self.history = await self.setup.store.path(self.session, state.parent)
+            parts = (part for message in self.history for part in message.parts if type(part) is ToolPart)
+            before = [output for part in parts for output in (part.output, part.late) if output is not None]
+            untrusted = untrusted or any(output.untrusted for output in before)
+            private = private or any(output.private or output.sensitive for output in before)
+        return untrusted, private
 
     def now(self) -> float:
         """The time, from the port."""

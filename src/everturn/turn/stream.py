@@ -26,6 +26,7 @@ from everturn.core.ports import Clock
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError, TurnClosed
 from everturn.turn.contexts import Context
+from everturn.turn.estimating import counts_tokens, estimated
 from everturn.turn.hookup import is_cancelling
 from everturn.turn.run import Run
 
@@ -134,7 +135,7 @@ class Assembly:
                 self._parts.append(self._last)
                 self.unkept.append((self._last, chunk))
             case UsageChunk(usage=usage):
-                self.usage = usage
+                self.usage = usage.clamped()
             case FinishChunk(reason=reason):
                 # These two are ours to say: a model that says them means something else.
                 self.finish = "other" if reason in ("cancelled", "error") else reason
@@ -257,6 +258,8 @@ async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
         raise ModelError(f"the model's stream {what} and was given up", kind="stalled", retryable=True) from None
     finally:
         watchdog.off()
+        if not (assembly.usage.input or assembly.usage.output) and counts_tokens(run):
+            assembly.usage = estimated(assembly.usage, request, assembly.parts())
         await _close(batches)
     faults.hit("model.end")
     if assembly.finish is None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from everturn.core.options import Spent
 from everturn.core.parts import CallState, Output
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,9 @@ class Settlement(Struct, frozen=True):
 
     state: CallState
     output: Output
+    spent: Spent | None = None  # by sub-turns of it,
+    trail: tuple[str, ...] = ()  # and the marks of what they called last
+    is_for_people: bool = False  # the result is for a person to read first
 
 
 Work = Coroutine[Any, Any, Settlement]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -32,6 +33,7 @@ from everturn.wiring import Runtime
 SOON = 10.0  # seconds after which a turn that should be over counts as stuck
 LONG = "0123456789" * 20_000
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+_BROKE = re.compile(r"(?<=the arguments are not one complete JSON object: ).*?(?=\. Nothing was run)")
 NEXT = {"native": "native", "json": "xml", "xml": "blocks", "blocks": "json"}
 
 
@@ -181,7 +183,7 @@ def neutral(value: Any) -> Any:
     if isinstance(value, list):
         return [neutral(one) for one in cast("list[Any]", value)]
     if not isinstance(value, dict):
-        return value
+        return as_told(value) if isinstance(value, str) else value
     kept: JsonObject = {}
     for key, inner in cast("JsonObject", value).items():
         if key in ("given", "usage", "params"):
@@ -196,6 +198,11 @@ def as_meant(arguments: str) -> str:
     """What arguments mean, however they are written."""
     found = parse_object(arguments or "{}")
     return "broken" if found is None or list(found) == ["invalid_json"] else canonical(found)
+
+
+def as_told(text: str) -> str:
+    """A result without where broken arguments broke: it is not the same place in every way of writing them."""
+    return _BROKE.sub("…", text)
 
 
 # Requests -----------------------------------------------------------------------------------------------------------
@@ -225,7 +232,7 @@ def conversation(body: JsonObject) -> Iterator[tuple[str, ...]]:
                 continue
             words = str(text["text"] if isinstance(text, dict) else text)
             if message["role"] == "tool":
-                yield "result", names[message["tool_call_id"]], words
+                yield "result", names[message["tool_call_id"]], as_told(words)
             elif message["role"] == "assistant":
                 yield from _assistant(words, way, bool(body.get("tools")))
             else:
@@ -257,7 +264,8 @@ def _user(text: str, texts: list[str]) -> Iterator[tuple[str, ...]]:
         line, _, text = text.partition("\n")
         told = json.loads(line)["tool_call_result"]
         texts += [f"[{file['name']}]\n{file['text']}" for file in told.get("files", ())]
-        yield "result", told["name"], next(told[how] for how in ("result", "error", "rejected") if how in told)
+        said = next(told[how] for how in ("result", "error", "rejected") if how in told)
+        yield "result", told["name"], as_told(said)
     if text.strip():
         yield "user", _bare(text)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Select, Send
+from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Revoke, Select, Send
 from everturn.core.gates import GateRow, check_answer
 from everturn.core.ports import Receipt
-from everturn.errors import GateClosed, KeyConflict, UnknownMessage, UnknownTurn
+from everturn.errors import ConfigError, GateClosed, KeyConflict, UnknownMessage, UnknownTurn
 from everturn.stores.mentions import blobs_in
+from everturn.stores.sql import granting
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import mention
 from everturn.stores.sql.database import Operation, Query, Row
 from everturn.stores.sql.keeping import earlier
 from everturn.stores.sql.reading import unknown
-from everturn.wire import dump_command, dump_verdict, load_gate, load_verdict
+from everturn.wire import dump_command, dump_verdict, load_command, load_gate, load_verdict
 
 
 def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
@@ -21,7 +22,7 @@ def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
     Raises:
         KeyConflict: and everything else that the `Store` port says of `admit`.
     """
-    session, body = command.session, dump_command(command)
+    session, body = command.session, _written(command)
     is_there = yield from _enter(command)
     if is_there:
         found = (yield Query(say.LOOK, (session, command.key, *_names(command))))[0]
@@ -39,6 +40,18 @@ def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
     if names := blobs_in(command):
         yield from mention(session, names, command.at)
     return Receipt(command, is_new=True)
+
+
+def _written(command: AnyCommand) -> bytes:
+    """A command as it is kept. What could not be read again would be in the way of its session for ever."""
+    try:
+        body = dump_command(command)
+        again = load_command(body)
+    except Exception as error:
+        raise ConfigError(f"this {type(command).__name__} could not be read again: {error}") from error
+    if again != command and not isinstance(command, Late):  # a tool's result is taken as far as it can be written
+        raise ConfigError(f"this {type(command).__name__} would be another when it is read again")
+    return body
 
 
 def _enter(command: AnyCommand) -> Operation[bool]:
@@ -80,6 +93,8 @@ def _check(command: AnyCommand, found: Row) -> Operation[bool]:
     match command:
         case Answer():
             return (yield from _check_gate(command))
+        case Revoke():
+            yield from granting.revoke(command)
         case Send(turn=turn, message=message):
             if is_asked_for or has_begun or has_message:
                 raise KeyConflict(f"turn {turn!r} or message {message!r} is there already; make new ids")
@@ -98,8 +113,10 @@ def _check(command: AnyCommand, found: Row) -> Operation[bool]:
 
 
 def _check_gate(command: Answer) -> Operation[bool]:
-    rows = yield Query(say.GATE, (command.session, command.gate))
     row, is_cancelled = None, False
+    rows: list[Row] = []
+    if "\0" not in command.gate:  # PostgreSQL cannot even look for that
+        rows = yield Query(say.GATE, (command.session, command.gate))
     if rows:
         body, opened, verdict, is_open, is_cancelled = rows[0]
         row = GateRow(load_gate(body), opened, None if verdict is None else load_verdict(verdict), bool(is_open))

@@ -7,22 +7,28 @@ that are still being written. It is a fold like any other; whoever has none read
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from msgspec import Struct, field
 
+from everturn.core.asking import Grant
 from everturn.core.events import (
     AnswerOpened,
     CallSettled,
+    CallStarted,
     CommandDropped,
     Entry,
     Event,
     GateAnswered,
     GateOpened,
+    GrantRevoked,
     LateArrived,
     LeafSelected,
+    LimitReached,
     MessageAdded,
     MessageDeleted,
+    StepFinished,
+    StepInterrupted,
     StepRestarted,
     TurnCancelled,
     TurnCompleted,
@@ -32,6 +38,8 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.messages import Message
+from everturn.core.options import Lineage
+from everturn.core.parts import Usage
 from everturn.core.tree import Tree
 from everturn.stores.mentions import blobs_in
 from everturn.wire import dump, dump_gate, dump_verdict
@@ -47,10 +55,17 @@ class Live(Struct):
     started: int  # the position of its first event
     last: int = 0  # of its last, once it is over
     state: str = "busy"  # busy | parked | over
-    deadline: float = 0.0
+    deadline: float = 0.0  # when it is ended, or has used up its time
+    last_deadline: float = 0.0  # once it has reached a limit
     out: set[str] = set()  # calls whose tools outlived them
     asked: dict[str, str] = {}  # gates that stand open -> their calls
     messages: dict[str, Message] = {}  # as they joined
+    above: Lineage | None = None
+    steps: int = 0
+    calls: int = 0
+    usage: Usage = Usage()
+    moved: float = 0.0  # when it last ended a step, or ended
+    outcome: str = ""
 
 
 class Rows(Struct):
@@ -64,7 +79,9 @@ class Rows(Struct):
     answered: list[tuple[str, bytes]] = []  # gate, verdict
     closed: list[str] = []  # gates: there is nothing left to ask
     acted_on: list[str] = []  # keys of commands
-    usage: list[Values] = []  # turn, at, outcome, input … cost
+    used: dict[str, Live] = {}  # turns that have used something since, or are over
+    granted: list[Grant] = []
+    revoked: list[str] = []  # grants
     mentions: set[str] = set()  # blobs
     at: float = 0.0  # the time of the last of them
     has_moved: bool = False  # more happened than that a step began again
@@ -108,8 +125,7 @@ class Shadow(Struct):
             note(seq, event, rows)
         turn = getattr(event, "turn", "")
         if kind is TurnStarted:
-            timeout = cast("TurnStarted", event).options.timeout
-            rows.turns[turn] = self.turns[turn] = Live(seq, deadline=event.at + timeout if timeout else 0.0)
+            rows.turns[turn] = self.turns[turn] = Live(seq)
         live = self.turns.get(turn)
         if live is None:
             return
@@ -163,8 +179,26 @@ def _joins(live: Live, event: Any, rows: Rows) -> None:
 
 
 def _starts(live: Live, event: TurnStarted, rows: Rows) -> None:
+    options = event.options
+    live.deadline, live.last_deadline = options.due(event.at, False), options.due(event.at, True)
+    live.above, live.moved = options.above, event.at
     if event.input is not None:
         live.messages[event.input.id] = event.input
+
+
+def _steps(live: Live, event: StepFinished | StepInterrupted, rows: Rows) -> None:
+    live.steps, live.usage, live.moved = live.steps + 1, live.usage + event.usage, event.at
+    rows.used[event.turn] = live
+
+
+def _begins(live: Live, event: CallStarted, rows: Rows) -> None:
+    live.calls += 1
+    rows.used[event.turn] = live
+
+
+def _limits(live: Live, event: LimitReached, rows: Rows) -> None:
+    if event.limit == "seconds" and live.deadline != live.last_deadline:
+        live.deadline, rows.turns[event.turn] = live.last_deadline, live
 
 
 def _asks(live: Live, event: GateOpened, rows: Rows) -> None:
@@ -192,6 +226,10 @@ def _ends(live: Live, event: TurnEnding, rows: Rows) -> None:
     _close(live, list(live.asked), rows)
 
 
+def _is_over(live: Live, event: TurnCompleted | TurnFailed | TurnCancelled, rows: Rows) -> None:
+    live.outcome, live.moved, rows.used[event.turn] = TERMINAL[type(event)], event.at, live
+
+
 def _close(live: Live, gates: list[str], rows: Rows) -> None:
     rows.closed += gates
     for gate in gates:
@@ -202,11 +240,16 @@ _MOVED: dict[type[Event], Callable[[Live, Any, Rows], None]] = {
     TurnStarted: _starts,
     AnswerOpened: _joins,
     MessageAdded: _joins,
+    StepFinished: _steps,
+    StepInterrupted: _steps,
+    CallStarted: _begins,
+    LimitReached: _limits,
     GateOpened: _asks,
     GateAnswered: _answers,
     CallSettled: _settles,
     LateArrived: _arrives,
     TurnEnding: _ends,
+    **dict.fromkeys(TERMINAL, _is_over),
 }
 
 
@@ -231,12 +274,13 @@ def _note_gate(seq: int, event: GateOpened, rows: Rows) -> None:
 def _note_answer(seq: int, event: GateAnswered, rows: Rows) -> None:
     _note_command(seq, event, rows)
     rows.answered.append((event.gate, dump_verdict(event.verdict)))
+    if event.grant is not None:
+        rows.granted.append(event.grant)
 
 
-def _note_end(seq: int, event: TurnCompleted | TurnFailed | TurnCancelled, rows: Rows) -> None:
-    u = event.usage
-    counts = (u.input, u.output, u.cached, u.reasoning, u.written, u.cost)
-    rows.usage.append((event.turn, event.at, TERMINAL[type(event)], *counts))
+def _note_revoked(seq: int, event: GrantRevoked, rows: Rows) -> None:
+    _note_command(seq, event, rows)
+    rows.revoked.append(event.grant)
 
 
 def _note_command(seq: int, event: Any, rows: Rows) -> None:
@@ -250,8 +294,6 @@ _NOTED: dict[type[Event], Callable[[int, Any, Rows], None]] = {
     MessageAdded: _note_message,
     GateOpened: _note_gate,
     GateAnswered: _note_answer,
-    TurnCompleted: _note_end,
-    TurnFailed: _note_end,
-    TurnCancelled: _note_end,
+    GrantRevoked: _note_revoked,
     **dict.fromkeys((LateArrived, TurnEnding, LeafSelected, MessageDeleted, CommandDropped), _note_command),
 }

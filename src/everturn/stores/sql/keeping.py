@@ -187,7 +187,8 @@ async def _erase_idle(database: Database, before: float) -> int:
         for session in sessions:
             # One that waits for somebody stays, however long.
             with contextlib.suppress(SessionBusy):
-                count += await database.write(lambda _, session=session: erased(session, before), session, is_long=True)
+                gone = await database.write(lambda _, session=session: erased(session, before), session, is_long=True)
+                count += len(gone)
         last = sessions[-1]
     return count
 

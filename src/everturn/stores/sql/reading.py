@@ -8,7 +8,6 @@ from everturn.core.commands import AnyCommand
 from everturn.core.events import Entry
 from everturn.core.gates import GateRow
 from everturn.core.messages import Message
-from everturn.core.parts import Usage
 from everturn.core.ports import SessionInfo
 from everturn.core.tree import Tree
 from everturn.errors import UnknownMessage, UnknownSession
@@ -141,10 +140,3 @@ def info_of(row: Row) -> SessionInfo:
     """A session as it is listed."""
     name, title, leaf, is_awake, due, stuck, tenant = row
     return SessionInfo(name, title, leaf, bool(is_awake), due if due < say.NEVER else 0.0, stuck, tenant)
-
-
-def usage(session: str | None, tenant: str, since: float) -> Operation[Usage]:
-    """What the turns of a session, or those of a tenant since a time, have used in all."""
-    query = Query(say.TENANT_USAGE, (tenant, since)) if session is None else Query(say.SESSION_USAGE, (session,))
-    turns, *counts, cost = (yield query)[0]
-    return Usage(*(int(count) for count in counts), cost=cost) if turns and counts[0] is not None else Usage()

@@ -104,19 +104,20 @@ gates = sa.Table(
 _is_asked = sa.and_(gates.c.is_open, gates.c.verdict.is_(None))
 sa.Index("gates_asked", gates.c.session, sqlite_where=_is_asked, postgresql_where=_is_asked)
 
-# Remembered answers. The rows are written by the permissions to come; the place for them is kept from the beginning.
+# Remembered answers that were not revoked. One may hold in another session than the one in which it was given.
 grants = sa.Table(
     "grants",
     meta,
-    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),  # of the gate
+    sa.Column("origin", sa.Text, primary_key=True),  # the session whose log says so
     sa.Column("tenant", sa.Text, nullable=False),
-    sa.Column("session", sa.Text),  # None: every session of the tenant
-    sa.Column("body", sa.LargeBinary, nullable=False),
-    sa.Column("by", sa.Text, nullable=False, server_default=""),
+    sa.Column("session", sa.Text, nullable=False),  # in which it holds; "": in all of the tenant's
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("expires", sa.Double, nullable=False, server_default="0"),
+    sa.Column("body", sa.LargeBinary, nullable=False),
 )
 sa.Index("grants_tenant", grants.c.tenant, grants.c.session)
+sa.Index("grants_origin", grants.c.origin)
 
 usage = sa.Table(
     "usage",
@@ -124,16 +125,23 @@ usage = sa.Table(
     sa.Column("session", sa.Text, primary_key=True),
     sa.Column("turn", sa.Text, primary_key=True),
     sa.Column("tenant", sa.Text, nullable=False),
-    sa.Column("at", sa.Double, nullable=False),
-    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),  # when it last ended a step, or ended
+    sa.Column("outcome", sa.Text, nullable=False),  # "" while it is under way
     sa.Column("input", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("output", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("cached", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("reasoning", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("written", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("cost", sa.Double),
+    sa.Column("steps", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("calls", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("top", sa.Text, nullable=False, server_default=""),  # of a sub-turn: the turn at the top
+    sa.Column("home", sa.Text, nullable=False, server_default=""),  # the session at the top, or its own
 )
 sa.Index("usage_tenant", usage.c.tenant, usage.c.at)
+sa.Index("usage_home", usage.c.home)
+_is_below = usage.c.top != ""
+sa.Index("usage_top", usage.c.top, sqlite_where=_is_below, postgresql_where=_is_below)
 
 # Small ones whole in `data`; large ones in a folder beside the database, or in `chunks`, so that no row is ever large.
 blobs = sa.Table(

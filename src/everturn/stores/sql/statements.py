@@ -159,23 +159,6 @@ ALL_GATES = Statement(
     returns=True,
 )
 
-_SUMS = "count(*), sum(u.input), sum(u.output), sum(u.cached), sum(u.reasoning), sum(u.written), sum(u.cost)"
-
-SESSION_USAGE = Statement(
-    "usage of a session",
-    f"SELECT {_SUMS} FROM usage u WHERE u.session = ?",
-    f"""SELECT p.n, {_SUMS} FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
-    LEFT JOIN usage u ON u.session = p.session GROUP BY p.n""",
-    returns=True,
-)
-TENANT_USAGE = Statement(
-    "usage of a tenant",
-    f"SELECT {_SUMS} FROM usage u WHERE u.tenant = ? AND u.at >= ?",
-    f"""SELECT p.n, {_SUMS} FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(tenant, since, n)
-    LEFT JOIN usage u ON u.tenant = p.tenant AND u.at >= p.since GROUP BY p.n""",
-    returns=True,
-)
-
 # The door ---------------------------------------------------------------------------------------------------------------
 
 # PostgreSQL must have the row's lock before it looks at anything else: a statement sees what was there when it began.
@@ -275,8 +258,8 @@ STICK = Statement(
 )
 RELEASE = Statement(
     "release",
-    "UPDATE sessions SET tries = 0 WHERE id = ? AND epoch = ?",
-    """UPDATE sessions s SET tries = 0 FROM unnest($1::text[], $2::bigint[]) AS p(id, epoch)
+    "UPDATE sessions SET tries = ? WHERE id = ? AND epoch = ?",
+    """UPDATE sessions s SET tries = p.tries FROM unnest($1::int[], $2::text[], $3::bigint[]) AS p(tries, id, epoch)
     WHERE s.id = p.id AND s.epoch = p.epoch""",
 )
 # A session that is stuck is told of when it has its next try, and that one is its last for as long again.
@@ -360,10 +343,12 @@ DELETE_MESSAGES = Statement(
 MOVE_TURNS = Statement(
     "move turns",
     """INSERT INTO turns (session, turn, started, last, state, out, deadline) VALUES (?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (session, turn) DO UPDATE SET last = excluded.last, state = excluded.state, out = excluded.out""",
+    ON CONFLICT (session, turn) DO UPDATE SET last = excluded.last, state = excluded.state, out = excluded.out,
+        deadline = excluded.deadline""",
     """INSERT INTO turns (session, turn, started, last, state, out, deadline)
     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::integer[], $7::float8[])
-    ON CONFLICT (session, turn) DO UPDATE SET last = excluded.last, state = excluded.state, out = excluded.out""",
+    ON CONFLICT (session, turn) DO UPDATE SET last = excluded.last, state = excluded.state, out = excluded.out,
+        deadline = excluded.deadline""",
 )
 OPEN_GATES = Statement(
     "open gates",
@@ -390,12 +375,4 @@ ACT_ON = Statement(
     "UPDATE inbox SET is_open = 0 WHERE session = ? AND key = ?",
     """UPDATE inbox i SET is_open = false FROM unnest($1::text[], $2::text[]) AS p(session, key)
     WHERE i.session = p.session AND i.key = p.key""",
-)
-ADD_USAGE = Statement(
-    "add usage",
-    """INSERT INTO usage (session, turn, tenant, at, outcome, input, output, cached, reasoning, written, cost)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session, turn) DO NOTHING""",
-    """INSERT INTO usage (session, turn, tenant, at, outcome, input, output, cached, reasoning, written, cost)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::text[], $6::bigint[], $7::bigint[],
-        $8::bigint[], $9::bigint[], $10::bigint[], $11::float8[]) ON CONFLICT (session, turn) DO NOTHING""",
 )

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from everturn.core.asking import Grant
 from everturn.core.commands import AnyCommand
 from everturn.core.events import Entry, Event
 from everturn.core.gates import GateRow
 from everturn.core.messages import Message
+from everturn.core.options import Spent
 from everturn.core.parts import Usage
 from everturn.core.ports import Claim, Receipt, SessionInfo
 from everturn.core.tree import Tree
 from everturn.errors import SessionStuck
-from everturn.stores.sql import keeping, reading, searching, writing
+from everturn.stores.sql import counting, granting, keeping, reading, searching, writing
 from everturn.stores.sql.admitting import admit
 from everturn.stores.sql.blobs import Blobs
 from everturn.stores.sql.changes import Shadow
@@ -106,9 +108,9 @@ class SqlStore:
             del self._recent[session]  # somebody else has written here meanwhile
         return claimed[0]
 
-    async def release(self, session: str, epoch: int) -> None:
+    async def release(self, session: str, epoch: int, tries: int = 0) -> None:
         """Say that a driver which wrote nothing has ended well."""
-        await self._database.write(lambda _: writing.release(session, epoch), session)
+        await self._database.write(lambda _: writing.release(session, epoch, tries), session)
 
     async def overdue(self, before: float, now: float) -> list[str]:
         """Sessions to be driven that nobody has touched since `before`; of many who ask, one is told of each."""
@@ -174,6 +176,17 @@ class SqlStore:
         """The gates that stand open, in one session or in all."""
         return await self._database.read(lambda: reading.gates(session), is_long=session is None)
 
+    async def grants(self, session: str, now: float) -> list[Grant]:
+        """The remembered answers that hold in a session, oldest first."""
+        return await self._database.read(lambda: granting.grants(session, now))
+
+    async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
+        """What was used: in a session with all sub-turns of it, by the sub-turns of the turn `top`, or by a tenant.
+
+        The calls of a step that is under way are counted when the next one ends, or the turn does.
+        """
+        return await self._database.read(lambda: counting.spent(session, top, tenant, since))
+
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
         """The sessions; with `awake` only those that somebody should drive, now or when they are due."""
         return await self._database.read(lambda: reading.sessions(awake), is_long=True)
@@ -184,7 +197,7 @@ class SqlStore:
 
     async def usage(self, session: str | None = None, *, tenant: str = "local", since: float = 0.0) -> Usage:
         """What the turns of a session have used in all, or those of a tenant since a time."""
-        return await self._database.read(lambda: reading.usage(session, tenant, since))
+        return await self._database.read(lambda: counting.usage(session, tenant, since))
 
     async def search(self, text: str, tenant: str | None = None, limit: int = 50) -> list[tuple[str, Message]]:
         """The newest messages that have the words of a text, with their sessions."""
@@ -201,10 +214,10 @@ class SqlStore:
         return await self._blobs.get(name)
 
     async def erase(self, session: str) -> None:
-        """Take everything out of a session but that it was there."""
+        """Take everything out of a session, and out of those of its sub-turns, but that they were there."""
         self._forget(session)
-        await keeping.erase(self._database, session)
-        self._forget(session)
+        for gone in await keeping.erase(self._database, session):
+            self._forget(gone)
 
     async def keep_house(self, now: float, idle: float | None = None, orphans: float = 86_400.0) -> Kept:
         """Let go of what nobody needs any more: see the guide about keeping."""

@@ -12,6 +12,7 @@ from itertools import pairwise
 from everturn.core.events import Entry, Event, MessageDeleted, TurnStarted
 from everturn.core.ports import STUCK, Claim
 from everturn.errors import KeyConflict, Stale
+from everturn.stores.sql import counting, granting
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import mention
 from everturn.stores.sql.changes import Rows, Shadow, project
@@ -59,9 +60,9 @@ def claim(session: str, now: float) -> Operation[tuple[Claim, Shadow] | str | No
     return Claim(epoch, head, about, commands, list(turns.values()), tries), shadow
 
 
-def release(session: str, epoch: int) -> Operation[None]:
+def release(session: str, epoch: int, tries: int) -> Operation[None]:
     """Let the claim of a driver that ended well not count."""
-    yield Query(say.RELEASE, (session, epoch))
+    yield Query(say.RELEASE, (tries, session, epoch))
 
 
 def overdue(before: float, now: float) -> Operation[list[str]]:
@@ -120,7 +121,7 @@ def restore(session: str, tenant: str, events: Sequence[Event], token: str) -> O
         if not found or found[0][3] != token:
             raise KeyConflict(f"there is, or was, a session {session!r}; import it under another name")
         return
-    yield from _write_on(Shadow(tenant), session, 0, [[], *_cut(events)])
+    yield from _write_on(Shadow(tenant), session, 0, [[], *_cut(events)], is_restored=True)
 
 
 def _written_before(session: str, after: int, events: Sequence[Event], token: str, head: int, last: str) -> int:
@@ -152,14 +153,16 @@ def _recall(shadow: Shadow, session: str, events: Sequence[Event]) -> Operation[
             shadow.recall(entries((yield Query(say.TURN_EVENTS, (session, turn, 0)))))
 
 
-def _write_on(shadow: Shadow, session: str, after: int, cuts: Sequence[Sequence[Event]]) -> Operation[None]:
+def _write_on(
+    shadow: Shadow, session: str, after: int, cuts: Sequence[Sequence[Event]], is_restored: bool = False
+) -> Operation[None]:
     """Write what stands behind each delete, the first run having been written, and then what is selected."""
     for before, run in pairwise(cuts):
         if before:
             yield from _delete(shadow, session, before[-1])
         after += len(before)
         yield from _recall(shadow, session, run)
-        yield from _write(session, shadow.tenant, project(shadow, after, run))
+        yield from _write(session, shadow.tenant, project(shadow, after, run), is_restored)
     yield Query(say.LEAF, (shadow.tree.leaf, _clean(shadow.tree.title), session))
 
 
@@ -175,7 +178,7 @@ def _clean(title: str) -> str:
     return title.replace("\0", "") if "\0" in title else title  # which PostgreSQL cannot keep in a text
 
 
-def _write(session: str, tenant: str, rows: Rows) -> Operation[None]:
+def _write(session: str, tenant: str, rows: Rows, is_restored: bool = False) -> Operation[None]:  # noqa: C901 - table by table
     """Write rows, table by table; of a step in the middle of a turn there are only events."""
     if rows.events:
         yield Query(say.ADD_EVENTS, [(session, *row) for row in rows.events], many=True)
@@ -200,8 +203,13 @@ def _write(session: str, tenant: str, rows: Rows) -> Operation[None]:
         yield Query(say.ANSWER_GATES, answered, many=True)
     if rows.closed:
         yield Query(say.CLOSE_GATES, [(session, gate) for gate in rows.closed], many=True)
-    if rows.usage:
-        yield Query(say.ADD_USAGE, [(session, row[0], tenant, *row[1:]) for row in rows.usage], many=True)
+    # A restored turn has its row from the beginning: on whose account it goes must not be asked of its log later.
+    if used := rows.turns | rows.used if is_restored else rows.used:
+        yield from counting.count(session, tenant, used, is_restored)
+    if rows.granted and not is_restored:  # a log may come from anybody: it must not allow anything
+        yield from granting.add(session, tenant, rows.granted)
+    if rows.revoked and not is_restored:
+        yield from granting.remove(session, tenant, rows.revoked)
     if rows.mentions:
         yield from mention(session, sorted(rows.mentions), rows.at)
     if rows.joined or rows.finished:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from everturn.core.canonical import parse_object
 from everturn.turn import tools
 
 
@@ -12,8 +13,8 @@ def once_is_done_again() -> None:
     """A process that takes over runs a `once` call again, whatever became of it."""
     turn, start = cast("Any", tools), tools.Start
 
-    def take_over(ctx: Any, call: Any, found: Any, events: Any, starts: list[Any]) -> None:
-        starts.append(start(call, found[call.started.tool], tools.parse(call.started.arguments)))
+    async def take_over(ctx: Any, call: Any, found: Any, plan: Any) -> None:
+        plan.starts.append(start(call, found[call.started.tool], parse_object(call.started.arguments) or {}))
 
     turn._take_over = take_over
 
@@ -24,12 +25,13 @@ def nothing_is_written_before_it_is_done() -> None:
     plan = turn._plan
 
     async def eager(ctx: Any, found: Any, limits: Any) -> Any:
-        events, starts = await plan(ctx, found, limits)
-        for one in starts:
-            ctx.spawn(one.call.id, turn._run(ctx, one, limits))
-        while starts and set(ctx.running()) - set(ctx.done()):
+        made = await plan(ctx, found, limits)
+        for one in made.starts:
+            ctx.spawn(one.call.id, turn.run_call(ctx, one, limits))
+        while made.starts and set(ctx.running()) - set(ctx.done()):
             await ctx.stir(ctx.stirs)
-        return events, []
+        made.starts.clear()
+        return made
 
     turn._plan = eager
 

@@ -7,6 +7,8 @@ say which step this is. So a process that takes a turn over is told exactly what
     long_text    a number of pieces of text of every script, drawn by a seed
     echo         one step, which says the input again
     asks         one call that needs a person, then words
+    asks_five    five calls at once that each need a person, then words
+    reviews      one call whose result a person reads first, then words; what the model is shown is written down
     lingers      one call whose tool takes as long as it is told to, then words
     poison       kills the process that drives it, every time
 """
@@ -141,6 +143,18 @@ def _asks(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
     return _called(call("mail", to="ada")) if step == 1 else _end(say("That was all."))
 
 
+ASKED_FIVE = ("ada", "bob", "cem", "dan", "eve")
+REVIEWED = "the code is ⡁⢂⡃⢄"  # in signs that stand nowhere else: one of them is enough to be found out
+
+
+def _asks_five(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
+    return _called(*(call("mail", to=to) for to in ASKED_FIVE)) if step == 1 else _end(say("That was all."))
+
+
+def _reviews(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
+    return _called(call("report", about="the code")) if step == 1 else _end(say("That was all."))
+
+
 def _lingers(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
     seconds = float(options.get("seconds", 1))
     return _called(call("linger", seconds=seconds)) if step == 1 else _end(say("That was all."))
@@ -156,6 +170,8 @@ SCENARIOS: dict[str, Callable[[int, str, dict[str, Any]], list[Batch]]] = {
     "long_text": _long_text,
     "echo": _echo,
     "asks": _asks,
+    "asks_five": _asks_five,
+    "reviews": _reviews,
     "lingers": _lingers,
     "poison": _poison,
 }
@@ -180,6 +196,8 @@ class Scripted:
             session = asked[3].rpartition("#")[0]
             key = request_digest(request)
             self._ledger.write("request", session=session, key=key, name=str(step), hash=input_hash(text))
+            if asked[1] == "reviews":
+                self._ledger.write("note", session=session, name="shown", key=canonical(msgspec.to_builtins(request)))
         faults.hit("model.request.after")
         for number, batch in enumerate(SCENARIOS[asked[1]](step, text, parse_object(asked[2]) or {})):
             await asyncio.sleep(self._pace)
@@ -245,6 +263,12 @@ def make_tools(ledger: Ledger, pause: float = TOOL_TIME) -> list[Tool]:
         await happen("mail", ctx, {"to": to})
         return f"mailed {to}"
 
+    @tool(effects="once", result="ask")
+    async def report(about: str, ctx: ToolContext) -> str:
+        """Find out what a person reads first."""
+        await happen("report", ctx, {"about": about})
+        return REVIEWED
+
     @tool(effects="once", timeout=600)
     async def linger(seconds: float, ctx: ToolContext) -> str:
         """Take a while."""
@@ -252,4 +276,4 @@ def make_tools(ledger: Ledger, pause: float = TOOL_TIME) -> list[Tool]:
         await asyncio.sleep(seconds)
         return f"lingered {seconds:g} s"
 
-    return [look, put, pay, mail, linger]
+    return [look, put, pay, mail, report, linger]

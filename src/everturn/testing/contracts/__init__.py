@@ -13,12 +13,15 @@ from everturn.testing.contracts.bus import BusContract
 from everturn.testing.contracts.claims import ClaimContract
 from everturn.testing.contracts.door import DoorContract
 from everturn.testing.contracts.engine import EngineContract
+from everturn.testing.contracts.erasing import ErasureContract
+from everturn.testing.contracts.grants import GrantContract
 from everturn.testing.contracts.log import LogContract
 from everturn.testing.contracts.model import ModelContract
+from everturn.testing.contracts.spending import SpendingContract
 
 
-class StoreContract(DoorContract, LogContract, ClaimContract):
-    """Log, inbox and projections; every write one transaction; the checks at the door; who drives."""
+class StoreContract(DoorContract, LogContract, ClaimContract, GrantContract, SpendingContract, ErasureContract):
+    """Log, inbox and projections; every write one transaction; the checks at the door; who drives; what is remembered."""
 
 
 __all__ = ["BusContract", "EngineContract", "ModelContract", "StoreContract"]

@@ -15,9 +15,9 @@ from everturn.core.events import (
     StepRestarted,
     StepStarted,
     TitleSet,
-    TurnOptions,
     TurnStarted,
 )
+from everturn.core.options import TurnOptions
 from everturn.core.parts import Output
 from everturn.core.ports import STUCK_FOR, TRIES, Claim, Store
 from everturn.errors import KeyConflict, SessionBusy, SessionStuck, Stale, UnknownSession

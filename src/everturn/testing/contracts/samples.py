@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from everturn.core.asking import Gate, GateKind, Grant, Verdict
 from everturn.core.commands import Answer, Late, Send
 from everturn.core.events import (
     AnswerOpened,
+    CallJudged,
+    CallStarted,
     Event,
-    Gate,
+    GateAnswered,
     GateOpened,
     StepFinished,
     StepStarted,
@@ -14,13 +17,16 @@ from everturn.core.events import (
     TurnEnding,
     TurnParked,
     TurnStarted,
-    Verdict,
 )
 from everturn.core.messages import Message
-from everturn.core.parts import Output, TextPart, ToolPart
+from everturn.core.options import TurnOptions
+from everturn.core.parts import Output, TextPart, ToolPart, Usage
+from everturn.core.policy import Rule
 
 ALLOW, DENY = Verdict(True, by="ada"), Verdict(False, "no", by="ada")
 NOON = 1_700_000_000.0
+PLAIN, NOTHING = TurnOptions(), Usage()
+RULE = Rule("mail", "allow", {"to": "ada*"})
 
 
 def send(key: str = "k", session: str = "s", turn: str = "t", text: str = "hello", at: float = NOON) -> Send:
@@ -28,26 +34,65 @@ def send(key: str = "k", session: str = "s", turn: str = "t", text: str = "hello
     return Send(key=key, session=session, at=at, turn=turn, message=f"{turn}.in", parts=(TextPart(text),), at_leaf=True)
 
 
-def started(turn: str = "t", parent: str | None = None, text: str = "hello", command: str = "k") -> list[Event]:
+def started(
+    turn: str = "t",
+    parent: str | None = None,
+    text: str = "hello",
+    command: str = "k",
+    options: TurnOptions = PLAIN,
+) -> list[Event]:
     """A turn with a message of its own, and a placeholder for the answer."""
     message = Message(f"{turn}.in", parent, "user", (TextPart(text),), turn=turn)
     answer = Message(f"{turn}.out", f"{turn}.in", "assistant", turn=turn)
     return [
-        TurnStarted(turn=turn, at=NOON, parent=parent, input=message, command=command),
+        TurnStarted(turn=turn, at=NOON, parent=parent, input=message, command=command, options=options),
         AnswerOpened(turn=turn, at=NOON, message=answer),
     ]
 
 
-def asked(turn: str = "t", expires: float = 0.0) -> list[Event]:
-    """Its first step: a call, a gate before it, and nothing to do until that is answered."""
-    call = ToolPart(f"{turn}.call", "mail", "{}")
-    gate = Gate(f"{turn}.gate", turn, call.call, "mail", "{}", f"{turn}.hash", expires)
+def called(turn: str = "t", usage: Usage = NOTHING, at: float = NOON, step: int = 1) -> list[Event]:
+    """A step that makes a call."""
+    part = ToolPart(call_of(turn, step), "mail", "{}")
+    said = (TextPart("One moment."), part)
     return [
-        StepStarted(turn=turn, at=NOON, step=1),
-        StepFinished(turn=turn, at=NOON, step=1, parts=(TextPart("One moment."), call), finish="tool_calls"),
+        StepStarted(turn=turn, at=at, step=step),
+        StepFinished(turn=turn, at=at, step=step, parts=said, finish="tool_calls", usage=usage),
+    ]
+
+
+def call_of(turn: str, step: int = 1) -> str:
+    """The name of the call that a step makes."""
+    return f"{turn}.call" if step == 1 else f"{turn}.call{step}"
+
+
+def asked(turn: str = "t", expires: float = 0.0, kind: GateKind = "call") -> list[Event]:
+    """Its first step: a call, a gate before it, and nothing to do until that is answered."""
+    gate = Gate(f"{turn}.gate", turn, f"{turn}.call", "mail", "{}", f"{turn}.hash", expires, kind=kind, offers=(RULE,))
+    return [
+        *called(turn),
         GateOpened(turn=turn, at=NOON, gate=gate),
         TurnParked(turn=turn, at=NOON, step=1),
     ]
+
+
+def ran(turn: str = "t", step: int = 1, at: float = NOON) -> list[Event]:
+    """The call is allowed, and starts."""
+    call, hash = call_of(turn, step), f"{turn}.hash"
+    return [
+        CallJudged(turn=turn, at=at, call=call, tool="mail", identity="i", hash=hash, allowed=True, why=""),
+        CallStarted(
+            turn=turn, at=at, call=call, tool="mail", arguments="{}", hash=hash, effects="once", key=f"{call}.key"
+        ),
+    ]
+
+
+def granted(session: str = "s", turn: str = "t", at: float = NOON, expires: float = 0.0, command: str = "a") -> Event:
+    """The gate is answered, and the answer remembered: for a session, or ("") for all of the tenant's."""
+    grant = Grant(f"{turn}.gate", RULE, session, "ada", at, expires)
+    verdict = Verdict(True, by="ada", grant=RULE, everywhere=not session, until=expires)
+    return GateAnswered(
+        turn=turn, at=at, gate=grant.id, call=f"{turn}.call", verdict=verdict, command=command, grant=grant
+    )
 
 
 def over(turn: str = "t", command: str = "") -> list[Event]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everturn.core.canonical import JsonObject
-from everturn.core.events import HistoryPolicy
+from everturn.core.options import HistoryPolicy
 from everturn.core.parts import FilePart, TextPart
 from everturn.testing.contracts.model.bench import Bench, ModelBench, Noted, ask, calls_of
 from everturn.testing.provider import Call, Item, Say, Think

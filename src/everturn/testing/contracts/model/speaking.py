@@ -182,8 +182,8 @@ class SpeakingContract(ModelBench):
 
         usage = (await ask(chat)).usage
 
-        known = {name: count if name in self.counts else 0 for name, count in told.items()}
-        assert usage == Usage(input=1_000, output=50, **known)
+        cached, written, reasoning = (count if name in self.counts else 0 for name, count in told.items())
+        assert usage == Usage(1_000, 50, cached, reasoning, written)
 
     async def test_the_tokens_of_all_steps_are_added_up(self, bench: Bench) -> None:
         first, second = Counted(input=100, output=10), Counted(input=200, output=20)

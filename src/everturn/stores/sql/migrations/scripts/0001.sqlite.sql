@@ -90,16 +90,18 @@ CREATE INDEX gates_asked ON gates (session) WHERE is_open = 1 AND verdict IS NUL
 
 CREATE TABLE grants (
     id TEXT NOT NULL,
+    origin TEXT NOT NULL,
     tenant TEXT NOT NULL,
-    session TEXT,
-    body BLOB NOT NULL,
-    "by" TEXT DEFAULT '' NOT NULL,
+    session TEXT NOT NULL,
     created DOUBLE NOT NULL,
     expires DOUBLE DEFAULT '0' NOT NULL,
-    PRIMARY KEY (id)
+    body BLOB NOT NULL,
+    PRIMARY KEY (id, origin)
 );
 
 CREATE INDEX grants_tenant ON grants (tenant, session);
+
+CREATE INDEX grants_origin ON grants (origin);
 
 CREATE TABLE usage (
     session TEXT NOT NULL,
@@ -113,10 +115,18 @@ CREATE TABLE usage (
     reasoning BIGINT DEFAULT '0' NOT NULL,
     written BIGINT DEFAULT '0' NOT NULL,
     cost DOUBLE,
+    steps INTEGER DEFAULT '0' NOT NULL,
+    calls INTEGER DEFAULT '0' NOT NULL,
+    top TEXT DEFAULT '' NOT NULL,
+    home TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (session, turn)
 );
 
 CREATE INDEX usage_tenant ON usage (tenant, at);
+
+CREATE INDEX usage_home ON usage (home);
+
+CREATE INDEX usage_top ON usage (top) WHERE top != '';
 
 CREATE TABLE blobs (
     name TEXT NOT NULL,

@@ -12,6 +12,7 @@ down_revision = None
 _Serial = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _is_open = sa.column("is_open", sa.Boolean)
 _is_asked = sa.and_(_is_open, sa.column("verdict", sa.LargeBinary).is_(None))
+_is_below = sa.column("top", sa.Text) != ""
 _is_live = sa.or_(sa.column("state", sa.Text) != "over", sa.column("out", sa.Integer) > 0)
 
 
@@ -106,15 +107,16 @@ def _rest() -> None:
     op.create_table(
         "grants",
         sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("origin", sa.Text(), nullable=False),
         sa.Column("tenant", sa.Text(), nullable=False),
-        sa.Column("session", sa.Text(), nullable=True),
-        sa.Column("body", sa.LargeBinary(), nullable=False),
-        sa.Column("by", sa.Text(), server_default="", nullable=False),
+        sa.Column("session", sa.Text(), nullable=False),
         sa.Column("created", sa.Double, nullable=False),
         sa.Column("expires", sa.Double, server_default="0", nullable=False),
-        sa.PrimaryKeyConstraint("id"),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("id", "origin"),
     )
     op.create_index("grants_tenant", "grants", ["tenant", "session"])
+    op.create_index("grants_origin", "grants", ["origin"])
     op.create_table(
         "usage",
         sa.Column("session", sa.Text(), nullable=False),
@@ -128,9 +130,15 @@ def _rest() -> None:
         sa.Column("reasoning", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("written", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("cost", sa.Double, nullable=True),
+        sa.Column("steps", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("calls", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("top", sa.Text(), server_default="", nullable=False),
+        sa.Column("home", sa.Text(), server_default="", nullable=False),
         sa.PrimaryKeyConstraint("session", "turn"),
     )
     op.create_index("usage_tenant", "usage", ["tenant", "at"])
+    op.create_index("usage_home", "usage", ["home"])
+    op.create_index("usage_top", "usage", ["top"], sqlite_where=_is_below, postgresql_where=_is_below)
     op.create_table(
         "blobs",
         sa.Column("name", sa.Text(), nullable=False),

@@ -1,0 +1,55 @@
+import asyncio
+
+from everturn import Chat, GateAnswered, TurnParked, tool
+from everturn.testing import ScriptedModel, call, calls, say
+
+
+@tool(execute="ask_once")
+async def look(place: str) -> str:
+    """Look somewhere."""
+    return f"nothing in {place}"
+
+
+@tool(execute="ask")
+async def dig(place: str) -> str:
+    """Dig a hole."""
+    return f"dug in {place}"
+
+
+model = ScriptedModel(
+    calls(
+        call("look", place="hall"),
+        call("look", place="shed"),
+        call("dig", place="garden"),
+    ),
+    say("Nothing there."),
+    calls(call("dig", place="hall"), call("dig", place="shed")),
+    say("I will not."),
+)
+
+
+async def main() -> None:
+    async with Chat(model, tools=[look, dig]) as chat:
+        turn = await chat.send("Find the keys")
+        async for event in turn:
+            if isinstance(event, GateAnswered):
+                verdict = event.verdict
+                who = verdict.by.split(",")[0] + ", with another" * ("," in verdict.by)
+                print("allowed" if verdict.allowed else "denied", "by", who)
+            if isinstance(event, TurnParked):
+                gates = await chat.gates()
+                if len(gates) == 3:
+                    await turn.answer(gates[0], allow="always", by="ada")
+                else:
+                    await turn.answer(gates[0], allow="once", by="ada")
+
+        turn = await chat.send("Dig everywhere")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                first, _ = await chat.gates()
+                await turn.answer(first, deny="no holes", others=True)
+        print((await turn).text, "open:", await chat.gates())
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

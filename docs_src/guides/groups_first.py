@@ -1,0 +1,67 @@
+import asyncio
+from collections.abc import Sequence
+
+from everturn import Chat, Group, Skill, tool
+from everturn.core.requests import ModelRequest
+from everturn.testing import ScriptedModel, call, calls, say
+
+
+@tool(effects="read")
+async def clock() -> str:
+    """Say what time it is."""
+    return "noon"
+
+
+@tool(effects="read")
+async def read_file(path: str) -> str:
+    """Read a file."""
+    return "…"
+
+
+@tool(effects="write", execute="ask")
+async def write_file(path: str, text: str) -> str:
+    """Write a file."""
+    return "written"
+
+
+def rules(names: Sequence[str]) -> str:
+    if "write_file" in names:
+        return "Paths are relative. Read a file before you write it."
+    return "Paths are relative."
+
+
+release = Skill(
+    "release-notes",
+    "how release notes are written",
+    "One line for each change. What a user sees comes first.",
+    when="a version is to be released",
+)
+files = Group("files", [read_file, write_file], rules, skills=[release])
+
+model = ScriptedModel(
+    say("Hello."),
+    calls(call("load_skill", name="release-notes")),
+    say("I know how."),
+    say("I can only read."),
+)
+
+
+def show(request: ModelRequest) -> None:
+    print("tools:", ", ".join(spec.name for spec in request.tools))
+    start = request.system.find("<tool-group")
+    if start >= 0:
+        print(request.system[start:].partition("</tool-group>")[0] + "</tool-group>")
+
+
+async def main() -> None:
+    async with Chat(model, tools=[clock, files]) as chat:
+        await (await chat.send("Hello"))
+        show(model.requests[-1])
+        await (await chat.send("Write the notes", tools=["clock", "@files"]))
+        show(model.requests[-1])
+        await (await chat.send("Just read", tools=["@files/read_*"]))
+        show(model.requests[-1])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,37 @@
+import asyncio
+
+from everturn import Budget, Chat, LimitReached, TurnOptions, tool
+from everturn.core.parts import ToolPart
+from everturn.testing import ScriptedModel, call, calls, say
+
+
+@tool(effects="read")
+async def read_page(number: int) -> str:
+    """Read a page."""
+    return f"page {number}"
+
+
+model = ScriptedModel(
+    calls(*(call("read_page", number=number) for number in (1, 2, 3))),
+    say("I read two pages of three; then the limit of calls was reached."),
+)
+
+
+async def main() -> None:
+    options = TurnOptions(budget=Budget(calls=2, cost=0.50, seconds=60))
+    async with Chat(model, tools=[read_page], options=options) as chat:
+        turn = await chat.send("Read the book")
+        async for event in turn:
+            if isinstance(event, LimitReached):
+                print(f"{event.limit}, {event.scope}: {event.text}")
+        result = await turn
+    for part in result.messages[-1].parts:
+        if isinstance(part, ToolPart) and part.output is not None:
+            print(f"{part.state}: {part.output.text}")
+    closing = model.requests[-1]
+    print("tools in the last request:", len(closing.tools))
+    print(result.phase, "-", result.text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

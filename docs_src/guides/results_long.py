@@ -1,0 +1,59 @@
+import asyncio
+
+from everturn import Chat, tool
+from everturn.core.requests import ModelRequest, RequestResult
+from everturn.testing import ScriptedModel, call, calls, say
+
+BOOK = "\n".join(f"line {number} of the book" for number in range(1, 20_001))
+
+
+@tool(effects="read", limit=120)
+async def read_book() -> str:
+    """Read the book."""
+    return BOOK
+
+
+@tool(effects="write")
+async def print_out(text: str) -> str:
+    """Print a text."""
+    return f"printed {len(text):,} characters, and at the end {text[-22:]!r}"
+
+
+def last(request: ModelRequest) -> RequestResult:
+    (result,) = request.messages[-1].parts
+    assert isinstance(result, RequestResult)
+    return result
+
+
+def book(request: ModelRequest) -> str:
+    """The call whose result was cut: what a model reads in the note."""
+    return next(
+        part.call
+        for message in request.messages
+        for part in message.parts
+        if isinstance(part, RequestResult) and part.name == "read_book"
+    )
+
+
+model = ScriptedModel(
+    calls(call("read_book")),
+    lambda asked: calls(call("read_result", call=book(asked), start=4000, length=48)),
+    lambda asked: calls(call("print_out", text=f"$ref{{{book(asked)}}}")),
+    say("Printed."),
+)
+
+
+async def main() -> None:
+    async with Chat(model, tools=[read_book, print_out]) as chat:
+        await (await chat.send("Print the book"))
+    first, *_ = model.requests
+    print("offered at first:", [spec.name for spec in first.tools])
+    for request in model.requests[1:]:
+        read = last(request).text.replace(book(request), "CALL")
+        for line in read.splitlines():
+            print("|", line if len(line) < 80 else line[:76] + " …")
+        print()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,50 @@
+import asyncio
+import re
+
+import msgspec
+
+from everturn import Chat, tool
+from everturn.core.requests import ModelRequest, RequestResult
+from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
+
+SENT: list[str] = []
+
+
+@tool(effects="read", private=("email",))
+async def customers() -> list[dict[str, str]]:
+    """List the customers."""
+    return [{"name": "Ada", "email": "ada@example.org"}]
+
+
+@tool(effects="once")
+async def send_mail(to: str, text: str) -> str:
+    """Send a mail."""
+    SENT.append(to)
+    return f"sent to {to}"
+
+
+def read(request: ModelRequest) -> str:
+    (result,) = request.messages[-1].parts
+    assert isinstance(result, RequestResult)
+    return result.text
+
+
+def write_to_ada(request: ModelRequest) -> list[object]:
+    (placeholder,) = re.findall(r"\$private\{[^}]+\}", read(request))
+    return [*calls(call("send_mail", to=placeholder, text="Lunch?"))]
+
+
+async def main() -> None:
+    model = ScriptedModel(calls(call("customers")), write_to_ada, say("She knows."))
+    store = MemoryStore()
+    async with Chat(model, tools=[customers, send_mail], store=store) as chat:
+        await (await chat.send("Invite Ada"))
+        log = msgspec.json.encode(await store.events(chat.session))
+    for request in model.requests[1:]:
+        print("the model read:", re.sub(r"turn_[\w-]+", "CALL", read(request)))
+    print("the tool was given:", SENT)
+    print("in the log:", b"ada@example.org" in log)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,190 @@
+"""The words of the command line: which commands there are, what can be said to each, and what they are told to mean."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from everturn import __version__
+
+CHAT = """\
+Talk to a model, line by line. Answers are shown while they come; /help there says what else there is.
+
+Ctrl-C while an answer comes cancels it. Ctrl-C or Ctrl-D at the prompt leaves.
+The conversation is kept in memory, and ends with the command; with --store it is kept, and can be gone on with.
+
+Where the input is not a terminal, each of its lines is answered, without a prompt.
+Where the output is not a terminal, it is what the model says and nothing else; the rest goes to stderr.
+
+A model may call tools. Loading a file of them runs it. A tool runs without a question unless it says otherwise with
+execute="ask" (or "ask_once", or "deny"), or a rule does: deny beats ask, and ask beats allow. Whoever is asked is shown
+exactly what would run. Where input and output are not both a terminal there is nobody to ask: what asks is denied.
+  everturn chat --model openai:gpt-5.2 --tools mytools.py --permissions everturn.toml --budget cost=1.00,calls=40
+
+Models that make pictures, voices and transcripts are asked the same way; a type can be said behind the name:
+  everturn chat --model openai:whisper-1 --attach talk.mp3 </dev/null
+  echo "a red cat" | everturn chat --model mine@image-gen --base-url http://127.0.0.1:8000/v1 --save .
+"""
+CHAT_CODES = """\
+exit codes:
+  0    you left, or every line of the input was answered
+  1    a line of the input was not answered, a tool asked where there was nobody, a file had no --save to go to, or
+       the output could not be written
+  2    there is no such model, no key for it, or no such file, folder, tool or rule; nothing was sent
+  130  Ctrl-C while lines of an input were answered, or twice during an answer
+"""
+
+
+PERMISSIONS_CODES = """\
+exit codes of explain:  0 it is allowed, 3 it is asked about, 4 it is denied, 2 it cannot be said
+exit codes of check:    0 every rule can decide something, 1 some cannot, 2 the rules cannot be read
+"""
+TOOLS = "a Python file or module with tools, or one of them; it is run; may be given again"
+RULES = "rules for tools, in TOML: what is allowed, asked and denied"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, with the next thing to do."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    parser = _Parser(prog="everturn", description="A runtime for chat turns that call tools.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"everturn {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    about = "watch a turn: two tools at once, a question to you, Ctrl-C to cancel; offline"
+    demo = commands.add_parser("demo", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
+    demo.add_argument("--auto", action="store_true", help="answer the question by itself; needs no terminal")
+    demo.add_argument("--fast", action="store_true", help="wait for nothing: no human pace, no slow tools")
+    chat = commands.add_parser(
+        "chat",
+        help="talk to a model, line by line",
+        description=CHAT,
+        epilog=CHAT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    chat.add_argument("--model", metavar="NAME", help="such as openai:gpt-5.2; or EVERTURN_MODEL in the environment")
+    chat.add_argument(
+        "--base-url",
+        metavar="URL",
+        default="",
+        help="a server of your own, such as http://127.0.0.1:8000/v1; its key is read from EVERTURN_API_KEY",
+    )
+    chat.add_argument("--system", metavar="TEXT", default="", help="what the model is told before the conversation")
+    chat.add_argument(
+        "--attach",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="let a file go with the first message, or alone where the input is empty; may be given again",
+    )
+    chat.add_argument(
+        "--save", metavar="DIR", default="", help="write every file that a model makes there; none is written over"
+    )
+    chat.add_argument(
+        "--store", metavar="FILE", default="", help="keep the conversation in a file such as talks.db, or a database"
+    )
+    chat.add_argument("--session", metavar="NAME", default="", help="the conversation in it to go on with, or to begin")
+    _add_tools(chat)
+    _add_permissions(commands)
+    _add_cluster(commands)
+    for command in (demo, chat):
+        command.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
+    return parser
+
+
+def _add_tools(chat: argparse.ArgumentParser) -> None:
+    chat.add_argument("--tools", metavar="FILE[:NAME]", action="append", default=[], help=TOOLS)
+    chat.add_argument("--permissions", metavar="FILE", default="", help=RULES)
+    chat.add_argument(
+        "--budget",
+        metavar="LIMITS",
+        default="",
+        help="how much a turn may use, such as cost=1.00,calls=40,seconds=120; there are also steps and tokens",
+    )
+    chat.add_argument(
+        "--review",
+        choices=("auto", "on_error", "ask"),
+        default="auto",
+        help="read results before the model does: all of them (ask), or those of calls that failed (on_error)",
+    )
+    chat.add_argument(
+        "--by-hand",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="do what these tools are called for yourself, and say what came of it; may be given again",
+    )
+
+
+def _add_permissions(commands: Any) -> None:
+    about = "say what the rules for tools mean"
+    permissions = commands.add_parser(
+        "permissions",
+        help=about,
+        description=about[0].upper() + about[1:] + ".",
+        epilog=PERMISSIONS_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    kinds = permissions.add_subparsers(dest="about", metavar="explain|check", required=True)
+    about = "say whether a call would be allowed, asked about or denied, and which rule decides"
+    explain = kinds.add_parser(
+        "explain", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False
+    )
+    explain.add_argument("tool", metavar="TOOL", help="the name of a tool")
+    explain.add_argument("arguments", metavar="ARGS", nargs="*", help="its arguments: as JSON, or as name=value")
+    explain.add_argument("--tools", metavar="FILE[:NAME]", action="append", default=[], help=TOOLS)
+    explain.add_argument("--permissions", metavar="FILE", default="", help=RULES)
+    explain.add_argument("--store", metavar="FILE", default="", help="where a conversation is kept; and")
+    explain.add_argument(
+        "--session", metavar="NAME", default="", help="the conversation whose remembered answers count"
+    )
+    explain.add_argument(
+        "--subject",
+        metavar="NAME=KIND",
+        action="append",
+        default=[],
+        help="of a tool that is not given: what an argument is (path, url, command or text); may be given again",
+    )
+    about = "list the rules of a file, those that can never decide, and what is wrong with it"
+    check = kinds.add_parser("check", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
+    check.add_argument("--permissions", metavar="FILE", required=True, help=RULES)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+def _add_cluster(commands: Any) -> None:
+    about = (
+        "drive sessions beside other workers: PostgreSQL keeps them, Restate says who drives, NATS shows the live edge"
+    )
+    worker = commands.add_parser(
+        "worker", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False
+    )
+    worker.add_argument("target", metavar="MODULE:FUNCTION", help="makes the Runtime; given store, bus and engine")
+    worker.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes, one by one started again")
+    places = {
+        "database": ("URL", "postgresql://user@host/database"),
+        "restate": ("URL", "the ingress of Restate, http://127.0.0.1:8080"),
+        "admin": ("URL", "the admin API of Restate, http://127.0.0.1:9070"),
+        "nats": ("URL", "nats://127.0.0.1:4222"),
+        "listen": ("HOST:PORT", "where Restate calls these workers, 127.0.0.1:9080"),
+        "advertise": ("URL", "the address of these workers as Restate sees it, where it is another"),
+    }
+    for name, (what, help) in places.items():
+        worker.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
+    worker.add_argument(
+        "--writes", type=int, default=0, metavar="N", help="the log format to write while older workers still run"
+    )
+    about = "what runs, what waits, and what is stuck, in a store"
+    ps = commands.add_parser("ps", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
+    ps.add_argument("--store", metavar="FILE", required=True, help="a file such as talks.db, or a database")

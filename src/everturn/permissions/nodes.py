@@ -1,0 +1,248 @@
+"""The nodes of a command's words → words, with the commands inside of them handed on.
+
+Every byte of a word belongs to a piece that is known here; what is left over makes it `Unreadable`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from everturn.permissions import words as reading
+from everturn.permissions.parsing import BLANKS, LINES, Unreadable, check_gap, check_gaps
+from everturn.permissions.words import Word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+LEAVES = {
+    "word": reading.plain,
+    "number": reading.plain,
+    "variable_name": reading.plain,
+    "raw_string": reading.raw,
+    "ansi_c_string": reading.ansi,
+}
+SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution"})
+LITERALS = SUBSTITUTIONS | frozenset(
+    "word number raw_string string ansi_c_string concatenation simple_expansion expansion arithmetic_expansion".split()
+)
+REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
+# However it is written, a redirect writes, appends or reads.
+OPERATORS = {">": ">", ">|": ">", "&>": ">", ">&": ">", ">>": ">>", "&>>": ">>", "<": "<", "<&": "<"}
+# Prompts are expanded when they are shown, PS4 by `set -x`; the others give names another meaning.
+EVALUATED = re.compile(r"PS[0-4]\b|PROMPT_COMMAND\b|BASH_(?:ALIASES|CMDS)\b")
+DESCRIPTOR = re.compile(r"[0-9]+-?|-")
+
+
+class WordReader(ABC):
+    """Reads words and redirects; what they run inside is visited by whoever reads statements."""
+
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+
+    @abstractmethod
+    def visit(self, node: Node) -> None:
+        """Read a statement."""
+
+    @abstractmethod
+    def add(self, words: Sequence[str], text: str = "") -> None:
+        """Note something that the command line does."""
+
+    def text(self, node: Node) -> str:
+        """Return what stands there."""
+        return self.source[node.start_byte : node.end_byte].decode()
+
+    def unknown(self, node: Node) -> Unreadable:
+        """Say that it cannot be read."""
+        return Unreadable(f"{self.text(node)[:60]!r} cannot be read with certainty; write it more plainly")
+
+    # ------------------------------------------------------------------------------------------------------ words
+
+    def word(self, node: Node) -> Word:
+        """Read one word of any kind."""
+        kind = node.type
+        if kind in LEAVES:
+            if node.children:
+                raise self.unknown(node)
+            return LEAVES[kind](self.text(node))
+        if kind == "string":
+            return self._string(node)
+        if kind == "concatenation":
+            check_gaps(node, self.source, None)
+            return reading.joined([self.word(child) for child in node.children])
+        self._expanded(node)
+        text = self.text(node).lstrip()
+        return Word(text, False, text)
+
+    def _expanded(self, node: Node) -> None:
+        """See what an expansion runs or assigns."""
+        # In a string, the parser counts the blanks in front of an expansion as part of it.
+        text = self.text(node).lstrip()
+        if node.type in SUBSTITUTIONS:
+            self.visit(node)
+        elif node.type == "arithmetic_expansion" and text.startswith("$(("):
+            self.arithmetic(text[3:])
+        elif node.type == "expansion" and reading.EXPANSION.fullmatch(text):
+            if assigned := reading.ASSIGNING.fullmatch(text):
+                self.assign(f"{assigned[1]}={assigned[2]}")
+        elif node.type == "array":
+            self._array(node)
+        elif not (node.type == "simple_expansion" and reading.VARIABLE.fullmatch(text)):
+            raise self.unknown(node)
+
+    def _string(self, node: Node) -> Word:
+        text = self.text(node)
+        if static := reading.quoted(text):
+            return static
+        if not (text.startswith('"') and text.endswith('"')):
+            raise self.unknown(node)
+        self._literal_and_expanded(node, node.children[1:-1], node.start_byte + 1, node.end_byte - 1, reading.IN_STRING)
+        return Word(text, False, text)
+
+    def _literal_and_expanded(
+        self, node: Node, children: Sequence[Node], at: int, end: int, literal: re.Pattern[bytes]
+    ) -> None:
+        """Read text with expansions in it; all that is not an expansion has to be plain text."""
+        for child in children:
+            if child.type in ("string_content", "heredoc_content"):
+                continue  # checked with what stands around it
+            check_gap(self.source[at : child.start_byte], literal)
+            if not child.is_named and self.text(child).strip() == "$":
+                self._lone_dollar(child)
+            else:
+                self._expanded(child)
+            at = child.end_byte
+        check_gap(self.source[at:end], literal)
+
+    def _lone_dollar(self, node: Node) -> None:
+        if self.source[node.end_byte : node.end_byte + 1] not in (
+            b'"',
+            b" ",
+            b"\t",
+            b"\n",
+            b".",
+            b",",
+            b"/",
+            b"|",
+            b")",
+        ):
+            raise self.unknown(node)
+
+    def _array(self, node: Node) -> None:
+        check_gaps(node, self.source, LINES)
+        for child in node.children[1:-1]:
+            if child.type not in LITERALS:
+                raise self.unknown(child)
+            self.word(child)
+
+    def arithmetic(self, text: str) -> None:
+        """Read an expression up to its `))`. With names in it, it evaluates what they hold: that is what `let` does."""
+        body = text[:-2]
+        if not text.endswith("))") or not reading.ARITHMETIC.fullmatch(body) or not _is_balanced(body):
+            raise Unreadable(f"(({text[:60]} cannot be read with certainty; write it more plainly")
+        if reading.NAMED.search(body):
+            self.add(("let", body.strip()))
+
+    def assign(self, text: str) -> None:
+        """Note an assignment, NAME=value."""
+        name, _, value = text.partition("=")
+        if EVALUATED.match(name) and ("$" in value or "`" in value or "[" in name):
+            raise Unreadable(f"what {name} holds is evaluated by the shell itself; leave it as it is")
+        self.add((text,), text)
+
+    def assignment(self, node: Node) -> Word:
+        """Read NAME=value, as one word."""
+        check_gaps(node, self.source, None)
+        target, sign, *values = node.children
+        name = self.text(target)
+        if not re.fullmatch(r"[A-Za-z_]\w*(?:\[[0-9]+\])?", name, re.ASCII) or len(values) > 1:
+            raise self.unknown(node)
+        value = self.word(values[0]) if values else Word("", True, "")
+        before = f"${{{name}}}" if sign.type == "+=" else ""
+        return Word(f"{name}={before}{value.text}", value.is_static and not before, self.text(node))
+
+    # -------------------------------------------------------------------------------------------------- redirects
+
+    def redirect(self, node: Node) -> list[Word]:
+        """Note a redirect; returns the words behind it, which are the command's (`echo >&2 this`)."""
+        if node.type == "heredoc_redirect":
+            self._heredoc(node)
+            return []
+        children = list(node.children)
+        check_gaps(node, self.source, BLANKS)
+        if children[0].type == "file_descriptor":
+            if children.pop(0).end_byte != children[0].start_byte:
+                raise self.unknown(node)
+        operator, at = children[0].type, children[0].end_byte
+        is_closing = operator in (">&-", "<&-")
+        if any(child.type not in LITERALS for child in children[1:]) or (len(children) == 1 and not is_closing):
+            raise self.unknown(node)
+        for child in children[1:] if is_closing else children[2:]:
+            if child.start_byte in (at, children[1].end_byte if not is_closing else at):
+                raise self.unknown(node)
+        words = [self.word(child) for child in children[1:]]
+        if is_closing:
+            return words
+        self._note_redirect(node, operator, words[0])
+        return words[1:]
+
+    def _note_redirect(self, node: Node, operator: str, target: Word) -> None:
+        if operator in (">&", "<&") and target.is_static and DESCRIPTOR.fullmatch(target.text):
+            return
+        sign = "<<<" if node.type == "herestring_redirect" and operator == "<<<" else OPERATORS.get(operator)
+        if sign is None:
+            raise self.unknown(node)
+        self.add((sign, target.text), f"{sign} {target.text}")
+
+    def _heredoc(self, node: Node) -> None:
+        parts = {child.type: child for child in node.children}
+        if not {"heredoc_start", "heredoc_body", "heredoc_end"} <= parts.keys():
+            raise self.unknown(node)
+        start, body, end = parts["heredoc_start"], parts["heredoc_body"], parts["heredoc_end"]
+        delimiter = _delimiter(self.text(start))
+        self._check_heredoc(node, start, body, end, delimiter.text)
+        self.add(("<<", delimiter.text), f"<< {delimiter.text}")
+        if delimiter.source == delimiter.text:
+            self._literal_and_expanded(body, body.children, body.start_byte, body.end_byte, reading.IN_HEREDOC)
+        # The rest of the line stands between the delimiter and the text.
+        rest = node.children[node.children.index(start) + 1 : node.children.index(body)]
+        check_gaps(node, self.source, LINES)
+        for child in rest:
+            if child.type in REDIRECTS and child.type != "heredoc_redirect":
+                if self.redirect(child):
+                    raise self.unknown(child)
+            elif child.is_named:
+                self.visit(child)
+            elif child.type not in ("&&", "||", "|", "|&", ";", "&"):
+                raise self.unknown(child)
+
+    def _check_heredoc(self, node: Node, start: Node, body: Node, end: Node, delimiter: str) -> None:
+        """See that the text begins on the next line and ends where bash ends it: at the first line that says so."""
+        line = self.source[start.end_byte : body.start_byte]
+        lines = self.source[body.start_byte : end.end_byte].decode().split("\n")
+        if any(child.type == "<<-" for child in node.children):
+            lines = [each.lstrip("\t") for each in lines]
+        is_whole = self.source[end.end_byte : end.end_byte + 1] in (b"", b"\n")
+        is_one_line = line.count(b"\n") == 1 and line.endswith(b"\n") and b"<<" not in line
+        if not is_whole or not is_one_line or delimiter not in lines or lines.index(delimiter) != len(lines) - 1:
+            raise Unreadable("where this here-document ends cannot be read with certainty; write it more plainly")
+
+
+def _delimiter(source: str) -> Word:
+    """Read the word behind `<<`."""
+    if re.fullmatch(r"\w+", source, re.ASCII):
+        return Word(source, True, source)
+    if inner := re.fullmatch(r"""'(\w+)'|"(\w+)"|\\(\w+)""", source, re.ASCII):
+        return Word(inner[1] or inner[2] or inner[3], True, source)
+    raise Unreadable(f"{source!r} cannot be read as the end of a here-document; use a plain word")
+
+
+def _is_balanced(text: str) -> bool:
+    depth = 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if depth < 0:
+            return False
+    return depth == 0

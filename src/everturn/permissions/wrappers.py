@@ -1,0 +1,246 @@
+"""The words of a command → the commands that it would run in its turn: `sudo`, `xargs`, `bash -c`, `eval` and the like.
+
+A wrapper's options are skipped where they are known. Where they are not, every word behind them might be the command,
+and every one is reported: too many commands make a rule stricter, and never looser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from everturn.permissions import scripts
+from everturn.permissions.inner import Argv, Assigned, Found, Power, Script, base_name, static
+from everturn.permissions.parsing import Unreadable
+from everturn.permissions.powers import has_powers, power, powers
+from everturn.permissions.words import ASSIGNMENT, Word
+
+__all__ = ["RESERVED", "Argv", "Assigned", "Found", "Power", "Script", "inner"]
+
+# Where a command is expected bash reads these as signs, and not as names. `time` and `coproc` are wrappers here.
+RESERVED = frozenset("! { } [[ ]] case do done elif else esac fi for function if in select then until while".split())
+
+ANY_ASSIGNMENT = ".*="  # to programs, unlike to the shell, any name will do
+
+
+class Wrapper(NamedTuple):
+    """How to find the command behind a wrapper's name."""
+
+    flags: str = ""  # short options
+    valued: str = ""  # short options with a value
+    long_flags: str = ""
+    long_valued: str = ""
+    skipped: int = 0  # words in front of the command
+    assigns: str = ""  # NAME=value may stand in front of it: a pattern
+    takes_dash: bool = False  # a lone dash is an option, the last one
+    needs_one: bool = False  # without a command it starts a shell, or is none itself
+
+
+WRAPPERS = {
+    "sudo": Wrapper(
+        "AbEHiKknPSs",
+        "CDgpRrTtUu",
+        "preserve-env login non-interactive shell set-home stdin background askpass reset-timestamp",
+        "user group prompt chdir chroot role type other-user close-from command-timeout",
+        assigns=ANY_ASSIGNMENT,
+        needs_one=True,
+    ),
+    "doas": Wrapper("Lns", "Cu", needs_one=True),
+    "env": Wrapper(
+        "i0v", "uC", "ignore-environment null debug", "unset chdir", assigns=ANY_ASSIGNMENT, takes_dash=True
+    ),
+    "timeout": Wrapper("v", "ks", "foreground preserve-status verbose", "signal kill-after", skipped=1),
+    "nice": Wrapper("0123456789", "n", "", "adjustment"),
+    "ionice": Wrapper("t", "cn", "ignore", "class classdata"),
+    "nohup": Wrapper(),
+    "setsid": Wrapper("cfw", "", "ctty fork wait"),
+    "stdbuf": Wrapper("", "ioe", "", "input output error"),
+    "time": Wrapper("apv", "fo", "append portability verbose", "format output", assigns=ASSIGNMENT.pattern),
+    "coproc": Wrapper(assigns=ASSIGNMENT.pattern, needs_one=True),
+    "exec": Wrapper("cl", "a"),
+    "command": Wrapper("pvV"),
+    "builtin": Wrapper(),
+    "chroot": Wrapper("", "", "skip-chdir", "userspec groups", skipped=1, needs_one=True),
+    "unshare": Wrapper("munipUCTfrc", "", "mount net ipc uts pid user cgroup time fork map-root-user", needs_one=True),
+    "flock": Wrapper("sxeunFov", "wE", "shared exclusive nonblock unlock", "timeout wait", skipped=1),
+    "busybox": Wrapper(),
+    "toybox": Wrapper(),
+    "xargs": Wrapper(
+        "0rtxpo",
+        "aEdLnPsI",
+        "null no-run-if-empty verbose exit interactive open-tty",
+        "arg-file delimiter max-lines max-args max-procs max-chars",
+    ),
+}
+# They run a command too, and their options are many.
+GUESSED = frozenset(
+    "strace ltrace valgrind gdb lldb chrt taskset numactl runuser setpriv nsenter prlimit systemd-run firejail bwrap "
+    "proxychains proxychains4 torsocks torify fakeroot eatmydata dbus-run-session xvfb-run caffeinate unbuffer rlwrap "
+    "faketime cgexec softlimit setarch linux32 linux64 catchsegv sshpass entr pkexec gosu su-exec tini dumb-init sg "
+    "capsh script start-stop-daemon daemonize run-parts choom uclampset perf hyperfine expect env-update "
+    "ld.so chpst setuidgid envdir with-contenv s6-setuidgid unminimize sudoedit nocorrect noglob".split()
+)
+
+
+def inner(words: Sequence[Word]) -> Iterator[Found]:
+    """Yield what a command would run or assign beside itself, and what it may do beyond its trade."""
+    name = base_name(words[0].text)
+    yield from powers(words)
+    if name in scripts.READERS:
+        yield from scripts.READERS[name](words)
+    if name in SPECIAL:
+        yield from SPECIAL[name](words)
+    elif name in WRAPPERS:
+        yield from _wrapped(words, WRAPPERS[name])
+    elif name in GUESSED or name.startswith("ld-linux"):
+        yield from _every_suffix(words[1:])
+
+
+def _wrapped(words: Sequence[Word], wrapper: Wrapper) -> Iterator[Found]:
+    at, is_certain = _skip_options(words, wrapper)
+    if not is_certain:
+        yield from _every_suffix(words[at:])
+        return
+    for word in words[at : at + wrapper.skipped]:
+        static(word)
+    at += wrapper.skipped
+    while wrapper.assigns and at < len(words) and re.match(wrapper.assigns, words[at].text, re.DOTALL):
+        yield Assigned(static(words[at]))
+        at += 1
+    if at < len(words):
+        yield from _command(words[at:])
+    elif wrapper.needs_one:
+        raise Unreadable(f"what {words[0].text} does without a command is not known; name the command")
+
+
+def _command(words: Sequence[Word]) -> Iterator[Found]:
+    if words[0].source in RESERVED:
+        raise Unreadable(f"{words[0].source!r} cannot be read here; write the commands without what is around them")
+    yield Argv(words)
+
+
+def _every_suffix(words: Sequence[Word]) -> Iterator[Found]:
+    for at, word in enumerate(words):
+        static(word)
+        if not word.text.startswith("-") and word.text:
+            yield from _command(words[at:])
+
+
+def _skip_options(words: Sequence[Word], wrapper: Wrapper) -> tuple[int, bool]:
+    """Return where the options end, and whether that is certain."""
+    at = 1
+    while at < len(words):
+        text = static(words[at])
+        if text == "--":
+            return at + 1, True
+        if text == "-":
+            return at + wrapper.takes_dash, wrapper.takes_dash
+        if not text.startswith("-"):
+            break
+        width = _long_width(text[2:], wrapper) if text.startswith("--") else _short_width(text[1:], wrapper)
+        if width == 0:
+            return at, False
+        for value in words[at : at + width]:
+            static(value)
+        at += width
+    return at, True
+
+
+def _long_width(text: str, wrapper: Wrapper) -> int:
+    name, has_value, _ = text.partition("=")
+    if name in wrapper.long_valued.split():
+        return 1 if has_value else 2
+    return 1 if name in wrapper.long_flags.split() else 0
+
+
+def _short_width(letters: str, wrapper: Wrapper) -> int:
+    """How many words a cluster of short options takes; 0 if one of them is unknown."""
+    for at, letter in enumerate(letters):
+        if letter in wrapper.valued:
+            return 1 if letters[at + 1 :] else 2
+        if letter not in wrapper.flags:
+            return 0
+    return 1
+
+
+def _env(words: Sequence[Word]) -> Iterator[Found]:
+    """`env`, whose -S makes several words of one."""
+    for at, word in enumerate(words[1:], 1):
+        is_split = word.text.startswith("--s") or (word.text.startswith("-") and "S" in word.text[:4])
+        if is_split and word.text[1:2] != "-" and word.text[1] != "S":
+            raise Unreadable("write -S of env by itself, or better the command without it")
+        if is_split:
+            yield from _split(words, at)
+            return
+        if not word.text.startswith("-"):
+            break
+    yield from _wrapped(words, WRAPPERS["env"])
+
+
+def _split(words: Sequence[Word], at: int) -> Iterator[Found]:
+    text, rest = static(words[at]), words[at + 1 :]
+    value = text.partition("=")[2] if text.startswith("--") else text[2:]
+    if not value and rest:
+        value, rest = static(rest[0]), rest[1:]
+    if any(sign in value for sign in "\\$'\"#"):
+        raise Unreadable("the text behind -S of env cannot be read; write the command without it")
+    pieces = [Word(piece, True, piece) for piece in value.split()]
+    yield Argv([words[0], *words[1:at], *pieces, *rest])
+
+
+def _xargs(words: Sequence[Word]) -> Iterator[Found]:
+    """`xargs`, which puts words of its input behind those of the command, or in place of a mark."""
+    wrapper = WRAPPERS["xargs"]
+    at, is_certain = _skip_options(words, wrapper)
+    if not is_certain:
+        raise Unreadable(f"the option {words[at].text!r} of xargs is not known here; use its usual short ones")
+    marks = [word.text[2:] or words[place + 1].text for place, word in enumerate(words[:at]) if word.text[:2] == "-I"]
+    if any("I" in word.text[2:] and word.text[1:2] not in "I-" for word in words[1:at] if word.text.startswith("-")):
+        raise Unreadable("write -I of xargs by itself")
+    argv = list(words[at:])
+    if not argv:
+        return  # it echoes
+    if marks:
+        argv = [_marked(word, marks[-1]) for word in argv]
+    else:
+        argv.append(Word("{}", False, "{}"))
+    yield from _command(argv)
+    # Its input is words of any kind, options too.
+    if has_powers(argv[0].text) and not any(word.text == "--" for word in argv):
+        yield power(argv, "{}")
+
+
+def _marked(word: Word, mark: str) -> Word:
+    """A word in which something is put in the place of a mark is not known beforehand."""
+    return word._replace(is_static=word.is_static and mark not in word.text)
+
+
+def _find(words: Sequence[Word]) -> Iterator[Found]:
+    """`find`, with a command behind each -exec, up to a ';' or '+'."""
+    for at, word in enumerate(words):
+        if word.text not in ("-exec", "-execdir", "-ok", "-okdir"):
+            continue
+        ends = [end for end in range(at + 1, len(words)) if words[end].text in (";", "+")]
+        if not ends or ends[0] == at + 1:
+            raise Unreadable(f"the command behind {word.text} of find has no end; close it with \\;")
+        # A '+' ends it only behind {}; so the command up to each of the possible ends.
+        for end in ends:
+            yield from _command([_marked(each, "{}") for each in words[at + 1 : end]])
+            if words[end].text == ";":
+                break
+    if any(not word.is_static and word.text[0] in "$`" for word in words) and len(words) > 2:
+        raise Unreadable("find with a variable may hold a command of its own; write it out")
+
+
+def _parallel(words: Sequence[Word]) -> Iterator[Found]:
+    raise Unreadable(f"{words[0].text} composes its commands itself; run them one by one, or with xargs")
+
+
+SPECIAL: dict[str, Callable[[Sequence[Word]], Iterator[Found]]] = {
+    "env": _env,
+    "xargs": _xargs,
+    "find": _find,
+    "parallel": _parallel,
+    "sem": _parallel,
+}

@@ -1,0 +1,82 @@
+"""What turns have used: a row for each, written with every step it ends, every call it starts and when it is over; sums
+of them are read. A step and the calls it starts are mostly one append, and so one upsert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from everturn.core.options import Spent
+from everturn.core.parts import Usage
+from everturn.stores.books import account
+from everturn.stores.sql.changes import Live
+from everturn.stores.sql.database import Operation, Query, Statement
+
+_COLUMNS = """session, turn, tenant, at, outcome, input, output, cached, reasoning, written, cost, steps, calls,
+    top, home"""
+# On whose account a turn goes is settled when its row is made.
+_AGAIN = "ON CONFLICT (session, turn) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in "at outcome input output cached reasoning written cost steps calls".split()
+)
+_COUNT = Statement(
+    "count usage",
+    f"INSERT INTO usage ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {_AGAIN}",
+    f"""INSERT INTO usage ({_COLUMNS})
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::text[], $6::bigint[], $7::bigint[],
+        $8::bigint[], $9::bigint[], $10::bigint[], $11::float8[], $12::integer[], $13::integer[], $14::text[],
+        $15::text[]) {_AGAIN}""",
+)
+
+_SUMS = """sum(u.steps), sum(u.calls), sum(u.input), sum(u.output), sum(u.cached), sum(u.reasoning), sum(u.written),
+    sum(u.cost)"""
+
+
+def _sums(column: str) -> Statement:
+    only = "AND u.top != ''" if column == "top" else ""  # which has an index of those alone
+    return Statement(
+        f"usage by {column}",
+        f"SELECT {_SUMS} FROM usage u WHERE u.{column} = ? {only}",
+        f"""SELECT p.n, {_SUMS} FROM unnest($1::text[]) WITH ORDINALITY AS p(name, n)
+        LEFT JOIN usage u ON u.{column} = p.name {only} GROUP BY p.n""",
+        returns=True,
+    )
+
+
+_OF_TENANT = Statement(
+    "usage by tenant",
+    f"SELECT {_SUMS} FROM usage u WHERE u.tenant = ? AND u.at >= ?",
+    f"""SELECT p.n, {_SUMS} FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(tenant, since, n)
+    LEFT JOIN usage u ON u.tenant = p.tenant AND u.at >= p.since GROUP BY p.n""",
+    returns=True,
+)
+_BY = {column: _sums(column) for column in ("session", "home", "top")}
+
+
+def count(session: str, tenant: str, turns: Mapping[str, Live], is_restored: bool) -> Operation[None]:
+    """Write how much turns have used by now. What a restored log says goes on the account of its own session."""
+    rows: list[tuple[object, ...]] = []
+    for turn, live in turns.items():
+        above = None if is_restored else live.above
+        top, home = ("", session) if above is None else (above.turn, above.session)
+        u = live.usage
+        counts = (u.input, u.output, u.cached, u.reasoning, u.written, u.cost, live.steps, live.calls)
+        rows.append((session, turn, tenant, live.moved, live.outcome, *counts, top, home))
+    yield Query(_COUNT, rows, many=True)
+
+
+def usage(session: str | None, tenant: str, since: float) -> Operation[Usage]:
+    """What the turns of a session itself, or those of a tenant since a time, have used in all."""
+    column, name = ("tenant", tenant) if session is None else ("session", session)
+    return (yield from _sum(column, name, since)).usage
+
+
+def spent(session: str, top: str, tenant: str, since: float) -> Operation[Spent]:
+    """What was used on an account: of the session at the top, of the turn at the top, or of a tenant."""
+    return (yield from _sum(account(session, top, tenant), session or top or tenant, since))
+
+
+def _sum(column: str, name: str, since: float) -> Operation[Spent]:
+    query = Query(_OF_TENANT, (name, since)) if column == "tenant" else Query(_BY[column], (name,))
+    *counts, cost = (yield query)[0]
+    steps, calls, *tokens = (int(count or 0) for count in counts)
+    return Spent(steps, calls, Usage(*tokens, cost=cost))

@@ -1,0 +1,96 @@
+"""Remembered answers: an event of one session → a row that holds in another, or in all of a tenant's.
+
+A row says where it holds (`session`, empty for all) and whose log speaks of it (`origin`). It is revoked from either; so
+both are part of the question, and a copy of a session does not take away what holds in the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from everturn.core.asking import Grant
+from everturn.core.commands import Revoke
+from everturn.errors import UnknownGrant
+from everturn.stores.sql.database import Operation, Query, Statement
+from everturn.stores.sql.reading import row_of
+
+VERSION = 1
+
+_ADD = Statement(
+    "add grants",
+    """INSERT INTO grants (id, origin, tenant, session, created, expires, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id, origin) DO NOTHING""",
+    """INSERT INTO grants (id, origin, tenant, session, created, expires, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::bytea[])
+    ON CONFLICT (id, origin) DO NOTHING""",
+)
+_REMOVE = Statement(
+    "remove grants",
+    """DELETE FROM grants WHERE id = ?1 AND tenant = ?2 AND (origin = ?3 OR session IN (?3, ''))""",
+    """DELETE FROM grants g USING unnest($1::text[], $2::text[], $3::text[]) AS p(id, tenant, session)
+    WHERE g.id = p.id AND g.tenant = p.tenant AND (g.origin = p.session OR g.session IN (p.session, ''))""",
+)
+# Of two who revoke the same at once, one finds nothing: the other has its row.
+_REVOKE = Statement(
+    "revoke",
+    """DELETE FROM grants WHERE id = ?1 AND tenant = ?2 AND (origin = ?3 OR session IN (?3, '')) RETURNING id""",
+    """DELETE FROM grants g USING unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY
+        AS p(id, tenant, session, n)
+    WHERE g.id = p.id AND g.tenant = p.tenant AND (g.origin = p.session OR g.session IN (p.session, ''))
+    RETURNING p.n, g.id""",
+    returns=True,
+)
+_HOLD = Statement(
+    "grants that hold",
+    """SELECT body FROM grants WHERE tenant = ?1 AND session IN (?2, '') AND (expires = 0 OR expires > ?3)
+    ORDER BY created, id""",
+    """SELECT p.n, g.body FROM unnest($1::text[], $2::text[], $3::float8[]) WITH ORDINALITY AS p(tenant, session, now, n)
+    JOIN grants g ON g.tenant = p.tenant AND g.session IN (p.session, '') AND (g.expires = 0 OR g.expires > p.now)
+    ORDER BY p.n, g.created, g.id""",
+    returns=True,
+)
+
+
+class _Stored(Struct, frozen=True):
+    v: int
+    grant: Grant
+
+
+_decode = msgspec.json.Decoder(_Stored).decode
+
+
+def grants(session: str, now: float) -> Operation[list[Grant]]:
+    """Those that hold in a session at a time, oldest first."""
+    row = yield from row_of(session)
+    rows = yield Query(_HOLD, (row[6], session, now))
+    return [_decode(body).grant for (body,) in rows]
+
+
+def add(session: str, tenant: str, made: Iterable[Grant]) -> Operation[None]:
+    """Remember what was made in a session."""
+    rows: list[Sequence[object]] = []
+    for held in made:
+        body = msgspec.json.encode(_Stored(VERSION, held))
+        rows.append((held.id, session, tenant, held.session, held.at, held.expires, body))
+    yield Query(_ADD, rows, many=True)
+
+
+def remove(session: str, tenant: str, revoked: Iterable[str]) -> Operation[None]:
+    """Let those go that the log of a session says were revoked."""
+    yield Query(_REMOVE, [(grant, tenant, session) for grant in revoked], many=True)
+
+
+def revoke(command: Revoke) -> Operation[None]:
+    """Let one go at the door: whoever revokes it need not wait until a driver has said so.
+
+    Raises:
+        UnknownGrant: none of this name was made in this session or holds in it, or it was revoked before.
+    """
+    name = command.grant
+    # PostgreSQL cannot even look for a NUL.
+    rows = [] if "\0" in name else (yield Query(_REVOKE, (name, command.tenant, command.session)))
+    if not rows:
+        raise UnknownGrant(f"there is no grant {command.grant!r} in this session")

@@ -1,0 +1,174 @@
+"""Rules and a call → what becomes of it, and why, as lines: `everturn permissions`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+
+from everturn.clock import SystemClock
+from everturn.core.canonical import JsonObject, clean_all, parse_object
+from everturn.core.options import TurnOptions
+from everturn.core.policy import Action, Judgement, Policy, Rule, Subject, SubjectKind
+from everturn.core.ports import Tool
+from everturn.core.requests import ToolSpec
+from everturn.errors import ConfigError, ToolError, UnknownSession
+from everturn.permissions import explaining
+from everturn.permissions.reading import load_rules
+from everturn.stores.named import SUFFIXES, named_store
+from everturn.terminal.loading import load_tools, tools_in
+from everturn.turn.permit import Permits
+
+CODES: Final[dict[Action, int]] = {"allow": 0, "ask": 3, "deny": 4}
+SHADOWED = 1
+
+Told = tuple[list[str], int]
+"""Lines, and the exit code."""
+
+
+def check(path: str) -> Told:
+    """List the rules of a file, and those that can never decide.
+
+    Raises:
+        ConfigError: something in it makes no sense; the text says on which line.
+    """
+    rules = load_rules(path)
+    lines = [f"{explaining.visible(rule.source)}  {_whole(str(rule))}" for rule in rules]
+    shadowed = Policy(rules).shadowed()
+    for one in shadowed:
+        lines.append(f"{one.rule.source}  can never decide, because of {one.by.source}: {_whole(one.why)}")
+    count = f"{len(rules)} {'rule' if len(rules) == 1 else 'rules'}"
+    lines.append(f"{count}, {len(shadowed)} of them can never decide" if shadowed else f"{count}, all in order")
+    return lines, SHADOWED if shadowed else 0
+
+
+async def explain(
+    tool: str,
+    words: Sequence[str],
+    *,
+    tools: Sequence[str] = (),
+    rules: str = "",
+    subjects: Sequence[str] = (),
+    store: str = "",
+    session: str = "",
+) -> Told:
+    """Say what becomes of a call, and which rule decides.
+
+    Raises:
+        ConfigError: the tools, the rules or the store cannot be read, or the words are no arguments.
+        BadArguments: they do not fit the tool.
+    """
+    there = tools_in(load_tools(tools))
+    found = there.get(tool)
+    if tools and found is None:
+        raise ConfigError(f"there is no tool called {tool!r}; there are: {', '.join(there)}")
+    if found is not None and subjects:
+        raise ConfigError(f"--subject is for a tool that is not given; {tool} says itself what its arguments are")
+    arguments = _arguments(words, found)
+    if found is not None:
+        found.validate(arguments)
+    # Where it is not known what the tool says of itself, only rules do.
+    spec = found.spec if found is not None else ToolSpec(tool, "", {}, execute="ask_once", subjects=_subjects(subjects))
+    own = load_rules(rules) if rules else []
+    granted = await _granted(store, session) if store else []
+    lines, judged = _judge(spec, arguments, own, granted)
+    return [*_notes(spec, found, subjects), *lines], CODES[judged.action]
+
+
+def _judge(
+    spec: ToolSpec, arguments: JsonObject, rules: list[Rule], granted: list[Rule]
+) -> tuple[list[str], Judgement]:
+    permits, options = Permits(rules, _read_command), TurnOptions()
+    try:
+        cases = permits.cases(spec, arguments, options, granted)
+    except ToolError as error:
+        judged = Judgement("deny", is_final=True, reason=str(error))
+        return explaining.explain(Policy(()), spec.name, arguments, [], judged), judged
+    judged = permits.judge(spec, cases, options, granted)
+    said = Permits().judge(spec, cases, options).rule  # what the tool says of itself
+    policy = Policy([*([said] if said is not None else []), *rules, *granted])
+    return explaining.explain(policy, spec.name, arguments, cases, judged), judged
+
+
+def _notes(spec: ToolSpec, tool: Tool | None, subjects: Sequence[str]) -> list[str]:
+    """What matters beside the rules."""
+    if tool is None:
+        read = "as it was said" if subjects else "as plain text; --subject command=command reads one as a command"
+        return [f"{spec.name} is not given with --tools: only rules decide, and its arguments are read {read}"]
+    notes: list[str] = []
+    if spec.by_hand:
+        notes.append(f"{spec.name} is run by a person, who is asked whatever the rules allow")
+    if spec.egress:
+        notes.append(f"what {spec.name} is given leaves the house: it asks where private data and strangers' words met")
+    if spec.result != "auto":
+        notes.append(f"its results are read by a person first{' if it failed' if spec.result == 'on_error' else ''}")
+    return notes
+
+
+def _arguments(words: Sequence[str], tool: Tool | None) -> JsonObject:
+    if len(words) == 1 and words[0].lstrip().startswith("{"):
+        if (given := parse_object(words[0])) is None:
+            raise ConfigError(f"these arguments are not a JSON object: {explaining.visible(words[0])}")
+        return clean_all(given)
+    found: JsonObject = {}
+    for word in words:
+        name, is_pair, value = word.partition("=")
+        if not is_pair or not name:
+            raise ConfigError(f"{word!r} is no argument: write name=value, or all of them as one JSON object")
+        found[name] = _value(value, _type(tool, name))
+    return clean_all(found)
+
+
+def _type(tool: Tool | None, name: str) -> object:
+    if tool is None:
+        return "string"
+    properties = cast("dict[str, dict[str, Any]]", tool.spec.schema.get("properties", {}))
+    return properties.get(name, {}).get("type")
+
+
+def _value(text: str, type: object) -> Any:
+    """A value as its tool would have it: a text, unless it is to be something else and can be read as that."""
+    if type != "string":
+        with suppress(ValueError):
+            return json.loads(text)
+    return text
+
+
+def _subjects(words: Iterable[str]) -> dict[str, SubjectKind]:
+    found: dict[str, SubjectKind] = {}
+    for word in words:
+        name, _, kind = word.partition("=")
+        if not name or kind not in get_args(SubjectKind):
+            kinds = ", ".join(get_args(SubjectKind))
+            raise ConfigError(f"--subject {word}: write NAME=KIND, and a kind is one of {kinds}")
+        found[name] = cast("SubjectKind", kind)
+    return found
+
+
+async def _granted(name: str, session: str) -> list[Rule]:
+    """What people have allowed from now on in a conversation."""
+    if not session:
+        raise ConfigError("--store holds many conversations; say which with --session")
+    is_file = "://" not in name and Path(name).suffix in SUFFIXES
+    if is_file and not await asyncio.to_thread(Path(name).exists):
+        raise ConfigError(f"there is no file {name}")  # looking must not make one
+    store = named_store(name)
+    try:
+        return [grant.rule for grant in await store.grants(session, SystemClock().now())]
+    except UnknownSession:
+        raise ConfigError(f"there is no conversation {session!r} in {name}") from None
+    finally:
+        await store.aclose()
+
+
+def _read_command(text: str) -> Sequence[Subject]:
+    from everturn.permissions.shell import read_command  # only who asks about commands pays for the parser
+
+    return read_command(text)
+
+
+def _whole(text: str) -> str:
+    return explaining.visible(text, len(text))

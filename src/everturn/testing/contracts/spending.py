@@ -1,0 +1,170 @@
+"""What a store counts: steps, calls and tokens of every turn, on the account of whoever asked for it first."""
+
+from __future__ import annotations
+
+import pytest
+
+from everturn.core.events import CallSettled, Event, LimitReached, StepInterrupted, StepStarted
+from everturn.core.options import Budget, Lineage, Spent, TurnOptions
+from everturn.core.parts import Output, Usage
+from everturn.core.ports import Store
+from everturn.errors import Stale
+from everturn.testing.contracts.samples import NOON, PLAIN, asked, called, over, ran, send, started
+
+SOME = Usage(10, 2, 3, 1, 4, cost=0.5)
+
+
+def below(session: str = "s", turn: str = "t") -> TurnOptions:
+    """The options of a sub-turn."""
+    return TurnOptions(above=Lineage(session, turn))
+
+
+class SpendingContract:
+    """What was used, after every append that ends a step or a turn; and when a turn has used up its time."""
+
+    async def make(self) -> Store:
+        """An empty store."""
+        raise NotImplementedError
+
+    async def begun(self, *used: Event, options: TurnOptions = PLAIN) -> Store:
+        """A store with a turn that has used something."""
+        store = await self.make()
+        await store.admit(send())
+        await store.append("s", 0, [*started(options=options), *used])
+        return store
+
+    async def add(self, store: Store, session: str, turn: str, options: TurnOptions, at: float = NOON) -> None:
+        """A turn in a session of its own, with one step and one call."""
+        await store.admit(send(session=session, turn=turn))
+        await store.append(session, 0, [*started(turn, options=options), *called(turn, SOME, at), *ran(turn)])
+        await store.append(session, 6, [*over(turn)])
+
+    async def test_steps_calls_and_usage_are_counted_as_they_come(self) -> None:
+        store = await self.begun()
+        assert await store.spent(session="s") == Spent()
+        events = [*called(usage=SOME), *ran()]
+        await store.append("s", 2, events)
+        assert (await store.spent(session="s")).usage == SOME
+        assert (await store.spent(session="s")).steps == 1
+
+        broken = StepInterrupted(turn="t", at=NOON, step=2, parts=(), finish="error", usage=Usage(1, 1))
+        sub = Spent(7, 7, Usage(700, 70))  # is counted as that of the sub-turn
+        settled = CallSettled(turn="t", at=NOON, call="t.call", state="completed", output=Output(""), spent=sub)
+        await store.append("s", 6, [settled, StepStarted(turn="t", at=NOON, step=2), broken])
+
+        both = Spent(2, 1, SOME + Usage(1, 1))
+        assert await store.spent(session="s") == both
+        await store.append("s", 9, over())
+        assert await store.spent(session="s") == await store.spent(tenant="local") == both
+
+    async def test_many_turns_in_one_append_are_counted_each(self) -> None:
+        first, second = [*called(usage=SOME), *ran()], [*called("t2", SOME), *ran("t2")]
+        store = await self.begun(*first, *over(), *started("t2", "t.out", command="k2"), *second, *over("t2"))
+
+        assert await store.spent(session="s") == Spent(2, 2, SOME + SOME)
+
+    async def test_calls_of_a_turn_that_is_over_are_all_counted(self) -> None:
+        store = await self.begun(*called(usage=SOME))
+        await store.append("s", 4, ran())
+        await store.append("s", 6, over())
+
+        assert await store.spent(session="s") == Spent(1, 1, SOME)
+
+    async def test_sub_turns_count_for_the_session_and_the_turn_at_the_top(self) -> None:
+        store = await self.begun(*called(usage=SOME), *ran())
+        await self.add(store, "sub", "t2", below())
+        await self.add(store, "deep", "t3", below())
+        await self.add(store, "other", "t4", below("other's", "t5"))
+        one = Spent(1, 1, SOME)
+        await store.append("s", 6, over())
+
+        assert await store.spent(session="s") == one + one + one
+        assert await store.spent(top="t") == one + one
+        assert await store.spent(session="sub") == Spent()  # it is on another account
+        assert await store.spent(top="t2") == Spent()
+        assert await store.spent(session="other's") == await store.spent(top="t5") == one
+        assert await store.spent(session="nobody") == await store.spent(top="nobody") == Spent()
+
+    async def test_a_tenants_turns_are_counted_that_moved_since(self) -> None:
+        store = await self.make()
+        await self.add(store, "a", "t1", PLAIN, NOON - 60)
+        await store.admit(send(session="b", turn="t2"))
+        await store.append("b", 0, [*started("t2"), *called("t2", SOME, NOON + 60)])
+
+        assert (await store.spent(tenant="local")).steps == 2
+        assert (await store.spent(tenant="local", since=NOON + 60)).steps == 1
+        assert await store.spent(tenant="local", since=NOON + 61) == Spent()
+        assert await store.spent(tenant="eve") == Spent()
+
+    async def test_somebody_has_to_be_named(self) -> None:
+        store = await self.make()
+
+        with pytest.raises(TypeError):
+            await store.spent()
+        with pytest.raises(TypeError):
+            await store.spent(session="s", tenant="local")
+
+    async def test_an_append_that_is_refused_counts_nothing(self) -> None:
+        store = await self.begun(*called(usage=SOME))
+
+        with pytest.raises(Stale):
+            await store.append("s", 3, over())
+
+        assert await store.spent(session="s") == Spent(1, 0, SOME)
+
+    async def test_another_driver_goes_on_counting_where_the_first_one_was(self) -> None:
+        store = await self.begun(*called(usage=SOME), *ran())
+        claim = await store.claim("s", NOON)
+        assert claim is not None
+
+        settled = CallSettled(turn="t", at=NOON, call="t.call", state="completed", output=Output(""))
+        await store.append("s", 6, [settled, *called(usage=SOME, step=2)], claim.epoch)
+
+        assert await store.spent(session="s") == Spent(2, 1, SOME + SOME)
+
+    async def test_what_was_used_stays_when_its_session_is_erased(self) -> None:
+        store = await self.begun(*called(usage=SOME), *over())
+        await store.erase("s")
+
+        assert await store.spent(tenant="local") == await store.spent(session="s") == Spent(1, 0, SOME)
+
+    async def test_a_session_made_from_a_log_counts_for_itself(self) -> None:
+        store = await self.begun()
+        await self.add(store, "sub", "t2", below())
+        log = [entry.event for entry in await store.events("sub")]
+        await store.restore("copy", "eve", log)
+        await store.restore("begun", "eve", log[:2])  # before its first step
+        await store.append("begun", 2, called("t2", SOME))
+        one = Spent(1, 1, SOME)
+
+        assert await store.spent(session="s") == await store.spent(top="t") == await store.spent(tenant="local") == one
+        assert await store.spent(session="copy") == one
+        assert await store.spent(session="begun") == Spent(1, 0, SOME)
+
+    # Time -------------------------------------------------------------------------------------------------------------------
+
+    async def test_a_turn_that_waits_is_due_when_its_time_is_used_up(self) -> None:
+        for options in (
+            TurnOptions(timeout=90, budget=Budget(seconds=60)),
+            TurnOptions(timeout=90, above=Lineage("top", "t0", until=NOON + 60)),
+            TurnOptions(timeout=90, budget=Budget(seconds=70), above=Lineage("top", "t0", until=NOON + 60)),
+        ):
+            store = await self.begun(*asked(), options=options)
+
+            info = await store.info("s")
+            assert (info.is_awake, info.due) == (False, NOON + 60)
+            assert [one.id for one in await store.sessions(awake=True)] == ["s"]
+            assert await store.overdue(NOON + 59, NOON + 59) == []
+            assert await store.claim("s", NOON + 59) is None
+            assert await store.overdue(NOON + 60, NOON + 60) == ["s"]
+            assert await store.claim("s", NOON + 60) is not None
+
+    async def test_a_turn_that_has_reached_a_limit_is_due_when_it_must_end(self) -> None:
+        reached = LimitReached(turn="t", at=NOON, limit="seconds", scope="turn", text="")
+        for timeout, due in ((0.0, 0.0), (90.0, NOON + 90)):
+            store = await self.begun(*asked(), options=TurnOptions(timeout=timeout, budget=Budget(seconds=60)))
+            await store.append("s", 6, [reached])
+
+            assert (await store.info("s")).due == due
+            await store.append("s", 7, over())
+            assert (await store.info("s")).due == 0.0

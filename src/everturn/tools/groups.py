@@ -1,0 +1,68 @@
+"""Tools that belong together: switched on together, with rules of their own in the system prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from everturn.core.ports import Tool
+from everturn.errors import ConfigError
+from everturn.tools.skills import LOAD_SKILL, Skill
+
+Rules = str | Callable[[Sequence[str]], str]
+"""What a model is told of a group: a text, or a function of the names of those of its tools that it has."""
+
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}")
+
+
+class Group:
+    """Some tools under one name; off until it is switched on, for all turns or (`@name`) for one."""
+
+    __slots__ = ("name", "on", "rules", "skills", "tools")
+
+    def __init__(
+        self, name: str, tools: Iterable[Tool] = (), rules: Rules = "", skills: Iterable[Skill] = (), on: bool = False
+    ) -> None:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f'a group begins with its name: Group("files", [search]), not a {type(name).__name__}')
+        if NAME.fullmatch(name) is None:
+            raise ConfigError(f"{name!r} is not a name for a group; letters, digits, '_', '.' and '-', at most 64")
+        if hasattr(tools, "spec") or isinstance(skills, Skill):
+            raise ConfigError(f"group {name!r}: tools and skills are lists: Group({name!r}, [search])")
+        if not isinstance(rules, str) and not callable(rules):
+            raise ConfigError(f"group {name!r}: rules are a text, or a function of the names of its tools")
+        self.name, self.tools, self.rules, self.skills = name, tuple(tools), rules, tuple(skills)
+        self.on = on is True  # nothing else switches it on
+        for skill in self.skills:
+            if not isinstance(skill, Skill):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ConfigError(f"group {name!r}: {skill!r} is not a skill; Skill(name, description, text)")
+
+    def enabled(self) -> Group:
+        """The same group, switched on."""
+        return Group(self.name, self.tools, self.rules, self.skills, on=True)
+
+    def holding(self, tools: Iterable[Tool]) -> Group:
+        """The same group with other tools."""
+        return Group(self.name, tools, self.rules, self.skills, self.on)
+
+    def told(self, names: Sequence[str]) -> str:
+        """Its rules for a model that has these of its tools."""
+        text: Any = self.rules if isinstance(self.rules, str) else self.rules(names)
+        if not isinstance(text, str):
+            raise ConfigError(f"the rules of group {self.name!r} are a {type(text).__name__}, not a text")
+        return text.strip()
+
+
+INDEX = f"Skills; `{LOAD_SKILL}` loads one, before you do what it is for:"
+
+
+def section(group: Group, names: Sequence[str], has_index: bool) -> str:
+    """What a system prompt says of a group whose tools of these names a model has; "" if there is nothing to say."""
+    parts = [group.told(names)]
+    parts += [f"{skill.name}: {skill.description}\n{skill.text.strip()}" for skill in group.skills if skill.pinned]
+    if has_index and (index := [skill.entry for skill in group.skills if not skill.pinned]):
+        parts.append("\n".join((INDEX, *index)))
+    # What a group says ends where it ends: a server's own words may be in it.
+    text = "\n\n".join(part for part in parts if part).replace("</tool-group", "&lt;/tool-group")
+    return f'<tool-group name="{group.name}">\n{text}\n</tool-group>' if text else ""

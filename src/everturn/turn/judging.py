@@ -1,0 +1,285 @@
+"""One call that has not run → it starts, it asks, or it is settled here and now.
+
+find → read → validate → permit → (gate) → start. Nothing here runs a tool; a failure is the call's result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from everturn.core.asking import Gate, GateKind
+from everturn.core.calls import Call
+from everturn.core.canonical import JsonObject, canonical
+from everturn.core.chunks import TOO_MANY, is_beyond
+from everturn.core.events import CallJudged, CallStarted, Event
+from everturn.core.globs import escape
+from everturn.core.loops import LONGEST, mark_as, period_of
+from everturn.core.parts import Output
+from everturn.core.policy import Case, Judgement, Rule
+from everturn.core.ports import Tool
+from everturn.core.requests import ToolSpec
+from everturn.errors import BadArguments, ToolChanged, ToolError
+from everturn.turn.contexts import OneCall, OneStep, open_gate
+from everturn.turn.finding import find
+from everturn.turn.gating import bound_to, denial_of, gate_for, settled
+from everturn.turn.marking import marks_before
+from everturn.turn.passing import resolve
+from everturn.turn.permit import is_by_hand, offers_for
+from everturn.turn.repair import read_arguments
+
+UNRUN = {
+    "length": "the model's output was cut off at its length limit, so these arguments may be incomplete",
+    "content_filter": "the provider filtered this answer",
+    "refusal": "the model refused to answer",
+}
+NOT_ALLOWED = "This call is not allowed: {why}."
+BY_HAND = "done by hand"
+CHANGED = "{name} is not any more what it was when {who}; nothing was run. Look at its description and call it anew."
+LEAVES = "what is given to it leaves the house, and this conversation has read private data and what strangers wrote"
+LOOPS = "the same calls, over and over: for the third time{pattern}"
+
+
+class Start(Struct, frozen=True):
+    """A call that may run. `arguments` are what the tool is given; what is written down may refer to them."""
+
+    call: Call
+    tool: Tool
+    arguments: JsonObject
+
+
+class Judged(Struct, frozen=True):
+    """What comes of a call: events to write down and, where it may run, its start."""
+
+    events: Sequence[Event]
+    start: Start | None = None
+    by_hand: Output | None = None  # what a person says came of it
+
+
+async def judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool]) -> Judged:
+    """Find, read, check and permit one call.
+
+    Raises:
+        ToolError: what is wrong with it; that is its result.
+    """
+    if ctx.finish in UNRUN:
+        raise BadArguments(f"this call was not run: {UNRUN[ctx.finish]}")
+    if is_beyond(call.id):
+        raise BadArguments(TOO_MANY)
+    gate, verdict = call.gate, call.verdict
+    # Once a person was asked, it is the tool they were shown, whatever else there is by now.
+    tool = find(call.name if gate is None else gate.tool, tools)
+    spec, identity = tool.spec, ctx.run.setup.permits.identity(tool.spec)
+    _check_identity(call, spec, identity)
+    if call.judged is not None and not call.judged.allowed and (verdict is None or verdict.allowed):
+        # The log was cut between that and what follows from it.
+        return Judged(_denied(ctx, call, spec, identity, NOT_ALLOWED.format(why=call.judged.why), ""))
+    if verdict is None:
+        read = await read_arguments(call.arguments, ctx.finish)
+        arguments = await _rewrite(ctx, call, tool, read.value)
+    else:
+        assert gate is not None
+        if not verdict.allowed:
+            return Judged(_denied(ctx, call, spec, identity, denial_of(verdict), verdict.reason, gate=gate.id))
+        # What was shown is what runs: the bytes of the gate, or the person's own edit of them.
+        arguments = (await read_arguments(verdict.arguments or gate.arguments, "stop")).value
+    text = canonical(arguments)
+    given = await resolve(ctx.run, spec, arguments)
+    meant = tool.validate(given) or given  # with its defaults, and numbers for what only looks like one
+    if verdict is not None and verdict.result is not None:
+        done = Output(verdict.result, title=BY_HAND)
+        return Judged((), Start(call, tool, given), done)
+    call.known_as = mark_as(spec.name, canonical(meant) if given is arguments else text)  # however it was written
+    one = _One(ctx, call, spec, identity, text)
+    judged = one.held_against(given, await one.permit(meant))
+    if judged.action == "deny":
+        text = NOT_ALLOWED.format(why=judged.reason)
+        return Judged(_denied(ctx, call, spec, identity, text, judged.reason, judged.rule))
+    if verdict is None and (asked := await one.ask(judged, tools)) is not None:
+        return Judged(asked)
+    return Judged([*one.start(judged, gate)], Start(call, tool, given))
+
+
+def _check_identity(call: Call, spec: ToolSpec, identity: str) -> None:
+    if call.gate is not None and call.gate.identity != identity:
+        raise ToolChanged(CHANGED.format(name=spec.name, who="the person was asked about it"))
+    if call.identity and call.identity != identity:
+        raise ToolChanged(CHANGED.format(name=spec.name, who="it was offered"))
+
+
+async def _rewrite(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) -> JsonObject:
+    hooks, before = ctx.run.setup.hooks["on_call_start"], getattr(tool, "before", None)
+    if not hooks and before is None:
+        return arguments
+    await ctx.run.commit([])  # what a plugin rewrites is written
+    one = OneCall(ctx.run, call, tool.spec, arguments)
+    for plugin, method in hooks:
+        await ctx.run.call_hook(plugin, "on_call_start", method, one)
+    if before is not None:
+        await ctx.run.call_hook(tool.spec.name, "before", before, one)
+    return one.arguments
+
+
+class _One:
+    """A call whose tool and arguments are known."""
+
+    def __init__(self, ctx: OneStep, call: Call, spec: ToolSpec, identity: str, text: str) -> None:
+        self._ctx, self._call, self._spec, self._identity, self._text = ctx, call, spec, identity, text
+        self._cases: Sequence[Case] = ()
+
+    async def permit(self, given: JsonObject) -> Judgement:
+        """What the rules say; grants are looked at only where they could help."""
+        run, permits = self._ctx.run, self._ctx.run.setup.permits
+        options = run.state.options
+        try:
+            self._cases = permits.cases(self._spec, given, options)
+        except ToolError as error:
+            return Judgement("deny", reason=str(error), is_final=True)
+        judged = permits.judge(self._spec, self._cases, options)
+        if judged.action != "ask" or judged.is_final:
+            return judged
+        if grants := await run.grants():
+            self._cases = permits.cases(self._spec, given, options, grants)
+            return permits.judge(self._spec, self._cases, options, grants)
+        return judged
+
+    def held_against(self, given: JsonObject, judged: Judgement) -> Judgement:
+        """The same judgement, unless what was written is forbidden, or to be asked about, though what is meant is not."""
+        run, permits = self._ctx.run, self._ctx.run.setup.permits
+        options = run.state.options
+        if judged.action == "deny" or not (permits.policy.rules or options.rules or options.above):
+            return judged
+        try:
+            other = permits.judge(self._spec, permits.cases(self._spec, given, options), options)
+        except ToolError as error:
+            return Judgement("deny", reason=str(error), is_final=True)
+        is_stricter = other.action == "deny" or (other.action == "ask" and other.is_final)
+        return other if is_stricter else judged
+
+    async def ask(self, judged: Judgement, tools: Mapping[str, Tool]) -> list[Event] | None:
+        """The gate it has to pass, if any: one for all that there is to ask."""
+        run, spec = self._ctx.run, self._spec
+        options = run.state.options
+        if is_by_hand(spec, options):
+            return await self._open("hand", "a person runs this tool, and says what came of it")
+        if loop := await self._loop(tools):
+            if loop.action == "deny":
+                return [
+                    *_denied(
+                        self._ctx,
+                        self._call,
+                        spec,
+                        self._identity,
+                        NOT_ALLOWED.format(why=loop.reason),
+                        loop.reason,
+                        loop.rule,
+                    )
+                ]
+            return await self._open(
+                "loop", loop.reason, (Rule("doom_loop", "allow", {"tool": escape(spec.name)}, "grants"),)
+            )
+        if spec.egress and all(await run.taint()):
+            return await self._open("egress", LEAVES)
+        if judged.action == "ask":
+            offers = () if judged.is_final else offers_for(spec, self._cases, self._is_asked)
+            return await self._open("call", judged.reason, offers)
+        return None
+
+    def _is_asked(self, case: Case) -> bool:
+        run = self._ctx.run
+        return run.setup.permits.judge(self._spec, [case], run.state.options).action == "ask"
+
+    async def _loop(self, tools: Mapping[str, Tool]) -> Judgement | None:
+        """Whether this is the third time round; None: it is not, or that is wanted."""
+        if self._spec.repeatable:
+            return None
+        run = self._ctx.run
+        above, mark = run.state.options.above, self._call.mark
+        calls, before = run.state.calls, above.trail if above is not None else ()
+        # One that is not among the last few completes no round of anything.
+        if mark not in (*before, *marks_before(calls, self._call, tools.get, LONGEST))[-LONGEST:]:
+            return None
+        trail = [*before, *marks_before(calls, self._call, tools.get)]
+        period = period_of([*trail, mark])
+        if not period:
+            return None
+        judged = run.setup.permits.judge_loop(self._spec.name, run.state.options, await run.grants())
+        if judged.action == "allow":
+            return None
+        pattern = "" if period == 1 else f", {period} in turn"
+        return Judgement(judged.action, judged.rule, reason=LOOPS.format(pattern=pattern), is_final=judged.is_final)
+
+    async def _open(self, kind: GateKind, why: str, offers: tuple[Rule, ...] = ()) -> list[Event]:
+        """Open a gate for exactly these bytes."""
+        gate = gate_for(self._ctx, self._call, kind, self._spec.name, self._identity, self._text, why, offers)
+        return await open_gate(self._ctx.run, gate)
+
+    def start(self, judged: Judgement, gate: Gate | None) -> list[Event]:
+        """The record of the decision, and the start it allows: always in one append."""
+        ctx, call, spec, verdict = self._ctx, self._call, self._spec, self._call.verdict
+        bound = bound_to(ctx, call, "call", spec.name, self._identity, self._text)
+        if call.judged is not None and call.judged.hash != bound:
+            raise ToolChanged(CHANGED.format(name=spec.name, who="this call was allowed"))
+        by = f"allowed by {verdict.by or 'a person'}" if verdict is not None else judged.reason
+        now = ctx.run.now()
+        return _unless_judged(
+            call,
+            [
+                CallJudged(
+                    turn=ctx.turn,
+                    at=now,
+                    call=call.id,
+                    tool=spec.name,
+                    identity=self._identity,
+                    hash=bound,
+                    allowed=True,
+                    why=by,
+                    rule=judged.rule if judged.action == "allow" else None,
+                    gate=gate.id if gate is not None else "",
+                    mark=call.known_as,
+                ),
+                CallStarted(
+                    turn=ctx.turn,
+                    at=now,
+                    call=call.id,
+                    tool=spec.name,
+                    arguments=self._text,
+                    hash=bound,
+                    effects=spec.effects,
+                    key=call.id,
+                ),
+            ],
+        )
+
+
+def _denied(
+    ctx: OneStep,
+    call: Call,
+    spec: ToolSpec,
+    identity: str,
+    text: str,
+    why: str,
+    rule: Rule | None = None,
+    gate: str = "",
+) -> list[Event]:
+    turn, at = ctx.turn, ctx.run.now()
+    record = CallJudged(
+        turn=turn,
+        at=at,
+        call=call.id,
+        tool=spec.name,
+        identity=identity,
+        hash="",
+        allowed=False,
+        why=why,
+        rule=rule,
+        gate=gate,
+        mark=call.known_as,
+    )
+    return _unless_judged(call, [record, settled(ctx, call.id, "denied", Output(text, code="denied"))])
+
+
+def _unless_judged(call: Call, events: list[Event]) -> list[Event]:
+    """The record is made once, even where the log was cut between it and what follows from it."""
+    return events if call.judged is None else events[1:]

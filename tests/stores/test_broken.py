@@ -1,0 +1,152 @@
+"""The suites about grants and spending notice stores that do not keep them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from everturn.core.asking import Grant
+from everturn.core.commands import AnyCommand, Revoke
+from everturn.core.events import Event, GateAnswered, GrantRevoked, TurnStarted
+from everturn.core.options import Spent
+from everturn.core.ports import Receipt, Store
+from everturn.errors import EverturnError
+from everturn.stores.memory import MemoryStore
+from everturn.testing.contracts import StoreContract
+
+
+class SharesWithEverybody(MemoryStore):
+    async def grants(self, session: str, now: float) -> list[Grant]:
+        return [grant for whose in ("local", "eve") for grant in self._books.grants(session, whose, now)]
+
+
+class ForgetsWhereItHolds(MemoryStore):
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+        narrow = [
+            replace(event, grant=replace(event.grant, session=session))
+            if isinstance(event, GateAnswered) and event.grant is not None
+            else event
+            for event in events
+        ]
+        return await super().append(session, after, narrow, epoch)
+
+
+class NeverExpires(MemoryStore):
+    async def grants(self, session: str, now: float) -> list[Grant]:
+        return await super().grants(session, 0.0)
+
+
+class RemembersWhatItRefuses(MemoryStore):
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+        self._books.take(session, self._session(session).tenant, events)
+        return await super().append(session, after, events, epoch)
+
+
+class RevokesWhatItLikes(MemoryStore):
+    async def admit(self, command: AnyCommand) -> Receipt:
+        if isinstance(command, Revoke):
+            self._books._revoke = lambda *given: True  # type: ignore[method-assign]
+        return await super().admit(command)
+
+
+class RevokesByNameAlone(MemoryStore):
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+        head = await super().append(session, after, events, epoch)
+        gone = {event.grant for event in events if isinstance(event, GrantRevoked)}
+        books = self._books
+        books._grants = {place: held for place, held in books._grants.items() if place[1] not in gone}
+        return head
+
+
+class BelievesAnyLog(MemoryStore):
+    async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
+        take = self._books.take
+        self._books.take = lambda *given, **_: take(*given)
+        await super().restore(session, tenant, events)
+
+
+class KeepsGrantsOfTheErased(MemoryStore):
+    async def erase(self, session: str) -> None:
+        self._books.erase = lambda session: None
+        await super().erase(session)
+
+
+class LeavesSubTurns(MemoryStore):
+    async def erase(self, session: str) -> None:
+        self._books.below = lambda session: []
+        await super().erase(session)
+
+
+class GoesByNames(MemoryStore):
+    async def erase(self, session: str) -> None:
+        self._books.below = lambda session: list(self._sessions)
+        await super().erase(session)
+
+
+class CountsOnlyItself(MemoryStore):
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+        head = await super().append(session, after, events, epoch)
+        for event in events:
+            if isinstance(event, TurnStarted):
+                self._books._used[session, event.turn].home = session
+        return head
+
+
+class CountsSinceEver(MemoryStore):
+    async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
+        return await super().spent(session=session, top=top, tenant=tenant)
+
+
+class ForgetsWhatTheErasedUsed(MemoryStore):
+    async def erase(self, session: str) -> None:
+        await super().erase(session)
+        self._books._used.clear()
+
+
+class KnowsOnlyTimeouts(MemoryStore):
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+        head = await super().append(session, after, events, epoch)
+        self._session(session).deadlines.clear()
+        return head
+
+
+BROKEN: list[tuple[Callable[[], Any], str]] = [
+    (SharesWithEverybody, "test_a_grant_for_a_session_of_another_tenant_does_not_hold_there"),
+    (SharesWithEverybody, "test_a_grant_for_everywhere_holds_in_all_sessions_of_its_tenant"),
+    (ForgetsWhereItHolds, "test_a_grant_that_was_made_in_a_sub_turn_holds_at_the_top"),
+    (NeverExpires, "test_a_grant_holds_until_it_expires"),
+    (RemembersWhatItRefuses, "test_an_append_that_is_refused_remembers_nothing"),
+    (RemembersWhatItRefuses, "test_steps_calls_and_usage_are_counted_as_they_come"),
+    (RevokesWhatItLikes, "test_a_revoke_is_admitted_once_and_of_a_grant_there_is_one"),
+    (RevokesWhatItLikes, "test_what_is_no_grant_here_cannot_be_revoked_and_nothing_is_kept"),
+    (RevokesByNameAlone, "test_what_is_no_grant_here_cannot_be_revoked_and_nothing_is_kept"),
+    (BelievesAnyLog, "test_a_session_made_from_a_log_grants_nothing_to_itself_or_to_others"),
+    (BelievesAnyLog, "test_what_a_log_says_was_revoked_takes_nothing_from_others"),
+    (BelievesAnyLog, "test_a_session_made_from_a_log_counts_for_itself"),
+    (LeavesSubTurns, "test_an_erased_session_takes_those_of_its_sub_turns_with_it"),
+    (LeavesSubTurns, "test_an_erased_sub_turn_takes_those_below_it_with_it_and_leaves_those_above"),
+    (GoesByNames, "test_a_log_that_calls_itself_that_of_a_sub_turn_is_not_erased_with_another"),
+    (GoesByNames, "test_an_erased_session_takes_those_of_its_sub_turns_with_it"),
+    (KeepsGrantsOfTheErased, "test_an_erased_session_takes_the_grants_with_it_that_it_made_or_that_hold_in_it"),
+    (CountsOnlyItself, "test_sub_turns_count_for_the_session_and_the_turn_at_the_top"),
+    (CountsSinceEver, "test_a_tenants_turns_are_counted_that_moved_since"),
+    (ForgetsWhatTheErasedUsed, "test_what_was_used_stays_when_its_session_is_erased"),
+    (KnowsOnlyTimeouts, "test_a_turn_that_waits_is_due_when_its_time_is_used_up"),
+    (KnowsOnlyTimeouts, "test_a_turn_that_has_reached_a_limit_is_due_when_it_must_end"),
+]
+
+
+@pytest.mark.parametrize(("broken", "test"), BROKEN, ids=lambda case: getattr(case, "__name__", ""))
+async def test_a_store_that_is_broken_is_caught(broken: Callable[[], Store], test: str):
+    class Suite(StoreContract):
+        async def make(self) -> Store:
+            return broken()
+
+    class Sound(StoreContract):
+        async def make(self) -> Store:
+            return MemoryStore()
+
+    await getattr(Sound(), test)()
+    with pytest.raises((AssertionError, EverturnError, pytest.fail.Exception)):
+        await getattr(Suite(), test)()

@@ -1,0 +1,82 @@
+"""What a log speaks of and what it says of permissions: blobs wherever they are named, grants, calls that were judged."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.stores.kinds import ALL, opened
+
+from everturn.core.asking import Gate
+from everturn.core.commands import Late
+from everturn.core.events import CallJudged, CallSettled, GateOpened, LateArrived
+from everturn.core.parts import FilePart, Output
+from everturn.core.ports import Store
+from everturn.errors import UnreadableLog
+from everturn.stores.checking import check_log
+from everturn.stores.mentions import blobs_in
+from everturn.stores.portable import export_session, import_session
+from everturn.testing.contracts.samples import NOON, asked, called, granted, ran, send, started
+
+WHOLE, PRIVATE, PICTURE = "a" * 64, "b" * 64, "c" * 64
+OUTPUT = Output("…", blob=WHOLE, private=PRIVATE, attachments=(FilePart(PICTURE, "image/png", 1),))
+
+
+@pytest.fixture(params=ALL)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    async with opened(request.param, tmp_path) as store:
+        yield store
+
+
+def review(output: Output | None) -> GateOpened:
+    """A person is to read a result before the model does."""
+    return GateOpened(
+        turn="t", at=NOON, gate=Gate("t.gate", "t", "t.call", "mail", "{}", "h", kind="result", output=output)
+    )
+
+
+def test_every_blob_of_an_output_is_found_wherever_the_output_is():
+    for said in (
+        CallSettled(turn="t", call="c", state="completed", output=OUTPUT),
+        LateArrived(turn="t", call="c", output=OUTPUT),
+        Late(key="k", session="s", turn="t", call="c", output=OUTPUT),
+        review(OUTPUT),
+    ):
+        assert blobs_in(said) == [WHOLE, PRIVATE, PICTURE]
+    assert blobs_in(review(None)) == blobs_in(review(Output("all of it"))) == []
+
+
+def test_a_log_is_refused_in_which_a_call_starts_that_was_not_allowed():
+    judged, begun = ran()
+    assert isinstance(judged, CallJudged)
+    before = [*started(), *called()]
+
+    check_log([*before, judged, begun])
+    for wrong in ([begun], [replace(judged, allowed=False), begun], [replace(judged, hash="other"), begun]):
+        with pytest.raises(UnreadableLog, match=r"event [56] cannot have happened"):
+            check_log([*before, *wrong])
+
+
+async def test_what_a_gate_showed_goes_with_its_session(store: Store, tmp_path: Path):
+    private = await store.put_blob(b"what only the person may read")
+    await store.admit(send())
+    await store.append("s", 0, [*started(), *called(), *ran(), review(Output("[1]", private=private))])
+
+    await export_session(store, "s", tmp_path / "s.zip")
+    async with opened("memory", tmp_path) as other:
+        await import_session(other, tmp_path / "s.zip")
+
+        assert (await other.events("s"))[:7] == await store.events("s")
+        assert await other.gates("s") == []
+        assert await other.blob(private) == b"what only the person may read"
+
+
+async def test_a_session_takes_no_grants_along(store: Store, tmp_path: Path):
+    await store.admit(send())
+    await store.append("s", 0, [*started(), *asked(), granted("")])
+    await export_session(store, "s", tmp_path / "granted.zip")
+
+    await import_session(store, tmp_path / "granted.zip", "copy", "eve")
+
+    assert [grant.id for grant in await store.grants("s", NOON)] == ["t.gate"]
+    assert await store.grants("copy", NOON) == []

@@ -1,0 +1,140 @@
+"""What a model says it used is taken for what it can be, and guessed where a limit depends on it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everturn import Chat, TurnOptions, tool
+from everturn.core.chunks import MOST_CALLS, CallChunk, FinishChunk, TextChunk, UsageChunk, is_beyond
+from everturn.core.options import Budget
+from everturn.core.parts import MOST_USED, ToolPart, Usage
+from everturn.core.state import TurnState
+from everturn.testing import ScriptedModel, call, calls, say
+from everturn.turn.run import Settings
+from everturn.turn.stream import Assembly
+from everturn.wiring import Runtime
+
+NAN = float("nan")
+
+
+def assembled(usage: Usage) -> Usage:
+    assembly = Assembly("turn", 1, 1)
+    assembly.feed([TextChunk("hello"), UsageChunk(usage), FinishChunk("stop")])
+    return assembly.usage
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        (Usage(10, 5, 3, 2, 1, cost=0.5), Usage(10, 5, 3, 2, 1, cost=0.5)),
+        (Usage(-10, -5, -3, -2, -1, cost=-0.5), Usage()),
+        (Usage(2**60, 2**64), Usage(MOST_USED, MOST_USED)),
+        (Usage(1, 1, cost=NAN), Usage(1, 1)),
+        (Usage(1, 1, cost=math.inf), Usage(1, 1)),
+        (Usage(1, 1, cost=0.0), Usage(1, 1, cost=0.0)),
+        (Usage(NAN, 2.0, "3", None, cost="4"), Usage(0, 2)),  # type: ignore[arg-type]
+    ],
+)
+def test_what_a_stream_says_is_taken_for_what_it_can_be(said: Usage, taken: Usage) -> None:
+    assert assembled(said) == taken
+
+
+ANY = st.builds(
+    Usage, *[st.integers(-(2**70), 2**70)] * 5, cost=st.none() | st.floats(allow_nan=True, allow_infinity=True)
+)
+
+
+@given(st.lists(ANY, max_size=8))
+def test_a_sum_never_falls_and_can_always_be_written_down(said: list[Usage]) -> None:
+    total = Usage()
+    for usage in said:
+        more = total + assembled(usage)
+        assert more.input >= total.input
+        assert (more.cost or 0.0) >= (total.cost or 0.0)
+        total = more
+    counts = (total.input, total.output, total.cached, total.reasoning, total.written)
+    assert all(0 <= count <= MOST_USED for count in counts)
+    assert total.cost is None or math.isfinite(total.cost)
+
+
+def test_a_sum_with_a_guess_in_it_is_a_guess() -> None:
+    assert (Usage(1) + Usage(2, estimated=True)).estimated
+    assert (Usage(1, estimated=True) + Usage(2)).estimated
+    assert not (Usage(1) + Usage(2)).estimated
+
+
+# Budgets where nothing is counted ------------------------------------------------------------------------------
+
+
+@tool(repeatable=True, effects="read")
+async def look() -> str:
+    """Look."""
+    return "x" * 400
+
+
+async def spend(budget: Budget, usage: Usage | None = None, **settings: Any) -> tuple[TurnState, ScriptedModel]:
+    said = [] if usage is None else [[UsageChunk(usage)]]
+    model = ScriptedModel(*[[*said, calls(call("look"))] for _ in range(9)], say("Done."))
+    runtime = Runtime(model, tools=[look], settings=Settings(**settings))
+    async with Chat(model, runtime=runtime, options=TurnOptions(budget=budget, max_steps=20)) as chat:
+        turn = await chat.send("please")
+        await turn
+        return await turn.state(), model
+
+
+@pytest.mark.parametrize("usage", [None, Usage(), Usage(-1000, -1000)])
+@pytest.mark.parametrize("is_wide", [False, True])
+async def test_a_limit_of_tokens_holds_where_nobody_counts_them(usage: Usage | None, is_wide: bool) -> None:
+    budget = Budget(tokens=500)
+    state, model = await spend(Budget() if is_wide else budget, usage, session_budget=budget if is_wide else Budget())
+    assert state.limit is not None
+    assert (state.limit.limit, state.limit.scope) == ("tokens", "session" if is_wide else "turn")
+    assert 2 < len(model.requests) < 9
+    assert state.usage.estimated
+    assert state.usage.input > state.usage.output > 0
+
+
+async def test_a_guess_grows_with_what_is_sent() -> None:
+    state, model = await spend(Budget(tokens=1_000_000))
+    assert state.limit is None
+    assert len(model.requests) == 10
+    # Each request repeats the 400 characters of every result before it: 0 + 1 + … + 8 of them; the last one is counted.
+    assert state.usage.input >= 36 * 100
+
+
+async def test_without_a_limit_of_tokens_nothing_is_guessed() -> None:
+    state, _ = await spend(Budget(steps=50, cost=1.0))
+    assert not state.usage.estimated
+
+
+async def test_what_a_provider_counts_is_left_as_it_is() -> None:
+    state, _ = await spend(Budget(tokens=100_000), Usage(7, 3))
+    assert (state.usage.estimated, state.usage.output) == (False, 9 * 3 + 1)
+
+
+# Calls of one step ---------------------------------------------------------------------------------------------
+
+
+def test_calls_beyond_the_limit_of_a_step_keep_their_place_and_are_told_apart() -> None:
+    assembly = Assembly("turn_1-2", 3, 1)
+    assembly.feed([CallChunk(slot, "{}", "look") for slot in range(MOST_CALLS + 2)])
+    made = [part.call for part in assembly.parts() if isinstance(part, ToolPart)]
+    assert len(made) == MOST_CALLS + 2
+    assert [name for name in made if is_beyond(name)] == made[MOST_CALLS:]
+    assert not is_beyond("made-by-hand")
+
+
+async def test_calls_beyond_the_limit_of_a_step_are_refused_in_words_and_the_turn_goes_on() -> None:
+    model = ScriptedModel(calls(*[call("look") for _ in range(MOST_CALLS + 3)]), say("Done."))
+    async with Chat(model, tools=[look]) as chat:
+        result = await (await chat.send("please"))
+    assert result.message is not None
+    made = [part for part in result.message.parts if isinstance(part, ToolPart)]
+    assert [part.state for part in made] == ["completed"] * MOST_CALLS + ["failed"] * 3
+    assert all(part.output is not None and "at most 128 calls in one step" in part.output.text for part in made[-3:])
+    assert result.text == "Done."
