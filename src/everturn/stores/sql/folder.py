@@ -12,6 +12,8 @@ import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+TRIES = 3
+
 
 class Folder:
     """A folder of blobs, with a folder inside for the first two letters of their names."""
@@ -21,6 +23,13 @@ class Folder:
 
     def write(self, name: str, data: bytes) -> str:
         """Write a file under a new name, and return that once it is safe on disk."""
+        for _ in range(TRIES - 1):
+            # Whoever keeps house may take one that is not finished for one that was left behind.
+            with contextlib.suppress(FileNotFoundError):
+                return self._write(name, data)
+        return self._write(name, data)
+
+    def _write(self, name: str, data: bytes) -> str:
         file = f"{name}.{secrets.token_hex(6)}"
         path = self._path(file)
         path.parent.mkdir(parents=True, exist_ok=True)
