@@ -128,7 +128,7 @@ TRUST_MUTANTS = [
     Mutant(
         "a call is known by how it was written",
         "turn/judging.py",
-        "canonical(meant) if given is arguments else text",
+        "text if is_as_written else canonical(meant)",
         "call.arguments",
         f"{LOOPS}test_what_is_repaired_to_the_same_call_is_the_same_call",
     ),

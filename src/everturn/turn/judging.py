@@ -90,9 +90,13 @@ async def judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool]) -> Judged:
     if verdict is not None and verdict.result is not None:
         done = Output(verdict.result, title=BY_HAND)
         return Judged((), Start(call, tool, given), done)
-    call.known_as = mark_as(spec.name, canonical(meant) if given is arguments else text)  # however it was written
+    # However it was written; but what was put in place of a reference is nobody's to read.
+    is_as_written = meant is given or given is not arguments
+    call.known_as = mark_as(spec.name, text if is_as_written else canonical(meant))
     one = _One(ctx, call, spec, identity, text)
-    judged = one.held_against(given, await one.permit(meant))
+    judged = await one.permit(meant)
+    if meant is not given and meant != given:
+        judged = one.held_against(given, judged)
     if judged.action == "deny":
         text = NOT_ALLOWED.format(why=judged.reason)
         return Judged(_denied(ctx, call, spec, identity, text, judged.reason, judged.rule))
@@ -132,6 +136,8 @@ class _One:
         """What the rules say; grants are looked at only where they could help."""
         run, permits = self._ctx.run, self._ctx.run.setup.permits
         options = run.state.options
+        if (own := permits.unruled(self._spec, options)) is not None:
+            return own
         try:
             self._cases = permits.cases(self._spec, given, options)
         except ToolError as error:

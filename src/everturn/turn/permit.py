@@ -79,6 +79,12 @@ class Permits:
         found = (self.policy if self.policy.rules else None, self._policy(own), self._policy(grants))
         return [policy for policy in found if policy is not None]
 
+    def unruled(self, spec: ToolSpec, options: TurnOptions) -> Judgement | None:
+        """What a tool says of itself, where nobody else has anything to say; None: there is more to look at."""
+        if self.policy.rules or options.rules or options.above is not None or spec.subjects:
+            return None
+        return self._know(spec).own
+
     def cases(
         self, spec: ToolSpec, arguments: JsonObject, options: TurnOptions, grants: Sequence[Rule] = ()
     ) -> list[Case]:
