@@ -94,6 +94,9 @@ async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Ce
         while not (await here.store.info("poison")).stuck:
             await (await send(here, "echo", f"well-{well}"))
             well += 1
+    async with asyncio.timeout(20):  # the last death may be noticed after the session was parked because of it
+        while deaths < TRIES:  # noqa: ASYNC110 - another task counts them
+            await asyncio.sleep(0.05)
     assert deaths == TRIES
     assert await here.store.open_turns("poison") == [poisonous.id]
     assert [info.id for info in await here.store.sessions(awake=True) if info.stuck] == ["poison"]
