@@ -1,4 +1,4 @@
-"""Both kinds of store, for what must hold on either."""
+"""Every kind of store, for what must hold on each."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from everturn.core.ports import Store
-from everturn.stores.sql.store import SqlStore
-from everturn.testing import MemoryStore
+from tests.stores.kinds import ALL, opened
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=ALL)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Store]:
     """An empty one."""
-    store: Store = MemoryStore() if request.param == "memory" else SqlStore.sqlite(tmp_path / "s.db")
-    yield store
-    await store.aclose()
+    async with opened(request.param, tmp_path) as store:
+        yield store
