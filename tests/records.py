@@ -37,9 +37,9 @@ def install() -> None:
         _written[session] += events
         return head
 
-    def started(ctx: Any, start: Any, limits: Any) -> Any:
+    def started(ctx: Any, start: Any, *rest: Any) -> Any:
         _ran.append((ctx.session, start.call.id))
-        return run(ctx, start, limits)
+        return run(ctx, start, *rest)
 
     Ledger.__init__, SqlStore.append = began, appended  # pyright: ignore[reportAttributeAccessIssue]
     pipeline.run_call = started

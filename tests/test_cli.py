@@ -44,7 +44,8 @@ def test_help_is_light_and_imports_nothing_that_only_a_command_needs():
         "from everturn.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = ('pydantic', 'aiohttp', 'everturn.demo', 'everturn.terminal', 'everturn.models.named')\n"
+        "heavy = ('pydantic', 'aiohttp', 'everturn.demo', 'everturn.terminal', 'everturn.models.named', 'mcp')\n"
+        "heavy += ('everturn.cli.mcp', 'everturn.cli.doctor', 'everturn.mcp', 'everturn.sandbox', 'everturn.tools.files')\n"
         "print([name for name in heavy if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", look], env=PLAIN, capture_output=True, encoding="utf-8", check=True)
@@ -152,6 +153,9 @@ def test_without_a_model_the_chat_says_how_to_name_one():
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "money=1"), "there are: steps, calls"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--by-hand", "x"), "--tools brings some"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--session", "x"), "such as --store talks.db"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--files", "nope:ro"), "there is no such folder"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--files", ".", "--virtual-files"), "say one of them"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--mcp", "nope.json"), "there is no file nope.json"),
     ],
 )
 def test_a_model_or_a_file_that_cannot_be_had_is_one_line_that_says_what_to_do(words: tuple[str, ...], told: str):
@@ -297,3 +301,37 @@ def test_a_model_that_makes_files_is_not_asked_where_nobody_would_get_them(serve
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "makes files: say with --save DIR where they go" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "flag", ["--files DIR[:ro]", "--virtual-files", "--code", "--shell [DIR[:rw]]", "--web", "--mcp FILE"]
+)
+def test_the_help_of_the_chat_names_what_it_may_reach(flag: str):
+    assert f"\n  {flag} " in run("chat", "--help").stdout
+
+
+def test_files_that_a_chat_keeps_by_itself_are_reached_through_the_front_door(server: str):
+    where = ("--model", "plain-n2-p1", "--base-url", server)
+    done = run("chat", *where, "--virtual-files", "--web", typed="Hello\n/tools\n", EVERTURN_API_KEY="sk-test")
+
+    assert (done.returncode, done.stdout) == (0, f"{FOX}\n")
+    assert "write_file      files:session" in done.stderr
+    assert "fetch_url" in done.stderr
+
+
+def test_the_doctor_is_called_with_what_was_said():
+    done = run("doctor", "--json")
+
+    assert done.returncode in (0, 1)
+    assert '"checks"' in done.stdout
+    assert run("doctor", "--jsno").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [(("--help",), "everturn mcp trust servers.json NAME"), (("lst",), "'lst'")]
+)
+def test_the_words_behind_mcp_are_its_own(words: tuple[str, ...], told: str):
+    done = run("mcp", *words)
+
+    assert done.returncode == (0 if words == ("--help",) else 2)
+    assert told in done.stdout + done.stderr

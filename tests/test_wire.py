@@ -49,6 +49,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         case typing.Union | types.UnionType:
             return st.one_of([values(argument) for argument in arguments])
         case made if made is tuple:
+            if arguments[-1] is not ...:
+                return st.tuples(*(values(argument) for argument in arguments))
             return st.lists(values(arguments[0]), max_size=2).map(tuple)
         case made if made is dict:
             items = json_values if arguments[1] in (object, Any) else values(arguments[1])

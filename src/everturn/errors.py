@@ -8,16 +8,21 @@ EverturnError
 │  │  ├─ AnsweredOtherwise   somebody was first, and said something else
 │  │  └─ GateExpired         its time is over
 │  ├─ AnswerUnfit            this gate cannot be answered so: a grant it does not offer, a text where none is asked for
+│  ├─ ClaimedOtherwise       another client does this call
+│  ├─ NotClaimed             a client answers a call that it has not claimed, or no longer has
 │  ├─ UnknownGrant           there is no such remembered answer here
 │  ├─ SessionBusy            a turn is under way, and what was asked cannot be done beside it
 │  ├─ CommandRefused         admitted, but its object was gone or busy when it was acted on
 │  ├─ HashMismatch           the answer does not echo what the gate shows
+│  ├─ NeedsLogin             a server wants somebody to log in first
 │  ├─ MissingInput           the model needs what the message does not have: words, a picture, a recording
 │  └─ TurnError              the turn ended in an error; `kind` says which
 │     └─ HookError           a plugin's hook or clean-up failed
 ├─ for the model         (becomes the result of a call, never the end of a turn)
 │  └─ ToolError
-│     ├─ UnknownTool · ToolChanged · BadArguments · ToolTimeout · BadOutput
+│     ├─ UnknownTool · ToolChanged · BadArguments · ToolTimeout · BadOutput · OutcomeUnknown
+│     ├─ AddressRefused       nobody may go there: the egress guard says why
+│     └─ FetchFailed          it was tried, and nothing came of it; `kind` says what failed
 ├─ for the operator      (a part of the system does not answer as it must)
 │  ├─ ModelError             the model's stream failed; `retryable` says whether again may help
 │  ├─ Stale                  an append from a driver that has been overtaken
@@ -76,8 +81,20 @@ class AnswerUnfit(EverturnError):
     """The gate cannot be answered like this; the text says what it asks. Nothing was changed."""
 
 
+class ClaimedOtherwise(EverturnError):
+    """Another client has claimed this call, or has begun what must not be begun twice. Nothing was changed."""
+
+
+class NotClaimed(EverturnError):
+    """A client brings the result of a call that it has not claimed, or whose time is over. Claim it (again) first."""
+
+
 class UnknownGrant(EverturnError):
     """There is no such remembered answer in this session, or it was revoked before."""
+
+
+class NeedsLogin(EverturnError):
+    """A server wants a login, and there is none, or it is not taken any more; the text says how to log in."""
 
 
 class HashMismatch(EverturnError):
@@ -142,6 +159,31 @@ class BadOutput(ToolError):
     """The tool returned something that cannot be written down."""
 
     code = "bad_output"
+
+
+class AddressRefused(ToolError):
+    """An address that nothing here may reach out to, or that cannot be read in one way only. Nothing was sent."""
+
+    code = "address_refused"
+
+
+class FetchFailed(ToolError):
+    """Nothing came of reaching out.
+
+    `kind` is stable: `dns`, `connect`, `tls`, `timeout`, `size`, `type`, `redirect` or `protocol`.
+    """
+
+    code = "fetch_failed"
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class OutcomeUnknown(ToolError):
+    """Raise it in a tool that cannot tell whether it took effect: the call is settled as such, and never repeated."""
+
+    code = "outcome_unknown"
 
 
 class ModelError(EverturnError):

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
+from everturn.core.asking import Claimed
 from everturn.core.commands import AnyCommand
 from everturn.core.deltas import Frame
 from everturn.core.events import Entry, Event, Gate, LogEvent, Verdict
@@ -52,6 +53,11 @@ class _StoredVerdict(Struct, frozen=True):
     verdict: Verdict
 
 
+class _StoredClaim(Struct, frozen=True):
+    v: int
+    claim: Claimed
+
+
 class _StoredCommand(Struct, frozen=True):
     v: int
     command: AnyCommand
@@ -73,6 +79,7 @@ _decode_raw = msgspec.json.Decoder(_Raw).decode
 _decode_message = msgspec.json.Decoder(_StoredMessage).decode
 _decode_gate = msgspec.json.Decoder(_StoredGate).decode
 _decode_verdict = msgspec.json.Decoder(_StoredVerdict).decode
+_decode_claim = msgspec.json.Decoder(_StoredClaim).decode
 _decode_command = msgspec.json.Decoder(_StoredCommand).decode
 _decode_frame = msgspec.json.Decoder(Frame).decode
 _decode_frames = msgspec.json.Decoder(list[Frame]).decode
@@ -177,6 +184,16 @@ def dump_verdict(verdict: Verdict) -> bytes:
 def load_verdict(data: bytes) -> Verdict:
     """Read an answer."""
     return _read(_decode_verdict, data).verdict
+
+
+def dump_claim(claim: Claimed) -> bytes:
+    """Write a client's claim of a call."""
+    return _encode({"v": _written, "claim": claim})
+
+
+def load_claim(data: bytes) -> Claimed:
+    """Read a client's claim."""
+    return _read(_decode_claim, data).claim
 
 
 def dump_command(command: AnyCommand) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import suppress
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -20,16 +20,14 @@ from everturn import faults
 from everturn.bus.memory import MemoryBus
 from everturn.clock import RandomIds, SystemClock
 from everturn.core.asking import Gate
-from everturn.core.commands import AnyCommand, Cancel, Send
+from everturn.core.commands import AnyCommand
 from everturn.core.deltas import DriverGone, Reader, Shown
-from everturn.core.events import CommandDropped, Problem, TurnStarted
+from everturn.core.events import CommandDropped, Problem
 from everturn.core.given import checked_budget, checked_rules
 from everturn.core.modality import MODALITIES, Modality, modality_of
-from everturn.core.options import TurnOptions
-from everturn.core.parts import TextPart
 from everturn.core.policy import Rule, Subject
-from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, SubAnswer, Tool
-from everturn.core.state import Phase, TurnState, fold
+from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, Tool, ToolSource
+from everturn.core.state import Phase, TurnState
 from everturn.engine.inline import InlineEngine
 from everturn.errors import (
     CommandRefused,
@@ -39,7 +37,6 @@ from everturn.errors import (
     EverturnError,
     StoreBusy,
     StoreUnavailable,
-    UnknownSession,
 )
 from everturn.plugins.tool_calling import ToolCalling
 from everturn.stores.memory import MemoryStore
@@ -47,7 +44,7 @@ from everturn.stores.named import named_store
 from everturn.tools.agent import Agent
 from everturn.tools.groups import Group
 from everturn.tools.registry import Registry
-from everturn.turn.below import answer_of
+from everturn.turn.beneath import Beneath
 from everturn.turn.driver import Driver
 from everturn.turn.follow import follow
 from everturn.turn.hookup import Hookup
@@ -72,11 +69,11 @@ class Snapshot(Struct, frozen=True):
 
 
 CLOSED = "this chat is closed; open another one on the same store, and its turns go on"
-BELOW = "below"  # the key of the message that begins a sub-turn
 HOLD = 60.0  # seconds after which a drive lets go between two steps, where another process could go on
 DRAIN = 10.0  # seconds a process that is told to leave has to bring its steps to their ends; and
 HAND_OVER = 3.0  # where others could go on at once, and newcomers wait for it
 WAKING = 2.0  # seconds a command waits for the engine to take note; it is safe already
+COMING = 30.0  # seconds a turn waits after a start for a tool it goes on with
 SWEEP = 5.0  # seconds between two looks for sessions whose wake was lost; every process takes its own time
 FORGOTTEN = 20.0  # seconds after which a session that should be driven counts as forgotten
 HAND_IN_PAUSES = (0.2, 1.0, 5.0, 30.0)  # seconds between the tries to hand in a late result
@@ -115,6 +112,22 @@ def _settings(settings: Settings | None) -> Settings:
     return settings
 
 
+def _apart(
+    tools: Iterable[Tool | Group | ToolSource] | Registry, sources: Iterable[ToolSource]
+) -> tuple[list[Tool | Group] | Registry, list[ToolSource]]:
+    """Tools that are there, and where others come from."""
+    if isinstance(tools, Registry):
+        return tools, list(sources)
+    there: list[Tool | Group] = []
+    come = list(sources)
+    for one in tools:
+        if hasattr(one, "open") and hasattr(one, "aclose") and not inspect.isclass(one):
+            come.append(cast("ToolSource", one))
+        else:
+            there.append(cast("Tool | Group", one))
+    return there, come
+
+
 def _check_agents(registry: Registry) -> None:
     """Refuse an agent that names a tool nobody has: it would do its task without. A pattern may be for what is to come."""
     for name, tool in registry.tools.items():
@@ -140,7 +153,8 @@ class Runtime:
         self,
         model: Model | str,
         *,
-        tools: Iterable[Tool | Group] | Registry = (),
+        tools: Iterable[Tool | Group | ToolSource] | Registry = (),
+        sources: Iterable[ToolSource] = (),
         plugins: Iterable[object] = (),
         store: Store | str | None = None,
         bus: Bus | None = None,
@@ -156,21 +170,26 @@ class Runtime:
         self._has_made_store = isinstance(store, str)
         self.store = named_store(store) if isinstance(store, str) else store or MemoryStore()
         self.bus = bus or MemoryBus()
-        tools = tools if isinstance(tools, Registry) else list(tools)
-        self.registry = tools if isinstance(tools, Registry) else Registry(tools)
+        given, self.sources = _apart(tools, sources)
+        self.registry = given if isinstance(given, Registry) else Registry(given)
         model = _model(model)
         if not hasattr(self.store, "append"):
             raise ConfigError(f'{store!r} is not a store; for example store="talks.db"')
-        if not isinstance(tools, Registry):  # one that is given may be filled later
+        if not isinstance(given, Registry):  # one that is given may be filled later
             _check_agents(self.registry)
         settings = _settings(settings)
         self._models: dict[str, Model] = {"": model, model.name: model}
         self.supervisor = Supervisor()
         self.engine = engine or InlineEngine(self.clock, self._lost)
         # First, so that a plugin of the same name takes its place.
-        calling = [ToolCalling(self.registry, limits or Limits())] if tools else []
-        self.hooks = Hookup([*calling, *plugins])
+        has_tools = bool(given) or bool(self.sources)
+        calling, plugins = ToolCalling(self.registry, limits or Limits()), list(plugins)
+        self.hooks = Hookup([calling, *plugins] if has_tools else plugins)
         self.listeners: list[Listener] = []
+        self.permits = Permits(_rules(rules), _read_command)
+        self._beneath = Beneath(
+            self.store, self.clock, self.ids, self.command, self._go_on, self.follow, self._is_closing
+        )
         setup = Setup(
             store=self.store,
             bus=self.bus,
@@ -181,9 +200,13 @@ class Runtime:
             supervisor=self.supervisor,
             hand_in=self._hand_in,
             wake=self.engine.wake,
-            permits=Permits(_rules(rules), _read_command),
+            permits=self.permits,
+            client_hooks=None if has_tools else Hookup([calling, *plugins]),
             tool_named=lambda name: self.tools.get(name),
-            sub_turn=self._sub_turn,
+            tool_coming=self._tool_coming,
+            sub_turn=self._beneath.run,
+            end_below=self._beneath.end,
+            admit=self.command,
             settings=settings,
             hold=HOLD if self.engine.is_durable else 0.0,
         )
@@ -237,6 +260,7 @@ class Runtime:
                 return
             if not self.engine.is_durable:
                 await self.store.hold()
+            await self._open_sources()
             await self.engine.serve(self._driver.drive)
             if not self.engine.is_durable:
                 for session in await self.store.sessions(awake=True):
@@ -244,6 +268,33 @@ class Runtime:
             else:
                 self._sweeping = asyncio.get_running_loop().create_task(self._sweep())
             self._has_started = True  # only now: a start that failed is tried again
+
+    async def _open_sources(self) -> None:
+        """Let tools come that come by themselves. One that cannot be told from another stays away, and that is told."""
+
+        def publish(origin: str, tools: Sequence[Tool]) -> None:
+            fit: list[Tool] = []
+            with suppress(ConfigError):
+                self.registry.replace(origin, tools)
+                return
+            for tool in tools:  # one that cannot be told from another keeps no other away
+                try:
+                    self.registry.replace(origin, [*fit, tool])
+                    fit.append(tool)
+                except ConfigError as error:
+                    log.warning("a tool of %s is not offered: %s", origin, error)
+            self.registry.replace(origin, fit)
+
+        await asyncio.gather(*(source.open(publish) for source in self.sources))
+
+    async def _tool_coming(self, name: str) -> Tool | None:
+        """A tool that a turn goes on with, though it may still be on its way after a start."""
+        ends = asyncio.get_running_loop().time() + COMING
+        while name not in self.tools and any(source.is_opening for source in self.sources):
+            if asyncio.get_running_loop().time() > ends:
+                break
+            await asyncio.sleep(0.05)
+        return self.tools.get(name)
 
     async def command(self, command: AnyCommand) -> Receipt:
         """Admit a command, and see to it that somebody acts on it."""
@@ -294,51 +345,17 @@ class Runtime:
             await asyncio.sleep(pause)
         log.error("a late result of %s is lost: the store did not take it", command.session)
 
-    async def _sub_turn(self, below: str, tenant: str, options: TurnOptions, prompt: str) -> SubAnswer:
-        """Run a turn in a session of its own, once, and wait until it is over.
+    def _is_closing(self) -> bool:
+        return "" in self._gone
 
-        One that was begun before is gone on with as it was begun, whatever would be asked of it now.
-        """
-        turn = await self._begun(below)
-        if turn is None:
-            send = Send(
-                key=BELOW,
-                session=below,
-                tenant=tenant,
-                at=self.clock.now(),
-                turn=self.ids.new("turn"),
-                message=self.ids.new("msg"),
-                parts=(TextPart(prompt),),
-                at_leaf=True,
-                options=options,
-            )
-            receipt = await self.command(send)
-            assert isinstance(receipt.command, Send)
-            turn = receipt.command.turn
-        else:
-            await self.start()
-            await self._wake(below)
-        try:
-            async for _ in self.follow(below, Reader(turn, None)):
-                pass
-        except asyncio.CancelledError:
-            if "" not in self._gone:  # it is not this process that ends
-                await self.command(Cancel(key=f"{BELOW}:cancel", session=below, tenant=tenant, turn=turn, hard=True))
-            raise
-        return answer_of(below, fold(entry.event for entry in await self.store.events(below, turn=turn)))
-
-    async def _begun(self, below: str) -> str | None:
-        """The turn that was asked for in a session below, if it was."""
-        try:
-            for command in await self.store.inbox(below):
-                if isinstance(command, Send) and command.key == BELOW:
-                    return command.turn
-            for entry in await self.store.events(below):
-                if isinstance(entry.event, TurnStarted) and entry.event.command == BELOW:
-                    return entry.event.turn
-        except UnknownSession:
-            pass
-        return None
+    async def _go_on(self, session: str) -> bool:
+        """See to it that a session is driven; False when it is this process that ends."""
+        if "" in self._gone:
+            return False
+        self._gone.pop(session, None)
+        await self.start()
+        await self._wake(session)
+        return True
 
     async def follow(self, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
         """Show a turn from where the reader is, until it is over."""
@@ -450,6 +467,7 @@ class Runtime:
             self._sweeping.cancel()
         await self.engine.aclose()
         await self.supervisor.aclose()
+        await asyncio.gather(*(source.aclose() for source in self.sources), return_exceptions=True)
         for session in {*(where for where, _ in self._followed), *self._asking}:
             self._tell_followers(session, CLOSED)
         if self._has_made_store:

@@ -7,20 +7,39 @@ import pytest
 from msgspec.structs import replace
 
 from everturn.bus.memory import MERGE, _Ear, _Tail
+from everturn.core.asking import Claimed
 from everturn.core.commands import Answer, AnyCommand
 from everturn.core.deltas import Cursor, Frame, Reader, TextDelta
-from everturn.core.events import Entry, Event
+from everturn.core.events import Entry, Event, FilesChanged
 from everturn.core.messages import Message
 from everturn.core.ports import Bus, Engine, Receipt, Store
 from everturn.errors import EverturnError
 from everturn.testing import FakeClock, InlineEngine, MemoryBus, MemoryStore
 from everturn.testing.contracts import BusContract, EngineContract, StoreContract
+from everturn.testing.contracts.clients import claimed
 from everturn.testing.contracts.engine import Drives
+from everturn.testing.contracts.samples import NOON, take
 
 
 class TestMemoryStore(StoreContract):
     async def make(self) -> Store:
         return MemoryStore()
+
+    async def test_an_append_that_breaks_off_leaves_claims_and_trees_as_they_were(self) -> None:
+        store = await self.offering()
+        log = [entry.event for entry in await store.events("s")]
+        folder = FilesChanged(turn="t", at=NOON, step=1, before="", after="c", root="/home/ada")
+        await store.restore("copy", "local", [*log, folder])
+        for session in ("s", "copy"):
+            await store.admit(replace(take(), session=session))
+            events = [claimed(), replace(folder, root=""), replace(claimed("other"), gate="nobody")]
+            with pytest.raises(KeyError):
+                await store.append(session, len(await store.events(session)), events)
+
+            [row] = await store.gates(session)
+            assert row.claim == Claimed("tab", NOON + 60)
+            assert await store.inbox(session) == [replace(take(), session=session)]
+            assert await store.roots(session) == {}
 
 
 class TestMemoryBus(BusContract):

@@ -10,15 +10,22 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from everturn.core.asking import Gate, Verdict
+from everturn.core.asking import Claimed, Gate, Verdict
 from everturn.core.calls import CALL_TRANSITIONS, Call
 from everturn.core.events import (
     AnswerOpened,
     Append,
+    CallBelow,
     CallJudged,
+    CallMade,
+    CallPaused,
+    CallResumed,
     CallSettled,
     CallStarted,
+    CallStirred,
+    FilesChanged,
     GateAnswered,
+    GateClaimed,
     GateOpened,
     HookFinished,
     LateArrived,
@@ -158,7 +165,14 @@ def carry_out(state: TurnState, action: Action, dice: Dice) -> Iterator[TurnEven
                 yield TurnEnding(turn=turn, outcome=outcome, problem=problem)
             yield from finish(state, dice)
         case Wait():
-            if gates := [gate for gate in state.gates if state.is_asked(gate)]:
+            gates = [gate for gate in state.gates if state.is_asked(gate)]
+            if dice.pick(*([False] * 7), True):
+                yield from cancelled(state, dice)
+            elif gates and dice.pick(False, False, False, True):
+                yield claimed(state, dice.pick(*gates))
+            elif (below := [call for call in state.open_calls if waits_below(call)]) and dice.pick(True, not gates):
+                yield CallStirred(turn=turn, call=dice.pick(*below).id)
+            elif gates:
                 yield answered(state, dice.pick(*gates), dice)
             else:  # nobody was asked, so all that can still come is a cancel
                 yield from cancelled(state, dice)
@@ -183,8 +197,10 @@ def stream_end(turn: str, step: int, dice: Dice) -> TurnEvent:
 def after_request(state: TurnState, plugins: tuple[str, ...], dice: Dice) -> Iterator[TurnEvent]:
     step, turn = state.step, state.id
     assert step is not None
-    for call in step.calls:
-        yield from move_call(call, turn, dice) if state.limit is None else stop_call(call, turn, dice)
+    if dice.pick(*([False] * 8), True):
+        yield filed(state, step.number)
+    for call in step.calls:  # those included that are made meanwhile
+        yield from move_call(state, call, dice) if state.limit is None else stop_call(state, call, dice)
     question = f"{turn}.ask{step.number}"
     for plugin in plugins:
         if plugin == TOOLS and any(not call.is_settled for call in step.calls):
@@ -203,7 +219,7 @@ def after_request(state: TurnState, plugins: tuple[str, ...], dice: Dice) -> Ite
         appends = deferred(turn, step.number, plugin, dice)
         yield HookFinished(turn=turn, step=step.number, plugin=plugin, deferred=appends)
     left = [plugin for plugin in plugins if plugin not in step.done]
-    if left and all(call.is_settled or call.asks is not None for call in step.calls):
+    if left and all(call.is_settled or call.asks is not None or waits(state, call) for call in step.calls):
         yield TurnParked(turn=turn, step=step.number)
 
 
@@ -213,18 +229,96 @@ def deferred(turn: str, step: int, plugin: str, dice: Dice) -> tuple[Append, ...
     return tuple(Append(message, dice.pick(0, 1, 2), dice.pick(False, True)) for message in messages)
 
 
-def move_call(call: Call, turn: str, dice: Dice) -> Iterator[TurnEvent]:
+def move_call(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:
     """Move a call on by a few events, or leave it with a person."""
+    turn = state.id
     if call.state == "pending" and call.verdict is None and call.judged is None and dice.pick(False, True):
         yield GateOpened(turn=turn, gate=Gate(f"{call.id}.gate", turn, call.id, "look", "{}", "hash"))
     if call.state == "asking" and call.gate is not None and dice.pick(False, False, True):
         yield GateAnswered(turn=turn, gate=call.gate.id, call=call.id, verdict=Verdict(dice.pick(True, False)))
     if call.state == "pending" and dice.pick(True, False):
         yield from start_call(call, turn)
+    yield from reach(state, call, dice)
     if call.state == "running" and dice.pick(False, False, True):
         gate = Gate(f"{call.id}.review", turn, call.id, "look", "{}", "hash", kind="result", output=Output("it ran"))
         yield GateOpened(turn=turn, gate=gate)
     yield from end_call(call, turn, dice)
+
+
+def reach(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:  # noqa: C901 - a row per thing it may do
+    """What a tool does to its turn while it runs: it calls, asks, has turns run, files, and is put aside meanwhile."""
+    turn = state.id
+    if call.state == "waiting" and not waits(state, call):
+        yield CallResumed(turn=turn, call=call.id)
+    if call.state != "running" or dice.pick(True, False):
+        return
+    made, form = f"{call.id}.1", f"{call.id}.ask.1"
+    if not call.parent and made not in state.calls and dice.pick(False, True):
+        yield CallMade(turn=turn, call=made, parent=call.id, name="look", arguments="{}", identity="id")
+    if form not in state.gates and dice.pick(False, True):
+        gate = Gate(form, turn, call.id, "look", "{}", "hash", kind=dice.pick("form", "client"))
+        yield GateOpened(turn=turn, gate=gate)
+    if form in state.gates and state.gates[form] is None and dice.pick(False, False, True):
+        yield claimed(state, form)
+    if form in state.gates and state.gates[form] is None and dice.pick(False, False, True):
+        yield answered(state, form, dice)
+    if not call.below and dice.pick(False, True):
+        yield CallBelow(turn=turn, call=call.id, session=f"s-{call.id}", below=f"{call.id}.below")
+    if call.below and dice.pick(False, False, True):
+        yield CallStirred(turn=turn, call=call.id)
+    if dice.pick(False, False, False, True):
+        assert state.step is not None
+        yield filed(state, state.step.number, call.id)
+    if dice.pick(False, True):
+        yield paused(state, call, made)
+        if dice.pick(False, True):  # what it did at the same time is still written
+            second = f"{call.id}.ask.2"
+            if second not in state.gates:
+                yield GateOpened(turn=turn, gate=Gate(second, turn, call.id, "look", "{}", "hash", kind="form"))
+            if not call.below:
+                yield CallBelow(turn=turn, call=call.id, session=f"s-{call.id}", below=f"{call.id}.below")
+            yield paused(state, call, made)
+
+
+def paused(state: TurnState, call: Call, made: str) -> CallPaused:
+    """A tool is put aside until everything has come that has not come yet."""
+    own = (f"{call.id}.ask.{number}" for number in (1, 2))
+    gates = tuple(name for name in own if name in state.gates and state.gates[name] is None)
+    calls = (made,) if made in state.calls and not state.calls[made].is_settled else ()
+    return CallPaused(
+        turn=state.id,
+        call=call.id,
+        kept="so far",
+        gates=gates,
+        calls=calls,
+        below=next((turn for _, turn in call.below.values()), ""),
+    )
+
+
+def waits(state: TurnState, call: Call) -> bool:
+    """Whether a call was put aside and something it waits for has not come."""
+    if call.state != "waiting" or call.paused is None:
+        return False
+    return (
+        any(state.gates[gate] is None for gate in call.paused.gates)
+        or any(not state.calls[name].is_settled for name in call.paused.calls)
+        or waits_below(call)
+    )
+
+
+def waits_below(call: Call) -> bool:
+    """Whether a call was put aside until a sub-turn is over, and it is not."""
+    is_below = call.state == "waiting" and call.paused is not None and bool(call.paused.below)
+    return is_below and not call.is_stirred
+
+
+def claimed(state: TurnState, gate: str) -> GateClaimed:
+    return GateClaimed(turn=state.id, gate=gate, claim=Claimed("page", 60.0))
+
+
+def filed(state: TurnState, step: int, call: str = "") -> FilesChanged:
+    before = state.trees.get("", "")
+    return FilesChanged(turn=state.id, step=step, before=before, after=f"{before}x", call=call)
 
 
 def start_call(call: Call, turn: str) -> Iterator[TurnEvent]:
@@ -250,12 +344,14 @@ def end_call(call: Call, turn: str, dice: Dice) -> Iterator[TurnEvent]:
         yield settled(call, turn, dice.pick("completed", "failed", "outcome_unknown", "cancelled"))
 
 
-def stop_call(call: Call, turn: str, dice: Dice) -> Iterator[TurnEvent]:
+def stop_call(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:
     """A limit is reached: what did not begin does not begin, and what did comes to its end."""
     if call.state in ("pending", "asking"):
-        yield settled(call, turn, "failed")
-    else:
-        yield from end_call(call, turn, dice)
+        yield settled(call, state.id, "failed")
+        return
+    if call.state == "waiting":
+        yield settled(call, state.id, "cancelled") if waits(state, call) else CallResumed(turn=state.id, call=call.id)
+    yield from end_call(call, state.id, dice)
 
 
 def answered(state: TurnState, gate: str, dice: Dice) -> GateAnswered:
@@ -276,6 +372,8 @@ def finish(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
     assert state.ending is not None
     for call in state.open_calls:
         yield settled(call, state.id, "cancelled")
+    if state.step is not None and dice.pick(*([False] * 5), True):
+        yield filed(state, state.step.number)
     yield from late(state, dice)
     if state.untitled and dice.pick(True, False):
         yield TitleSet(turn=state.id, title="a title")

@@ -5,10 +5,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from everturn.core.asking import Gate, Verdict
-from everturn.core.events import Event, GateAnswered, GateOpened, TurnEnding, TurnParked
-from everturn.core.gates import GateRow, apply_to_gates, check_answer
-from everturn.errors import EverturnError, GateClosed, HashMismatch, UnknownGate
+from everturn.core.asking import Claimed, Gate, Verdict
+from everturn.core.events import CallSettled, Event, GateAnswered, GateClaimed, GateOpened, TurnEnding, TurnParked
+from everturn.core.gates import LONGEST_LEASE, GateRow, apply_to_gates, check_answer, check_claim, due_of
+from everturn.core.parts import Output
+from everturn.errors import (
+    AnsweredOtherwise,
+    AnswerUnfit,
+    ClaimedOtherwise,
+    EverturnError,
+    GateClosed,
+    GateExpired,
+    HashMismatch,
+    NotClaimed,
+    UnknownGate,
+)
 
 ALLOW, DENY = Verdict(True, by="ada"), Verdict(False, "not today", by="ada")
 NOON = 1_000.0
@@ -131,3 +142,118 @@ def test_a_turn_that_ends_closes_its_own_gates_and_no_others():
 
 def test_other_events_leave_the_rows_alone():
     assert rows_of(opened(), TurnParked(turn="t", step=1)) == rows_of(opened())
+
+
+# Clients --------------------------------------------------------------------------------------------------------------
+
+DONE = Verdict(True, result='{"n":1}', claim="tab")
+FORM = '{"type":"object","required":["n"]}'
+
+
+def offered(expires: float = 0.0, once: bool = True, form: str = "") -> GateOpened:
+    gate = Gate("g", "t", "c", "mail", "{}", "hash", expires, kind="client", once=once, form=form)
+    return GateOpened(turn="t", at=NOON, gate=gate)
+
+
+def claimed(by: str = "tab", until: float = NOON + 60) -> GateClaimed:
+    return GateClaimed(turn="t", gate="g", claim=Claimed(by, until))
+
+
+def claim(row: GateRow | None, by: str = "tab", lease: float = 60.0, now: float = NOON, hash: str = "hash") -> Claimed:
+    return check_claim(row, "g", hash, by, lease, now)
+
+
+def row_of(*events: Event) -> GateRow:
+    return rows_of(*events)["g"]
+
+
+def test_a_call_that_nobody_has_is_given_for_as_long_as_was_asked():
+    assert claim(row_of(offered())) == Claimed("tab", NOON + 60)
+    assert claim(row_of(offered(expires=NOON + 30))) == Claimed("tab", NOON + 30)
+    assert claim(row_of(offered()), lease=LONGEST_LEASE).until == NOON + LONGEST_LEASE
+
+
+def test_whoever_has_it_is_given_more_time_and_others_none():
+    for once in (True, False):
+        row = row_of(offered(once=once), claimed())
+
+        assert claim(row, now=NOON + 59) == Claimed("tab", NOON + 119)
+        with pytest.raises(ClaimedOtherwise, match="by another client"):
+            claim(row, "other", now=NOON + 59)
+
+
+def test_when_the_time_is_over_only_what_can_be_repeated_is_given_again():
+    row, once = row_of(offered(once=False), claimed()), row_of(offered(), claimed())
+
+    for by in ("tab", "other"):
+        assert claim(row, by, now=NOON + 60) == Claimed(by, NOON + 120)
+        with pytest.raises(ClaimedOtherwise):
+            claim(once, by, now=NOON + 60)
+
+
+NOT_GIVEN: dict[str, tuple[GateRow | None, dict[str, object], type[EverturnError]]] = {
+    "unknown": (None, {}, UnknownGate),
+    "for something else": (row_of(offered()), {"hash": "other"}, HashMismatch),
+    "answered": (row_of(offered(), claimed(), answered(DONE)), {}, AnsweredOtherwise),
+    "over": (row_of(offered(), TurnEnding(turn="t", outcome="cancelled")), {}, GateClosed),
+    "settled": (row_of(offered(), CallSettled(turn="t", call="c", state="failed", output=Output(""))), {}, GateClosed),
+    "expired": (row_of(offered(expires=NOON)), {}, GateExpired),
+    "for a person": (row_of(opened()), {}, AnswerUnfit),
+    "by nobody": (row_of(offered()), {"by": ""}, AnswerUnfit),
+    "for no time": (row_of(offered()), {"lease": 0.0}, AnswerUnfit),
+    "for less": (row_of(offered()), {"lease": -1.0}, AnswerUnfit),
+    "for no number": (row_of(offered()), {"lease": float("nan")}, AnswerUnfit),
+    "for too long": (row_of(offered()), {"lease": LONGEST_LEASE + 1}, AnswerUnfit),
+}
+
+
+@pytest.mark.parametrize(("row", "given", "error"), NOT_GIVEN.values(), ids=NOT_GIVEN)
+def test_every_claim_that_is_refused_says_why_and_changes_nothing(
+    row: GateRow | None, given: dict[str, object], error: type[EverturnError]
+):
+    before = None if row is None else replace(row)
+
+    with pytest.raises(error, match=r"gate '?g'?"):
+        claim(row, **given)  # type: ignore[arg-type]
+
+    assert row == before
+
+
+def test_a_client_answers_what_it_has_and_while_it_has_it():
+    row = row_of(offered(), claimed())
+
+    assert answer(row, DONE, now=NOON + 59) is True
+    for wrong, now in ((replace(DONE, claim="other"), NOON), (replace(DONE, claim=""), NOON), (DONE, NOON + 60)):
+        with pytest.raises(NotClaimed):
+            answer(row, wrong, now=now)
+    with pytest.raises(NotClaimed, match="nobody has claimed it"):
+        answer(row_of(offered()), DONE)
+
+
+def test_what_a_client_answers_fits_what_was_asked_for():
+    row = row_of(offered(form=FORM), claimed())
+
+    assert answer(row, DONE) is True
+    assert answer(row, replace(DONE, result="it broke", failed=True)) is True
+    for result in ("{}", "no json", "[1]", None):
+        with pytest.raises(AnswerUnfit):
+            answer(row, replace(DONE, result=result))
+    with pytest.raises(AnswerUnfit):
+        answer(row, replace(DONE, arguments="{}"))
+
+
+def test_anybody_may_say_no_to_what_a_client_was_to_do():
+    assert answer(row_of(offered()), DENY) is True
+    assert answer(row_of(offered(), claimed()), DENY, now=NOON + 1e6) is True
+
+
+@given(st.sampled_from([0.0, 5.0, 50.0]), st.sampled_from([None, 10.0, 100.0]), st.booleans())
+def test_something_is_due_when_a_gate_expires_or_a_client_has_left_what_no_other_may_begin(
+    expires: float, until: float | None, once: bool
+):
+    gate = offered(expires, once).gate
+    found = due_of(gate, None if until is None else Claimed("tab", until))
+
+    times = [time for time in (expires, until if once else None) if time]
+    assert found == (min(times) if times else 0.0)
+    assert GateRow(gate, NOON, claim=None if until is None else Claimed("tab", until)).due == found

@@ -4,14 +4,21 @@ from collections.abc import Callable
 
 from tests.core.simulate import BROKEN, PLUGINS, Dice
 
-from everturn.core.asking import Gate, GateKind, Verdict
+from everturn.core.asking import Claimed, Gate, GateKind, Verdict
 from everturn.core.events import (
     AnswerOpened,
     Append,
+    CallBelow,
     CallJudged,
+    CallMade,
+    CallPaused,
+    CallResumed,
     CallSettled,
     CallStarted,
+    CallStirred,
+    FilesChanged,
     GateAnswered,
+    GateClaimed,
     GateOpened,
     HookFinished,
     LateArrived,
@@ -58,7 +65,7 @@ def _parts(state: TurnState, dice: Dice) -> tuple[StreamedPart, ...]:
 
 def _gate(state: TurnState, dice: Dice) -> Gate:
     name = dice.pick(f"wild{len(state.gates)}", *state.gates)
-    kinds: tuple[GateKind, ...] = ("call", "result", "loop")
+    kinds: tuple[GateKind, ...] = ("call", "result", "loop", "form", "client")
     called = dice.pick(*state.calls, "nobody", "")
     return Gate(name, state.id, called, "look", "{}", "hash", kind=dice.pick(*kinds))
 
@@ -91,6 +98,31 @@ MAKE: dict[type[TurnEvent], Make] = {
     LimitReached: lambda s, d, turn: LimitReached(turn=turn, limit="calls", scope="turn", text="wild"),
     CallStarted: lambda s, d, turn: CallStarted(
         turn=turn, call=_call(s, d), tool="look", arguments="{}", hash="hash", effects="once", key="key"
+    ),
+    GateClaimed: lambda s, d, turn: GateClaimed(
+        turn=turn, gate=d.pick(*s.gates, "none"), claim=Claimed("page", d.pick(0.0, 60.0))
+    ),
+    CallMade: lambda s, d, turn: CallMade(
+        turn=turn,
+        call=d.pick(f"wild{len(s.calls)}", *s.calls),
+        parent=_call(s, d),
+        name="look",
+        arguments="{}",
+        identity="id",
+    ),
+    CallBelow: lambda s, d, turn: CallBelow(turn=turn, call=_call(s, d), session="s-wild", below="wild"),
+    CallPaused: lambda s, d, turn: CallPaused(
+        turn=turn,
+        call=_call(s, d),
+        kept="wild",
+        gates=d.pick((), ("none",), tuple(s.gates)),
+        calls=d.pick((), ("nobody",), tuple(s.calls)),
+        below=d.pick("", "wild"),
+    ),
+    CallStirred: lambda s, d, turn: CallStirred(turn=turn, call=_call(s, d)),
+    CallResumed: lambda s, d, turn: CallResumed(turn=turn, call=_call(s, d)),
+    FilesChanged: lambda s, d, turn: FilesChanged(
+        turn=turn, step=_number(s, d), before=d.pick("", "a"), after=d.pick("a", "b"), call=d.pick("", _call(s, d))
     ),
     CallSettled: lambda s, d, turn: CallSettled(
         turn=turn, call=_call(s, d), state=d.pick("completed", "failed", "pending", "running"), output=Output("wild")

@@ -46,8 +46,10 @@ def test_the_picture_of_a_call_has_every_way_between_its_states() -> None:
         ("pending", "asking"),
         ("pending", "running"),
         ("asking", "pending"),
+        ("running", "waiting"),
+        ("waiting", "running"),
         ("running", "reviewing"),
-        *((state, end) for state in ("pending", "asking", "running", "reviewing") for end in SETTLED),
+        *((state, end) for state in ("pending", "asking", "running", "waiting", "reviewing") for end in SETTLED),
     }
 
 

@@ -13,12 +13,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from everturn import Chat, GateOpened, LateArrived, TextDelta, Turn, TurnError, tool
+from tests.trust.talks import Scenes
+
+from everturn import Chat, FilesPart, GateOpened, LateArrived, TextDelta, ToolContext, Turn, TurnError, TurnParked, tool
 from everturn.core.events import CommandDropped, Event, GrantRevoked
 from everturn.core.options import Budget, TurnOptions
-from everturn.core.ports import Tool
+from everturn.core.parts import FileChange
+from everturn.core.ports import SubTurn, Tool
 from everturn.errors import ModelError
 from everturn.testing import CountingIds, Fail, FakeClock, Hang, ScriptedModel, call, calls, say, think
+from everturn.tools.client import client_tool
 from everturn.wire import VERSION, dump_log
 from everturn.wiring import Runtime
 
@@ -179,6 +183,49 @@ async def restarted() -> bytes:
         return await log_of(again)
 
 
+@tool(effects="write")
+async def work(ctx: ToolContext) -> str:
+    """Look, have something done below, and keep a file."""
+    assert ctx.files is not None
+    assert ctx.blobs is not None
+    looked = await ctx.run_tool("look", {"at": "the clock"})
+    below = await ctx.sub_turn(SubTurn("below"))
+    tree = await ctx.blobs.put(b'{"note.txt":{"blob":"","size":0}}')
+
+    async def change(before: str) -> tuple[str, list[FileChange]]:
+        return tree, [FileChange("note.txt", "added", 1)]
+
+    await ctx.files.change(change)
+    return f"{looked.text}; {below.text}"
+
+
+async def reached_out() -> bytes:
+    """A call that a client does, and one that makes another, has a sub-turn run in which somebody is asked, and keeps a
+    file, which is then reverted.
+    """
+    bell = client_tool("bell", "Ring.", {"type": "object", "properties": {}}, effects="read")
+    model = Scenes(
+        go=[calls(call("bell"), call("work")), say("Done.")],
+        below=[calls(call("mail", to="Bob", text="Hi")), say("Mailed.")],
+    )
+    runtime = Runtime(model, tools=(look, mail, work, bell), clock=FakeClock(), ids=CountingIds())
+    async with Chat(model, runtime=runtime) as chat:
+        turn = await chat.send("go")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                for gate in await chat.gates():
+                    if gate.kind == "client":
+                        await chat.claim(gate, "page")
+                        await chat.answer(gate, result="rang", claim="page", by="page")
+                    else:
+                        await chat.answer(gate, allow="once")
+        message = (await turn).message
+        assert message is not None
+        [files] = [part for part in message.parts if isinstance(part, FilesPart)]
+        await chat.revert(files)
+        return await log_of(chat)
+
+
 async def written(chat: Chat, kind: type[Event]) -> None:
     """Wait until the log has such an event. A late result and a dropped command are announced to nobody."""
     store = chat.runtime.store
@@ -209,6 +256,7 @@ LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
         late,
         fork,
         restarted,
+        reached_out,
     )
 }
 

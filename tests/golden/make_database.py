@@ -13,16 +13,29 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+from msgspec.structs import replace
 
 from everturn import wire
-from everturn.core.events import MessageDeleted
+from everturn.core.events import FilesReverted, MessageDeleted
 from everturn.core.options import Budget, Lineage, TurnOptions
 from everturn.core.parts import Usage
 from everturn.core.ports import Store
 from everturn.stores.sql.migrating import HEAD, SCRIPTS
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.store import SqlStore
-from everturn.testing.contracts.samples import NOON, answer, asked, called, granted, over, ran, send, started
+from everturn.testing.contracts.samples import (
+    NOON,
+    answer,
+    asked,
+    called,
+    granted,
+    offered,
+    over,
+    ran,
+    send,
+    started,
+    take,
+)
 
 FOLDER = Path(__file__).parent
 URL = os.environ.get("EVERTURN_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
@@ -50,6 +63,10 @@ async def fill(store: Store) -> None:
     used = called("t6", Usage(10, 2, cost=0.5), step=2)
     answered = [*asked("t6"), granted("", "t6"), *ran("t6")]
     await store.append("generous", 0, [*started("t6", command="k6"), *answered, *used, *over("t6")])
+    await store.admit(send("k7", "client", "t7", text="in the browser"))
+    await store.append("client", 0, [*started("t7", command="k7"), *offered("t7", expires=NOON + 600)])
+    await store.admit(replace(take("c7", gate="t7.gate", hash="t7.hash"), session="client"))
+    await store.append("gone", 5, [FilesReverted(at=NOON, root="/home/ada", before="c" * 40, after="d" * 40)])
     for data in BYTES:
         await store.put_blob(data)
 
@@ -70,6 +87,7 @@ async def read(store: Store) -> dict[str, Any]:
             "open": await store.open_turns(session),
             "grants": await store.grants(session, NOON),
             "spent": await store.spent(session=session),
+            "roots": await store.roots(session),
         }
     return seen
 

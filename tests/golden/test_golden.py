@@ -29,6 +29,7 @@ PHASES = {
     "late": [CANCELLED, DONE],
     "fork": [DONE, DONE, DONE, DONE],
     "restarted": [DONE],
+    "reached_out": [DONE],
 }
 
 

@@ -10,6 +10,7 @@ from tests.mutants.media import MEDIA_MUTANTS
 from tests.mutants.models import MODEL_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.prompted import PARADIGM_MUTANTS
+from tests.mutants.reach import REACH_MUTANTS
 from tests.mutants.trust import TRUST_MUTANTS
 
 CRASH = "tests/turn/test_crash.py::test_stopped_after_any_event_it_ends_as_if_it_had_not_been"
@@ -27,6 +28,7 @@ MUTANTS = [
     *PARADIGM_MUTANTS,
     *MEDIA_MUTANTS,
     *TRUST_MUTANTS,
+    *REACH_MUTANTS,
     Mutant(
         "calls are not settled on cancel",
         "turn/finalize.py",
@@ -53,13 +55,15 @@ MUTANTS = [
         "turn/tools.py",
         """        if plan.events:
             await ctx.run.commit(lambda plan=plan: _in_time(ctx, plan))
+            _tell_tools(ctx, plan.events)
         for start in plan.starts:
-            ctx.spawn(start.call.id, run_call(ctx, start, limits))
+            ctx.spawn(start.call.id, run_call(ctx, start, limits, tools))
 """,
         """        for start in plan.starts:
-            ctx.spawn(start.call.id, run_call(ctx, start, limits))
+            ctx.spawn(start.call.id, run_call(ctx, start, limits, tools))
         if plan.events:
             await ctx.run.commit(lambda plan=plan: _in_time(ctx, plan))
+            _tell_tools(ctx, plan.events)
 """,
         f"{TOLD}[parallel calls]",
     ),
@@ -73,8 +77,8 @@ MUTANTS = [
     Mutant(
         "a once tool is run again after a crash",
         "turn/tools.py",
-        '        or "once" in (started.effects, tool.spec.effects)\n',
-        "",
+        'if tool is None or "once" in (call.started.effects, tool.spec.effects):',
+        "if tool is None:",
         f"{BEFORE}[parallel calls]",
     ),
     Mutant(
@@ -300,8 +304,8 @@ MUTANTS = [
     Mutant(
         "the cap on parallel calls is ignored",
         "turn/tools.py",
-        "elif len(running) + len(plan.starts) < limits.parallel:",
-        "elif len(running) <= limits.parallel:",
+        "elif len(busy) + len(plan.starts) < limits.parallel:",
+        "elif len(busy) <= limits.parallel:",
         f"{TOOLS}test_calls_of_a_step_run_at_once_and_never_more_than_the_cap",
     ),
     Mutant(

@@ -23,7 +23,7 @@ TRUST_MUTANTS = [
     Mutant(
         "whatever is said to a gate is an answer",
         "core/gates.py",
-        "    _check_fit(row.gate, verdict)\n",
+        "    check_fit(row.gate, verdict)\n",
         "",
         ALTERED,
     ),

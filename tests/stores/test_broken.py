@@ -1,4 +1,4 @@
-"""The suites about grants and spending notice stores that do not keep them."""
+"""The suites about grants, spending, clients and files notice stores that do not keep them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from everturn.core.asking import Grant
-from everturn.core.commands import AnyCommand, Revoke
-from everturn.core.events import Event, GateAnswered, GrantRevoked, TurnStarted
+from everturn.core.commands import AnyCommand, Cancel, Revert, Revoke, Stir, Take
+from everturn.core.events import Event, GateAnswered, GateClaimed, GrantRevoked, TurnStarted
+from everturn.core.gates import GateRow
 from everturn.core.options import Spent
 from everturn.core.ports import Receipt, Store
 from everturn.errors import EverturnError
@@ -111,6 +112,87 @@ class KnowsOnlyTimeouts(MemoryStore):
         return head
 
 
+class ForgetsWhoHasIt(MemoryStore):
+    async def admit(self, command: AnyCommand) -> Receipt:
+        receipt = await super().admit(command)
+        if isinstance(command, Take):
+            self._sessions["s"].gates[command.gate].claim = None
+        return receipt
+
+
+class TakesItFromOthers(MemoryStore):
+    async def admit(self, command: AnyCommand) -> Receipt:
+        if isinstance(command, Take) and command.session in self._sessions:
+            for row in self._sessions[command.session].gates.values():
+                row.claim = None
+        return await super().admit(command)
+
+
+class OverlooksACancel(MemoryStore):
+    async def admit(self, command: AnyCommand) -> Receipt:
+        if isinstance(command, Take):
+            inbox = self._sessions["s"].inbox
+            held = {key: inbox.pop(key) for key, one in list(inbox.items()) if isinstance(one, Cancel)}
+            try:
+                return await super().admit(command)
+            finally:
+                inbox.update(held)
+        return await super().admit(command)
+
+
+class BelievesTheLogMore(MemoryStore):
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+        self._session(session).claims.clear()
+        return await super().append(session, after, events, epoch)
+
+
+class WakesWithAClaim(MemoryStore):
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+        head = await super().append(session, after, events, epoch)
+        if any(isinstance(event, GateClaimed) for event in events):
+            self._session(session).open_turns["t"] = False
+        return head
+
+
+class ShowsNoClaims(MemoryStore):
+    async def gates(self, session: str | None = None) -> list[GateRow]:
+        return [GateRow(row.gate, row.opened) for row in await super().gates(session)]
+
+
+class RevertsAtAnyTime(MemoryStore):
+    async def admit(self, command: AnyCommand) -> Receipt:
+        if isinstance(command, Revert) and (row := self._sessions.get(command.session)) is not None:
+            turns, row.open_turns = row.open_turns, {}
+            try:
+                return await super().admit(command)
+            finally:
+                row.open_turns = turns
+        return await super().admit(command)
+
+
+class StirsWhatHasNotBegun(MemoryStore):
+    async def admit(self, command: AnyCommand) -> Receipt:
+        if isinstance(command, Stir) and command.session in self._sessions:
+            self._sessions[command.session].by_turn.setdefault(command.turn, [])
+        return await super().admit(command)
+
+
+class KnowsFoldersFromAnyLog(MemoryStore):
+    async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
+        await super().restore(session, tenant, ())
+        await self.append(session, 0, events)
+
+
+class KeepsTheFirstTree(MemoryStore):
+    async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
+        before = dict(self._session(session).roots)
+        head = await super().append(session, after, events, epoch)
+        self._session(session).roots.update(before)
+        return head
+
+
+CANCELLED = "test_a_call_cannot_be_claimed_once_it_is_answered_or_its_turn_ends_or_is_to_be_cancelled"
+
 BROKEN: list[tuple[Callable[[], Any], str]] = [
     (SharesWithEverybody, "test_a_grant_for_a_session_of_another_tenant_does_not_hold_there"),
     (SharesWithEverybody, "test_a_grant_for_everywhere_holds_in_all_sessions_of_its_tenant"),
@@ -132,6 +214,22 @@ BROKEN: list[tuple[Callable[[], Any], str]] = [
     (CountsOnlyItself, "test_sub_turns_count_for_the_session_and_the_turn_at_the_top"),
     (CountsSinceEver, "test_a_tenants_turns_are_counted_that_moved_since"),
     (ForgetsWhatTheErasedUsed, "test_what_was_used_stays_when_its_session_is_erased"),
+    (ForgetsWhoHasIt, "test_a_call_is_claimed_at_the_door_and_the_gate_says_by_whom"),
+    (ForgetsWhoHasIt, "test_of_two_clients_at_once_one_has_the_call"),
+    (ForgetsWhoHasIt, "test_an_answer_is_taken_from_whoever_has_the_call_and_only_then"),
+    (TakesItFromOthers, "test_of_two_clients_at_once_one_has_the_call"),
+    (TakesItFromOthers, "test_when_its_time_is_over_another_may_have_what_can_be_repeated"),
+    (TakesItFromOthers, "test_what_must_not_be_repeated_no_other_may_have_and_not_the_same_again"),
+    (OverlooksACancel, CANCELLED),
+    (BelievesTheLogMore, "test_what_the_door_has_given_since_is_not_undone_by_what_is_written_down_only_now"),
+    (BelievesTheLogMore, "test_of_a_claim_that_was_renewed_the_last_counts_when_both_are_written_down"),
+    (WakesWithAClaim, "test_where_another_may_follow_only_the_gate_is_due"),
+    (ShowsNoClaims, "test_a_copy_knows_who_has_a_call"),
+    (RevertsAtAnyTime, "test_files_are_not_reverted_while_a_turn_is_open_or_asked_for"),
+    (StirsWhatHasNotBegun, "test_a_call_is_stirred_in_a_turn_that_has_begun"),
+    (KnowsFoldersFromAnyLog, "test_a_log_from_elsewhere_says_nothing_of_folders_here"),
+    (KeepsTheFirstTree, "test_for_each_root_the_tree_that_was_recorded_last_is_known"),
+    (KeepsTheFirstTree, "test_a_revert_stands_in_the_inbox_until_it_is_acted_on_or_dropped"),
     (KnowsOnlyTimeouts, "test_a_turn_that_waits_is_due_when_its_time_is_used_up"),
     (KnowsOnlyTimeouts, "test_a_turn_that_has_reached_a_limit_is_due_when_it_must_end"),
 ]

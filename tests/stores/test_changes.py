@@ -12,13 +12,18 @@ from msgspec.structs import replace
 from tests.core.simulate import Dice
 from tests.core.test_tree import Session
 
-from everturn.core.asking import Grant
-from everturn.core.commands import Answer, AnyCommand, Delete, Revoke, Select, Send
+from everturn.core.asking import Claimed, Grant
+from everturn.core.commands import Answer, AnyCommand, Delete, Revert, Revoke, Select, Send, Stir, Take
 from everturn.core.events import (
     CallJudged,
+    CallMade,
     CallSettled,
+    CallStirred,
     Event,
+    FilesChanged,
+    FilesReverted,
     GateAnswered,
+    GateClaimed,
     GateOpened,
     GrantRevoked,
     LeafSelected,
@@ -61,7 +66,9 @@ def seasoned(event: Event, key: str, at: float, dice: Dice) -> tuple[AnyCommand 
         case MessageDeleted(message=message):
             return Delete(message=message, **given), replace(event, command=key)
         case GateOpened(gate=gate):
-            return None, replace(event, gate=replace(gate, expires=dice.pick(0.0, at + 1, at + 600)))
+            expires, once = dice.pick(0.0, at + 1, at + 600), dice.pick(True, False)
+            kind = dice.pick("client", gate.kind) if gate.kind == "call" else gate.kind
+            return None, replace(event, gate=replace(gate, expires=expires, once=once, kind=kind))
         case GateAnswered(gate=gate, verdict=verdict):
             holds = dice.pick("s", "", "elsewhere")
             grant = Grant(gate, Rule("*", "allow"), holds, "ada", at, dice.pick(0.0, at + 1))
@@ -96,6 +103,7 @@ async def seen(store: Store, session: str, messages: list[str], turns: list[str]
         "paths": {leaf: await tried(store.path(session, leaf)) for leaf in [*messages, None, "nobody"]},
         "gates": sorted((row.gate.id, row) for row in gates),
         "inbox": await store.inbox(session),
+        "roots": await store.roots(session),
         "grants": [await store.grants(session, now) for now in (NOON, NOON + 60)],
         "spent": [
             replace(found, calls=0)  # which a database may know a little later
@@ -132,6 +140,7 @@ async def compare(rolls: bytes, pieces: bytes) -> None:
                 grants.append(event.grant.id)
             if not isinstance(event, CallJudged):  # which its start follows at once
                 waiting += await beside(grants, turns, at, f"{number}r", (memory, sql), cut)
+                waiting += await reaching_out(turns, at, f"{number}f", (memory, sql), cut)
             if cut.pick(False, True, True):
                 continue
             await take(memory, sql, len(written), waiting, at, cut)
@@ -170,6 +179,41 @@ async def beside(
         found.append(GrantRevoked(at=at, grant=grants.pop()))
     if turns and cut.pick(False, False, True):
         found.append(LimitReached(turn=turns[-1], at=at, limit="seconds", scope="turn", text=""))
+    return found
+
+
+async def reaching_out(turns: list[str], at: float, key: str, stores: tuple[Store, ...], cut: Dice) -> list[Event]:
+    """What clients, sub-turns and files may bring."""
+    given: dict[str, Any] = {"session": "s", "key": key, "at": at}
+    found: list[Event] = []
+    rows = await stores[0].gates("s")
+    what = cut.pick("", "take", "files", "take", "revert", "stir", "claim", "")
+    command: AnyCommand | None = None
+    event: Event | None = None
+    if what == "take" and rows:
+        gate, by, lease = rows[cut.pick(0, -1)].gate, cut.pick("tab", "other"), cut.pick(10.0, 60.0, 0.0)
+        command = Take(gate=gate.id, hash=gate.hash, by=by, lease=lease, **given)
+        claim = Claimed(by, min(at + lease, gate.expires) if gate.expires else at + lease)
+        event = GateClaimed(turn=gate.turn, at=at, gate=gate.id, claim=claim, command=key)
+    elif what == "claim" and rows:  # whose command the door had forgotten
+        gate = rows[cut.pick(0, -1)].gate
+        found.append(GateClaimed(turn=gate.turn, at=at, gate=gate.id, claim=Claimed("third", at + cut.pick(5.0, 50.0))))
+    elif what == "files" and turns:
+        root, tree = cut.pick("", "/home/ada"), cut.pick("a", "b") * 64
+        found.append(FilesChanged(turn=turns[-1], at=at, step=1, before="", after=tree, root=root))
+        found.append(CallMade(turn=turns[-1], at=at, call=key, parent="nobody", name="look", arguments="{}"))
+    elif what == "revert":
+        command = Revert(root="", tree="c" * 64, **given)
+        event = FilesReverted(at=at, root="", before="", after="c" * 64, command=key)
+    elif what == "stir":
+        turn = turns[cut.pick(0, -1)] if turns else "nobody"
+        command = Stir(turn=turn, call="c", **given)
+        event = CallStirred(turn=turn, at=at, call="c", command=key)
+    if command is not None and event is not None:
+        receipts = [await tried(store.admit(command)) for store in stores]
+        assert receipts[0] == receipts[1]
+        if not isinstance(receipts[0], tuple) and cut.pick(True, False):
+            found.append(event)
     return found
 
 

@@ -9,14 +9,37 @@ from tests.stores.kinds import ALL, opened
 
 from everturn.core.asking import Gate
 from everturn.core.commands import Late
-from everturn.core.events import CallJudged, CallSettled, GateOpened, LateArrived
+from everturn.core.events import (
+    CallJudged,
+    CallMade,
+    CallSettled,
+    Event,
+    FilesChanged,
+    FilesReverted,
+    GateOpened,
+    LateArrived,
+    RevertStarted,
+    TurnCancelled,
+)
 from everturn.core.parts import FilePart, Output
 from everturn.core.ports import Store
-from everturn.errors import UnreadableLog
+from everturn.errors import GateClosed, UnknownMessage, UnreadableLog
 from everturn.stores.checking import check_log
+from everturn.stores.memory import MemoryStore
 from everturn.stores.mentions import blobs_in
 from everturn.stores.portable import export_session, import_session
-from everturn.testing.contracts.samples import NOON, asked, called, granted, ran, send, started
+from everturn.testing.contracts.samples import (
+    NOON,
+    asked,
+    called,
+    granted,
+    offered,
+    over,
+    ran,
+    send,
+    started,
+    take,
+)
 
 WHOLE, PRIVATE, PICTURE = "a" * 64, "b" * 64, "c" * 64
 OUTPUT = Output("…", blob=WHOLE, private=PRIVATE, attachments=(FilePart(PICTURE, "image/png", 1),))
@@ -44,6 +67,63 @@ def test_every_blob_of_an_output_is_found_wherever_the_output_is():
     ):
         assert blobs_in(said) == [WHOLE, PRIVATE, PICTURE]
     assert blobs_in(review(None)) == blobs_in(review(Output("all of it"))) == []
+
+
+def test_the_trees_of_a_sessions_own_files_are_blobs_and_those_of_a_folder_are_not():
+    changed = FilesChanged(turn="t", step=1, before=WHOLE, after=PRIVATE, blobs=(PICTURE,))
+    reverted = FilesReverted(root="", before=PRIVATE, after=WHOLE)
+
+    assert blobs_in(changed) == [WHOLE, PRIVATE, PICTURE]
+    assert blobs_in(replace(changed, before="", blobs=())) == [PRIVATE]
+    assert blobs_in(reverted) == [PRIVATE, WHOLE]
+    assert blobs_in(RevertStarted(root="", before=PRIVATE, after=WHOLE, key="r")) == [PRIVATE, WHOLE]
+    for event in (changed, reverted, RevertStarted(root="", before=PRIVATE, after=WHOLE, key="r")):
+        assert blobs_in(replace(event, root="/home/ada")) == []
+
+
+async def test_the_files_of_a_session_go_with_it_and_what_is_said_of_a_folder_does_not(store: Store, tmp_path: Path):
+    first = MemoryStore()
+    await first.admit(send())
+    names = [await first.put_blob(data) for data in (b"a tree", b"another", b"a file")]
+    changes: list[Event] = [
+        FilesChanged(turn="t", at=NOON, step=1, before="", after=names[0], blobs=(names[2],)),
+        FilesChanged(turn="t", at=NOON, step=1, before=names[0], after=names[1]),
+        FilesChanged(turn="t", at=NOON, step=1, before="c" * 40, after="d" * 40, root="/home/ada"),
+    ]
+    ended = [CallSettled(turn="t", at=NOON, call="t.call", state="completed", output=Output("")), *over()]
+    await first.append("s", 0, [*started(), *called(), *ran(), *changes, *ended])
+    await export_session(first, "s", tmp_path / "s.zip")
+
+    await import_session(store, tmp_path / "s.zip", "copy")
+
+    assert [await store.blob(name) for name in names] == [b"a tree", b"another", b"a file"]
+    assert await store.roots("copy") == {"": names[1]}
+    assert await first.roots("s") == {"": names[1], "/home/ada": "d" * 40}
+    with pytest.raises(UnknownMessage):
+        await store.blob("d" * 40)
+
+
+async def test_a_call_that_waits_for_a_client_is_over_where_it_is_imported(store: Store, tmp_path: Path):
+    first = MemoryStore()
+    await first.admit(send())
+    made = CallMade(turn="t", at=NOON, call="t.made", parent="t.call", name="look", arguments="{}")
+    before = [*called(), *ran(), made]
+    await first.append("s", 0, [*started(), *before, *offered()[len(before) - 1 :]])
+    await first.admit(take())
+    await export_session(first, "s", tmp_path / "s.zip")
+
+    await import_session(store, tmp_path / "s.zip")
+
+    *_, one, other, ended = [entry.event for entry in await store.events("s")]
+    assert [(event.call, event.state) for event in (one, other) if isinstance(event, CallSettled)] == [
+        ("t.call", "cancelled"),
+        ("t.made", "cancelled"),
+    ]
+    assert isinstance(ended, TurnCancelled)
+    assert await store.gates("s") == await store.inbox("s") == []
+    assert (await store.info("s")).due == 0.0
+    with pytest.raises(GateClosed):
+        await store.admit(take())
 
 
 def test_a_log_is_refused_in_which_a_call_starts_that_was_not_allowed():

@@ -1,5 +1,8 @@
 """`everturn chat` with a model that answers to what it is told; the words on the command line are those of the chat.
 
+survey, held, odd, hostile, agree, nest, browse, patch
+                                                   those of tests/terminal/asking_tools.py
+write, edit, python, elicit                        a file is written and edited, Python is run, a server asks
 hang, think, evil, break, refuse, nothing, long, bug    what the answer is like
 draw, draw two, draw and hang, draw evil           the files that come with it
 mail, mail hidden, mail long, mail three, save, shout, inbox, fail
@@ -23,7 +26,7 @@ from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestResult
 from everturn.errors import ConfigError
 from everturn.models.scripted import Answer
-from everturn.terminal.talk import Options, read_budget, talk
+from everturn.terminal.talk import Options, Reach, read_budget, talk
 from everturn.testing import Fail, Hang, ScriptedModel, call, calls, say, think
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m"
@@ -40,6 +43,15 @@ ANSWERS: dict[str, Answer] = {
     "shout": calls(call("shout", text="Hello")),
     "inbox": calls(call("inbox", folder="new")),
     "fail": calls(call("fail")),
+    **{
+        name: calls(call(name)) for name in ("survey", "held", "odd", "hostile", "agree", "nest")
+    },  # tests/terminal/asking_tools.py
+    "browse": calls(call("browse", page="home")),
+    "patch": calls(call("patch", to="new")),
+    "write": calls(call("write_file", path="notes.txt", content="one\ntwo\n")),
+    "edit": calls(call("edit_file", path="notes.txt", old_text="two", new_text="2")),
+    "elicit": calls(call("house_ask")),
+    "python": calls(call("run_python", code="6 * 7")),
     "hang": [say("One two "), Hang()],
     "think": [think("Hard.\n\nVery hard."), say("Easy."), PRICED],
     "evil": [think(EVIL), say(f"said {EVIL}")],
@@ -100,6 +112,12 @@ if __name__ == "__main__":
     words.add_argument("--budget", default="")
     words.add_argument("--review", default="auto")
     words.add_argument("--by-hand", action="append", default=[])
+    words.add_argument("--files", default="")
+    words.add_argument("--virtual-files", action="store_true")
+    words.add_argument("--code", action="store_true")
+    words.add_argument("--shell", nargs="?", const="")
+    words.add_argument("--web", action="store_true")
+    words.add_argument("--mcp", action="append", default=[])
     words.add_argument("--gate-timeout", type=float, default=0.0)
     given = words.parse_args()
     begin = Options(
@@ -119,5 +137,9 @@ if __name__ == "__main__":
             budget=read_budget(given.budget),
             gate_timeout=given.gate_timeout,
         ),
+        Reach(given.files, given.virtual_files, given.code, given.shell, given.web, tuple(given.mcp)),
     )
-    sys.exit(talk(begin, make_model))
+    try:
+        sys.exit(talk(begin, make_model))
+    except ConfigError as error:
+        sys.exit(f"refused: {error}")

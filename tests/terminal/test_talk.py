@@ -207,8 +207,8 @@ def test_a_pipe_is_told_of_failures_beside_its_answers():
     ]
     assert done.stderr.splitlines() == [
         "everturn: network: it broke off",
-        "everturn: there is no command /nwe; there are: /help, /attach, /detach, /send, /save, /model, /again, /new, "
-        "/quit",
+        "everturn: there is no command /nwe; there are: /help, /attach, /detach, /send, /save, /tools, /files, /revert, "
+        "/unrevert, /model, /again, /new, /quit",
         "everturn: the answer is cut off: the model may not write more at once; ask it to go on",
     ]
 

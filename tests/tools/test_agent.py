@@ -16,7 +16,7 @@ from everturn.core.parts import ToolPart
 from everturn.core.policy import Rule
 from everturn.core.ports import Store
 from everturn.core.requests import ModelRequest
-from everturn.errors import ConfigError
+from everturn.errors import BadArguments, ConfigError
 from everturn.stores.named import named_store
 from everturn.testing import Crash, MortalStore, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
@@ -132,7 +132,7 @@ async def test_what_an_agent_may_use_is_held_to_its_budget() -> None:
         settled = [
             entry.event for entry in await chat.runtime.store.events(session) if isinstance(entry.event, CallSettled)
         ]
-    assert [event.state for event in settled] == ["completed", "failed"]
+    assert sorted(event.state for event in settled) == ["completed", "failed"]
     assert part.output.text == "Only looked once."
 
 
@@ -143,7 +143,7 @@ async def test_a_call_without_a_task_fails_in_words(arguments: dict[str, Any]) -
         [part] = parts_of(await (await chat.send("where is it?")))
     assert part.state == "failed"
     assert part.output is not None
-    assert "one parameter, `task`" in part.output.text
+    assert "takes `task`" in part.output.text
 
 
 @pytest.mark.parametrize(
@@ -243,3 +243,22 @@ async def test_wherever_the_process_dies_the_task_is_given_once(tmp_path: Path, 
         assert sorted((await house.turns()).values()) == [1, 1], lives
         assert len(set(house.done)) == 1, lives  # the same call, though it may be tried twice
     assert deaths >= 10
+
+
+def test_only_one_that_is_resumable_takes_the_name_of_a_session() -> None:
+    plain, resumable = Agent("plain", "Does it."), Agent("again", "Does it.", resumable=True)
+    assert "session" not in plain.spec.schema["properties"]
+    assert "session" in resumable.spec.schema["properties"]
+    resumable.validate({"task": "more", "session": "s-1"})
+    resumable.validate({"task": "more"})
+    with pytest.raises(BadArguments, match="takes `task`"):
+        plain.validate({"task": "more", "session": "s-1"})
+    with pytest.raises(BadArguments, match="one that an earlier answer named"):
+        resumable.validate({"task": "more", "session": 1})
+
+
+@pytest.mark.parametrize("switch", ["resumable", "detached"])
+def test_a_switch_of_an_agent_is_true_or_false(switch: str) -> None:
+    wrong: Any = {switch: "no"}
+    with pytest.raises(ConfigError, match=f"{switch} is True or False"):
+        Agent("helper", "Helps.", **wrong)

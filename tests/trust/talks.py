@@ -23,7 +23,7 @@ from everturn.core.parts import NoticePart, TextPart, Usage
 from everturn.core.policy import Rule
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.requests import ModelRequest
-from everturn.errors import AnsweredOtherwise, GateClosed
+from everturn.errors import AnsweredOtherwise, GateClosed, UnknownSession
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedModel
 from everturn.turn.run import Settings
 from everturn.turn.shaping import Limits
@@ -174,8 +174,9 @@ class Talk:
     async def until(self, kind: type[Any], session: str = "", count: int = 1) -> Any:
         """The last of some events, once it is there."""
         for _ in range(SOON):
-            if len(found := await self.events(kind, session=session)) >= count:
-                return found[-1]
+            with suppress(UnknownSession):  # a sub-turn is told of before it begins
+                if len(found := await self.events(kind, session=session)) >= count:
+                    return found[-1]
             await asyncio.sleep(0.001)
         raise AssertionError(f"there was no {kind.__name__}")
 

@@ -8,6 +8,7 @@ import pytest
 
 from everturn import LateArrived, ToolContext, tool
 from everturn.core.events import (
+    CallBelow,
     CallSettled,
     CallStarted,
     GateOpened,
@@ -15,10 +16,12 @@ from everturn.core.events import (
     StepFinished,
     TurnCancelled,
     TurnCompleted,
+    TurnParked,
 )
 from everturn.core.options import Budget
 from everturn.core.ports import Store, SubTurn
 from everturn.testing import call, calls, say
+from everturn.turn.tools import TIME_IS_OVER
 from tests.trust.endless import Endless, ask, work
 from tests.trust.talks import Scenes, Talk, notice_of, once
 
@@ -101,8 +104,8 @@ async def test_the_time_of_a_turn_is_that_of_what_it_gives_to_others() -> None:
         below = await talk.until(TurnCompleted, session=gate.session)
         assert below is not None
         assert (await limit_of(talk, gate.session)).limit == "seconds"
-        late = await talk.until(LateArrived)
-        assert late.output.text == "The limit of time for the turn above this one is reached; this is as far as it got."
+    [came] = await talk.settled()
+    assert (came.state, came.output.text) == ("cancelled", TIME_IS_OVER)
     assert await talk.events(CallStarted, session=gate.session) == []
 
 
@@ -111,20 +114,44 @@ async def test_a_sub_turn_whose_tool_has_had_its_time_is_cancelled() -> None:
     async def hasty(ctx: ToolContext) -> str:
         return (await ctx.sub_turn(SubTurn("below"))).text
 
-    talk = Talk(ask, hasty)
-    scenes = Scenes(go=[calls(call("hasty")), say("Then not.")], below=[calls(call("ask", number=1)), say("Never.")])
+    @tool(timeout=1000)
+    async def dawdle() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    talk = Talk(dawdle, hasty)
+    scenes = Scenes(go=[calls(call("hasty")), say("Then not.")], below=[calls(call("dawdle")), say("Never.")])
     async with talk.process(model=scenes) as chat:
         turn = await chat.send("go")
-        [gate] = await talk.waiting(chat)
+        made = await talk.until(CallBelow)
+        await talk.until(CallStarted, session=made.session)
         talk.clock.advance(11.0)
         await asyncio.sleep(0.01)
         talk.clock.advance(2.0)
         result = await turn
-        await talk.until(TurnCancelled, session=gate.session)
+        await talk.until(TurnCancelled, session=made.session)
     assert result.text == "Then not."
     [came] = await talk.settled()
     assert (came.state, came.output.code) == ("failed", "timeout")
-    assert await talk.events(CallStarted, session=gate.session) == []
+
+
+async def test_the_time_in_which_a_person_is_asked_below_is_not_the_tools() -> None:
+    @tool(effects="write", timeout=10)
+    async def hasty(ctx: ToolContext) -> str:
+        return (await ctx.sub_turn(SubTurn("below"))).text
+
+    talk = Talk(ask, hasty)
+    scenes = Scenes(go=[calls(call("hasty")), say("So.")], below=[calls(call("ask", number=1)), say("Yes.")])
+    async with talk.process(model=scenes) as chat:
+        turn = await chat.send("go")
+        [gate] = await talk.waiting(chat)
+        await talk.until(TurnParked)
+        talk.clock.advance(86_400.0)
+        await chat.answer(gate, allow="once")
+        result = await turn
+    assert result.text == "So."
+    [came] = await talk.settled()
+    assert (came.state, came.output.text) == ("completed", "Yes.")
 
 
 async def test_a_turn_that_waits_for_a_person_uses_nothing_else() -> None:

@@ -66,11 +66,10 @@ async def test_fifty_sub_turns_at_once_pay_no_more_than_the_cap_and_what_is_in_f
 
 
 def under_way(store: Store, model: Crowd) -> int:
-    """How many may be asked for and not be written down yet: those that stream at once or, where a write takes its time
-    on another machine, one for each sub-turn.
+    """How many may be asked for and not be written down yet: those that stream at once or, where a write takes its time,
+    one for each sub-turn.
     """
-    is_far = isinstance(store, SqlStore) and not getattr(store._database, "is_alone", False)
-    return model.many if is_far else model.most
+    return model.many if isinstance(store, SqlStore) else model.most
 
 
 @pytest.mark.parametrize("where", ["turn", "session"])

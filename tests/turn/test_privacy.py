@@ -236,10 +236,10 @@ async def test_a_stand_in_that_stands_for_nothing_is_refused(text: str, says: st
     assert says in output.text
 
 
-async def test_an_agent_is_a_model_too() -> None:
+async def test_a_tool_that_may_tell_what_it_is_given_is_given_no_private_value() -> None:
     given = Given()
     model = talk(then("use", text="mail $private{CALL:customer.0.email}"))
-    [_, output], _ = await run_through(model, [returns(PEOPLE, private=PRIVATE), given.text(origin="agent")])
+    [_, output], _ = await run_through(model, [returns(PEOPLE, private=PRIVATE), given.text(echoes=True)])
     assert "cannot be given private values" in output.text
     assert given.values == []
 

@@ -20,9 +20,14 @@ import msgspec
 
 from everturn import Chat, GateOpened, ToolContext, Turn, TurnOptions, tool
 from everturn.core.events import (
+    CallBelow,
     CallJudged,
+    CallMade,
+    CallPaused,
+    CallResumed,
     CallSettled,
     CallStarted,
+    CallStirred,
     CommandDropped,
     Entry,
     Event,
@@ -49,6 +54,18 @@ from everturn.turn.run import Settings
 from everturn.wiring import Runtime
 
 SESSION = "session_0"
+OF_CALLS = (
+    CallJudged
+    | CallStarted
+    | CallMade
+    | CallBelow
+    | CallPaused
+    | CallStirred
+    | CallResumed
+    | CallSettled
+    | GateAnswered
+    | LateArrived
+)
 
 
 @dataclass
@@ -65,7 +82,7 @@ class World:
 
     async def happen(self, effects: str, ctx: ToolContext) -> None:
         """An effect: counted, and checked to have been written down before (I25)."""
-        log = [entry.event for entry in await self.store.events(SESSION)]
+        log = [entry.event for entry in await self.store.events(ctx.session)]
         if not any(isinstance(event, CallStarted) and event.call == ctx.call for event in log):
             self.wrongs.append(f"{ctx.call} ran before it was written down")
         if any(isinstance(event, CallSettled) and event.call == ctx.call for event in log):
@@ -223,7 +240,7 @@ def plain(entries: Sequence[Entry]) -> list[dict[str, Any]]:
             continue
         turn = event.turn if isinstance(event, TurnEvent) else ""
         call = event.gate.call if isinstance(event, GateOpened) else ""
-        if isinstance(event, CallJudged | CallStarted | CallSettled | GateAnswered | LateArrived):
+        if isinstance(event, OF_CALLS):
             call = event.call
         turns.setdefault(turn, {}).setdefault(call, []).append(event)
     names: dict[str, str] = {}

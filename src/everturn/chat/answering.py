@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from everturn.core.asking import Gate, Verdict
+from everturn.core.asking import WITHIN, Claimed, Gate, Verdict
 from everturn.core.canonical import JsonObject, canonical, clean, clean_all
-from everturn.core.commands import Answer
+from everturn.core.commands import Answer, Take
 from everturn.core.events import TurnStarted
+from everturn.core.gates import until_of
 from everturn.core.policy import Rule
 from everturn.errors import ConfigError, UnknownSession
 from everturn.wiring import Runtime
@@ -32,6 +33,8 @@ class Reply(TypedDict, total=False):
     until: float
     others: bool
     by: str
+    failed: bool
+    claim: str
 
 
 async def answer(runtime: Runtime, session: str, gate: Gate, reply: Reply) -> None:
@@ -48,6 +51,17 @@ async def answer(runtime: Runtime, session: str, gate: Gate, reply: Reply) -> No
             verdict=verdict_of(runtime, gate, reply),
         )
     )
+
+
+async def claim(runtime: Runtime, session: str, gate: Gate, by: str, lease: float) -> Claimed:
+    """Claim a call for a client, or have more time for it."""
+    if not isinstance(gate, Gate):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError("claim the gate itself: event.gate, or one of chat.gates()")
+    now, by = runtime.clock.now(), name_of(by)
+    where = await _where(runtime, session, gate)
+    key = runtime.ids.new("cmd")
+    await runtime.command(Take(key=key, session=where, at=now, gate=gate.id, hash=gate.hash, by=by, lease=lease))
+    return Claimed(by, until_of(gate, now, lease))
 
 
 async def _where(runtime: Runtime, session: str, gate: Gate) -> str:
@@ -74,7 +88,11 @@ def verdict_of(runtime: Runtime, gate: Gate, reply: Reply) -> Verdict:
     is_allowed = isinstance(allow, Rule) or allow in ("once", "always")
     if (allow is not None and not is_allowed) or is_allowed + is_denied + (result is not None) != 1:
         raise ConfigError(ONE_OF)
-    done, worked = (None, True) if result is None else _pasted(result, gate.tool)
+    done, worked = (None, True) if result is None else _pasted(result, gate)
+    if _switch(reply, "failed"):
+        if result is None:
+            raise ConfigError("failed=True is said of a result: what was tried, and why it did not work")
+        worked = False
     text = reply.get("text")
     if text is not None and not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"what is left of a result is text; this is a {type(text).__name__}")
@@ -90,6 +108,7 @@ def verdict_of(runtime: Runtime, gate: Gate, reply: Reply) -> Verdict:
         until=_time(reply.get("until", 0.0)),
         text=None if text is None else clean(text),
         others=_switch(reply, "others"),
+        claim=name_of(reply.get("claim", "")),
     )
 
 
@@ -97,10 +116,12 @@ def name_of(by: str) -> str:
     """Who says it, as it is kept."""
     if not isinstance(by, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f'by="ada" says who it is; this is {by!r}')
+    if by == "everturn" or by.startswith("plugin:"):
+        raise ConfigError(f"by={by!r} is how the runtime and its plugins sign; say who answers")
     return clean(by)
 
 
-def _switch(reply: Reply, name: Literal["everywhere", "others"]) -> bool:
+def _switch(reply: Reply, name: Literal["everywhere", "others", "failed"]) -> bool:
     # Strictly: "no", from somebody's form, must not mean yes.
     value: object = reply.get(name, False)
     if not isinstance(value, bool):
@@ -142,15 +163,15 @@ def _edited(runtime: Runtime, gate: Gate, arguments: JsonObject | None, is_allow
     return "" if edited == gate.arguments else edited  # saying the same again is no edit
 
 
-def _pasted(result: str, tool: str) -> tuple[str, bool]:
+def _pasted(result: str, gate: Gate) -> tuple[str, bool]:
     """What a person says came of a call, and whether it worked: in their own words, or in the form models are told in."""
     from everturn.models.prompted.paradigm import read_result
 
     if not isinstance(result, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"a result is text, as the model reads it; this is a {type(result).__name__}")
-    pasted = read_result(result)
+    pasted = None if gate.kind in WITHIN else read_result(result)
     if pasted is None:
         return clean(result), True
-    if pasted.name not in ("", tool):
-        raise ConfigError(f"this is the result of {pasted.name!r}, and the gate asks for {tool!r}")
+    if pasted.name not in ("", gate.tool):
+        raise ConfigError(f"this is the result of {pasted.name!r}, and the gate asks for {gate.tool!r}")
     return clean(pasted.text), pasted.worked

@@ -12,10 +12,13 @@ from msgspec.structs import replace
 from everturn.core.canonical import canonical, clean, clean_all, parse_object
 from everturn.core.given import checked_budget, checked_rules
 from everturn.core.messages import Message
-from everturn.core.options import HistoryPolicy, LatePolicy, ResultPolicy, TurnOptions
+from everturn.core.options import ClientTool, HistoryPolicy, LatePolicy, ResultPolicy, TurnOptions
 from everturn.core.parts import FilePart, Part, TextPart
 from everturn.core.policy import Rule
 from everturn.errors import ConfigError
+from everturn.tools.client import ByClient
+from everturn.tools.registry import RESERVED
+from everturn.tools.skills import spelling
 
 _SAYABLE = ("agent", "session")
 LONGEST = 10 * 365 * 86_400.0  # seconds; anything longer is as good as no limit
@@ -80,6 +83,21 @@ def check_by_hand(patterns: Iterable[str], tools: Iterable[str]) -> None:
     for pattern in patterns:
         if pattern not in names and not any(char in "*?[" for char in pattern):
             raise ConfigError(f"by_hand: there is no tool {pattern!r}; there are: {', '.join(names) or 'none'}")
+
+
+def check_clients(clients: Iterable[ClientTool], tools: Iterable[str]) -> None:
+    """Refuse a tool of a face that could be taken for one that is here: whoever declares it would get its calls."""
+    known = {spelling(name): name for name in tools}
+    for declared in clients:
+        if not isinstance(declared, ClientTool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                "clients are ClientTool(name, description, schema), such as those of everturn.tools.browser"
+            )
+        ByClient(declared)
+        plain = spelling(declared.name)
+        if plain in known or plain in map(spelling, RESERVED):
+            raise ConfigError(f"the name {declared.name!r} is taken; a tool of a client needs one of its own")
+        known[plain] = declared.name
 
 
 def _are_words(values: Iterable[Any]) -> bool:

@@ -5,30 +5,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from msgspec.structs import replace
 
-from everturn.chat.answering import Reply, answer, name_of
-from everturn.chat.door import Input, check_by_hand, checked_options, id_of, kind_of, parts_of, plain_params
+from everturn.chat.answering import Reply, answer, claim, name_of
+from everturn.chat.door import (
+    Input,
+    check_by_hand,
+    check_clients,
+    checked_options,
+    id_of,
+    kind_of,
+    parts_of,
+    plain_params,
+)
 from everturn.chat.turn import Turn
-from everturn.core.asking import Gate, Grant
+from everturn.core.asking import Claimed, Gate, Grant
 from everturn.core.canonical import clean
-from everturn.core.commands import Delete, Revoke, Select, Send
-from everturn.core.events import TurnStarted
+from everturn.core.commands import Delete, Revert, Revoke, Select, Send
+from everturn.core.events import FilesReverted, TurnStarted
 from everturn.core.hooks import HOOKS
 from everturn.core.messages import Message
 from everturn.core.modality import Modality, missing, modality_of, unfit
-from everturn.core.options import HistoryPolicy, LatePolicy, TurnOptions
-from everturn.core.parts import FilePart, Part
+from everturn.core.options import ClientTool, HistoryPolicy, LatePolicy, TurnOptions
+from everturn.core.parts import FilePart, FilesPart, Part
 from everturn.core.policy import Rule
-from everturn.core.ports import Model, Store, Tool
+from everturn.core.ports import Model, Store, Tool, ToolSource
 from everturn.core.state import fold
 from everturn.core.tree import Tree
-from everturn.errors import ConfigError, MissingInput, UnknownSession
+from everturn.errors import CommandRefused, ConfigError, MissingInput, UnknownSession
+from everturn.tools.agent import Agent
 from everturn.tools.groups import Group
 from everturn.tools.registry import Registry
-from everturn.turn.descent import sessions_below
+from everturn.turn.descent import detached_below, sessions_below
 from everturn.turn.request import merge
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Listener, Runtime
@@ -44,7 +54,7 @@ class Chat:
         self,
         model: Model | str,
         *,
-        tools: Iterable[Tool | Group] | Registry = (),
+        tools: Iterable[Tool | Group | ToolSource] | Registry = (),
         plugins: Iterable[object] = (),
         system: str = "",
         session: str | None = None,
@@ -86,15 +96,22 @@ class Chat:
         late: LatePolicy | None = None,
         max_steps: int | None = None,
         tools: Iterable[str] | None = None,
+        clients: Iterable[ClientTool] | None = None,
     ) -> Turn:
         """Send a message at the end of the selected branch, or `after` a message, and start a turn.
 
         The message is safe when this returns. With the same `key` the same turn is returned, however often. Another
         `model` than the chat's may answer, of any vendor. `tools` are those of this turn, by patterns of their names,
-        and `@group` for all of a group, though it is off otherwise.
+        and `@group` for all of a group, though it is off otherwise. `clients` are tools that whoever sends this runs.
         """
         options = self._turn_options(
-            model=model, params=params, history=history, late=late, max_steps=max_steps, tools=tools
+            model=model,
+            params=params,
+            history=history,
+            late=late,
+            max_steps=max_steps,
+            tools=tools,
+            clients=None if clients is None else tuple(clients),
         )
         return await self._send(parts_of(message), None if after is None else id_of(after), after is None, key, options)
 
@@ -114,7 +131,9 @@ class Chat:
         if getattr(options, "tools", None) is not None:
             options = replace(options, tools=self.runtime.registry.check(options.tools))
         options = checked_options(options)
-        check_by_hand(options.by_hand, self.runtime.tools)
+        if not self.runtime.sources:  # or tools may be meant that are still to come
+            check_by_hand(options.by_hand, self.runtime.tools)
+        check_clients(options.clients, self.runtime.tools)
         return options
 
     async def _send(
@@ -229,7 +248,7 @@ class Chat:
     def _key(self) -> str:
         return self.runtime.ids.new("cmd")
 
-    async def _tell(self, command: Select | Delete | Revoke) -> None:
+    async def _tell(self, command: Select | Delete | Revoke | Revert) -> None:
         after = await self.runtime.store.head(self.session)
         await self.runtime.command(command)
         await self.runtime.acted_on(command, after)
@@ -278,13 +297,54 @@ class Chat:
         except UnknownSession:  # it begins with its first message
             return []
         states = [fold(entry.event for entry in log) for log in logs if log]
-        for below in await sessions_below(store, self.session, states):
-            found += [row.gate for row in await store.gates(below)]
+        below = await sessions_below(store, self.session, states)
+        if any(isinstance(tool, Agent) and tool.asks.detached for tool in self.runtime.tools.values()):
+            below += [name for name in await detached_below(store, self.session) if name not in below]
+        for name in below:
+            found += [row.gate for row in await store.gates(name)]
         return found
 
     async def answer(self, gate: Gate, **reply: Unpack[Reply]) -> None:
         """Answer a gate; see `Turn.answer`."""
         await answer(self.runtime, self.session, gate, reply)
+
+    async def claim(self, gate: Gate, by: str, lease: float = 60.0) -> Claimed:
+        """Take a call upon yourself that is for a client, for `lease` seconds; again, to have more time.
+
+        Answer it with `answer(gate, result=…, claim=by)`, or with `failed=True` and what went wrong.
+
+        Raises:
+            ClaimedOtherwise: another client has it.
+            AnsweredOtherwise, GateClosed, GateExpired: nobody waits for it any more.
+        """
+        return await claim(self.runtime, self.session, gate, by, lease)
+
+    async def revert(
+        self, files: FilesPart, *, to: Literal["before", "after"] = "before", by: str = "person"
+    ) -> FilesReverted:
+        """Let files be what they were before (or after) a step; what they are now can be had back with `unrevert`.
+
+        Raises:
+            SessionBusy: a turn is under way.
+            CommandRefused: nobody here keeps these files, or they could not be restored.
+        """
+        if to not in ("before", "after"):
+            raise ConfigError(f'to={to!r}: "before" the step, or "after" it')
+        return await self._revert(files.root, files.before if to == "before" else files.after, by)
+
+    async def unrevert(self, undo: FilesReverted, *, by: str = "person") -> FilesReverted:
+        """Let files be what they were before they were reverted."""
+        return await self._revert(undo.root, undo.before, by)
+
+    async def _revert(self, root: str, tree: str, by: str) -> FilesReverted:
+        key, now = self._key(), self.runtime.clock.now()
+        command = Revert(key=key, session=self.session, at=now, root=root, tree=tree, by=name_of(by))
+        after = await self.runtime.store.head(self.session)
+        await self._tell(command)
+        for entry in await self.runtime.store.events(self.session, after):
+            if isinstance(entry.event, FilesReverted) and entry.event.command == key:
+                return entry.event
+        raise CommandRefused("it was not done")
 
     async def grants(self) -> list[Grant]:
         """What people have allowed from now on, and holds in this session."""

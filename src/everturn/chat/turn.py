@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from typing import Any, Unpack
 
@@ -9,15 +10,17 @@ from msgspec import Struct
 
 from everturn.chat.answering import Reply, answer
 from everturn.core.asking import Gate
-from everturn.core.commands import Cancel
+from everturn.core.commands import Cancel, Send
 from everturn.core.deltas import Cursor, Reader, Shown
-from everturn.core.events import Problem, TurnCancelled, TurnCompleted, TurnFailed
+from everturn.core.events import CallBelow, Problem, TurnCancelled, TurnCompleted, TurnFailed
 from everturn.core.messages import Message
 from everturn.core.parts import Usage, last_text
 from everturn.core.state import Phase, TurnState, fold
 from everturn.errors import CommandRefused, HookError, TurnError, UnknownSession, UnknownTurn
 from everturn.turn.acting import NEVER_BEGAN
 from everturn.wiring import Runtime
+
+SOON = 0.02  # seconds between two looks for a sub-turn that is being asked for
 
 
 class TurnResult(Struct, frozen=True):
@@ -120,6 +123,31 @@ class Turn:
         if reason != NEVER_BEGAN:
             raise CommandRefused(reason)
         return TurnResult(self.id, Phase.CANCELLED, (), Usage())
+
+    async def below(self, begun: CallBelow) -> Turn:
+        """The sub-turn that an event of this turn tells of, as soon as it can be followed.
+
+        Raises:
+            UnknownTurn: it was never begun.
+        """
+        while not await self._is_asked_for(begun):
+            state = await self.state()
+            call = state.calls.get(begun.call)
+            is_gone = call is None or call.is_settled or state.phase.is_terminal
+            if is_gone and not await self._is_asked_for(begun):
+                raise UnknownTurn(f"the sub-turn {begun.below!r} was never begun")
+            await asyncio.sleep(SOON)
+        return Turn(self._runtime, begun.session, begun.below)
+
+    async def _is_asked_for(self, begun: CallBelow) -> bool:
+        # The event is written first, so that a process that dies in between finds the same sub-turn again.
+        store = self._runtime.store
+        try:
+            inbox = await store.inbox(begun.session)
+            is_queued = any(isinstance(command, Send) and command.turn == begun.below for command in inbox)
+            return is_queued or bool(await store.events(begun.session, turn=begun.below))
+        except UnknownSession:
+            return False
 
     async def state(self) -> TurnState:
         """The turn as its log tells it, now; idle before it has begun."""

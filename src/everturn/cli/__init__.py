@@ -30,8 +30,10 @@ NO_MODEL = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line asks, and return the exit code."""
-    parser = _parser()
-    options = parser.parse_args(argv)
+    parser, words = _parser(), list(sys.argv[1:] if argv is None else argv)
+    # The words behind `mcp` are for a parser of its own, which is loaded only then.
+    is_mcp = words[:1] == ["mcp"]
+    options = argparse.Namespace(command="mcp", words=words[1:]) if is_mcp else parser.parse_args(words)
     if options.command is None:
         parser.print_help()
         return 0
@@ -97,6 +99,14 @@ def _chat(options: argparse.Namespace) -> int:
             tuple(options.tools),
             options.permissions,
             TurnOptions(result=options.review, by_hand=tuple(options.by_hand), budget=talk.read_budget(options.budget)),
+            talk.Reach(
+                options.files,
+                options.virtual_files,
+                options.code,
+                options.shell,
+                options.web,
+                tuple(options.mcp),
+            ),
         )
         return talk.talk(begin, make_model)
     except (ConfigError, StoreBusy, StoreUnavailable) as error:
@@ -130,6 +140,18 @@ def _permissions(options: argparse.Namespace) -> int:
     for line in lines:
         print(line)
     return code
+
+
+def _mcp(options: argparse.Namespace) -> int:
+    from everturn.cli.mcp import mcp
+
+    return mcp(options.words)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from everturn.cli.doctor import doctor
+
+    return doctor([*(["--json"] if options.json else []), *(["--no-color"] if options.no_color else [])])
 
 
 def _worker(options: argparse.Namespace) -> int:
@@ -177,6 +199,8 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "demo": _demo,
     "chat": _chat,
     "permissions": _permissions,
+    "mcp": _mcp,
+    "doctor": _doctor,
     "worker": _worker,
     "ps": _ps,
 }

@@ -21,6 +21,12 @@ execute="ask" (or "ask_once", or "deny"), or a rule does: deny beats ask, and as
 exactly what would run. Where input and output are not both a terminal there is nobody to ask: what asks is denied.
   everturn chat --model openai:gpt-5.2 --tools mytools.py --permissions everturn.toml --budget cost=1.00,calls=40
 
+What a model may reach is said by more of them: a folder, a sandbox, the web, MCP servers. Each is tried when the chat
+begins, and what cannot keep its promise on this machine is told and not offered (`everturn doctor` says more).
+  everturn chat --model openai:gpt-5.2 --files ~/project       read, and write once you have seen the diff; /revert
+  everturn chat --model openai:gpt-5.2 --files ~/project:ro --code --shell ~/project
+  everturn chat --model openai:gpt-5.2 --web --mcp servers.json
+
 Models that make pictures, voices and transcripts are asked the same way; a type can be said behind the name:
   everturn chat --model openai:whisper-1 --attach talk.mp3 </dev/null
   echo "a red cat" | everturn chat --model mine@image-gen --base-url http://127.0.0.1:8000/v1 --save .
@@ -30,7 +36,8 @@ exit codes:
   0    you left, or every line of the input was answered
   1    a line of the input was not answered, a tool asked where there was nobody, a file had no --save to go to, or
        the output could not be written
-  2    there is no such model, no key for it, or no such file, folder, tool or rule; nothing was sent
+  2    there is no such model, no key for it, or no such file, folder, tool or rule; or what was asked for does not
+       hold here, or is not trusted; nothing was sent
   130  Ctrl-C while lines of an input were answered, or twice during an answer
 """
 
@@ -90,9 +97,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     chat.add_argument("--session", metavar="NAME", default="", help="the conversation in it to go on with, or to begin")
     _add_tools(chat)
+    _add_reach(chat)
     _add_permissions(commands)
+    commands.add_parser("mcp", help="serve an agent over MCP; list, trust and log in to MCP servers", add_help=False)
+    doctor = _add_doctor(commands)
     _add_cluster(commands)
-    for command in (demo, chat):
+    for command in (demo, chat, doctor):
         command.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
     return parser
 
@@ -119,6 +129,58 @@ def _add_tools(chat: argparse.ArgumentParser) -> None:
         default=[],
         help="do what these tools are called for yourself, and say what came of it; may be given again",
     )
+
+
+def _add_reach(chat: argparse.ArgumentParser) -> None:
+    reach = chat.add_argument_group("what it may reach")
+    reach.add_argument(
+        "--files",
+        metavar="DIR[:ro]",
+        default="",
+        help="file tools beneath a folder; writing asks you, with the diff, and /revert takes it back; "
+        "DIR:ro only reads. Such as --files ~/project",
+    )
+    reach.add_argument(
+        "--virtual-files",
+        action="store_true",
+        help="file tools on files that the conversation keeps by itself; no disk is touched",
+    )
+    reach.add_argument(
+        "--code", action="store_true", help="run_python and run_javascript, in sandboxes; pip install 'everturn[code]'"
+    )
+    reach.add_argument(
+        "--shell",
+        metavar="DIR[:rw]",
+        nargs="?",
+        const="",
+        help="run_shell, in a sandbox without network that sees all of DIR, keys and .git in it included, or no folder of "
+        "yours; DIR:rw may write there. You are asked about every command. "
+        "Such as --shell ~/project; pip install 'everturn[shell]'",
+    )
+    reach.add_argument(
+        "--web", action="store_true", help="fetch_url: pages of the public web, and none of your network"
+    )
+    reach.add_argument(
+        "--mcp",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="tools of the MCP servers that a file names, such as servers.json; you are asked before one is started that "
+        "you do not trust yet; may be given again; pip install 'everturn[mcp]'",
+    )
+
+
+def _add_doctor(commands: Any) -> argparse.ArgumentParser:
+    about = "say what works on this machine, what does not, and how to mend it"
+    doctor = commands.add_parser(
+        "doctor",
+        help=about,
+        description=about[0].upper() + about[1:] + ".",
+        epilog="exit codes: 0 what is installed works, 1 something of it is broken",
+        allow_abbrev=False,
+    )
+    doctor.add_argument("--json", action="store_true", help="as JSON, for programs")
+    return doctor
 
 
 def _add_permissions(commands: Any) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from everturn.core.parts import Output
 from everturn.core.policy import Rule
 
-GateKind = Literal["call", "egress", "loop", "hand", "result", "question"]
+GateKind = Literal["call", "egress", "loop", "hand", "result", "question", "form", "client"]
 """What a person is asked: may this call run, may this leave the house, is this loop wanted, will you do this yourself,
-may the model read this result; or whatever a plugin wants to know."""
+may the model read this result; whatever a plugin wants to know, or a tool that runs. The last is for a program: a client
+claims the call, does it, and answers with what came of it."""
+
+WITHIN: Final = ("form", "client")
+"""What a tool asks while it runs."""
 
 
 class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -32,6 +36,18 @@ class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
     output: Output | None = None  # the result in question, as the model would read it
     failed: bool = False  # it is that of a call that failed
     mark: str = ""  # by which the loop guard knows the call again
+    preview: str = ""  # what it would do, as the tool says, to what there is now:
+    basis: str = ""  # the call fails if that has changed
+    form: str = ""  # the JSON Schema of the answer's `result`
+    once: bool = False  # what a client has begun, no other may begin
+    lease: float = 0.0  # seconds that a client should claim it for
+
+
+class Claimed(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A client has taken a call upon itself, until a time."""
+
+    by: str
+    until: float
 
 
 class Grant(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -52,7 +68,7 @@ class Verdict(Struct, frozen=True, gc=False, omit_defaults=True):
 
     With a `result` nothing is run: whoever answered has done it by hand, and this is what came of it. With a `grant` it
     is allowed from now on, `until` a time, in this session or `everywhere`. A result that was asked about is sent, or
-    sent as the `text` that is left of it, or withheld. With `others` a denial is also that of all that is asked beside.
+    sent as the `text` that is left of it, or withheld. A form is filled in as the JSON in `result`. With `others` a denial is also that of all that is asked beside.
     """
 
     allowed: bool
@@ -66,3 +82,4 @@ class Verdict(Struct, frozen=True, gc=False, omit_defaults=True):
     until: float = 0.0
     text: str | None = None
     others: bool = False
+    claim: str = ""  # the client that did it

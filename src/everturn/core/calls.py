@@ -6,27 +6,59 @@ Rule 2: a settled call stays as it is; a late result is attached to it and chang
 
 from __future__ import annotations
 
-from typing import Final, cast
+from collections.abc import Callable
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from everturn.core.asking import Gate, Verdict
-from everturn.core.events import CallJudged, CallSettled, CallStarted, Event, GateAnswered, GateOpened, LateArrived
+from everturn.core.asking import WITHIN, Gate, Verdict
+from everturn.core.events import (
+    CallBelow,
+    CallJudged,
+    CallPaused,
+    CallResumed,
+    CallSettled,
+    CallStarted,
+    CallStirred,
+    Event,
+    GateAnswered,
+    GateOpened,
+    LateArrived,
+)
 from everturn.core.loops import mark_of
-from everturn.core.parts import CallState
+from everturn.core.parts import CallState, Output
 from everturn.errors import InvalidEvent
 
 SETTLED: Final[frozenset[CallState]] = frozenset(
     {"completed", "failed", "denied", "withheld", "cancelled", "outcome_unknown"}
 )
 
+_ASKED: Final[frozenset[CallState]] = frozenset({"running", "reviewing"})
+
 CALL_TRANSITIONS: Final[dict[CallState, dict[type[Event], CallState | frozenset[CallState]]]] = {
     # An unknown tool, broken arguments or a cancel settle a call that never asked and never ran.
     "pending": {GateOpened: "asking", CallJudged: "pending", CallStarted: "running", CallSettled: SETTLED},
     # An answer sends it back to pending: the verdict is known, the effect has not begun.
     "asking": {GateAnswered: "pending", CallSettled: SETTLED},
-    # What it brought may be for a person to read first.
-    "running": {GateOpened: "reviewing", CallSettled: SETTLED},
+    # It may ask by itself, and be put aside meanwhile; what it brought may be for a person to read first.
+    "running": {
+        GateOpened: _ASKED,
+        GateAnswered: "running",
+        CallBelow: "running",
+        CallStirred: "running",  # before it was put aside: whoever puts it aside looks again
+        CallPaused: "waiting",
+        CallSettled: SETTLED,
+    },
+    # What it did at the same time is still written.
+    "waiting": {
+        GateOpened: "waiting",
+        GateAnswered: "waiting",
+        CallBelow: "waiting",
+        CallPaused: "waiting",
+        CallStirred: "waiting",
+        CallResumed: "running",
+        CallSettled: SETTLED,
+    },
     "reviewing": {GateAnswered: "reviewing", CallSettled: SETTLED},
     "completed": {},
     "failed": {},
@@ -35,6 +67,20 @@ CALL_TRANSITIONS: Final[dict[CallState, dict[type[Event], CallState | frozenset[
     "cancelled": {LateArrived: "cancelled"},
     "outcome_unknown": {},
 }
+
+
+CallMove = (
+    CallJudged
+    | GateOpened
+    | GateAnswered
+    | CallStarted
+    | CallBelow
+    | CallPaused
+    | CallStirred
+    | CallResumed
+    | CallSettled
+    | LateArrived
+)
 
 
 class Call(Struct):
@@ -56,6 +102,11 @@ class Call(Struct):
     identity: str = ""  # of the tool the model was offered
     known_as: str = ""  # its mark, once it was understood
     trail: tuple[str, ...] = ()  # of the sub-turn it was
+    parent: str = ""  # the call whose tool made it
+    below: dict[int, tuple[str, str]] = {}  # number -> session and turn of a sub-turn it has had run
+    paused: CallPaused | None = None  # its tool was put aside, and when it is begun again this is what it kept
+    output: Output | None = None  # what it came to
+    is_stirred: bool = False  # the sub-turn it waits for is about to be over
     is_late: bool = False
     is_out: bool = False  # its tool runs on without it
 
@@ -64,7 +115,7 @@ class Call(Struct):
         """Whether it has its one result."""
         return self.state in SETTLED
 
-    def advance(self, event: CallJudged | GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived) -> None:
+    def advance(self, event: CallMove) -> None:
         """Move on, or refuse and stay.
 
         Raises:
@@ -84,6 +135,8 @@ class Call(Struct):
             self._ask(cast("GateOpened", event))
         elif kind is GateAnswered:
             self._answer(cast("GateAnswered", event))
+        elif kind in _ASIDE:
+            _ASIDE[kind](self, event)
         elif self.is_late:
             raise InvalidEvent(f"call {self.id} has a late result already")
         else:
@@ -107,11 +160,15 @@ class Call(Struct):
             raise InvalidEvent(f"a call cannot be settled as {event.state}")
         if event.out and self.state != "running":
             raise InvalidEvent(f"call {self.id} is {self.state}: it has no tool that could run on")
-        self.state, self.is_out, self.trail = event.state, event.out, event.trail
+        self.state, self.is_out, self.trail, self.output = event.state, event.out, event.trail, event.output
 
     def _ask(self, event: GateOpened) -> None:
+        if event.gate.kind in WITHIN:
+            if self.state not in ("running", "waiting"):
+                raise InvalidEvent(f"call {self.id} is {self.state}: its tool cannot ask")
+            return
         is_review = event.gate.kind == "result"
-        if is_review != (self.state == "running"):
+        if is_review != (self.state == "running") or self.state == "waiting":
             raise InvalidEvent(f"call {self.id} is {self.state}: a gate about its {event.gate.kind} cannot open")
         if is_review:
             self.review, self.state = event.gate, "reviewing"
@@ -122,6 +179,8 @@ class Call(Struct):
         self.known_as = event.gate.mark
 
     def _answer(self, event: GateAnswered) -> None:
+        if self.state in ("running", "waiting"):
+            return  # its tool asked, and the turn knows what
         gate = self.asks
         if gate is None or gate.id != event.gate:
             raise InvalidEvent(f"call {self.id} does not wait at gate {event.gate}")
@@ -129,6 +188,20 @@ class Call(Struct):
             self.reviewed = event.verdict
         else:
             self.verdict, self.state = event.verdict, "pending"
+
+    def _descend(self, event: CallBelow) -> None:
+        if event.number in self.below:
+            raise InvalidEvent(f"call {self.id} has asked for its sub-turn {event.number} before")
+        self.below[event.number] = event.session, event.below
+
+    def _pause(self, event: CallPaused) -> None:
+        self.paused, self.state = event, "waiting"
+
+    def _stir(self, event: CallStirred) -> None:
+        self.is_stirred = True
+
+    def _resume(self, event: CallResumed) -> None:
+        self.state, self.is_stirred = "running", False
 
     @property
     def mark(self) -> str:
@@ -141,3 +214,11 @@ class Call(Struct):
         if self.state == "reviewing":
             return self.review if self.reviewed is None else None
         return self.gate if self.state == "asking" else None
+
+
+_ASIDE: Final[dict[type[Event], Callable[[Call, Any], None]]] = {
+    CallBelow: Call._descend,  # pyright: ignore[reportPrivateUsage]
+    CallPaused: Call._pause,  # pyright: ignore[reportPrivateUsage]
+    CallStirred: Call._stir,  # pyright: ignore[reportPrivateUsage]
+    CallResumed: Call._resume,  # pyright: ignore[reportPrivateUsage]
+}

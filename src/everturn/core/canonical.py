@@ -31,6 +31,18 @@ def parse_object(text: str) -> JsonObject | None:
     return cast(JsonObject, value) if isinstance(value, dict) else None
 
 
+def parse(text: str) -> Any:
+    """Read a JSON value.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise ValueError(f"this is not JSON: {error}") from None
+
+
 def clean_all(value: Any) -> Any:
     """`clean` every text in a JSON value."""
     if isinstance(value, str):

@@ -88,4 +88,28 @@ class Revoke(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
     by: str = ""
 
 
-AnyCommand = Send | Answer | Cancel | Select | Delete | Late | Revoke
+class Take(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A client claims a call, so that it alone does it; once more before its time is over, to have more of it."""
+
+    gate: str
+    hash: str
+    by: str
+    lease: float  # seconds
+
+
+class Stir(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The sub-turn that a call waits for is about to be over."""
+
+    turn: str
+    call: str
+
+
+class Revert(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Let the files beneath a root be what they were, as a tree that was recorded here."""
+
+    root: str
+    tree: str
+    by: str = ""
+
+
+AnyCommand = Send | Answer | Cancel | Select | Delete | Late | Revoke | Take | Stir | Revert

@@ -10,10 +10,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from everturn.core.asking import Gate, Grant, Verdict
+from everturn.core.asking import Claimed, Gate, Grant, Verdict
 from everturn.core.messages import Message
 from everturn.core.options import Spent, TurnOptions
-from everturn.core.parts import CallState, Finish, Output, StreamedPart, Usage
+from everturn.core.parts import CallState, FileChange, Finish, Output, StreamedPart, Usage
 from everturn.core.policy import Rule
 
 Outcome = Literal["completed", "error", "cancelled"]
@@ -119,6 +119,24 @@ class GateAnswered(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
     grant: Grant | None = None
 
 
+class GateClaimed(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A client has taken a call upon itself; nobody else may do it meanwhile."""
+
+    gate: str
+    claim: Claimed
+    command: str = ""
+
+
+class CallMade(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A tool that runs makes a call of its own: it is judged, asked about and run like any, and no model sees it."""
+
+    call: str
+    parent: str
+    name: str
+    arguments: str
+    identity: str = ""
+
+
 class CallJudged(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """The rules, or a person at a gate, have decided about a call. One stands before every start, in the same append."""
 
@@ -152,6 +170,41 @@ class CallStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
     key: str
 
 
+class CallBelow(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A call is about to have a sub-turn run: this one, in this session."""
+
+    call: str
+    session: str
+    below: str  # the turn
+    number: int = 1  # of those that this call asks for
+
+
+class CallPaused(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A tool was put aside until these gates are answered, these calls settled, this sub-turn over.
+
+    Nothing of it is held in memory but what it `kept` for when it is begun again.
+    """
+
+    call: str
+    kept: str = ""
+    gates: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    below: str = ""  # the turn
+
+
+class CallStirred(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The sub-turn that a call waits for is about to be over."""
+
+    call: str
+    command: str = ""
+
+
+class CallResumed(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A tool that was put aside is about to be begun again. Written before the effect, always."""
+
+    call: str
+
+
 class CallSettled(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """A call has its one result. When it is `out` its tool runs on without it, and hands in a late one."""
 
@@ -161,6 +214,18 @@ class CallSettled(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
     out: bool = False
     spent: Spent | None = None  # by the sub-turn it was,
     trail: tuple[str, ...] = ()  # and the marks of the last calls in there
+
+
+class FilesChanged(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """What became of files beneath a root in a step; "" is the session's own, where a call changes them one by one."""
+
+    step: int
+    before: str
+    after: str
+    root: str = ""
+    changes: tuple[FileChange, ...] = ()
+    call: str = ""
+    blobs: tuple[str, ...] = ()  # that the tree after it needs and the one before did not
 
 
 class LateArrived(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -244,6 +309,25 @@ class GrantRevoked(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_de
     command: str = ""
 
 
+class RevertStarted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Files are about to be what they were; `before` is what they are now."""
+
+    root: str
+    before: str
+    after: str
+    key: str  # of the command
+
+
+class FilesReverted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Files are again what they were; `before` is what they were until now, so that this can be taken back."""
+
+    root: str
+    before: str
+    after: str
+    by: str = ""
+    command: str = ""
+
+
 class CommandDropped(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """An admitted command had lost its object when its turn came (a cancel of a turn that was over)."""
 
@@ -263,10 +347,17 @@ LogEvent = (
     | StepInterrupted
     | GateOpened
     | GateAnswered
+    | GateClaimed
+    | CallMade
     | CallJudged
     | LimitReached
     | CallStarted
+    | CallBelow
+    | CallPaused
+    | CallStirred
+    | CallResumed
     | CallSettled
+    | FilesChanged
     | LateArrived
     | HookFinished
     | TurnParked
@@ -278,6 +369,8 @@ LogEvent = (
     | LeafSelected
     | MessageDeleted
     | GrantRevoked
+    | RevertStarted
+    | FilesReverted
     | CommandDropped
 )
 """Every event the log may hold, as one type: what `wire` reads and writes."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from everturn.core.canonical import canonical, clean, parse_object
 from everturn.core.messages import Message
 from everturn.core.options import HistoryPolicy
-from everturn.core.parts import FilePart, NoticePart, ReasoningPart, StepPart, TextPart, ToolPart
+from everturn.core.parts import FilePart, FilesPart, NoticePart, ReasoningPart, StepPart, TextPart, ToolPart
 from everturn.core.requests import RequestCall, RequestMessage, RequestPart, RequestResult
 
 NO_RESULT = "This call was interrupted; it has no result."
@@ -73,7 +73,9 @@ def _full(message: Message, after: int = 0) -> Iterator[RequestMessage]:
                 if results:
                     yield RequestMessage("tool", tuple(results))
                 said, results = [], []
-            case ToolPart():
+            case ToolPart(parent=parent):
+                if parent:  # it was no model that made it
+                    continue
                 said.append(RequestCall(part.call, part.name, as_object(part.arguments), part.opaque, part.given))
                 results.append(_result(part))
             case TextPart(text=text) | ReasoningPart(text=text):
@@ -81,8 +83,13 @@ def _full(message: Message, after: int = 0) -> Iterator[RequestMessage]:
                     said.append(part)
             case FilePart():
                 said.append(part)
-            case NoticePart():
+            case NoticePart() | FilesPart():
                 pass
+
+
+def _called(message: Message) -> Iterator[ToolPart]:
+    """The calls that the model made; not those of its tools."""
+    return (part for part in message.parts if isinstance(part, ToolPart) and not part.parent)
 
 
 def _result(part: ToolPart) -> RequestResult:
@@ -104,7 +111,7 @@ def as_object(arguments: str) -> str:
 
 def _results(message: Message) -> Iterator[RequestMessage]:
     """Calls dropped, results kept: in a notice before the answer, so that nothing poses as the model's own words."""
-    found = [f"{part.name}: {_result(part).text}" for part in message.parts if isinstance(part, ToolPart)]
+    found = [f"{part.name}: {_result(part).text}" for part in _called(message)]
     if found:
         yield RequestMessage("user", (NoticePart("tool_results", "Results of tools used:\n" + "\n".join(found)),))
     yield from _none(message)
@@ -127,7 +134,7 @@ def _answer(message: Message, text: str, hint_size: int = 0) -> Iterator[Request
 
 def digest_of(message: Message) -> tuple[str, int]:
     """An answer with its tool chain folded into a hint in front, and how long that hint is: a face can fold it."""
-    lines = [_line(part) for part in message.parts if isinstance(part, ToolPart)]
+    lines = [_line(part) for part in _called(message)]
     hint = f"[{DIGEST_WARNING}\n" + "\n".join(lines) + "]\n\n" if lines else ""
     return hint + message.text, len(hint)
 

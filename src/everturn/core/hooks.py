@@ -5,6 +5,7 @@
       │        └ on_call_start · on_gate · on_call_end (per call)   └ on_message_append (per append) │
       └────────────────────── again while calls were settled or somebody asked ─────────────────────┘
     on_turn_end | on_error ─ clean-ups, last in first out
+    on_revert, between turns
 
 Plugins run in our process and are trusted like our own code. Deriving from `Plugin` is optional: it is here for
 editors, and as the reference. Two plugins of the same `name`: the later one takes the earlier one's place.
@@ -161,6 +162,16 @@ class GateContext(TurnContext, Protocol):
         ...
 
 
+class RevertContext(Protocol):
+    """Files beneath a root that are to be what they were: asked twice, to record what they are and to restore them."""
+
+    session: str
+    root: str
+    tree: str  # what they are to be
+    before: str  # what they are; empty while it is not known: record it and set it, and do nothing else
+    is_done: bool  # set it once they are restored
+
+
 class Plugin:
     """The hooks. How and when each is called, and what happens when it fails, is said beside it."""
 
@@ -204,6 +215,9 @@ class Plugin:
 
     def on_gate(self, ctx: GateContext) -> MaybeAwaitable:
         """A gate is about to open; may answer it. A failure leaves it to the person."""
+
+    def on_revert(self, ctx: RevertContext) -> MaybeAwaitable:
+        """Files are to be what they were, outside of any turn. A failure refuses it."""
 
     def on_turn_end(self, ctx: TurnContext) -> MaybeAwaitable:
         """Turn completed or cancelled (not after an error), in order. A failure is reported."""

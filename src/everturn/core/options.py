@@ -55,6 +55,21 @@ class Lineage(Struct, frozen=True, gc=False, omit_defaults=True):
     trail: tuple[str, ...] = ()  # marks of the calls above, for the loop guard
     untrusted: bool = False  # it was given what strangers wrote
     private: bool = False  # or what is private
+    by: tuple[str, str, str] = ("", "", "")  # the session, turn and call that asked for it
+    is_detached: bool = False  # it goes on when that turn has ended
+
+
+class ClientTool(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tool that a face brings with it: its client does what is asked, and answers with what came of it."""
+
+    name: str
+    description: str
+    schema: dict[str, object]
+    result: dict[str, object] | None = None  # the JSON Schema of what it answers; None: a text
+    effects: Literal["read", "write", "once"] = "once"
+    execute: Literal["auto", "ask_once", "ask", "deny"] = "auto"
+    timeout: float = 0.0  # seconds until somebody must have answered; 0: as long as any gate of the turn
+    lease: float = 60.0  # seconds that a client may have it before it says so again
 
 
 class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -74,6 +89,7 @@ class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True):
     by_hand: tuple[str, ...] = ()  # patterns of tools whose calls a person runs
     budget: Budget = Budget()
     above: Lineage | None = None  # for a sub-turn
+    clients: tuple[ClientTool, ...] = ()  # tools of the face that asks for this turn
 
     def until(self, started: float) -> float:
         """When the budget of time of a turn that began then is used up; 0: never."""

@@ -13,6 +13,7 @@ CallState = Literal[
     "pending",
     "asking",
     "running",
+    "waiting",
     "reviewing",
     "completed",
     "failed",
@@ -145,6 +146,7 @@ class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True):
     given: str = ""  # the provider's own id of the call; ours is `call`, unique by construction
     opaque: Opaque | None = None
     identity: str = ""  # of the tool that was offered under this name when the model called it
+    parent: str = ""  # the call whose tool made this one; no model sees it
 
 
 class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True):
@@ -155,6 +157,25 @@ class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True):
     usage: Usage = Usage()
 
 
+class FileChange(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A file that is not what it was: how, and by how many lines."""
+
+    path: str
+    kind: Literal["added", "modified", "deleted"]
+    added: int = 0
+    removed: int = 0
+
+
+class FilesPart(Struct, frozen=True, gc=False, tag="files", omit_defaults=True):
+    """What became of files in a step: the tree before and after it, and what changed. "" is the session's own root."""
+
+    step: int
+    before: str
+    after: str
+    changes: tuple[FileChange, ...] = ()
+    root: str = ""
+
+
 class NoticePart(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
     """Something the runtime or a plugin has to say to the model; never a person's words."""
 
@@ -162,7 +183,7 @@ class NoticePart(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True
     text: str
 
 
-Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart
+Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart | FilesPart
 StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart
 
 

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from everturn.core.asking import Grant
+from everturn.core.asking import Grant, Verdict
 from everturn.core.canonical import JsonObject
 from everturn.core.chunks import Chunk
 from everturn.core.commands import AnyCommand
@@ -18,7 +18,7 @@ from everturn.core.events import Entry, Event
 from everturn.core.gates import GateRow
 from everturn.core.messages import Message
 from everturn.core.options import Budget, Spent
-from everturn.core.parts import Output
+from everturn.core.parts import FileChange, Output
 from everturn.core.policy import Rule
 from everturn.core.requests import ModelRequest, ToolSpec
 from everturn.core.tree import Tree
@@ -61,6 +61,8 @@ class SubTurn(Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
     budget: Budget = Budget()
     max_steps: int = 10
+    session: str = ""  # of an earlier sub-turn, to go on there; "": a new one
+    detached: bool = False  # it goes on when the turn that asked for it has ended
 
 
 class SubAnswer(Struct, frozen=True):
@@ -84,8 +86,78 @@ async def _no_results(call: str, start: int, length: int) -> str:
     raise ToolError("there are no results here that could be read")
 
 
+async def _no_answer(question: Question) -> Verdict:
+    raise ToolError("there is nobody here who could be asked")
+
+
+async def _no_tools(name: str, arguments: JsonObject) -> Output:
+    raise ToolError("there are no tools here")
+
+
+def _all(name: str, arguments: JsonObject) -> bool:
+    return True
+
+
+def _not_kept(state: str) -> None:
+    """Nothing is begun again here."""
+
+
+class Question(Struct, frozen=True):
+    """What a running tool wants to know before it can go on.
+
+    A `form` is filled in by a person: with `schema`, the answer's `result` is JSON that fits it. A `client` question is
+    claimed by one client, which does what the call asks for and answers with its `result`.
+    """
+
+    text: str
+    kind: Literal["form", "client"] = "form"
+    schema: JsonObject = {}
+    name: str = ""  # by which it is known again when the tool is begun again; "": its number
+    timeout: float = 0.0  # seconds; 0: as long as any gate of the turn
+    once: bool = False  # what a client has begun and not answered in time, no other may begin
+    lease: float = 60.0  # seconds that a client should claim it for
+
+
+class Preview(Struct, frozen=True):
+    """What a person is shown of a call beside its arguments; `basis` names the state of the world it was made from."""
+
+    text: str
+    basis: str = ""
+
+
+class Files(Protocol):
+    """The files that a session keeps in its log: a tree is the name of a blob that lists them."""
+
+    async def tree(self) -> str:
+        """The tree as it is now; "" before the first change."""
+        ...
+
+    async def change(self, make: Callable[[str], Awaitable[tuple[str, Sequence[FileChange]]]]) -> str:
+        """Put another tree in its place: `make` is given the present one; nobody else changes it meanwhile."""
+        ...
+
+
+class Blobs(Protocol):
+    """Bytes under their hashes."""
+
+    async def put(self, data: bytes) -> str:
+        """Keep them."""
+        ...
+
+    async def get(self, name: str) -> bytes:
+        """Bring them back."""
+        ...
+
+
 class ToolContext(Struct, frozen=True):
-    """What a tool may know about the call it answers. `key` is the same however often the call is tried."""
+    """What a tool may know about the call it answers. `key` is the same however often the call is tried.
+
+    While somebody is asked (`ask`), or a call or a sub-turn of this tool waits for a person, the tool may be put aside:
+    the await never returns, nothing is held in memory, and when the answer has come the tool is run again from its
+    beginning. What it asked before is then answered at once, by its place in the order or by its name. `keep` is for
+    what it must know then: it finds it in `kept`. A tool whose effects are `once` is put aside only if its spec says
+    that it `resumes`; else it is held in memory while it waits.
+    """
 
     session: str
     turn: str
@@ -94,6 +166,16 @@ class ToolContext(Struct, frozen=True):
     progress: Callable[[str], None]
     sub_turn: Callable[[SubTurn], Awaitable[SubAnswer]] = _no_sub_turn
     read: Callable[[str, int, int], Awaitable[str]] = _no_results  # (call, start, length) of an earlier result
+    ask: Callable[[Question], Awaitable[Verdict]] = _no_answer
+    run_tool: Callable[[str, JsonObject], Awaitable[Output]] = _no_tools  # permitted, asked about and logged like any
+    tools: Callable[[], Mapping[str, ToolSpec]] = dict  # those that `run_tool` finds
+    may: Callable[[str, JsonObject], bool] = _all  # (tool, arguments): False where a rule denies such a call
+    kept: str = ""
+    keep: Callable[[str], None] = _not_kept
+    basis: str = ""  # of the preview that a person was shown when they allowed this
+    began: float = 0.0  # when the call was started: the same however often its tool is begun
+    files: Files | None = None
+    blobs: Blobs | None = None
 
 
 class Tool(Protocol):
@@ -115,6 +197,28 @@ class Tool(Protocol):
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[object] | AsyncIterator[object]:
         """Do it: an output, or an async iterator of `Progress` and then the output. May raise anything."""
+        ...
+
+
+class ToolSource(Protocol):
+    """Tools that come and go by themselves, such as those of a server."""
+
+    @property
+    def origins(self) -> Sequence[str]:
+        """The origins whose tools it publishes."""
+        ...
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether some of them have never been published, and still may be soon."""
+        ...
+
+    async def open(self, publish: Callable[[str, Sequence[Tool]], None]) -> None:
+        """Begin, and publish (origin, all its tools) whenever they change. It returns within a second."""
+        ...
+
+    async def aclose(self) -> None:
+        """End."""
         ...
 
 
@@ -165,7 +269,9 @@ class Store(Protocol):
             HashMismatch: the answer is for other bytes than the gate shows.
             AnswerUnfit: it is no answer to what the gate asks.
             GateClosed: its turn is over or being cancelled; AnsweredOtherwise, GateExpired: it was, or has.
+            ClaimedOtherwise: another client does this call; NotClaimed: it is not this client's to answer.
             UnknownGrant: there is none to be revoked.
+            SessionBusy: files are not reverted while a turn is open, or asked for.
         """
         ...
 
@@ -238,6 +344,10 @@ class Store(Protocol):
 
         Turns under way count with the steps and calls they have ended. Of a tenant, turns that moved after `since`.
         """
+        ...
+
+    async def roots(self, session: str) -> dict[str, str]:
+        """The tree that was last recorded for each root; of a restored log for the session's own ("") only."""
         ...
 
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
@@ -391,15 +501,19 @@ class Ids(Protocol):
 
 
 __all__ = [
+    "Blobs",
     "Bus",
     "Claim",
     "Clock",
     "Engine",
+    "Files",
     "Ids",
     "Listening",
     "Model",
     "Output",
+    "Preview",
     "Progress",
+    "Question",
     "Receipt",
     "SessionInfo",
     "Store",
@@ -409,4 +523,5 @@ __all__ = [
     "Timer",
     "Tool",
     "ToolContext",
+    "ToolSource",
 ]

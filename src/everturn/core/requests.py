@@ -36,6 +36,8 @@ class ToolSpec(Struct, frozen=True, gc=False):
     limit: int = 0  # characters of a result that a model is shown; 0: as many as of any
     origin: str = "function"
     by_hand: bool = False  # a person runs it
+    echoes: bool = False  # what it is given may come back in any form: it is given no private values
+    resumes: bool = False  # begun again with what it was told, it does nothing twice
 
     @property
     def identity(self) -> str:

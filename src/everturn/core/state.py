@@ -14,16 +14,23 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
 
-from everturn.core.asking import Gate, Verdict
+from everturn.core.asking import WITHIN, Claimed, Gate, Verdict
 from everturn.core.calls import Call
 from everturn.core.events import (
     AnswerOpened,
     Append,
+    CallBelow,
     CallJudged,
+    CallMade,
+    CallPaused,
+    CallResumed,
     CallSettled,
     CallStarted,
+    CallStirred,
     Event,
+    FilesChanged,
     GateAnswered,
+    GateClaimed,
     GateOpened,
     HookFinished,
     LateArrived,
@@ -44,10 +51,11 @@ from everturn.core.events import (
     TurnParked,
     TurnStarted,
 )
+from everturn.core.gates import due_of
 from everturn.core.messages import Message
 from everturn.core.options import Spent, TurnOptions
 from everturn.core.parts import Finish, ToolPart, Usage
-from everturn.core.tree import CallEvent, called_by, with_call, with_step
+from everturn.core.tree import CallEvent, called_by, with_call, with_files, with_made, with_step
 from everturn.errors import InvalidEvent
 
 
@@ -90,6 +98,7 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
         AnswerOpened: _P.STREAMING,
         StepStarted: _P.STREAMING,  # a plugin asked for another request
         LimitReached: _P.STREAMING,
+        FilesChanged: _P.STREAMING,
         CallJudged: _P.TOOL_CALL,
         GateOpened: _P.TOOL_CALL,
         CallSettled: _P.TOOL_CALL,
@@ -101,8 +110,15 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
         CallJudged: _P.TOOL_CALL,
         GateOpened: _P.TOOL_CALL,
         GateAnswered: _P.TOOL_CALL,
+        GateClaimed: _P.TOOL_CALL,
+        CallMade: _P.TOOL_CALL,
         CallStarted: _P.TOOL_CALL,
+        CallBelow: _P.TOOL_CALL,
+        CallPaused: _P.TOOL_CALL,
+        CallStirred: _P.TOOL_CALL,
+        CallResumed: _P.TOOL_CALL,
         CallSettled: _P.TOOL_CALL,
+        FilesChanged: _P.TOOL_CALL,
         HookFinished: _P.TOOL_CALL,
         MessageAdded: _P.TOOL_CALL,
         AnswerOpened: _P.TOOL_CALL,
@@ -110,9 +126,16 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
         TurnParked: _P.WAITING,
         TurnEnding: _P.FINALIZING,
     },
-    _P.WAITING: {GateAnswered: _P.TOOL_CALL, LimitReached: _P.TOOL_CALL, TurnEnding: _P.FINALIZING},
+    _P.WAITING: {
+        GateAnswered: _P.TOOL_CALL,
+        GateClaimed: _P.WAITING,
+        CallStirred: _P.TOOL_CALL,
+        LimitReached: _P.TOOL_CALL,
+        TurnEnding: _P.FINALIZING,
+    },
     _P.FINALIZING: {
         CallSettled: _P.FINALIZING,
+        FilesChanged: _P.FINALIZING,
         TitleSet: _P.FINALIZING,
         LateArrived: _P.FINALIZING,
         TurnCompleted: _P.COMPLETED,
@@ -129,6 +152,9 @@ _OUTCOME_OF: Final[dict[type[Event], Outcome]] = {
     TurnFailed: "error",
     TurnCancelled: "cancelled",
 }
+
+
+_HELD: Final = ("running", "waiting")
 
 
 class Step(Struct):
@@ -167,6 +193,10 @@ class TurnState(Struct):
     calls: dict[str, Call] = {}
     gates: dict[str, Verdict | None] = {}  # every gate of this turn, with its answer
     asked: dict[str, Gate] = {}  # what each of them shows
+    claims: dict[str, Claimed] = {}  # gate -> the client that has its call
+    trees: dict[str, str] = {}  # root -> the tree that was recorded last
+    has_parked: bool = False
+    has_made: bool = False  # some tool of it has made calls of its own
     usage: Usage = Usage()
     begun: int = 0  # calls that were started
     below: Spent = Spent()  # by its sub-turns
@@ -182,7 +212,7 @@ class TurnState(Struct):
         if self.ending is not None:
             return 0.0
         deadline = self.options.due(self.started, self.is_out_of_time)
-        expiries = (gate.expires for name, gate in self.asked.items() if self.is_asked(name))
+        expiries = (due_of(gate, self.claims.get(name)) for name, gate in self.asked.items() if self.is_asked(name))
         return min((time for time in (deadline, *expiries) if time), default=0.0)
 
     @property
@@ -203,8 +233,10 @@ class TurnState(Struct):
 
     def is_asked(self, gate: str) -> bool:
         """Whether a gate still waits for its answer: it has none, and its call was not settled without one."""
-        call = self.calls.get(self.asked[gate].call)
-        return self.gates[gate] is None and (call is None or call.state in ("asking", "reviewing"))
+        asked = self.asked[gate]
+        call = self.calls.get(asked.call)
+        waits = ("running", "waiting") if asked.kind in WITHIN else ("asking", "reviewing")
+        return self.gates[gate] is None and (call is None or call.state in waits)
 
     @property
     def out(self) -> list[str]:
@@ -354,6 +386,26 @@ class TurnState(Struct):
         self.has_private |= bool(output.private) or output.sensitive
         self.has_untrusted |= output.untrusted
 
+    def _make(self, event: CallMade) -> None:
+        parent, step = self.calls.get(event.parent), self.step
+        if parent is None or parent.state not in _HELD or event.call in self.calls or step is None:
+            raise InvalidEvent(f"call {event.parent} does not run, or has made call {event.call} before")
+        call = Call(event.call, parent.step, len(step.calls), event.name, event.arguments, parent.message)
+        call.identity, call.parent = event.identity, event.parent
+        self.calls[call.id], self.has_made = call, True
+        step.calls.append(call)
+        self.messages[parent.message] = with_made(self.messages[parent.message], event)
+
+    def _claim(self, event: GateClaimed) -> None:
+        if event.gate not in self.asked or not self.is_asked(event.gate):
+            raise InvalidEvent(f"gate {event.gate} cannot be claimed: nobody is asked")
+        self.claims[event.gate] = event.claim
+
+    def _file(self, event: FilesChanged) -> None:
+        self.trees[event.root] = event.after
+        if self.answer is not None:
+            self.messages[self.answer] = with_files(self.messages[self.answer], event)
+
     def _judge(self, event: CallJudged) -> None:
         call = self.calls.get(event.call)
         if call is None:
@@ -368,6 +420,7 @@ class TurnState(Struct):
 
     def _park(self, event: TurnParked) -> None:
         self._closed_step(event.step)
+        self.has_parked = True
 
     def _name(self, event: TitleSet) -> None:
         self.untitled = False
@@ -396,8 +449,15 @@ class TurnState(Struct):
         CallJudged: _judge,
         LimitReached: _reach,
         CallStarted: _advance_call,
+        CallBelow: _advance_call,
+        CallPaused: _advance_call,
+        CallStirred: _advance_call,
+        CallResumed: _advance_call,
         CallSettled: _advance_call,
         LateArrived: _advance_call,
+        CallMade: _make,
+        GateClaimed: _claim,
+        FilesChanged: _file,
         TurnParked: _park,
         TitleSet: _name,
         TurnEnding: _begin_to_end,

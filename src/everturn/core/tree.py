@@ -12,11 +12,18 @@ from typing import Any, ClassVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from everturn.core.asking import WITHIN
 from everturn.core.events import (
     AnswerOpened,
+    CallBelow,
+    CallMade,
+    CallPaused,
+    CallResumed,
     CallSettled,
     CallStarted,
+    CallStirred,
     Event,
+    FilesChanged,
     GateAnswered,
     GateOpened,
     LateArrived,
@@ -29,10 +36,20 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.messages import Message
-from everturn.core.parts import StepPart, ToolPart
+from everturn.core.parts import FileChange, FilesPart, StepPart, ToolPart
 from everturn.errors import UnknownMessage
 
-CallEvent = GateOpened | GateAnswered | CallStarted | CallSettled | LateArrived
+CallEvent = (
+    GateOpened
+    | GateAnswered
+    | CallStarted
+    | CallBelow
+    | CallPaused
+    | CallStirred
+    | CallResumed
+    | CallSettled
+    | LateArrived
+)
 
 
 def called_by(event: CallEvent) -> str:
@@ -58,8 +75,44 @@ def with_call(message: Message, called: str, event: CallEvent) -> Message:
     return message
 
 
+def with_made(message: Message, event: CallMade) -> Message:
+    """A message with a call that a tool made, at its end."""
+    made = ToolPart(event.call, event.name, event.arguments, identity=event.identity, parent=event.parent)
+    return replace(message, parts=(*message.parts, made))
+
+
+def with_files(message: Message, event: FilesChanged) -> Message:
+    """A message that says what became of files: once for a step and a root, however often they changed."""
+    parts = message.parts
+    for at in range(len(parts) - 1, -1, -1):
+        part = parts[at]
+        if type(part) is FilesPart and part.step == event.step and part.root == event.root:
+            changes = _joined(part.changes, event.changes)
+            merged = replace(part, after=event.after, changes=changes)
+            return replace(message, parts=(*parts[:at], merged, *parts[at + 1 :]))
+    if not event.changes:
+        return message
+    made = FilesPart(event.step, event.before, event.after, event.changes, event.root)
+    return replace(message, parts=(*parts, made))
+
+
+def _joined(first: tuple[FileChange, ...], then: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    """What two changes come to, one after the other."""
+    found = {change.path: change for change in first}
+    for change in then:
+        before = found.pop(change.path, None)
+        if before is None:
+            found[change.path] = change
+        elif not (before.kind == "added" and change.kind == "deleted"):
+            is_new, is_there = before.kind == "added", change.kind != "deleted"
+            kind = "added" if is_new else "modified" if is_there else "deleted"
+            added, removed = before.added + change.added, before.removed + change.removed
+            found[change.path] = FileChange(change.path, kind, added, removed)
+    return tuple(found.values())
+
+
 def _answered(part: ToolPart, event: GateAnswered) -> ToolPart:
-    if part.state == "reviewing":
+    if part.state != "asking":
         return part
     return replace(part, state="pending", is_edited=bool(event.verdict.arguments))
 
@@ -68,11 +121,22 @@ def _started(part: ToolPart, event: CallStarted) -> ToolPart:
     return replace(part, state="running", used=event.arguments if event.arguments != part.arguments else "")
 
 
+def _opened(part: ToolPart, event: GateOpened) -> ToolPart:
+    kind = event.gate.kind
+    if kind in WITHIN:  # its tool asks, and runs or was put aside meanwhile
+        return part
+    return replace(part, state="reviewing" if kind == "result" else "asking")
+
+
 # By exact type: a class pattern that misses on a Struct costs more than the whole change.
 _MOVED: dict[type[Event], Callable[[ToolPart, Any], ToolPart]] = {
-    GateOpened: lambda part, event: replace(part, state="reviewing" if event.gate.kind == "result" else "asking"),
+    GateOpened: _opened,
     GateAnswered: _answered,
     CallStarted: _started,
+    CallBelow: lambda part, event: part,
+    CallPaused: lambda part, event: replace(part, state="waiting"),
+    CallStirred: lambda part, event: part,
+    CallResumed: lambda part, event: replace(part, state="running"),
     CallSettled: lambda part, event: replace(part, state=event.state, output=event.output),
     LateArrived: lambda part, event: replace(part, late=event.output),
 }
@@ -131,6 +195,17 @@ class Tree(Struct):
         at = self.calls.get(called)
         if at is not None:  # a plugin's question is no call
             self.messages[at] = with_call(self.messages[at], called, event)
+
+    def _make(self, event: CallMade) -> None:
+        at = self.calls.get(event.parent)
+        if at is not None:
+            self.messages[at] = with_made(self.messages[at], event)
+            self.calls[event.call] = at
+
+    def _file(self, event: FilesChanged) -> None:
+        at = self.writing.get(event.turn)
+        if at is not None:
+            self.messages[at] = with_files(self.messages[at], event)
 
     def _select(self, event: LeafSelected) -> None:
         self.leaf = event.message
@@ -197,6 +272,8 @@ class Tree(Struct):
         StepFinished: _step,
         StepInterrupted: _step,
         **dict.fromkeys(_MOVED, _call),
+        CallMade: _make,
+        FilesChanged: _file,
         LeafSelected: _select,
         MessageDeleted: _delete,
         TitleSet: _name,

@@ -69,6 +69,7 @@ class InlineEngine:
         try:
             while True:
                 self._again.discard(session)
+                began = self._clock.now()
                 try:
                     await self._drive(session)
                     failures = away = 0
@@ -78,13 +79,13 @@ class InlineEngine:
                     return
                 except StoreUnavailable as error:  # not the session's fault, and it passes
                     log.warning("%s waits for its store: %s", session, error)
-                    away += 1
+                    away = 1 if self._clock.now() - began > LONGEST else away + 1  # it went well for a while
                     if away == TRIES:  # those who wait for it may do something else; it is tried for ever all the same
                         self._lose(session, error)
                     await self._pause(min(BACKOFF * 2**away, LONGEST))
                     continue
                 except Exception as error:
-                    failures += 1
+                    failures = 1 if self._clock.now() - began > LONGEST else failures + 1
                     log.exception("driving %s failed (%d of %d)", session, failures, TRIES)
                     if failures < TRIES:
                         await self._pause(BACKOFF * 2 ** (failures - 1))

@@ -14,13 +14,14 @@ from everturn.core.hooks import Pending, RequestContext, StepContext
 from everturn.core.options import TurnOptions
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
+from everturn.tools.client import ByClient
 from everturn.tools.groups import Group, section
 from everturn.tools.reading import ReadResult
 from everturn.tools.registry import Enabled, Registry
 from everturn.tools.skills import LoadSkill
 from everturn.turn.contexts import OneRequest, OneStep
 from everturn.turn.passing import REFERENCES_RULE, has_cut
-from everturn.turn.permit import Permits
+from everturn.turn.permit import Permits, is_selected
 from everturn.turn.privacy import PRIVACY_RULE
 from everturn.turn.results import read_branch
 from everturn.turn.shaping import Limits
@@ -89,7 +90,7 @@ class ToolCalling:
         Most turns have no rules of their own, and so the same as others.
         """
         enabled = self._registry.look(options.tools)
-        key = options if options.rules or options.above is not None else enabled
+        key = options if options.rules or options.clients or options.above is not None else enabled
         known = self._offers.get(id(key))
         if known is not None and known.key is key and known.enabled is enabled:
             return known
@@ -103,6 +104,9 @@ class ToolCalling:
         for above in options.above.within if options.above is not None else ():
             had = self._registry.enabled(above.tools)  # it has at most what those above it have
             tools = {name: tool for name, tool in tools.items() if name in had}
+        for declared in options.clients:  # one that came since then may have its name, and keeps it
+            if declared.name not in self._registry.tools and _is_had(declared.name, options):
+                tools[declared.name] = ByClient(declared)
         specs = permits.offered(tools, options)
         groups = _told_of(enabled, {spec.name for spec in specs})
         loadable = [skill for group, _ in groups for skill in group.skills if not skill.pinned]
@@ -118,6 +122,12 @@ class ToolCalling:
         offered = (*specs, *loading)
         reading = permits.offered({READ_RESULT.spec.name: READ_RESULT}, options) if offered else ()
         return Offer(key, enabled, tools, offered, tuple(reading), prompt)
+
+
+def _is_had(name: str, options: TurnOptions) -> bool:
+    """Whether a turn that was told which tools it has, has this one of a client's."""
+    within = options.above.within if options.above is not None else ()
+    return all(tools is None or is_selected(name, tools) for tools in (options.tools, *(one.tools for one in within)))
 
 
 def _told_of(enabled: Enabled, offered: set[str]) -> list[tuple[Group, list[str]]]:

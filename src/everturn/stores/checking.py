@@ -17,6 +17,8 @@ from everturn.core.messages import Message
 from everturn.core.state import TurnState
 from everturn.errors import EverturnError, UnreadableLog
 
+BUSY = "a turn is under way in session {session!r}, or waiting: cancel it, then revert the files"
+
 
 def check_log(events: Sequence[Event]) -> list[TurnState]:
     """Fold every turn, and see that the messages form a tree; these are the turns.

@@ -9,14 +9,18 @@ import hashlib
 from collections.abc import Sequence
 from typing import cast
 
-from everturn.core.asking import Grant
-from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Revoke, Select, Send
+from everturn.core.asking import Claimed, Grant
+from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Revert, Revoke, Select, Send, Stir, Take
 from everturn.core.events import (
     CallSettled,
+    CallStirred,
     CommandDropped,
     Entry,
     Event,
+    FilesChanged,
+    FilesReverted,
     GateAnswered,
+    GateClaimed,
     GrantRevoked,
     LateArrived,
     LeafSelected,
@@ -30,7 +34,7 @@ from everturn.core.events import (
     TurnParked,
     TurnStarted,
 )
-from everturn.core.gates import GateRow, apply_to_gates, check_answer
+from everturn.core.gates import GateRow, apply_to_gates, check_answer, check_claim
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.ports import STUCK, STUCK_FOR, TRIES, Claim, Receipt, SessionInfo
@@ -46,10 +50,23 @@ from everturn.errors import (
     UnknownTurn,
 )
 from everturn.stores.books import Books
+from everturn.stores.checking import BUSY
 from everturn.stores.words import asked, matches
 
 _ACTED_ON = frozenset(
-    (TurnStarted, GateAnswered, TurnEnding, LateArrived, LeafSelected, MessageDeleted, GrantRevoked, CommandDropped)
+    (
+        TurnStarted,
+        GateAnswered,
+        GateClaimed,
+        CallStirred,
+        TurnEnding,
+        LateArrived,
+        LeafSelected,
+        MessageDeleted,
+        GrantRevoked,
+        FilesReverted,
+        CommandDropped,
+    )
 )
 _TERMINAL = frozenset((TurnCompleted, TurnFailed, TurnCancelled))
 
@@ -67,6 +84,9 @@ class _Session:
         self.inbox: dict[str, AnyCommand] = {}
         self.out: dict[str, set[str]] = {}  # turn -> its calls whose tools run on without it
         self.deadlines: dict[str, float] = {}  # open turn -> when it is ended, or has used up its time
+        self.claims: dict[str, tuple[str, Claimed]] = {}  # gate -> the claim admitted last, and by which command
+        self.roots: dict[str, str] = {}  # the tree that was last recorded for each
+        self.restored = 0  # the position up to which the log came from elsewhere
         self.epoch = self.tries = 0
         self.touched = 0.0
         self.stuck = ""
@@ -83,7 +103,9 @@ class _Session:
             if kind in _TERMINAL:
                 self.open_turns.pop(turn, None)
                 self.deadlines.pop(turn, None)
-            elif turn in self.open_turns or kind is TurnStarted:
+            elif kind is not GateClaimed and (
+                turn in self.open_turns or kind is TurnStarted
+            ):  # with a claim it waits on
                 self.open_turns[turn] = kind is TurnParked
             is_late = kind is LimitReached and cast("LimitReached", event).limit == "seconds"
             if kind is TurnStarted or (is_late and turn in self.open_turns):
@@ -96,6 +118,18 @@ class _Session:
                     del self.out[turn]
         if kind in _ACTED_ON:
             self.inbox.pop(cast("CommandDropped", event).command, None)
+        if kind is GateClaimed:
+            self._keep_claims()
+        elif kind in (FilesChanged, FilesReverted):
+            root = cast("FilesChanged", event).root
+            if not root or entry.seq > self.restored:  # a log may come from anybody: our folders are not its
+                self.roots[root] = cast("FilesChanged", event).after
+
+    def _keep_claims(self) -> None:
+        """What the door has given last counts, also before the log says so."""
+        for gate, (key, claim) in self.claims.items():
+            if key in self.inbox:
+                self.gates[gate].claim = claim
 
     def _deadline(self, turn: str, is_limited: bool) -> float:
         started = self.by_turn[turn][0].event
@@ -104,14 +138,21 @@ class _Session:
     def rewind(self, seq: int) -> None:
         """Be as it was at `seq`: an append that failed has written nothing."""
         log, admitted, turns, epoch, tries = self.log[:seq], self.admitted, self.turns, self.epoch, self.tries
+        claims, restored = self.claims, self.restored
         self.__init__(self.tenant)
-        self.admitted, self.inbox, self.turns = admitted, dict(admitted), turns
+        self.admitted, self.inbox, self.turns, self.restored = admitted, dict(admitted), turns, restored
         self.epoch, self.tries = epoch, tries
         for entry in log:
             self.apply(entry.event)
         for command in self.inbox.values():
             if isinstance(command, Answer):
                 self.gates[command.gate].verdict = command.verdict
+        self.claims = claims
+        self._keep_claims()
+
+    def refuse_if_cancelled(self, row: GateRow) -> None:
+        if any(isinstance(c, Cancel) and c.turn == row.gate.turn for c in self.inbox.values()):
+            raise GateClosed(f"gate {row.gate.id} is closed: its turn is being cancelled")
 
     def is_asked_by(self, session: str) -> bool:
         """Whether a sub-turn of a session, or of one above that, is to begin here."""
@@ -124,7 +165,7 @@ class _Session:
 
     @property
     def due(self) -> float:
-        asked = (row.gate.expires for row in self.gates.values() if row.is_open and row.verdict is None)
+        asked = (row.due for row in self.gates.values() if row.is_open and row.verdict is None)
         return min((time for time in (*asked, *self.deadlines.values()) if time), default=0.0)
 
 
@@ -182,13 +223,18 @@ class MemoryStore:
                     return False
                 if row is not None:
                     # Taken at the door, in the same transaction: of two answers only one can be first.
-                    if any(isinstance(c, Cancel) and c.turn == row.gate.turn for c in session.inbox.values()):
-                        raise GateClosed(f"gate {gate} is closed: its turn is being cancelled")
+                    session.refuse_if_cancelled(row)
                     row.verdict = verdict
+            case Take(gate=gate, hash=hash, by=by, lease=lease, at=at, key=key):
+                row = session.gates.get(gate)
+                claim = check_claim(row, gate, hash, by, lease, at)
+                if row is not None:
+                    session.refuse_if_cancelled(row)
+                    row.claim, session.claims[gate] = claim, (key, claim)
             case Cancel(turn=turn):
                 if turn not in session.turns:
                     raise UnknownTurn(f"there is no turn {turn!r} in this session")
-            case Late(turn=turn):
+            case Late(turn=turn) | Stir(turn=turn):
                 if turn not in session.by_turn:
                     raise UnknownTurn(f"there is no turn {turn!r} in this session")
             case Select(message=message):
@@ -199,6 +245,9 @@ class MemoryStore:
             case Revoke(session=name, grant=grant):
                 # Taken at the door like an answer: it holds no more, and of two who revoke it one is the first.
                 self._books.revoke(name, session.tenant, grant)
+            case Revert(session=name):
+                if session.open_turns or any(isinstance(c, Send) for c in session.inbox.values()):
+                    raise SessionBusy(BUSY.format(session=name))
         return True
 
     async def inbox(self, session: str) -> list[AnyCommand]:
@@ -284,6 +333,10 @@ class MemoryStore:
         """What was used: in a session with all sub-turns of it, by the sub-turns of the turn `top`, or by a tenant."""
         return self._books.spent(session=session, top=top, tenant=tenant, since=since)
 
+    async def roots(self, session: str) -> dict[str, str]:
+        """The tree that was last recorded for each root."""
+        return dict(self._session(session).roots)
+
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
         """The sessions; with `awake` only those that somebody should drive."""
         infos = [_info(name, row) for name, row in self._sessions.items()]
@@ -334,6 +387,7 @@ class MemoryStore:
         if session in self._sessions or session in self._erased:
             raise KeyConflict(f"there is, or was, a session {session!r}; import it under another name")
         row = _Session(tenant)
+        row.restored = len(events)
         for event in events:
             row.apply(event)
         row.turns.update(row.by_turn)

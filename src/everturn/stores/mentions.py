@@ -10,10 +10,13 @@ from everturn.core.events import (
     AnswerOpened,
     CallSettled,
     Event,
+    FilesChanged,
+    FilesReverted,
     GateOpened,
     HookFinished,
     LateArrived,
     MessageAdded,
+    RevertStarted,
     StepFinished,
     StepInterrupted,
     TurnStarted,
@@ -63,6 +66,14 @@ def _in_deferred(event: HookFinished) -> list[str]:
     return [name for append in event.deferred for name in _in_parts(append.message.parts)]
 
 
+def _in_files(event: FilesChanged | RevertStarted | FilesReverted) -> list[str]:
+    """Only the session's own files are kept in blobs; the trees of a folder live beside it."""
+    if event.root:
+        return []
+    added = event.blobs if isinstance(event, FilesChanged) else ()
+    return [name for name in (event.before, event.after, *added) if name]  # "": before the first change
+
+
 # By exact type: a class pattern that misses on a Struct costs more than the whole look.
 _LOOK: dict[type[Event] | type[Command], Callable[[Any], list[str]]] = {
     TurnStarted: _in_started,
@@ -74,6 +85,9 @@ _LOOK: dict[type[Event] | type[Command], Callable[[Any], list[str]]] = {
     CallSettled: lambda event: _in_output(event.output),
     LateArrived: lambda event: _in_output(event.output),
     HookFinished: _in_deferred,
+    FilesChanged: _in_files,
+    RevertStarted: _in_files,
+    FilesReverted: _in_files,
     Send: lambda command: _in_parts(command.parts or ()),
     Late: lambda command: _in_output(command.output),
 }

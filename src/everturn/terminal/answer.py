@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from everturn import (
     AnswerOpened,
+    CallProgress,
     CallSettled,
     CallStarted,
     FilePart,
+    LateArrived,
     ReasoningDelta,
     StepFinished,
     StepInterrupted,
@@ -27,12 +30,17 @@ from everturn import (
     TurnFailed,
 )
 from everturn.core.deltas import Shown
-from everturn.core.events import Problem, TurnEvent
-from everturn.core.parts import Finish, StreamedPart, Usage
+from everturn.core.events import CallBelow, CallPaused, CallResumed, FilesChanged, Problem, StepStarted, TurnEvent
+from everturn.core.parts import FilesPart, Finish, StreamedPart, Usage
 from everturn.core.state import TurnState
+from everturn.terminal.changes import changed
+from everturn.terminal.exact import STEP
 from everturn.terminal.paths import about, safe_name
 from everturn.terminal.screen import Screen
 
+UNKNOWN: Final = "it was begun, and nobody knows whether it took effect"
+MOST_PROGRESS: Final = 20  # rows that a call may have for what it says on the way; lines cannot be taken back here
+DEEPEST: Final = 4  # calls of calls that are set off; those below them stand with them
 CUT_OFF: Final[dict[Finish, str]] = {
     "length": "the answer is cut off: the model may not write more at once; ask it to go on",
     "content_filter": "the provider's filter stopped the answer; say it differently",
@@ -49,6 +57,8 @@ class Answer:
         self.is_cancelled = False
         self.has_said = False
         self.files: list[FilePart] = []
+        self._progress: Counter[str] = Counter()
+        self._told: set[tuple[int, str]] = set()  # steps and roots whose changes were drawn
         self._screen, self._tell, self._is_bare = screen, tell, is_bare
 
     def show(self, shown: Shown) -> None:
@@ -70,13 +80,38 @@ class Answer:
                 self._call(call, "→", json.dumps(json.loads(arguments), ensure_ascii=False))
             case CallSettled(call=call, state="completed", output=output):
                 self._call(call, "✓", output.text, "good")
+            case CallSettled(call=call, state="outcome_unknown", output=output):
+                self._mark(f"{self.state.calls[call].name}: {UNKNOWN}: {output.text}")
             case CallSettled(call=call, state=state, output=output):
                 self._call(call, "×", f"{state}: {output.text}", "bad")
+            case _:
+                self._draw_aside(shown)
+
+    def _draw_aside(self, shown: Shown) -> None:
+        """What becomes of a call between its start and its result, and after it."""
+        match shown:
+            case CallPaused(call=call, gates=gates, calls=calls):
+                what = "an answer" if gates else "calls of its own" if calls else "a turn below this one"
+                self._call(call, "…", f"waits for {what}", "dim")
+            case CallResumed(call=call):
+                self._call(call, "→", "goes on", "dim")
+            case CallBelow(call=call, session=session):
+                self._call(call, "→", f"a turn below this one: {session}", "dim")
+            case CallProgress(call=call, text=text) if call in self.state.calls:
+                self._progress[call] += 1
+                if self._progress[call] <= MOST_PROGRESS:
+                    self._call(call, "·", text, "dim")
+            case FilesChanged(root=root) if root:  # of the step before; those of the session come one by one
+                self._draw_changes(root)
+            case LateArrived(call=call, output=output):
+                self._call(call, "+", f"late: {output.text}", "good")
             case _:
                 pass
 
     def _draw_end(self, shown: Shown) -> bool:
         match shown:
+            case StepStarted():
+                self._draw_changes()
             case StepRestarted():
                 self._mark("the answer starts again")
             case StepFinished(parts=parts, finish=finish):
@@ -90,6 +125,7 @@ class Answer:
             case TurnCompleted(usage=usage) | TurnCancelled(usage=usage) | TurnFailed(usage=usage):
                 self.is_cancelled = isinstance(shown, TurnCancelled)
                 self.problem = shown.problem if isinstance(shown, TurnFailed) else None
+                self._draw_changes()
                 self._sum_up(usage)
             case _:
                 return False
@@ -126,9 +162,27 @@ class Answer:
             self._mark(counted)
 
     def _call(self, call: str, sign: str, text: str, style: str = "") -> None:
+        """A row about a call; one that a tool has made stands further to the right than the tool's own."""
         if not self._is_bare:
             self._end()
-            self._screen.row(f"{self._screen.sign(sign)} {self.state.calls[call].name}  ", text, style, is_whole=False)
+            depth, above = 0, self.state.calls[call].parent
+            while above:
+                depth, above = depth + 1, self.state.calls[above].parent
+            head = f"{' ' * STEP * min(depth, DEEPEST)}{self._screen.sign(sign)} {self.state.calls[call].name}  "
+            self._screen.row(head, text, style, is_whole=False)
+
+    def _draw_changes(self, root: str | None = None) -> None:
+        """A row for the files that a step has changed, once it is over; all of them, or those beneath a root."""
+        for message in self.state.messages.values():
+            for part in message.parts:
+                if not isinstance(part, FilesPart) or root not in (None, part.root):
+                    continue
+                if (part.step, part.root) not in self._told:
+                    self._told.add((part.step, part.root))
+                    if not self._is_bare:
+                        self._end()
+                        minus = self._screen.sign("−").strip()
+                        self._screen.row(f"{self._screen.sign('±')} ", changed(part.changes, minus), is_whole=False)
 
     def _draw_files(self, parts: Sequence[StreamedPart]) -> None:
         self._end()

@@ -8,14 +8,16 @@ from contextlib import suppress
 from typing import Protocol
 
 from everturn import CallSettled, Chat, Gate, GateAnswered, GateOpened
-from everturn.core.asking import Verdict
+from everturn.core.asking import WITHIN, Verdict
 from everturn.core.deltas import Shown
 from everturn.core.events import Event, TurnEnding
 from everturn.errors import GateClosed
 from everturn.terminal.desk import NOBODY_ASKS
+from everturn.terminal.exact import seen
 
 LOOK = 1.0  # seconds between two looks at a gate of another session, of which we are not told
 ACT = 2.0  # seconds that a driver has to act on an answer, before the next gate is asked: it may be answered with it
+SHOWN = 200  # characters of a question that nobody answers
 ELSEWHERE = "it was answered elsewhere meanwhile"
 NOBODY = "there is nobody to ask"
 
@@ -44,7 +46,9 @@ class Nobody:
     async def ask(self, gate: Gate, place: str = "") -> bool:
         """Deny it."""
         done = "its result was withheld" if gate.kind == "result" else "it was denied"
-        self._tell(f"{gate.tool} asks, and {NOBODY}, so {done}: {gate.why or 'a person decides'}")
+        asks = "waits for a client" if gate.kind == "client" else "asks"
+        why = shortened(seen(gate.why or gate.arguments)) if gate.kind in WITHIN else gate.why or "a person decides"
+        self._tell(f"{gate.tool} {asks}, and {NOBODY}, so {done}: {why}")
         with suppress(GateClosed):
             await self._chat.answer(gate, deny=NOBODY, by="everturn chat")
         return True
@@ -161,3 +165,8 @@ def answered(verdict: Verdict) -> str:
     if verdict.by == "everturn":
         return "the time to answer is over"
     return f"{verdict.by or 'somebody'} has answered it meanwhile: {'allowed' if verdict.allowed else 'not allowed'}"
+
+
+def shortened(text: str) -> str:
+    """The beginning of what a stranger wrote, for a line about it."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]} [and {len(text) - SHOWN} characters more]"

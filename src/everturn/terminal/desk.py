@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from everturn import Chat, Gate
 from everturn.chat.answering import Reply
+from everturn.core.asking import WITHIN
 from everturn.core.canonical import parse_object
 from everturn.errors import (
     AnsweredOtherwise,
@@ -26,6 +27,7 @@ from everturn.errors import (
 from everturn.terminal.choices import choices, help_for, key_of
 from everturn.terminal.editing import edit, editor, fitting, pretty, taken_out
 from everturn.terminal.exact import seen, write
+from everturn.terminal.filling import as_json, fill_in
 from everturn.terminal.gate import Asked, draw
 from everturn.terminal.lines import forget_typed, is_more_typed, is_too_long, read_line
 from everturn.terminal.screen import Screen, columns
@@ -49,7 +51,7 @@ class Desk:
     """Where a person is asked about a gate; with `auto`, where nobody sits and everything is allowed."""
 
     def __init__(self, screen: Screen, chat: Chat, auto: bool = False) -> None:
-        self._screen, self._chat, self._auto = screen, chat, auto
+        self.screen, self._chat, self._auto = screen, chat, auto
         self._gate, self._over = "", asyncio.Event()
         self._how = ""
 
@@ -66,11 +68,11 @@ class Desk:
         try:
             return await self._ask(self._asked(gate, place))
         except _Over:
-            self._screen.end()
+            self.screen.end()
             if self._how:
-                self._tell(self._how)
+                self.tell(self._how)
         except (GateClosed, UnknownGate, HashMismatch) as error:
-            self._tell(TOLD.get(type(error), str(error)))
+            self.tell(TOLD.get(type(error), str(error)))
         finally:
             self._gate = ""
         return True
@@ -85,14 +87,15 @@ class Desk:
         is_shown = False
         while True:
             if not is_shown:
-                draw(self._screen, asked)
-            line = await self._prompt(*choices(asked).values(), auto="y")
-            if line is None:
-                return False
+                draw(self.screen, asked)
+            keys = choices(asked)
             try:
+                line = await self.prompt(*keys.values(), auto="y" if "y" in keys else "n")
+                if line is None:
+                    return False
                 changed = await self._act(asked, line)
             except (BadArguments, AnswerUnfit, ConfigError) as error:
-                self._tell(str(error), "bad")
+                self.tell(str(error), "bad")
                 changed = asked
             if changed is None:
                 return True
@@ -105,6 +108,8 @@ class Desk:
         match key:
             case "y" if gate.kind == "result":
                 await self._answer(gate, allow="once", text=asked.text)
+            case "y" if gate.kind == "form" and asked.edited:
+                await self._answer(gate, result=asked.edited)
             case "y":
                 await self._answer(gate, allow="once", arguments=parse_object(asked.edited) if asked.edited else None)
             case "a":
@@ -115,11 +120,15 @@ class Desk:
                 return await self._redact(asked)
             case "e":
                 return await self._edit(asked)
-            case "r":
+            case "f":
+                return _with(asked, await fill_in(self, gate.form, asked.edited))
+            case "j":
+                return _with(asked, await as_json(self, gate.form, asked.edited))
+            case "r" | "t":
                 return await self._done(asked)
             case _:
                 for text in help_for(asked):
-                    self._tell(text)
+                    self.tell(text)
                 return asked
         return None
 
@@ -130,20 +139,21 @@ class Desk:
         offers = asked.gate.offers
         if len(offers) > 1 and not rest:
             for number, offer in enumerate(asked.offers, 1):
-                write(self._screen, f"    {number}  ", [offer])
-            rest = await self._prompt(f"Which of them? 1 to {len(offers)}", "Enter: back") or ""
+                write(self.screen, f"    {number}  ", [offer])
+            rest = await self.prompt(f"Which of them? 1 to {len(offers)}", "Enter: back") or ""
             if not rest.strip():
                 return asked
         which = rest.strip() or "1"
         if not which.isdecimal() or not 1 <= int(which) <= len(offers):
             raise ConfigError(f"there is no rule {which}; nothing was answered")
         await self._answer(asked.gate, allow=offers[int(which) - 1])
-        self._tell("stored, for this conversation:")
-        write(self._screen, "    ", [asked.offers[int(which) - 1]])
+        self.tell("stored, for this conversation:")
+        write(self.screen, "    ", [asked.offers[int(which) - 1]])
         return None
 
     async def _deny(self, asked: Asked, is_all: bool) -> Asked | None:
-        reason = await self._prompt("Why not? The model reads it.", "Enter: no reason")
+        reader = "tool" if asked.gate.kind in WITHIN else "model"
+        reason = await self.prompt(f"Why not? The {reader} reads it.", "Enter: no reason")
         if reason is None:  # Ctrl-D takes it back
             return asked
         await self._answer(asked.gate, deny=reason.strip() or True, others=is_all)
@@ -152,19 +162,19 @@ class Desk:
     async def _edit(self, asked: Asked) -> Asked:
         now = asked.edited or asked.gate.arguments
         if words := editor(os.environ):
-            edited = fitting(await self._in_editor(words, pretty(now), ".json"), asked.tool)
+            edited = fitting(await self.in_editor(words, pretty(now), ".json"), asked.tool)
         else:
             while True:
-                line = await self._prompt('What changes? JSON such as {"time": "13:00"}', "Enter: back")
+                line = await self.prompt('What changes? JSON such as {"time": "13:00"}', "Enter: back")
                 if not line or not line.strip():
                     return asked
                 try:
                     edited = fitting(line, asked.tool, onto=now)
                     break
                 except BadArguments as error:
-                    self._tell(str(error), "bad")
+                    self.tell(str(error), "bad")
         if edited == now:
-            self._tell("nothing was changed")
+            self.tell("nothing was changed")
             return asked
         return replace(asked, edited="" if edited == asked.gate.arguments else edited)
 
@@ -173,57 +183,60 @@ class Desk:
         assert output is not None
         now = left = output.text if asked.text is None else asked.text
         if words := editor(os.environ):
-            left = await self._in_editor(words, now, ".txt")
+            left = await self.in_editor(words, now, ".txt")
             left = left if now.endswith("\n") else left.removesuffix("\n")  # editors end every text with a line
         else:
-            while line := await self._prompt("What is to be taken out? Each time it occurs.", "Enter: done"):
+            while line := await self.prompt("What is to be taken out? Each time it occurs.", "Enter: done"):
                 try:
                     left = taken_out(left, line)
                 except ConfigError as error:
-                    self._tell(str(error), "bad")
+                    self.tell(str(error), "bad")
         if left == now:
-            self._tell("nothing was taken out")
+            self.tell("nothing was taken out")
             return asked
         return replace(asked, text=None if left == output.text else left)
 
     async def _done(self, asked: Asked) -> Asked | None:
         """Take what came of it, line by line. An empty line ends it, unless it was pasted with more behind it."""
-        texts = ("What came of it? The model reads it.", "An empty line, or Ctrl-D, ends it; nothing at all: back")
-        line, lines = await self._prompt(*texts), list[str]()
+        what = (
+            "Your answer? The tool reads it." if asked.gate.kind == "form" else "What came of it? The model reads it."
+        )
+        line, lines = await self.prompt(what, "An empty line, or Ctrl-D, ends it; nothing at all: back"), list[str]()
         while line is not None and (line.strip() or is_more_typed()):
             lines.append(line)
             line = await self._read()
         if not any(map(str.strip, lines)):
             return asked
         await self._answer(asked.gate, result="\n".join(lines))
-        self._tell(f"handed in: {len(lines)} {'line' if len(lines) == 1 else 'lines'}")
+        self.tell(f"handed in: {len(lines)} {'line' if len(lines) == 1 else 'lines'}")
         return None
 
-    async def _in_editor(self, words: Sequence[str], text: str, suffix: str) -> str:
-        self._screen.end()
+    async def in_editor(self, words: Sequence[str], text: str, suffix: str) -> str:
+        self.screen.end()
         return await edit([*words], text, suffix)
 
-    def _tell(self, text: str, style: str = "dim") -> None:
-        self._screen.row(f"{self._screen.sign('·')} ", "; ".join(seen(line) for line in text.split("\n")), style)
+    def tell(self, text: str, style: str = "dim") -> None:
+        self.screen.row(f"{self.screen.sign('·')} ", "; ".join(seen(line) for line in text.split("\n")), style)
 
-    async def _prompt(self, *texts: str, auto: str = "") -> str | None:
+    async def prompt(self, *texts: str, auto: str = "") -> str | None:
         """Ask, with as many texts on a line as fit beside each other.
 
         Raises:
             _Over: somebody else has answered, or nobody asks any more.
+            ConfigError: a part of the line is lost, so that it is no answer.
         """
         forget_typed()
         beside = ""
         for text in texts:
-            if beside and columns(beside + GAP + text) > self._screen.room:
-                self._screen.line(beside, "ask")
+            if beside and columns(beside + GAP + text) > self.screen.room:
+                self.screen.line(beside, "ask")
                 beside = ""
             beside += (GAP if beside else "") + text
-        self._screen.line(beside, "ask")
-        self._screen.prompt("> ", "ask")
+        self.screen.line(beside, "ask")
+        self.screen.prompt("> ", "ask")
         if self._auto:
-            self._screen.write(f"{auto} (because of --auto)")
-            self._screen.end()
+            self.screen.write(f"{auto} (because of --auto)")
+            self.screen.end()
             return auto
         return await self._read()
 
@@ -237,10 +250,13 @@ class Desk:
         if self._over.is_set() or reading.cancelled():
             raise _Over
         if (line := reading.result()) is None:
-            self._screen.end()
+            self.screen.end()
         else:
-            self._screen.echoed("\n")
+            self.screen.echoed("\n")
             if is_too_long(line):
-                self._tell(TOO_LONG, "bad")
-                return ""
+                raise ConfigError(TOO_LONG)
         return line
+
+
+def _with(asked: Asked, answer: str) -> Asked:
+    return asked if answer == asked.edited else replace(asked, edited=answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from everturn.core.canonical import parse_object
@@ -81,8 +81,31 @@ def wrapped(line: str, room: int) -> Iterator[str]:
     yield line
 
 
-def write(screen: Screen, head: str, lines: list[str], style: str = "", pad: int = 0) -> int:
-    """Write lines beside their head, whole, and say how many it took.
+def say(screen: Screen, text: str, style: str = "dim") -> int:
+    """Say something in our own words, and say how many lines it took."""
+    screen.row(" " * STEP, seen(text), style)
+    return len(list(wrapped(text, screen.room - STEP)))
+
+
+def block(screen: Screen, head: str, text: str, style: Callable[[str], str] = lambda line: "") -> int:
+    """Write a text whole, under a head in our own words, and say how much of it cannot be seen."""
+    count = say(screen, head, "") if head else 0
+    count += write(screen, " " * 2 * STEP, [seen(line) for line in text.split("\n")], style)
+    return count + warn(screen, hidden(text))
+
+
+def warn(screen: Screen, found: int) -> int:
+    """Say that so many characters cannot be seen."""
+    if not found:
+        return 0
+    are = "character cannot be seen, and is" if found == 1 else "characters cannot be seen, and are"
+    return say(screen, rf"{found} {are} written out, as \u202e or \x1b", "bad")
+
+
+def write(
+    screen: Screen, head: str, lines: list[str], style: Callable[[str], str] = lambda line: "", pad: int = 0
+) -> int:
+    """Write lines beside their head, whole, each in its style, and say how many it took.
 
     Where there are several, or one goes on below, a bar stands where each begins: nothing that is shown can look like
     a part of the question.
@@ -98,6 +121,6 @@ def write(screen: Screen, head: str, lines: list[str], style: str = "", pad: int
     for line in lines:
         lead = bar
         for piece in wrapped(line, screen.room - columns(before) - len(bar)):
-            screen.line(f"{before}{lead}{piece}", style)
+            screen.line(f"{before}{lead}{piece}", style(line))
             before, lead, count = " " * columns(before), " " * len(bar), count + 1
     return count

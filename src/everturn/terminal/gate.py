@@ -6,16 +6,17 @@ and cannot look like it.
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import Final
 
 from msgspec import Struct
 
-from everturn.core.asking import Gate
+from everturn.core.asking import WITHIN, Gate
 from everturn.core.canonical import parse_object
 from everturn.core.parts import Output
 from everturn.core.ports import Tool
-from everturn.terminal.exact import STEP, arguments, hidden, hidden_in, seen, wrapped, write
+from everturn.terminal.exact import STEP, arguments, block, hidden_in, say, seen, warn, write
 from everturn.terminal.paths import about, safe_name
 from everturn.terminal.screen import Screen
 
@@ -28,8 +29,16 @@ ASKS: Final = {
     "hand": "{tool} is for you to do",
     "result": "{tool} has run, and the model waits to read what came of it",
     "question": "{tool} asks you something",
+    "form": "{tool} runs, and asks you something",
+    "client": "{tool} waits for a client",
 }
 FAILED: Final = "{tool} has failed, and the model waits to read why"
+CLIENT: Final = "a program that is connected does this and says what came of it; you can only deny it"
+TOLD: Final = "your answer goes to: {origin}"
+WAS_SHOWN: Final = (
+    "what it would do was shown for the arguments as they were; with your changes it may do something else"
+)
+DIFF: Final = {"+": "good", "-": "bad", "@": "dim"}
 ALWAYS: Final = "always would store this rule, for this conversation:"
 ONE_OF: Final = "always would store one of these rules, for this conversation:"
 
@@ -42,7 +51,7 @@ class Asked(Struct, frozen=True):
     place: str = ""
     below: str = ""  # the session that asks, where it is another one
     left: float = 0.0  # seconds to answer; 0: no end
-    edited: str = ""  # the arguments they want instead
+    edited: str = ""  # the arguments they want instead, or what they have filled in
     text: str | None = None  # what they leave of a result
 
     @property
@@ -66,35 +75,40 @@ def draw(screen: Screen, asked: Asked) -> None:
     screen.row("? ", place + asks.format(tool=seen(gate.tool)), "ask")
     count = 1
     count += _about(screen, asked)
-    if gate.kind == "question":
-        count += _block(screen, "", gate.arguments)
+    if gate.kind in ("question", "form"):
+        count += block(screen, "", gate.arguments)
     else:
+        count += block(screen, "", gate.why) if gate.kind == "client" and gate.why else 0
         count += _arguments(screen, asked)
+    if gate.kind == "form" and asked.edited:
+        count += block(screen, "your answer, exactly this:", filled(asked.edited))
+    if gate.preview:
+        count += _preview(screen, asked)
     if gate.output is not None:
         count += _output(screen, gate.output, asked.text)
     count += _offers(screen, asked)
     if asked.left:
-        count += _say(screen, f"it can be answered for {lasting(asked.left)}")
+        count += say(screen, f"it can be answered for {lasting(asked.left)}")
     if count + AROUND > (lines := shutil.get_terminal_size().lines):
-        _say(screen, f"these were {count} lines, and your screen has {lines}: scroll up to read all of them")
-
-
-def _say(screen: Screen, text: str, style: str = "dim") -> int:
-    """Say something in our own words."""
-    screen.row(" " * STEP, seen(text), style)
-    return len(list(wrapped(text, screen.room - STEP)))
+        say(screen, f"these were {count} lines, and your screen has {lines}: scroll up to read all of them")
 
 
 def _about(screen: Screen, asked: Asked) -> int:
     gate, count = asked.gate, 0
-    if gate.why:
-        count += _say(screen, f"because: {gate.why}")
+    if gate.why and gate.kind not in WITHIN:  # of those it is the question itself, in the words of the tool
+        count += say(screen, f"because: {gate.why}")
     if asked.below:
-        count += _say(screen, f"asked in a turn below this one: {asked.below}")
-    if asked.tool is not None and not (origin := asked.tool.spec.origin).startswith("function"):
-        count += _say(screen, f"the tool is from: {origin}")
-    if asked.tool is None and gate.kind not in ("question", "result"):
-        count += _say(screen, "there is no tool of this name here, so it would fail; --tools brings one", "bad")
+        count += say(screen, f"asked in a turn below this one: {asked.below}")
+    is_told = gate.kind == "form"
+    if asked.tool is not None and not is_told and not (origin := asked.tool.spec.origin).startswith("function"):
+        count += say(screen, f"the tool is from: {origin}")
+    if gate.kind == "form":
+        origin = asked.tool.spec.origin if asked.tool is not None else ""
+        count += say(screen, TOLD.format(origin=gate.tool if origin.startswith("function") else origin or gate.tool))
+    elif gate.kind == "client":
+        count += say(screen, CLIENT)
+    elif asked.tool is None and gate.kind not in ("question", "result"):
+        count += say(screen, "there is no tool of this name here, so it would fail; --tools brings one", "bad")
     return count
 
 
@@ -108,43 +122,45 @@ def _arguments(screen: Screen, asked: Asked) -> int:
     else:
         head = "with exactly these arguments"
     if not rows:
-        return _say(screen, "it ran without arguments" if asked.gate.kind == "result" else "without arguments", "")
-    count = _say(screen, f"{head}:", "")
+        return say(screen, "it ran without arguments" if asked.gate.kind == "result" else "without arguments", "")
+    count = say(screen, f"{head}:", "")
     pad = min(max(len(name) for name, _ in rows), WIDEST) + 2 * STEP + 2
     for name, lines in rows:
         count += write(screen, f"{' ' * 2 * STEP}{name}  ", lines, pad=pad)
-    return count + _warn(screen, hidden_in(parse_object(text) or text))
+    return count + warn(screen, hidden_in(parse_object(text) or text))
 
 
-def _block(screen: Screen, head: str, text: str) -> int:
-    lines = text.split("\n")
-    count = _say(screen, head, "") if head else 0
-    return count + write(screen, " " * 2 * STEP, [seen(line) for line in lines]) + _warn(screen, hidden(text))
+def filled(answer: str) -> str:
+    """What was filled in, as the JSON that is sent; a blank more or less changes nothing in it."""
+    return json.dumps(json.loads(answer), ensure_ascii=False, indent=2)
 
 
-def _warn(screen: Screen, found: int) -> int:
-    if not found:
-        return 0
-    are = "character cannot be seen, and is" if found == 1 else "characters cannot be seen, and are"
-    return _say(screen, rf"{found} {are} written out, as \u202e or \x1b", "bad")
+def _preview(screen: Screen, asked: Asked) -> int:
+    if asked.edited:
+        return say(screen, WAS_SHOWN, "bad")
+    return block(screen, "which would do this:", asked.gate.preview.removesuffix("\n"), _in_diff)
+
+
+def _in_diff(line: str) -> str:
+    return "bold" if line.startswith(("+++ ", "--- ")) else DIFF.get(line[:1], "")
 
 
 def _output(screen: Screen, output: Output, text: str | None) -> int:
     left = output.text if text is None else text
     size = left.count("\n") + 1
     head = "the model would read" if text is None else "with your changes, the model would read"
-    count = _block(screen, f"{head}{f', {size} lines' if size > 1 else ''}:", left)
+    count = block(screen, f"{head}{f', {size} lines' if size > 1 else ''}:", left)
     if output.blob and text is None:
-        count += _say(screen, "this is an excerpt; once it is sent, the model may read the rest as well", "bad")
+        count += say(screen, "this is an excerpt; once it is sent, the model may read the rest as well", "bad")
     for file in output.attachments if text is None else ():
-        count += _say(screen, f"and a file: {about(safe_name(file), file)}", "")
+        count += say(screen, f"and a file: {about(safe_name(file), file)}", "")
     return count
 
 
 def _offers(screen: Screen, asked: Asked) -> int:
     if not (offers := asked.offers):
         return 0
-    count = _say(screen, ALWAYS if len(offers) == 1 else ONE_OF)
+    count = say(screen, ALWAYS if len(offers) == 1 else ONE_OF)
     for number, offer in enumerate(offers, 1):
         head = " " * 2 * STEP + (f"{number}  " if len(offers) > 1 else "")
         count += write(screen, head, [offer])

@@ -19,7 +19,7 @@ def typed(mark: str) -> Iterator[str]:
 
     With readline, where Python has it: the arrows move, older lines come back, and a pasted text is one message
     however many lines it has. `input` is in the main thread so that Ctrl-C reaches it and readline puts the terminal
-    back as it was; the loop stands still meanwhile, and there is nothing in it that would mind.
+    back as it was; the loop stands still meanwhile. MCP servers are caught up with before the next line is acted on.
     """
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # pyright: ignore[reportUnusedImport]  # `input` uses it from now on

@@ -17,7 +17,7 @@ ROW_LINES = 5
 TAB = "    "
 HELD = 40  # characters of a word that are held back until the rest has come
 STYLES: Final = {"": "0", "dim": "2", "bold": "1", "good": "32", "bad": "31", "ask": "33"}
-ASCII: Final = {"→": "->", "↑": "^", "↓": "v", "·": ".", "✓": "+", "×": "x", "…": "...", "│": "|"}
+ASCII: Final = {"→": "->", "↑": "^", "↓": "v", "·": ".", "✓": "+", "×": "x", "…": "...", "│": "|", "±": "+-", "−": "-"}
 KEPT: Final = "\t\u200c\u200d"  # the joiners have no width; Persian, Hindi and emoji are not written without them
 
 # A line may be broken on either side of a wide character; other words stay whole.

@@ -26,14 +26,18 @@ from everturn.terminal.files import Files
 from everturn.terminal.leftovers import MakeModel, left_unfinished
 from everturn.terminal.lines import piped, typed
 from everturn.terminal.loading import check_by_hand, load_tools, read_budget
+from everturn.terminal.offered import tell_tools, tell_unwell
 from everturn.terminal.paths import dropped, named
-from everturn.terminal.screen import Screen, printable, prose, typeset
+from everturn.terminal.reaching import Brought, Reach, bring
+from everturn.terminal.reverting import Reverting
+from everturn.terminal.saying import Sayer
 from everturn.terminal.watching import Watch
 from everturn.terminal.words import BY_HAND, COMMANDS, KEYS, NAMES, lacking, no_command, told
 
-__all__ = ["Options", "read_budget", "talk"]
+__all__ = ["Options", "Reach", "read_budget", "talk"]
 
 PROMPT = "you> "
+COMING, MOMENT = 15.0, 0.5  # seconds for servers to come before the first line, and before any other
 MAKERS = frozenset({"image-gen", "image-edit", "audio-tts"})  # models whose answers are files
 
 
@@ -42,7 +46,8 @@ class Options(Struct, frozen=True):
 
     The files of `attach` go with the first message; in the folder `save` every file is kept that a model makes. In the
     `store` the conversation is kept, as `session`; what a process before this one left unfinished there goes on.
-    `tools` says where there are some, `rules` is a file with rules for them, and `turn` is what else holds for turns.
+    `tools` says where there are some, `rules` is a file with rules for them, `turn` is what else holds for turns,
+    and `reach` is what else they may reach.
     """
 
     model: str
@@ -56,6 +61,7 @@ class Options(Struct, frozen=True):
     tools: tuple[str, ...] = ()
     rules: str = ""
     turn: TurnOptions = TurnOptions()
+    reach: Reach = Reach()
 
 
 def talk(options: Options, make_model: MakeModel) -> int:
@@ -77,19 +83,24 @@ async def _talk(options: Options, make_model: MakeModel) -> int:
         raise ConfigError(f"{model.name} makes files: say with --save DIR where they go")
     attach = named(options.attach)
     tools = load_tools(options.tools)
-    check_by_hand(options.turn.by_hand, tools)
+    say = Sayer(options.color)
+    brought = await bring(options.reach, say, say if options.is_typed else None)
+    check_by_hand(options.turn.by_hand, [*tools, *(tool for tool in brought.tools if tool is not brought.servers)])
     async with Chat(
         model,
-        tools=tools,
+        tools=[*tools, *brought.tools],
+        plugins=brought.plugins,
         rules=options.rules or (),
         system=options.system,
         store=options.store or None,
         session=options.session or None,
         options=options.turn,
     ) as chat:
-        talk = Talk(chat, model, make_model, options)
+        talk = Talk(chat, model, make_model, options, say, brought)
         if options.is_typed:
-            talk.say(f"{model.name}. /help says what there is, Ctrl-C stops an answer, Ctrl-D leaves.")
+            say(f"{model.name}. /help says what there is, Ctrl-C stops an answer, Ctrl-D leaves.")
+        await brought.settled(COMING)
+        tell_unwell(say, brought.status())
         if options.store:
             await talk.go_on()
         if talk.is_over:
@@ -110,24 +121,15 @@ async def _talk(options: Options, make_model: MakeModel) -> int:
 class Talk:
     """One conversation after the other, on one runtime."""
 
-    def __init__(self, chat: Chat, model: Model, make_model: MakeModel, options: Options) -> None:
+    def __init__(
+        self, chat: Chat, model: Model, make_model: MakeModel, options: Options, say: Sayer, brought: Brought
+    ) -> None:
         self._chat, self._model, self._make_model, self._options = chat, model, make_model, options
-        self._is_bare = not sys.stdout.isatty()
+        self.say, self._brought = say, brought
         self._has_answered = False
-        self.files = Files(chat, self.say, options.is_typed, options.save)
+        self.files = Files(chat, say, options.is_typed, options.save)
+        self._reverting = Reverting(say, say.agreed, brought.keepers)
         self.has_tried = self.has_failed = self.is_interrupted = self.is_over = False
-
-    def _screen(self) -> Screen:
-        """As wide as the terminal is now."""
-        return Screen(sys.stdout, self._options.color, gutter=0, width=0, safe=prose if self._is_bare else typeset)
-
-    def say(self, text: str, style: str = "dim", sign: str = "·", label: str = "") -> None:
-        """Say something that the model did not say; beside what goes into a pipe, not in it."""
-        if self._is_bare:
-            print(f"everturn: {label}{printable(text)}", file=sys.stderr)
-        else:
-            screen = self._screen()
-            screen.row(f"{screen.sign(sign)} {label}", text, style)
 
     def _complain(self, text: str) -> None:
         self.has_failed = True
@@ -140,6 +142,7 @@ class Talk:
             if not line.strip():
                 continue
             try:
+                await self._brought.settled(MOMENT)
                 await self._act(line)
             except* EverturnError as errors:
                 self._complain("; ".join(map(str, _flat(errors))))
@@ -155,7 +158,7 @@ class Talk:
         elif not line.startswith("/"):
             await self._send(line.strip())
         elif word in BY_HAND and not self._options.is_typed:
-            self._complain(f"{word} is for who types it; here it is an option: {BY_HAND[word]}")
+            self._complain(f"{word} is for who types it; {BY_HAND[word]}")
         else:
             await self._obey(word, rest.strip())
 
@@ -163,14 +166,10 @@ class Talk:
         match word:
             case "/help":
                 self._help()
-            case "/attach":
-                await self.files.attach(rest)
-            case "/detach":
-                self.files.detach()
             case "/send":
                 await self._send("")
-            case "/save":
-                await self.files.save(rest)
+            case "/tools":
+                tell_tools(self.say, self._chat.runtime.registry.enabled(), self._brought.status())
             case "/model":
                 self._switch(rest)
             case "/again":
@@ -181,6 +180,23 @@ class Talk:
                 self.say("a new conversation; the model knows nothing of the one before")
             case "/quit":
                 self.is_over = True
+            case _:
+                await self._obey_about_files(word, rest)
+
+    async def _obey_about_files(self, word: str, rest: str) -> None:
+        match word:
+            case "/attach":
+                await self.files.attach(rest)
+            case "/detach":
+                self.files.detach()
+            case "/save":
+                await self.files.save(rest)
+            case "/files":
+                await self._reverting.list(self._chat)
+            case "/revert":
+                await self._reverting.revert(self._chat, rest)
+            case "/unrevert":
+                await self._reverting.unrevert(self._chat)
             case _:
                 self._complain(no_command(word))
 
@@ -235,23 +251,23 @@ class Talk:
 
     async def _watch(self, sending: Awaitable[Turn]) -> None:
         """Draw a turn until it is over; the first Ctrl-C cancels it."""
-        interrupted, screen = asyncio.Event(), self._screen()
+        interrupted, screen = asyncio.Event(), self.say.screen()
         with interrupts(interrupted.set):
             turn = await sending
             if self._has_answered and not self._options.is_typed:
                 print()
-            answer = Answer(screen, turn.id, self.say, self._is_bare)
+            answer = Answer(screen, turn.id, self.say, self.say.is_bare)
             desk = Desk(screen, self._chat) if self._options.is_typed else Nobody(self._chat, self._complain)
 
             def echo() -> None:
-                if not self._is_bare:
+                if not self.say.is_bare:
                     screen.echoed("^C")
 
             watch = Watch(self._chat, turn, answer, desk, can_wait=bool(self._options.store))
             if not await watch.until_over(interrupted, echo):
                 self.is_over = True
                 self.say("nothing was answered, and the question stays open")
-        self._has_answered = answer.has_said or not self._is_bare
+        self._has_answered = answer.has_said or not self.say.is_bare
         self.is_interrupted = answer.is_cancelled
         if answer.problem is not None:
             self._complain(told(answer.problem, self._options.is_typed))

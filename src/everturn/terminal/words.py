@@ -13,6 +13,10 @@ COMMANDS: Final = {
     "/detach": "drop what is attached",
     "/send": "send what is attached without words",
     "/save PATH": "write the files that came last to a folder or a name; without a PATH: here",
+    "/tools": "say which tools there are and where they come from, and how MCP servers are",
+    "/files": "say which steps of this conversation changed files",
+    "/revert N": "let files be what they were before step N; it says what changes, and asks",
+    "/unrevert": "take the last /revert back",
     "/model NAME": "go on with another model; without a NAME: say which it is",
     "/again": "answer the last message again",
     "/new": "begin a new conversation",
@@ -23,7 +27,13 @@ KEYS: Final = (
     "Ctrl-C while an answer comes cancels it, and twice leaves at once. A line that begins with a blank is sent as it "
     "is, so a message may begin with a slash. A file dropped on the prompt is attached."
 )
-BY_HAND: Final = {"/attach": "--attach FILE", "/save": "--save DIR"}
+_ASKS: Final = "it asks before it changes files, and here is nobody to ask"
+BY_HAND: Final = {
+    "/attach": "here it is an option: --attach FILE",
+    "/save": "here it is an option: --save DIR",
+    "/revert": _ASKS,
+    "/unrevert": _ASKS,
+}
 """Commands that reach files. Only a person gives them: a pipe may bring anybody's words, and has options instead."""
 
 _AGAIN, _OTHER = "/again tries once more", "/model NAME takes another model"

@@ -38,6 +38,11 @@ SCHEMA: JsonObject = {
     "required": ["task"],
     "additionalProperties": False,
 }
+GO_ON: JsonObject = {
+    "type": "string",
+    "description": "The session that an earlier answer named, to go on there: it knows what was said before.",
+}
+NAMED = "\n\n[session={session}]"
 
 
 class Agent:
@@ -47,6 +52,9 @@ class Agent:
     for tools that are still to come. `model` is one that the runtime knows when it is called, by its name. Called again
     after a crash it goes on with the same turn, and begins no other. There is no limit to how long it may take, for
     people may be asked meanwhile. `asks` is the turn that it asks for, without its task.
+
+    When `resumable`, an answer names its session, and a later task may be given to the same one. When `detached`, it goes
+    on though the turn that asked for it is cancelled.
     """
 
     def __init__(
@@ -60,6 +68,8 @@ class Agent:
         budget: Budget = UNLIMITED,
         model: str = "",
         max_steps: int = 10,
+        resumable: bool = False,
+        detached: bool = False,
     ) -> None:
         if not isinstance(name, str) or NAME.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{name!r} is not a name for an agent; letters, digits, '_' and '-', at most 64")
@@ -69,7 +79,12 @@ class Agent:
             raise ConfigError(f"agent {name!r}: max_steps={max_steps!r}: a number of steps, at least one")
         if not isinstance(system, str) or not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"agent {name!r}: its description and its system prompt are texts")
-        self._spec = ToolSpec(name, description, SCHEMA, effects="write", timeout=PATIENCE, origin="agent")
+        for switch, value in (("resumable", resumable), ("detached", detached)):
+            if not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ConfigError(f"agent {name!r}: {switch} is True or False, not {value!r}")
+        self._is_resumable = resumable
+        schema = SCHEMA if not resumable else {**SCHEMA, "properties": {**SCHEMA["properties"], "session": GO_ON}}
+        self._spec = ToolSpec(name, description, schema, effects="write", timeout=PATIENCE, origin="agent", echoes=True)
         self.asks = SubTurn(
             prompt="",
             system=system,
@@ -81,6 +96,7 @@ class Agent:
             ),
             budget=checked_budget(budget, f"agent {name!r}: budget"),
             max_steps=max_steps,
+            detached=detached,
         )
 
     @property
@@ -90,19 +106,21 @@ class Agent:
 
     def validate(self, arguments: JsonObject) -> None:
         """Check that there is a task."""
-        task = arguments.get("task")
-        if not isinstance(task, str) or not task.strip() or len(arguments) != 1:
-            raise BadArguments(f"{self._spec.name} takes one parameter, `task`: a text that says what is to be done")
+        task, session = arguments.get("task"), arguments.get("session", "")
+        known = {"task", "session"} if self._is_resumable else {"task"}
+        if not isinstance(task, str) or not task.strip() or not isinstance(session, str) or arguments.keys() - known:
+            also = ", and `session`: one that an earlier answer named" if self._is_resumable else ""
+            raise BadArguments(f"{self._spec.name} takes `task`: a text that says what is to be done{also}")
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
         """Have it done, and say what came of it."""
         self.validate(arguments)
-        return self._ask(arguments["task"], context)
+        return self._ask(arguments["task"], arguments.get("session", ""), context)
 
-    async def _ask(self, task: str, context: ToolContext) -> Output:
-        answer = await context.sub_turn(replace(self.asks, prompt=task))
+    async def _ask(self, task: str, session: str, context: ToolContext) -> Output:
+        answer = await context.sub_turn(replace(self.asks, prompt=task, session=session))
         return Output(
-            answer.text,
+            answer.text + (NAMED.format(session=answer.session) if self._is_resumable else ""),
             title=_short(task),
             metadata={"session": answer.session, "turn": answer.turn},
             untrusted=answer.untrusted,

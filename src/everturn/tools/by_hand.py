@@ -22,6 +22,7 @@ class ByHand:
         self._tool = tool
         self._spec = replace(tool.spec, by_hand=True)
         self.before, self.after = getattr(tool, "before", None), getattr(tool, "after", None)
+        self.preview = getattr(tool, "preview", None)
 
     @property
     def spec(self) -> ToolSpec:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from everturn.core.canonical import JsonObject
 from everturn.core.ports import Progress, ToolContext
 from everturn.core.requests import ToolSpec
-from everturn.errors import BadArguments, ConfigError
+from everturn.errors import BadArguments, ConfigError, ToolError
 from everturn.tools.choices import Choices, spec_fields
 from everturn.tools.phrasing import Problem, explain
 
@@ -157,7 +157,11 @@ def _for_thread(context: ToolContext) -> ToolContext:
     def progress(text: str) -> None:
         loop.call_soon_threadsafe(context.progress, text)
 
-    return replace(context, progress=progress)
+    def cannot(*asked: object) -> typing.NoReturn:
+        raise ToolError("a plain function cannot wait for anybody; make the tool an `async def`, and await this")
+
+    waits: dict[str, Any] = dict.fromkeys(("ask", "run_tool", "sub_turn", "read"), cannot)
+    return replace(context, progress=progress, files=None, blobs=None, **waits)
 
 
 async def _in_thread(

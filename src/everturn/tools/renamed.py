@@ -23,6 +23,7 @@ class Renamed:
         self._spec = replace(tool.spec, name=name)
         self.before: Any = getattr(tool, "before", None)
         self.after: Any = getattr(tool, "after", None)
+        self.preview: Any = getattr(tool, "preview", None)
 
     @property
     def spec(self) -> ToolSpec:

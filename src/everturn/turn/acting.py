@@ -11,12 +11,14 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from everturn.core.asking import Gate, Grant, Verdict
-from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Revoke, Select, Send
+from everturn.core.asking import Claimed, Gate, Grant, Verdict
+from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Revert, Revoke, Select, Send, Stir, Take
 from everturn.core.events import (
+    CallStirred,
     CommandDropped,
     Event,
     GateAnswered,
+    GateClaimed,
     GrantRevoked,
     LateArrived,
     LeafSelected,
@@ -24,12 +26,13 @@ from everturn.core.events import (
     TurnEnding,
     TurnStarted,
 )
+from everturn.core.gates import until_of
 from everturn.core.messages import Message
 from everturn.core.options import Lineage
 from everturn.core.ports import Claim, SessionInfo
 from everturn.core.state import Phase, TurnState, fold
-from everturn.errors import GateClosed, InvalidEvent, KeyConflict, UnknownMessage, UnknownSession
-from everturn.turn import beside
+from everturn.errors import CommandRefused, GateClosed, InvalidEvent, KeyConflict, UnknownMessage, UnknownSession
+from everturn.turn import beside, reverting
 from everturn.turn.ledger import Ledger
 from everturn.turn.run import Run, Setup, is_same
 
@@ -37,6 +40,7 @@ log = logging.getLogger(__name__)
 
 NEVER_BEGAN = "cancelled before it began"
 EXPIRED = "nobody answered in time"
+LAPSED = "the client that began it did not answer in time; whether it took effect is not known"
 
 
 class Acting:
@@ -77,6 +81,12 @@ class Acting:
                 await self._select(command)
             case Delete():
                 await self._delete(command)
+            case Take():
+                await self._take(command)
+            case Stir():
+                await self._stir(command)
+            case Revert():
+                await self._revert(command)
             case Revoke():
                 await self._ledger.commit(
                     [GrantRevoked(at=self._now(), grant=command.grant, by=command.by, command=command.key)]
@@ -128,9 +138,21 @@ class Acting:
         if not self._ledger.session.startswith(f"{above.session}-"):
             return False
         try:
-            return (await self._setup.store.info(above.session)).tenant == self._ledger.tenant
+            if (await self._setup.store.info(above.session)).tenant != self._ledger.tenant:
+                return False
+            return above.is_detached or await self._is_wanted(above)
         except UnknownSession:
             return False
+
+    async def _is_wanted(self, above: Lineage) -> bool:
+        """Whether the call that asked for a sub-turn still waits for it: it may have been cancelled on the way."""
+        session, turn, call = above.by
+        log = await self._setup.store.events(session, turn=turn) if session else []
+        if not log:
+            return not session
+        state = fold(entry.event for entry in log)
+        asked = state.calls.get(call)
+        return state.ending is None and asked is not None and not asked.is_settled
 
     async def _look(self) -> SessionInfo:
         """The session as it is now; it is read again only when this drive has written something."""
@@ -219,6 +241,37 @@ class Acting:
         else:
             await self._setup.wake(session, None)
 
+    async def _take(self, command: Take) -> None:
+        for state in self._ledger.turns.values():
+            if command.gate in state.gates:
+                # As it was told at the door, which is where it was decided.
+                gate = state.asked[command.gate]
+                claim = Claimed(command.by, until_of(gate, command.at, command.lease))
+
+                def events(state: TurnState = state, gate: Gate = gate, claim: Claimed = claim) -> list[Event]:
+                    at, key = self._now(), command.key
+                    if not _is_open(state, gate):
+                        return [CommandDropped(at=at, command=key, reason="nobody asks that any more")]
+                    return [GateClaimed(turn=state.id, at=at, gate=gate.id, claim=claim, command=key)]
+
+                await self._ledger.commit(events)
+                return
+        await self._drop(command, "its turn is over")
+
+    async def _stir(self, command: Stir) -> None:
+        state = self._ledger.turns.get(command.turn)
+
+        def events() -> list[Event]:
+            at, key = self._now(), command.key
+            call = state.calls.get(command.call) if state is not None else None
+            if state is None or state.ending is not None or call is None or call.state not in ("running", "waiting"):
+                return [CommandDropped(at=at, command=key, reason="nobody waits for it")]
+            return [CallStirred(turn=state.id, at=at, call=call.id, command=key)]
+
+        await self._ledger.commit(events)
+        if command.turn in self._runs:
+            self._runs[command.turn][0].arrive()
+
     async def _cancel(self, command: Cancel) -> None:
         state = self._ledger.turns.get(command.turn)
         held = self._runs.get(command.turn)
@@ -286,9 +339,18 @@ class Acting:
                 return
         await self._ledger.commit([MessageDeleted(at=self._now(), message=command.message, command=command.key)])
 
-    async def _expire(self, gate: Gate) -> None:
+    async def _revert(self, command: Revert) -> None:
+        if self._ledger.turns:
+            await self._drop(command, "a turn is under way; what it does to files would be lost")
+            return
+        try:
+            await reverting.revert(self._setup, self._ledger, command)
+        except CommandRefused as error:
+            await self._drop(command, str(error))
+
+    async def _expire(self, gate: Gate, reason: str = EXPIRED) -> None:
         """Answer a gate whose time is over: at the door, where a person's answer may have been first."""
-        verdict = Verdict(False, EXPIRED, by="everturn")
+        verdict = Verdict(False, reason, by="everturn")
         expired = Answer(
             key=f"expired:{gate.id}",
             session=self._ledger.session,

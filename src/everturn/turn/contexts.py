@@ -13,10 +13,12 @@ from everturn.core.asking import Gate, Verdict
 from everturn.core.calls import Call
 from everturn.core.canonical import JsonObject, clean, clean_all, digest, parse_object
 from everturn.core.events import Append, Event, GateAnswered, GateOpened
+from everturn.core.gates import check_fit
 from everturn.core.messages import Message, Role
 from everturn.core.parts import Finish, Output, Part, StepPart, TextPart, Usage
 from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec, request_message
 from everturn.core.state import Step
+from everturn.errors import AnswerUnfit
 from everturn.turn.hookup import call
 from everturn.turn.run import Run
 from everturn.turn.supervisor import Settlement, Work
@@ -25,10 +27,10 @@ log = logging.getLogger(__name__)
 
 
 class Context:
-    """What every hook may know."""
+    """What every hook may know; and `run`, the turn as this process holds it, for plugins that write events."""
 
     def __init__(self, run: Run) -> None:
-        self._run = run
+        self._run = self.run = run
         self.session, self.turn, self.options = run.session, run.turn, run.state.options
 
     @property
@@ -49,7 +51,6 @@ class OneRequest(Context):
 
     def __init__(self, run: Run, step: int, closing: bool, system: list[str], params: dict[str, Any]) -> None:
         super().__init__(run)
-        self.run = run
         self.step, self.closing, self.system, self.params = step, closing, system, params
 
     def set_request_messages(self, messages: Iterable[RequestMessage | Mapping[str, Any]]) -> None:
@@ -126,6 +127,12 @@ async def open_gate(run: Run, gate: Gate) -> list[Event]:
             break
         if one.verdict is not None:
             verdict = replace(one.verdict, by=f"plugin:{plugin}")
+            try:
+                check_fit(gate, verdict)
+            except AnswerUnfit as error:
+                log.warning("%s.on_gate: %s; the person is asked", plugin, error)
+                one.verdict = None
+                continue
             events.append(GateAnswered(turn=run.turn, at=run.now(), gate=gate.id, call=gate.call, verdict=verdict))
             run.stirs.ring()  # it can go on at once
             break
@@ -135,7 +142,7 @@ async def open_gate(run: Run, gate: Gate) -> list[Event]:
 class OneStep(Context):
     """A step whose stream has ended, as one plugin sees it.
 
-    The second half (from `run` on) is what `turn.tools` works with; it is as open to any other plugin.
+    The second half is what `turn.tools` works with; it is as open to any other plugin.
     """
 
     def __init__(self, run: Run, step: Step, plugin: str, is_followed: bool = False) -> None:
@@ -208,11 +215,6 @@ class OneStep(Context):
         return gates[name]
 
     # For plugins that run calls ----------------------------------------------------------------------------------
-
-    @property
-    def run(self) -> Run:
-        """The turn as this process holds it."""
-        return self._run
 
     async def record(self, *events: Event) -> None:
         """Write events of this turn down, all or none."""

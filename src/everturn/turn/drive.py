@@ -10,12 +10,15 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from msgspec.structs import replace
+
 from everturn.core.commands import Late
 from everturn.core.events import Event, LateArrived, Problem, TurnEnding
+from everturn.core.gates import due_of
 from everturn.core.parts import Output
 from everturn.core.ports import Claim, Timer
 from everturn.core.state import Phase, TurnState, fold
-from everturn.turn.acting import Acting
+from everturn.turn.acting import LAPSED, Acting
 from everturn.turn.budget import time_over
 from everturn.turn.ledger import Ledger
 from everturn.turn.loop import drive_turn
@@ -162,8 +165,12 @@ class Drive(Acting):
         if not state.is_out_of_time and 0 < state.options.until(state.started) <= now:
             await self._time_is_over(state)
         for name, gate in state.asked.items():
-            if state.is_asked(name) and 0 < gate.expires <= now:
+            if not state.is_asked(name):
+                continue
+            if 0 < gate.expires <= now:
                 await self._expire(gate)
+            elif 0 < due_of(gate, state.claims.get(name)) <= now:
+                await self._expire(gate, LAPSED)
 
     async def _time_is_over(self, state: TurnState) -> None:
         """The budget of time is used up: no call starts any more, and a last request says so."""
@@ -177,7 +184,10 @@ class Drive(Acting):
     def _start_runs(self) -> None:
         for turn, state in self._ledger.turns.items():
             if turn not in self._runs and state.phase is not Phase.WAITING:
-                run = Run(self._setup, self._ledger, state)
+                setup = self._setup
+                if state.options.clients and setup.client_hooks is not None:
+                    setup = replace(setup, hooks=setup.client_hooks)
+                run = Run(setup, self._ledger, state)
                 task = asyncio.get_running_loop().create_task(drive_turn(run))
                 task.add_done_callback(lambda _: self._stirred.set())
                 self._runs[turn] = (run, task)

@@ -10,8 +10,9 @@ from typing import Any
 
 from everturn import faults
 from everturn.core.ports import TRIES, Claim
-from everturn.errors import DriverLost, Stale, UnknownSession
+from everturn.errors import DriverLost, Stale, StoreUnavailable, UnknownSession
 from everturn.turn.drive import Drive
+from everturn.turn.follow import LOOK
 from everturn.turn.ledger import Announce, Ledger
 from everturn.turn.run import Setup
 
@@ -28,6 +29,7 @@ class Driver:
     def __init__(self, setup: Setup, announce: Announce) -> None:
         self._setup, self._announce = setup, announce
         self._drives: set[Drive] = set()
+        self._unsure: dict[str, tuple[str, ...]] = {}  # session -> turns of which nobody knows what was written last
         self._is_leaving = False
         self.idle = asyncio.Event()  # nothing is driven here at the moment
         self.idle.set()
@@ -47,6 +49,8 @@ class Driver:
         faults.hit("drive.begin")
         try:
             claim = await store.claim(session, now)
+            for turn in self._unsure.pop(session, ()):
+                self._setup.bus.publish(turn, LOOK)
             faults.hit("drive.claimed")
             if claim is not None and claim.tries >= TRIES:
                 claim = await self._claim_apart(session, claim)
@@ -92,9 +96,10 @@ class Driver:
         except asyncio.CancelledError:
             # To leave in good order is not to die; that an engine gave up a worker which said nothing is another thing.
             if self._is_leaving or not self._setup.hold:
-                with suppress(Exception):
-                    async with asyncio.timeout(RELEASE):
-                        await self._setup.store.release(session, claim.epoch)
+                await self._release(session, claim.epoch)
+            raise
+        except Exception as error:
+            await self._excuse(session, claim, ledger, error)
             raise
         finally:
             self._drives.discard(drive)
@@ -108,6 +113,20 @@ class Driver:
             await self._wake_when_due(session, drive.due)
         elif self._setup.hold:  # somebody else may drive on; otherwise whoever starts here next
             await self._setup.wake(session, None)
+
+    async def _excuse(self, session: str, claim: Claim, ledger: Ledger, error: Exception) -> None:
+        """See to it that a drive which failed has not failed for others."""
+        # What was written last may be there and nobody was told of it: whoever follows is told to look, later.
+        self._unsure[session] = tuple(ledger.turns)
+        # It is the store that stopped it, unless something was written: then it may be what is to be written next.
+        if isinstance(error, StoreUnavailable) and ledger.head == claim.head:
+            await self._release(session, claim.epoch, claim.tries - 1)
+
+    async def _release(self, session: str, epoch: int, tries: int = 0) -> None:
+        """Say that a claim does not count, if the store can be told."""
+        with suppress(Exception):
+            async with asyncio.timeout(RELEASE):
+                await self._setup.store.release(session, epoch, tries)
 
     async def _wake_when_due(self, session: str, due: float) -> None:
         if due:

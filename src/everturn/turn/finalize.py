@@ -4,9 +4,11 @@ terminal event is the last.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from everturn import faults
 from everturn.core.calls import Call
-from everturn.core.commands import Cancel, Late, Send
+from everturn.core.commands import Cancel, Late, Send, Stir
 from everturn.core.events import (
     CallSettled,
     Event,
@@ -16,10 +18,13 @@ from everturn.core.events import (
     TurnCompleted,
     TurnEnding,
     TurnFailed,
+    TurnStarted,
 )
+from everturn.core.options import TurnOptions
 from everturn.core.parts import CallState, FilePart, Output
+from everturn.errors import KeyConflict, UnknownSession, UnknownTurn
 from everturn.turn.contexts import Context
-from everturn.turn.descent import sessions_below
+from everturn.turn.descent import may_be_below, sessions_below
 from everturn.turn.run import Run
 from everturn.turn.supervisor import HandIn, Settlement
 
@@ -27,6 +32,7 @@ TITLE_SIZE = 30
 NEVER_RAN = "The turn ended before this call ran; it had no effect."
 UNREAD = "The turn ended before anybody had read the result of this call. It did run."
 NOBODY_READ = "This result came after its turn was over, when nobody was asked whether it may be read. It is withheld."
+WAITED = "The turn ended while this call waited for somebody. It may have done a part of what it was to do."
 STILL_RUNS = (
     "The turn ended while this call was running. Whether it took effect is not known; its result may come later."
 )
@@ -54,6 +60,7 @@ async def finish(run: Run) -> None:
         run.setup.supervisor.cancel(run.turn)
     else:
         run.setup.supervisor.detach(run.turn, _hand_in(run))
+    run.stirs.ring()  # a tool that is held while it waits for somebody hears that nobody comes any more
     for cancel in below:
         await run.setup.hand_in(cancel)
     if ending.outcome == "error":
@@ -64,19 +71,37 @@ async def finish(run: Run) -> None:
     faults.hit("turn.told")
     reports += await run.clean_up()
     faults.hit("turn.cleaned")
+    await _stir_above(run)
     await run.commit([_terminal(run, ending, tuple(reports))])
     run.is_closed = True
+
+
+async def _stir_above(run: Run) -> None:
+    """Tell the call that waits for this turn, before it is over: told twice or too early does no harm, never does."""
+    above = run.state.options.above
+    if above is None or not run.state.has_parked or not above.by[0]:
+        return
+    session, turn, call = above.by
+    key, tenant, now = f"stir:{run.turn}", run.ledger.tenant, run.now()
+    # It may be gone, and nobody waits then; a store that does not answer stops this turn from ending, too.
+    with suppress(UnknownSession, UnknownTurn, KeyConflict):
+        await run.setup.admit(Stir(key=key, session=session, tenant=tenant, at=now, turn=turn, call=call))
 
 
 async def _begun_below(run: Run) -> list[Cancel]:
     """How to end the sub-turns of a turn that ends: they are no tools that cannot be stopped."""
     found: list[Cancel] = []
-    if not any(call.state == "running" for call in run.state.open_calls):
+    if not any(map(may_be_below, run.state.calls.values())):
         return found
     for session in await sessions_below(run.setup.store, run.session, [run.state]):
-        asked = await run.setup.store.inbox(session)
-        begun = await run.setup.store.open_turns(session)
-        for turn in (*begun, *(command.turn for command in asked if isinstance(command, Send))):
+        asked = [command for command in await run.setup.store.inbox(session) if isinstance(command, Send)]
+        options = {command.turn: command.options for command in asked}
+        for turn in await run.setup.store.open_turns(session):
+            first = (await run.setup.store.events(session, turn=turn))[0].event
+            options[turn] = first.options if isinstance(first, TurnStarted) else TurnOptions()
+        for turn, decided in options.items():
+            if decided.above is not None and decided.above.is_detached:
+                continue
             key, tenant, now = f"{run.turn}:ended", run.ledger.tenant, run.now()
             found.append(Cancel(key=f"{key}:{turn}", session=session, tenant=tenant, at=now, turn=turn, hard=True))
     return found
@@ -96,7 +121,7 @@ def _settle(run: Run) -> list[Event]:
     for call in run.state.open_calls:
         text = STOPPED if is_hard else STILL_RUNS
         if call.state != "running":
-            text = UNREAD if call.state == "reviewing" else NEVER_RAN
+            text = {"reviewing": UNREAD, "waiting": WAITED}.get(call.state, NEVER_RAN)
         # Only a tool this process holds can bring anything later; what another one held died with it.
         is_out = call.id in held and call.state == "running" and not is_hard and run.state.options.late != "discard"
         if call.state == "running" and call.id not in held:

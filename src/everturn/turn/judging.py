@@ -8,26 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from everturn.core.asking import Gate, GateKind
 from everturn.core.calls import Call
-from everturn.core.canonical import JsonObject, canonical
+from everturn.core.canonical import JsonObject, canonical, clean, digest
 from everturn.core.chunks import TOO_MANY, is_beyond
 from everturn.core.events import CallJudged, CallStarted, Event
 from everturn.core.globs import escape
 from everturn.core.loops import LONGEST, mark_as, period_of
 from everturn.core.parts import Output
 from everturn.core.policy import Case, Judgement, Rule
-from everturn.core.ports import Tool
+from everturn.core.ports import Preview, Tool
 from everturn.core.requests import ToolSpec
-from everturn.errors import BadArguments, ToolChanged, ToolError
+from everturn.errors import BadArguments, BadOutput, ToolChanged, ToolError
 from everturn.turn.contexts import OneCall, OneStep, open_gate
 from everturn.turn.finding import find
 from everturn.turn.gating import bound_to, denial_of, gate_for, settled
+from everturn.turn.hookup import call as call_hook
 from everturn.turn.marking import marks_before
 from everturn.turn.passing import resolve
 from everturn.turn.permit import is_by_hand, offers_for
 from everturn.turn.repair import read_arguments
+from everturn.turn.within import Within, is_moved
 
 UNRUN = {
     "length": "the model's output was cut off at its length limit, so these arguments may be incomplete",
@@ -37,6 +40,11 @@ UNRUN = {
 NOT_ALLOWED = "This call is not allowed: {why}."
 BY_HAND = "done by hand"
 CHANGED = "{name} is not any more what it was when {who}; nothing was run. Look at its description and call it anew."
+MOST_PREVIEW = 500_000  # characters
+MOVED = (
+    "The person wants this done to something else, which they were not shown, so nothing was done. Call it anew with "
+    "these arguments: {edited}"
+)
 LEAVES = "what is given to it leaves the house, and this conversation has read private data and what strangers wrote"
 LOOPS = "the same calls, over and over: for the third time{pattern}"
 
@@ -84,6 +92,8 @@ async def judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool]) -> Judged:
             return Judged(_denied(ctx, call, spec, identity, denial_of(verdict), verdict.reason, gate=gate.id))
         # What was shown is what runs: the bytes of the gate, or the person's own edit of them.
         arguments = (await read_arguments(verdict.arguments or gate.arguments, "stop")).value
+        if is_moved(call, spec):
+            raise ToolError(MOVED.format(edited=verdict.arguments))
     text = canonical(arguments)
     given = await resolve(ctx.run, spec, arguments)
     meant = tool.validate(given) or given  # with its defaults, and numbers for what only looks like one
@@ -93,7 +103,7 @@ async def judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool]) -> Judged:
     # However it was written; but what was put in place of a reference is nobody's to read.
     is_as_written = meant is given or given is not arguments
     call.known_as = mark_as(spec.name, text if is_as_written else canonical(meant))
-    one = _One(ctx, call, spec, identity, text)
+    one = _One(ctx, call, tool, identity, text, given, tools)
     judged = await one.permit(meant)
     if meant is not given and meant != given:
         judged = one.held_against(given, judged)
@@ -128,8 +138,18 @@ async def _rewrite(ctx: OneStep, call: Call, tool: Tool, arguments: JsonObject) 
 class _One:
     """A call whose tool and arguments are known."""
 
-    def __init__(self, ctx: OneStep, call: Call, spec: ToolSpec, identity: str, text: str) -> None:
-        self._ctx, self._call, self._spec, self._identity, self._text = ctx, call, spec, identity, text
+    def __init__(
+        self,
+        ctx: OneStep,
+        call: Call,
+        tool: Tool,
+        identity: str,
+        text: str,
+        given: JsonObject,
+        tools: Mapping[str, Tool],
+    ) -> None:
+        self._ctx, self._call, self._spec, self._identity, self._text = ctx, call, tool.spec, identity, text
+        self._tool, self._given, self._tools = tool, given, tools
         self._cases: Sequence[Case] = ()
 
     async def permit(self, given: JsonObject) -> Judgement:
@@ -219,7 +239,24 @@ class _One:
     async def _open(self, kind: GateKind, why: str, offers: tuple[Rule, ...] = ()) -> list[Event]:
         """Open a gate for exactly these bytes."""
         gate = gate_for(self._ctx, self._call, kind, self._spec.name, self._identity, self._text, why, offers)
+        if (preview := await self._preview()) is not None:
+            # What a person is shown of the world is part of what they allow.
+            bound = digest(gate.hash, preview.text, preview.basis)
+            gate = replace(gate, preview=preview.text, basis=preview.basis, hash=bound)
         return await open_gate(self._ctx.run, gate)
+
+    async def _preview(self) -> Preview | None:
+        """What the call would do, where its tool can say so; a call that could not be done is not asked about."""
+        show = getattr(self._tool, "preview", None)
+        if show is None:
+            return None
+        context = Within(self._ctx, self._call, self._tool, self._tools).context()
+        made = await call_hook(show, self._given, context)
+        if made is not None and not isinstance(made, Preview):
+            raise BadOutput(f"{self._spec.name} shows a {type(made).__name__}; a preview is a Preview(text, basis)")
+        if made is not None and len(made.text) > MOST_PREVIEW:
+            raise BadOutput(f"{self._spec.name} shows more than {MOST_PREVIEW:,} characters; nobody would read them")
+        return None if made is None else Preview(clean(made.text), clean(made.basis))
 
     def start(self, judged: Judgement, gate: Gate | None) -> list[Event]:
         """The record of the decision, and the start it allows: always in one append."""

@@ -17,7 +17,7 @@ from everturn.core.deltas import LogMoved
 from everturn.core.events import Event, TurnEvent, TurnStarted
 from everturn.core.ports import Bus, Claim, Store
 from everturn.core.state import Phase, TurnState
-from everturn.errors import DriverLost, InvalidEvent, Stale
+from everturn.errors import DriverLost, InvalidEvent, Stale, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,7 @@ class Ledger:
         self.turns: dict[str, TurnState] = {}
         self._store, self._bus, self._announce = store, bus, announce
         self._lock = asyncio.Lock()
+        self.trees: dict[str, str] = {}  # of files, as far as somebody asked; root -> the last one
         self._staged: list[Event] = []
         self._then: list[Callable[[], None]] = []  # to be called once these are written
         self._entered: dict[str, list[Phase]] = {}  # turn that moved -> the phases it entered since it was written last
@@ -41,6 +42,11 @@ class Ledger:
     def adopt(self, state: TurnState) -> None:
         """Take over a turn that was begun before."""
         self.turns[state.id] = state
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether an append has failed: what is folded here may not be written."""
+        return self._failure is not None
 
     @property
     def at_rest(self) -> asyncio.Lock:
@@ -55,7 +61,7 @@ class Ledger:
         Nothing may be done in between that must not be done twice: a process that dies there has not written them.
         `then` is called when they are written, and never if they are not.
         """
-        self._check()
+        self.check()
         for event in make() if callable(make) else make:
             self._fold(event)
             self._staged.append(event)
@@ -65,7 +71,7 @@ class Ledger:
     async def commit(self, make: Callable[[], Sequence[Event]] | Sequence[Event]) -> int:
         """Write events, all or none, and return the position of the last; a callable makes them under the lock."""
         async with self._lock:
-            self._check()
+            self.check()
             made = make() if callable(make) else make
             if not made and not self._staged:
                 return self.head
@@ -91,9 +97,14 @@ class Ledger:
             self._tell(entered)
             return self.head
 
-    def _check(self) -> None:
-        if isinstance(self._failure, Stale):
-            raise Stale(str(self._failure)) from self._failure
+    def check(self) -> None:
+        """Refuse to go on when an append has failed.
+
+        Raises:
+            Stale, StoreUnavailable, DriverLost: another drive reads what was written.
+        """
+        if isinstance(self._failure, Stale | StoreUnavailable):  # neither is the session's fault
+            raise type(self._failure)(str(self._failure)) from self._failure
         if self._failure is not None:
             raise DriverLost(f"an earlier append to {self.session} failed: {self._failure!r}") from self._failure
 

@@ -57,7 +57,9 @@ CANCEL_GRACE = 0.05  # seconds the work of a cancelled turn has to end; one that
 
 async def drive_turn(run: Run) -> None:
     """Move a turn on until it is over or waits, then let go of it."""
-    run.setup.supervisor.watch(run.turn, run.stirs.ring)
+    supervisor = run.setup.supervisor
+    supervisor.watch(run.turn, run.stirs.ring)
+    supervisor.drive(run.turn, run)
     try:
         # A turn that only has to end is not started again: nothing a plugin does could change its outcome.
         if run.state.ending is None:
@@ -66,7 +68,11 @@ async def drive_turn(run: Run) -> None:
             await finalize.finish(run)
     finally:
         run.is_closed = True
-        run.setup.supervisor.unwatch(run.turn, run.stirs.ring)
+        run.stirs.ring()  # tools that wait for something of this turn look who drives it now
+        supervisor.unwatch(run.turn, run.stirs.ring)
+        is_last = supervisor.driven(run.turn) is run
+        if is_last and (run.state.phase.is_terminal or not supervisor.running(run.turn)):
+            supervisor.drive(run.turn, None)
         await run.clean_up()
 
 

@@ -16,7 +16,8 @@ def marks_before(
     found: list[str] = []
     step, index = last.step, last.index
     for call in reversed(calls.values()):
-        if call.step == step and call.index >= index:
+        # What tools call by themselves is a trail of its own, or it would stand between what the model repeats.
+        if (call.step == step and call.index >= index) or bool(call.parent) != bool(last.parent):
             continue
         if not _is_repeatable(call, named):
             found += call.trail[::-1] or (call.mark,)  # of a sub-turn what it did, where it did anything

@@ -168,8 +168,8 @@ class _Filling:
         return self._counted(found)
 
     def _value(self, name: str) -> Any:
-        if self._spec.origin == "agent":
-            raise BadArguments(f"{self._spec.name} is a model too, and cannot be given private values")
+        if self._spec.echoes:
+            raise BadArguments(f"{self._spec.name} may tell what it is given, and cannot be given private values")
         call, _, path = name.partition(":")
         found, output = self._sources.values[call], self._sources.results.get(call)
         if isinstance(found, BadArguments):

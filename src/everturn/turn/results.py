@@ -64,7 +64,8 @@ def shown(run: Run) -> Iterator[tuple[str, Output]]:
     beside = {call.id for call in step.calls} if step is not None else set[str]()
     for call, part in (*before.calls.items(), *own.calls.items()):
         output = part.late if part.late is not None and call in told else part.output
-        if call not in beside and output is not None and _is_readable(part, output):
+        # What a tool called by itself is for that tool, and the model was never told of it.
+        if call not in beside and not part.parent and output is not None and _is_readable(part, output):
             yield call, output
 
 

@@ -65,11 +65,22 @@ class Settings(Struct, frozen=True):
     tenant_period: float = 0.0  # seconds that count of a tenant's past; 0: all of it
 
 
+class Asked(Struct, frozen=True):
+    """A turn that a tool asks for: where it is run, and the key that makes a second try harmless."""
+
+    session: str
+    turn: str
+    key: str
+    tenant: str
+    options: TurnOptions
+    prompt: str
+
+
 class SubTurns(Protocol):
     """Who runs turns that tools ask for."""
 
-    async def __call__(self, below: str, tenant: str, options: TurnOptions, prompt: str) -> SubAnswer:
-        """Run one in a session of its own, once, and wait until it is over."""
+    async def __call__(self, asked: Asked, can_leave: bool, is_wanted: Callable[[], bool]) -> SubAnswer | None:
+        """Run one in a session of its own, once, and wait until it is over; or (None) until it waits for a person."""
         ...
 
 
@@ -87,8 +98,12 @@ class Setup(Struct, frozen=True):
     wake: Callable[[str, float | None], Awaitable[None]]
     permits: Permits
     tool_named: Callable[[str], Tool | None]
+    tool_coming: Callable[[str], Awaitable[Tool | None]]
     sub_turn: SubTurns
+    end_below: Callable[[Asked], Awaitable[None]]
+    admit: Callable[[AnyCommand], Awaitable[object]]
     settings: Settings = Settings()
+    client_hooks: Hookup | None = None  # for turns with tools of a client, where there are no others
     hold: float = 0.0  # seconds after which a drive lets go between two steps, so that another may go on; 0: never
 
 

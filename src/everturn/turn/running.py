@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Mapping
 
 from msgspec.structs import replace
 
@@ -13,37 +13,35 @@ from everturn import faults
 from everturn.core.canonical import JsonObject
 from everturn.core.parts import CallState, Output
 from everturn.core.ports import Progress, Tool, ToolContext
-from everturn.errors import BadOutput, ToolError, ToolTimeout
-from everturn.turn.below import Below
+from everturn.errors import BadOutput, OutcomeUnknown, ToolError, ToolTimeout
+from everturn.turn.aside import Patience
 from everturn.turn.contexts import OneCall, OneStep
 from everturn.turn.hookup import is_cancelling
 from everturn.turn.judging import Start
-from everturn.turn.passing import read_range
 from everturn.turn.permit import needs_review
 from everturn.turn.shaping import Limits, failure, shape, tidy, to_output
 from everturn.turn.supervisor import Settlement
+from everturn.turn.within import Within
 
 log = logging.getLogger(__name__)
 
 GRACE = 1.0  # seconds a tool has to end after it was told to
 
 
-async def run_call(ctx: OneStep, start: Start, limits: Limits) -> Settlement:
-    """Run a tool to its end. Never raises, whatever the tool does."""
-    run, call, tool = ctx.run, start.call, start.tool
-    below, is_told = Below(run, call), False
+PUT_ASIDE = "The turn ended while this call waited for somebody. What it waited for has no effect any more."
+
+
+class PutAside(BaseException):
+    """The tool waits for somebody; it is begun again when they have answered."""
+
+
+async def run_call(ctx: OneStep, start: Start, limits: Limits, tools: Mapping[str, Tool]) -> Settlement:
+    """Run a tool to its end, or until it is put aside. Never raises, whatever the tool does."""
+    within, is_told = Within(ctx, start.call, start.tool, tools, start.arguments), False
+    below = within.below
     try:
-        context = ToolContext(
-            run.session,
-            run.turn,
-            call.id,
-            call.id,
-            lambda text: run.progress(call.id, text),
-            below.sub_turn,
-            lambda name, at, length: read_range(run, name, at, length),
-        )
         faults.hit("call.run.before")
-        value = await _within(ctx, tool, start.arguments, context)
+        value = await _in_time(ctx, start.tool, start.arguments, within)
         state: CallState = "completed"
         output = to_output(value)
         faults.hit("call.run.after")
@@ -51,8 +49,12 @@ async def run_call(ctx: OneStep, start: Start, limits: Limits) -> Settlement:
         if is_cancelling():
             raise
         state, output = "failed", Output("the tool was cancelled from within", code="failed")
+    except PutAside:
+        return Settlement("waiting", Output(PUT_ASIDE, code="cancelled"), aside=within.waiting.aside)
     except BaseException as error:  # a tool may raise SystemExit; it harms its own call and nothing else
         state, output, is_told = "failed", failure(error), isinstance(error, ToolError)
+        if isinstance(error, OutcomeUnknown):
+            state = "outcome_unknown"
     # Plugins see the whole before it is cut, so that what one of them takes out is not kept in the blob either.
     if below.spent is not None:
         output = replace(output, untrusted=output.untrusted or below.is_untrusted, sensitive=below.is_private)
@@ -77,11 +79,12 @@ async def finish_call(
         return replace(came, state="failed", output=Output(text, code="failed"))
 
 
-async def _within(ctx: OneStep, tool: Tool, arguments: JsonObject, context: ToolContext) -> object:
+async def _in_time(ctx: OneStep, tool: Tool, arguments: JsonObject, within: Within) -> object:
     """Wait for a tool no longer than it may take."""
-    seconds = tool.spec.timeout
+    seconds, context, waiting = tool.spec.timeout, within.context(), within.waiting
     task = asyncio.current_task()
     assert task is not None
+    waiting.begin(task)
     has_expired = False
 
     def expire() -> None:
@@ -96,15 +99,21 @@ async def _within(ctx: OneStep, tool: Tool, arguments: JsonObject, context: Tool
         return ToolTimeout(f"the tool did not answer within {seconds:g} s; whether it took effect is unknown")
 
     clock = ctx.run.setup.clock
-    timer = clock.call_later(seconds, expire)
+    waiting.patience = Patience(clock, seconds, expire)
     try:
         return await _result(tool.run(arguments, context), context)
     except asyncio.CancelledError:
+        if waiting.aside is not None and task.uncancel() == 0:
+            raise PutAside from None
         if not has_expired or task.uncancel() > 0:
             raise
         raise late() from None
+    except Exception:
+        if waiting.aside is not None and task.uncancel() == 0:  # it was ended, and that is how it took it
+            raise PutAside from None
+        raise
     finally:
-        timer.cancel()
+        waiting.patience.stop()
 
 
 async def _result(answer: Awaitable[object] | AsyncIterator[object], context: ToolContext) -> object:
@@ -131,6 +140,7 @@ async def _after(ctx: OneStep, start: Start, state: CallState, output: Output) -
         return Settlement(state, output)
     one = OneCall(ctx.run, start.call, start.tool.spec, start.arguments)
     one.output, one.state = output, "completed" if state == "completed" else "failed"
+    is_unknown = state == "outcome_unknown"
     try:
         if after is not None:
             await ctx.run.call_hook(start.tool.spec.name, "after", after, one)
@@ -138,6 +148,6 @@ async def _after(ctx: OneStep, start: Start, state: CallState, output: Output) -
             await ctx.run.call_hook(plugin, "on_call_end", method, one)
         if one.state not in ("completed", "failed"):
             raise BadOutput(f"on_call_end set the state to {one.state!r}; there are: completed, failed")
-        return Settlement(one.state, tidy(one.output))
+        return Settlement("outcome_unknown" if is_unknown else one.state, tidy(one.output))
     except Exception as error:
         return Settlement("failed", failure(error))

@@ -10,16 +10,27 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
 from everturn.core.options import Spent
 from everturn.core.parts import CallState, Output
+from everturn.turn.bell import Bell
 
 log = logging.getLogger(__name__)
 
 
 GRACE = 1.0  # seconds tools have to end when the process does
+
+
+class Aside(Struct, frozen=True):
+    """What a tool waits for, and what it wants to find when it is begun again."""
+
+    kept: str = ""
+    gates: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    below: str = ""
 
 
 class Settlement(Struct, frozen=True):
@@ -30,6 +41,7 @@ class Settlement(Struct, frozen=True):
     spent: Spent | None = None  # by sub-turns of it,
     trail: tuple[str, ...] = ()  # and the marks of what they called last
     is_for_people: bool = False  # the result is for a person to read first
+    aside: Aside | None = None  # it came to nothing yet: its tool was put aside
 
 
 Work = Coroutine[Any, Any, Settlement]
@@ -45,7 +57,28 @@ class Supervisor:
         self._done: dict[str, dict[str, Settlement]] = {}
         self._out: dict[str, set[str]] = {}  # turn -> calls that were detached and not handed in yet
         self._watchers: dict[str, Callable[[], None]] = {}
+        self._runs: dict[str, Any] = {}  # turn -> who drives it now, for tools that outlive one drive
+        self._filing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.moved = Bell()  # rung when somebody else drives a turn
         self._loose: set[asyncio.Task[Any]] = set()
+
+    def filing(self, session: str) -> asyncio.Lock:
+        """Held by whoever changes the files of a session."""
+        if (lock := self._filing.get(session)) is None:
+            lock = self._filing[session] = asyncio.Lock()
+        return lock
+
+    def driven(self, turn: str) -> Any:
+        """Who drives a turn here now, or did last while it has tools; None: nobody does any more."""
+        return self._runs.get(turn)
+
+    def drive(self, turn: str, run: Any) -> None:
+        """From now on this is who drives a turn; None: its tools are on their own."""
+        if run is None:
+            self._runs.pop(turn, None)
+        else:
+            self._runs[turn] = run
+        self.moved.ring()
 
     def watch(self, turn: str, stirred: Callable[[], None]) -> None:
         """Tell `stirred`, and nobody who watched before, whenever a tool of this turn is done."""
@@ -105,6 +138,7 @@ class Supervisor:
     def abandon(self, turn: str) -> None:
         """Somebody else drives this turn: what its tools still bring here, nobody can write down."""
         self._done.pop(turn, None)
+        self.drive(turn, None)
         for task in self._turns.pop(turn, {}).values():
             self._let_go(task)
 

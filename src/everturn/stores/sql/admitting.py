@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Revoke, Select, Send
-from everturn.core.gates import GateRow, check_answer
+from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Revert, Revoke, Select, Send, Stir, Take
+from everturn.core.gates import GateRow, check_answer, check_claim, due_of
 from everturn.core.ports import Receipt
-from everturn.errors import ConfigError, GateClosed, KeyConflict, UnknownMessage, UnknownTurn
+from everturn.errors import ConfigError, GateClosed, KeyConflict, SessionBusy, UnknownMessage, UnknownTurn
+from everturn.stores.checking import BUSY
 from everturn.stores.mentions import blobs_in
 from everturn.stores.sql import granting
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import mention
 from everturn.stores.sql.database import Operation, Query, Row
 from everturn.stores.sql.keeping import earlier
-from everturn.stores.sql.reading import unknown
-from everturn.wire import dump_command, dump_verdict, load_command, load_gate, load_verdict
+from everturn.stores.sql.reading import claim_of, unknown
+from everturn.wire import dump_claim, dump_command, dump_verdict, load_command, load_gate, load_verdict
 
 
 def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
@@ -82,7 +83,7 @@ def _names(command: AnyCommand) -> tuple[str | None, str | None, str | None]:
     """What to look for: a turn, a message that must not be there, a message that must."""
     if isinstance(command, Send):
         return command.turn, command.message, None if command.at_leaf else command.parent
-    if isinstance(command, Cancel | Late):
+    if isinstance(command, Cancel | Late | Stir):
         return command.turn, None, None
     return None, None, command.message if isinstance(command, Select | Delete) else None
 
@@ -92,7 +93,11 @@ def _check(command: AnyCommand, found: Row) -> Operation[bool]:
     _, is_asked_for, has_begun, has_message, has_place = found
     match command:
         case Answer():
-            return (yield from _check_gate(command))
+            return (yield from _check_answer(command))
+        case Take():
+            yield from _take(command)
+        case Revert(session=session):
+            yield from _refuse_if_busy(session)
         case Revoke():
             yield from granting.revoke(command)
         case Send(turn=turn, message=message):
@@ -101,7 +106,7 @@ def _check(command: AnyCommand, found: Row) -> Operation[bool]:
         case Cancel(turn=turn):
             if not is_asked_for and not has_begun:
                 raise UnknownTurn(f"there is no turn {turn!r} in this session")
-        case Late(turn=turn):
+        case Late(turn=turn) | Stir(turn=turn):
             if not has_begun:
                 raise UnknownTurn(f"there is no turn {turn!r} in this session")
         case _:
@@ -112,16 +117,43 @@ def _check(command: AnyCommand, found: Row) -> Operation[bool]:
     return True
 
 
-def _check_gate(command: Answer) -> Operation[bool]:
-    row, is_cancelled = None, False
-    rows: list[Row] = []
-    if "\0" not in command.gate:  # PostgreSQL cannot even look for that
-        rows = yield Query(say.GATE, (command.session, command.gate))
-    if rows:
-        body, opened, verdict, is_open, is_cancelled = rows[0]
-        row = GateRow(load_gate(body), opened, None if verdict is None else load_verdict(verdict), bool(is_open))
+def _check_answer(command: Answer) -> Operation[bool]:
+    row, is_cancelled = yield from _gate(command)
     if not check_answer(row, command.gate, command.hash, command.verdict, command.at):
         return False
     if is_cancelled:
-        raise GateClosed(f"gate {command.gate} is closed: its turn is being cancelled")
+        raise _cancelled(command.gate)
     return True
+
+
+def _take(command: Take) -> Operation[None]:
+    """Give a call to a client at the door, in the same transaction: of two claims only one can be first."""
+    row, is_cancelled = yield from _gate(command)
+    claim = check_claim(row, command.gate, command.hash, command.by, command.lease, command.at)
+    if is_cancelled:
+        raise _cancelled(command.gate)
+    if row is not None:
+        due = due_of(row.gate, claim)
+        yield Query(say.TAKE, (dump_claim(claim), due, command.key, command.session, command.gate))
+
+
+def _refuse_if_busy(session: str) -> Operation[None]:
+    ((is_busy,),) = yield Query(say.IS_BUSY, (session,))
+    if is_busy:
+        raise SessionBusy(BUSY.format(session=session))
+
+
+def _gate(command: Answer | Take) -> Operation[tuple[GateRow | None, bool]]:
+    """A gate as it stands, and whether its turn is being cancelled."""
+    rows: list[Row] = []
+    if "\0" not in command.gate:  # PostgreSQL cannot even look for that
+        rows = yield Query(say.GATE, (command.session, command.gate))
+    if not rows:
+        return None, False
+    body, opened, verdict, is_open, claim, is_cancelled = rows[0]
+    given = None if verdict is None else load_verdict(verdict)
+    return GateRow(load_gate(body), opened, given, bool(is_open), claim_of(claim)), bool(is_cancelled)
+
+
+def _cancelled(gate: str) -> GateClosed:
+    return GateClosed(f"gate {gate} is closed: its turn is being cancelled")

@@ -11,15 +11,19 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from everturn.core.asking import Grant
+from everturn.core.asking import Gate, Grant
 from everturn.core.events import (
     AnswerOpened,
     CallSettled,
     CallStarted,
+    CallStirred,
     CommandDropped,
     Entry,
     Event,
+    FilesChanged,
+    FilesReverted,
     GateAnswered,
+    GateClaimed,
     GateOpened,
     GrantRevoked,
     LateArrived,
@@ -37,12 +41,13 @@ from everturn.core.events import (
     TurnParked,
     TurnStarted,
 )
+from everturn.core.gates import due_of
 from everturn.core.messages import Message
 from everturn.core.options import Lineage
 from everturn.core.parts import Usage
 from everturn.core.tree import Tree
 from everturn.stores.mentions import blobs_in
-from everturn.wire import dump, dump_gate, dump_verdict
+from everturn.wire import dump, dump_claim, dump_gate, dump_verdict
 
 TERMINAL: dict[type[Event], str] = {TurnCompleted: "completed", TurnFailed: "error", TurnCancelled: "cancelled"}
 
@@ -58,7 +63,7 @@ class Live(Struct):
     deadline: float = 0.0  # when it is ended, or has used up its time
     last_deadline: float = 0.0  # once it has reached a limit
     out: set[str] = set()  # calls whose tools outlived them
-    asked: dict[str, str] = {}  # gates that stand open -> their calls
+    asked: dict[str, Gate] = {}  # gates that stand open
     messages: dict[str, Message] = {}  # as they joined
     above: Lineage | None = None
     steps: int = 0
@@ -76,12 +81,14 @@ class Rows(Struct):
     finished: dict[str, Message] = {}
     turns: dict[str, Live] = {}
     opened: list[Values] = []  # gate, turn, call, expires, opened, body
+    claimed: dict[str, Values] = {}  # gate -> claim, when it is due, command; one row for each, the last
     answered: list[tuple[str, bytes]] = []  # gate, verdict
     closed: list[str] = []  # gates: there is nothing left to ask
     acted_on: list[str] = []  # keys of commands
     used: dict[str, Live] = {}  # turns that have used something since, or are over
     granted: list[Grant] = []
     revoked: list[str] = []  # grants
+    trees: dict[str, str] = {}  # root -> the one that was recorded last
     mentions: set[str] = set()  # blobs
     at: float = 0.0  # the time of the last of them
     has_moved: bool = False  # more happened than that a step began again
@@ -132,6 +139,8 @@ class Shadow(Struct):
         move = _MOVED.get(kind)
         if move is not None:
             move(live, event, rows)
+        if kind is GateClaimed:  # with that it waits on
+            return
         state = "over" if kind in TERMINAL or live.state == "over" else "parked" if kind is TurnParked else "busy"
         if state != live.state:
             live.state, rows.turns[turn] = state, live
@@ -202,16 +211,22 @@ def _limits(live: Live, event: LimitReached, rows: Rows) -> None:
 
 
 def _asks(live: Live, event: GateOpened, rows: Rows) -> None:
-    live.asked[event.gate.id] = event.gate.call
+    live.asked[event.gate.id] = event.gate
 
 
 def _answers(live: Live, event: GateAnswered, rows: Rows) -> None:
     live.asked.pop(event.gate, None)
 
 
+def _claims(live: Live, event: GateClaimed, rows: Rows) -> None:
+    gate = live.asked.get(event.gate)
+    if gate is not None:  # of one that is closed it does not matter any more
+        rows.claimed[gate.id] = (dump_claim(event.claim), due_of(gate, event.claim), event.command)
+
+
 def _settles(live: Live, event: CallSettled, rows: Rows) -> None:
     if live.asked:
-        _close(live, [gate for gate, call in live.asked.items() if call == event.call], rows)
+        _close(live, [name for name, gate in live.asked.items() if gate.call == event.call], rows)
     if event.out:
         live.out.add(event.call)
         rows.turns[event.turn] = live
@@ -245,6 +260,7 @@ _MOVED: dict[type[Event], Callable[[Live, Any, Rows], None]] = {
     CallStarted: _begins,
     LimitReached: _limits,
     GateOpened: _asks,
+    GateClaimed: _claims,
     GateAnswered: _answers,
     CallSettled: _settles,
     LateArrived: _arrives,
@@ -283,6 +299,15 @@ def _note_revoked(seq: int, event: GrantRevoked, rows: Rows) -> None:
     rows.revoked.append(event.grant)
 
 
+def _note_tree(seq: int, event: FilesChanged, rows: Rows) -> None:
+    rows.trees[event.root] = event.after
+
+
+def _note_revert(seq: int, event: FilesReverted, rows: Rows) -> None:
+    _note_command(seq, event, rows)
+    rows.trees[event.root] = event.after
+
+
 def _note_command(seq: int, event: Any, rows: Rows) -> None:
     if event.command:
         rows.acted_on.append(event.command)
@@ -295,5 +320,8 @@ _NOTED: dict[type[Event], Callable[[int, Any, Rows], None]] = {
     GateOpened: _note_gate,
     GateAnswered: _note_answer,
     GrantRevoked: _note_revoked,
-    **dict.fromkeys((LateArrived, TurnEnding, LeafSelected, MessageDeleted, CommandDropped), _note_command),
+    FilesChanged: _note_tree,
+    FilesReverted: _note_revert,
+    **dict.fromkeys((GateClaimed, CallStirred, LateArrived, TurnEnding), _note_command),
+    **dict.fromkeys((LeafSelected, MessageDeleted, CommandDropped), _note_command),
 }

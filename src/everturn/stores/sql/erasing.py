@@ -19,7 +19,7 @@ def _deleted_with_session(table: str) -> Statement:
 
 # What a tenant owes is told by `usage`, which has numbers and no words; it stays.
 _DELETES = [
-    *map(_deleted_with_session, ("lookup", "mentions", "gates", "messages", "turns", "inbox", "events")),
+    *map(_deleted_with_session, ("lookup", "mentions", "files", "gates", "messages", "turns", "inbox", "events")),
     Statement(
         "erase_grants",  # that were made here
         "DELETE FROM grants WHERE origin = ?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from everturn.core.asking import Claimed
 from everturn.core.commands import AnyCommand
 from everturn.core.events import Entry
 from everturn.core.gates import GateRow
@@ -13,7 +14,7 @@ from everturn.core.tree import Tree
 from everturn.errors import UnknownMessage, UnknownSession
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.database import Operation, Query, Row
-from everturn.wire import load, load_command, load_gate, load_message
+from everturn.wire import load, load_claim, load_command, load_gate, load_message
 
 
 def entries(rows: Iterable[Row]) -> list[Entry]:
@@ -119,7 +120,20 @@ def gates(session: str | None) -> Operation[list[GateRow]]:
     rows = yield Query(say.ALL_GATES) if session is None else Query(say.GATES, (session,))
     if not rows and session is not None:
         yield from row_of(session)
-    return [GateRow(load_gate(body), opened) for body, opened in rows]
+    return [GateRow(load_gate(body), opened, claim=claim_of(claim)) for body, opened, claim in rows]
+
+
+def claim_of(body: bytes | None) -> Claimed | None:
+    """A client's claim, if there is one."""
+    return None if body is None else load_claim(body)
+
+
+def roots(session: str) -> Operation[dict[str, str]]:
+    """The tree that was last recorded for each root."""
+    rows = yield Query(say.ROOTS, (session,))
+    if not rows:
+        yield from row_of(session)
+    return {row[0]: row[1] for row in rows}
 
 
 def sessions(awake: bool) -> Operation[list[SessionInfo]]:

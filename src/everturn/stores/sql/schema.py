@@ -95,9 +95,11 @@ gates = sa.Table(
     sa.Column("gate", sa.Text, primary_key=True),
     sa.Column("turn", sa.Text, nullable=False),
     sa.Column("call", sa.Text, nullable=False),
-    sa.Column("expires", sa.Double, nullable=False, server_default="0"),
+    sa.Column("expires", sa.Double, nullable=False, server_default="0"),  # or a claim that no other may follow
     sa.Column("opened", sa.Double, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("claim", sa.LargeBinary),  # the last that was admitted at the door, for a client
+    sa.Column("taken", sa.Text, nullable=False, server_default=""),  # the key of its command, until it was acted on
     sa.Column("verdict", sa.LargeBinary),  # admitted at the door, before the driver has acted on it
     sa.Column("is_open", sa.Boolean, nullable=False, server_default=sa.true()),
 )
@@ -142,6 +144,15 @@ sa.Index("usage_tenant", usage.c.tenant, usage.c.at)
 sa.Index("usage_home", usage.c.home)
 _is_below = usage.c.top != ""
 sa.Index("usage_top", usage.c.top, sqlite_where=_is_below, postgresql_where=_is_below)
+
+# The tree that was last recorded for each root; "" is the session's own, whose trees are blobs.
+files = sa.Table(
+    "files",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("root", sa.Text, primary_key=True),
+    sa.Column("tree", sa.Text, nullable=False),
+)
 
 # Small ones whole in `data`; large ones in a folder beside the database, or in `chunks`, so that no row is ever large.
 blobs = sa.Table(

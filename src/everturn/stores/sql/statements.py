@@ -147,15 +147,23 @@ PATH = Statement(
 )
 GATES = Statement(
     "gates",
-    """SELECT body, opened FROM gates WHERE session = ? AND is_open = 1 AND verdict IS NULL ORDER BY opened, gate""",
-    """SELECT p.n, g.body, g.opened FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    """SELECT body, opened, claim FROM gates WHERE session = ? AND is_open = 1 AND verdict IS NULL
+    ORDER BY opened, gate""",
+    """SELECT p.n, g.body, g.opened, g.claim FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
     JOIN gates g ON g.session = p.session AND g.is_open AND g.verdict IS NULL ORDER BY p.n, g.opened, g.gate""",
     returns=True,
 )
 ALL_GATES = Statement(
     "all gates",
-    "SELECT body, opened FROM gates WHERE is_open = 1 AND verdict IS NULL ORDER BY opened, gate",
-    "SELECT 1, body, opened FROM gates WHERE is_open AND verdict IS NULL ORDER BY opened, gate",
+    "SELECT body, opened, claim FROM gates WHERE is_open = 1 AND verdict IS NULL ORDER BY opened, gate",
+    "SELECT 1, body, opened, claim FROM gates WHERE is_open AND verdict IS NULL ORDER BY opened, gate",
+    returns=True,
+)
+ROOTS = Statement(
+    "roots",
+    "SELECT root, tree FROM files WHERE session = ? ORDER BY root",
+    """SELECT p.n, f.root, f.tree FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    JOIN files f ON f.session = p.session ORDER BY p.n, f.root""",
     returns=True,
 )
 
@@ -187,10 +195,10 @@ LOOK = Statement(
 )
 GATE = Statement(
     "gate",
-    """SELECT g.body, g.opened, g.verdict, g.is_open,
+    """SELECT g.body, g.opened, g.verdict, g.is_open, g.claim,
         EXISTS (SELECT 1 FROM inbox WHERE session = g.session AND turn = g.turn AND kind = 'Cancel' AND is_open)
     FROM gates g WHERE g.session = ? AND g.gate = ?""",
-    """SELECT p.n, g.body, g.opened, g.verdict, g.is_open,
+    """SELECT p.n, g.body, g.opened, g.verdict, g.is_open, g.claim,
         EXISTS (SELECT 1 FROM inbox WHERE session = g.session AND turn = g.turn AND kind = 'Cancel' AND is_open)
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, gate, n)
     JOIN gates g ON g.session = p.session AND g.gate = p.gate""",
@@ -225,6 +233,23 @@ VERDICT = Statement(
     "UPDATE gates SET verdict = ? WHERE session = ? AND gate = ?",
     """UPDATE gates g SET verdict = p.verdict FROM unnest($1::bytea[], $2::text[], $3::text[])
         AS p(verdict, session, gate) WHERE g.session = p.session AND g.gate = p.gate""",
+)
+TAKE = Statement(
+    "take",
+    "UPDATE gates SET claim = ?, expires = ?, taken = ? WHERE session = ? AND gate = ?",
+    """UPDATE gates g SET claim = p.claim, expires = p.expires, taken = p.taken
+    FROM unnest($1::bytea[], $2::float8[], $3::text[], $4::text[], $5::text[]) AS p(claim, expires, taken, session, gate)
+    WHERE g.session = p.session AND g.gate = p.gate""",
+)
+IS_BUSY = Statement(
+    "is busy",
+    """SELECT EXISTS (SELECT 1 FROM turns WHERE session = ?1 AND (state != 'over' OR out > 0) AND state != 'over')
+        OR EXISTS (SELECT 1 FROM inbox WHERE session = ?1 AND is_open AND kind = 'Send')""",
+    """SELECT p.n, EXISTS (SELECT 1 FROM turns t WHERE t.session = p.session AND (t.state != 'over' OR t.out > 0)
+            AND t.state != 'over')
+        OR EXISTS (SELECT 1 FROM inbox i WHERE i.session = p.session AND i.is_open AND i.kind = 'Send')
+    FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)""",
+    returns=True,
 )
 
 # Who drives ---------------------------------------------------------------------------------------------------------------
@@ -358,6 +383,14 @@ OPEN_GATES = Statement(
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::bytea[])
     ON CONFLICT (session, gate) DO NOTHING""",
 )
+# What the door has given since counts for more than what the log says only now.
+CLAIM_GATES = Statement(
+    "claim gates",
+    "UPDATE gates SET claim = ?, expires = ?, taken = '' WHERE session = ? AND gate = ? AND taken IN ('', ?)",
+    """UPDATE gates g SET claim = p.claim, expires = p.expires, taken = ''
+    FROM unnest($1::bytea[], $2::float8[], $3::text[], $4::text[], $5::text[]) AS p(claim, expires, session, gate, taken)
+    WHERE g.session = p.session AND g.gate = p.gate AND g.taken IN ('', p.taken)""",
+)
 ANSWER_GATES = Statement(
     "answer gates",
     "UPDATE gates SET verdict = ?, is_open = 0 WHERE session = ? AND gate = ?",
@@ -369,6 +402,13 @@ CLOSE_GATES = Statement(
     "UPDATE gates SET is_open = 0 WHERE session = ? AND gate = ?",
     """UPDATE gates g SET is_open = false FROM unnest($1::text[], $2::text[]) AS p(session, gate)
     WHERE g.session = p.session AND g.gate = p.gate""",
+)
+RECORD_TREES = Statement(
+    "record trees",
+    """INSERT INTO files (session, root, tree) VALUES (?, ?, ?)
+    ON CONFLICT (session, root) DO UPDATE SET tree = excluded.tree""",
+    """INSERT INTO files (session, root, tree) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
+    ON CONFLICT (session, root) DO UPDATE SET tree = excluded.tree""",
 )
 ACT_ON = Statement(
     "act on",

@@ -187,6 +187,10 @@ class SqlStore:
         """
         return await self._database.read(lambda: counting.spent(session, top, tenant, since))
 
+    async def roots(self, session: str) -> dict[str, str]:
+        """The tree that was last recorded for each root."""
+        return await self._database.read(lambda: reading.roots(session))
+
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
         """The sessions; with `awake` only those that somebody should drive, now or when they are due."""
         return await self._database.read(lambda: reading.sessions(awake), is_long=True)

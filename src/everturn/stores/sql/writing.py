@@ -174,8 +174,8 @@ def _delete(shadow: Shadow, session: str, event: Event) -> Operation[None]:
         shadow.tree.leaf = parents.get(event.message)
 
 
-def _clean(title: str) -> str:
-    return title.replace("\0", "") if "\0" in title else title  # which PostgreSQL cannot keep in a text
+def _clean(text: str) -> str:
+    return text.replace("\0", "") if "\0" in text else text  # which PostgreSQL cannot keep in a text
 
 
 def _write(session: str, tenant: str, rows: Rows, is_restored: bool = False) -> Operation[None]:  # noqa: C901 - table by table
@@ -198,6 +198,9 @@ def _write(session: str, tenant: str, rows: Rows, is_restored: bool = False) -> 
         yield Query(say.FINISH_MESSAGES, finished, many=True)
     if rows.opened:
         yield Query(say.OPEN_GATES, [(session, *row) for row in rows.opened], many=True)
+    if rows.claimed:
+        claimed = [(claim, due, session, gate, key) for gate, (claim, due, key) in rows.claimed.items()]
+        yield Query(say.CLAIM_GATES, claimed, many=True)
     if rows.answered:
         answered = [(verdict, session, gate) for gate, verdict in rows.answered]
         yield Query(say.ANSWER_GATES, answered, many=True)
@@ -210,6 +213,10 @@ def _write(session: str, tenant: str, rows: Rows, is_restored: bool = False) -> 
         yield from granting.add(session, tenant, rows.granted)
     if rows.revoked and not is_restored:
         yield from granting.remove(session, tenant, rows.revoked)
+    if trees := {root: tree for root, tree in rows.trees.items() if not root or not is_restored}:
+        yield Query(
+            say.RECORD_TREES, [(session, _clean(root), _clean(tree)) for root, tree in trees.items()], many=True
+        )
     if rows.mentions:
         yield from mention(session, sorted(rows.mentions), rows.at)
     if rows.joined or rows.finished:

@@ -27,7 +27,7 @@ def nothing_is_written_before_it_is_done() -> None:
     async def eager(ctx: Any, found: Any, limits: Any) -> Any:
         made = await plan(ctx, found, limits)
         for one in made.starts:
-            ctx.spawn(one.call.id, turn.run_call(ctx, one, limits))
+            ctx.spawn(one.call.id, turn.run_call(ctx, one, limits, found))
         while made.starts and set(ctx.running()) - set(ctx.done()):
             await ctx.stir(ctx.stirs)
         made.starts.clear()

@@ -11,16 +11,27 @@ failures call `pytest.register_assert_rewrite("everturn.testing.contracts")` in 
 
 from everturn.testing.contracts.bus import BusContract
 from everturn.testing.contracts.claims import ClaimContract
+from everturn.testing.contracts.clients import ClientContract
 from everturn.testing.contracts.door import DoorContract
 from everturn.testing.contracts.engine import EngineContract
 from everturn.testing.contracts.erasing import ErasureContract
+from everturn.testing.contracts.files import FilesContract
 from everturn.testing.contracts.grants import GrantContract
 from everturn.testing.contracts.log import LogContract
 from everturn.testing.contracts.model import ModelContract
 from everturn.testing.contracts.spending import SpendingContract
 
 
-class StoreContract(DoorContract, LogContract, ClaimContract, GrantContract, SpendingContract, ErasureContract):
+class StoreContract(
+    DoorContract,
+    LogContract,
+    ClaimContract,
+    ClientContract,
+    FilesContract,
+    GrantContract,
+    SpendingContract,
+    ErasureContract,
+):
     """Log, inbox and projections; every write one transaction; the checks at the door; who drives; what is remembered."""
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from everturn.core.asking import Gate, GateKind, Grant, Verdict
-from everturn.core.commands import Answer, Late, Send
+from everturn.core.commands import Answer, Late, Send, Take
 from everturn.core.events import (
     AnswerOpened,
     CallJudged,
+    CallPaused,
     CallStarted,
     Event,
     GateAnswered,
@@ -23,6 +24,7 @@ from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, TextPart, ToolPart, Usage
 from everturn.core.policy import Rule
 
+DONE = Verdict(True, result='"done"', claim="tab")
 ALLOW, DENY = Verdict(True, by="ada"), Verdict(False, "no", by="ada")
 NOON = 1_700_000_000.0
 PLAIN, NOTHING = TurnOptions(), Usage()
@@ -84,6 +86,26 @@ def ran(turn: str = "t", step: int = 1, at: float = NOON) -> list[Event]:
             turn=turn, at=at, call=call, tool="mail", arguments="{}", hash=hash, effects="once", key=f"{call}.key"
         ),
     ]
+
+
+def offered(turn: str = "t", expires: float = 0.0, once: bool = True) -> list[Event]:
+    """Its first step: a call that runs, is for a client to do, and waits for one."""
+    call, gate = call_of(turn), f"{turn}.gate"
+    asks = Gate(gate, turn, call, "mail", "{}", f"{turn}.hash", expires, kind="client", once=once)
+    return [
+        *called(turn),
+        *ran(turn),
+        GateOpened(turn=turn, at=NOON, gate=asks),
+        CallPaused(turn=turn, at=NOON, call=call, gates=(gate,)),
+        TurnParked(turn=turn, at=NOON, step=1),
+    ]
+
+
+def take(
+    key: str = "c", by: str = "tab", lease: float = 60.0, at: float = NOON, hash: str = "t.hash", gate: str = "t.gate"
+) -> Take:
+    """A client claims that call."""
+    return Take(key=key, session="s", at=at, gate=gate, hash=hash, by=by, lease=lease)
 
 
 def granted(session: str = "s", turn: str = "t", at: float = NOON, expires: float = 0.0, command: str = "a") -> Event:

@@ -81,6 +81,8 @@ CREATE TABLE gates (
     expires DOUBLE PRECISION DEFAULT '0' NOT NULL,
     opened DOUBLE PRECISION NOT NULL,
     body BYTEA NOT NULL,
+    claim BYTEA,
+    taken TEXT DEFAULT '' NOT NULL,
     verdict BYTEA,
     is_open BOOLEAN DEFAULT true NOT NULL,
     PRIMARY KEY (session, gate)
@@ -127,6 +129,13 @@ CREATE INDEX usage_tenant ON usage (tenant, at);
 CREATE INDEX usage_home ON usage (home);
 
 CREATE INDEX usage_top ON usage (top) WHERE top != '';
+
+CREATE TABLE files (
+    session TEXT NOT NULL,
+    root TEXT NOT NULL,
+    tree TEXT NOT NULL,
+    PRIMARY KEY (session, root)
+);
 
 CREATE TABLE blobs (
     name TEXT NOT NULL,

@@ -96,6 +96,8 @@ def _sessions() -> None:
         sa.Column("expires", sa.Double, server_default="0", nullable=False),
         sa.Column("opened", sa.Double, nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("claim", sa.LargeBinary(), nullable=True),
+        sa.Column("taken", sa.Text(), server_default="", nullable=False),
         sa.Column("verdict", sa.LargeBinary(), nullable=True),
         sa.Column("is_open", sa.Boolean(), server_default=sa.true(), nullable=False),
         sa.PrimaryKeyConstraint("session", "gate"),
@@ -139,6 +141,13 @@ def _rest() -> None:
     op.create_index("usage_tenant", "usage", ["tenant", "at"])
     op.create_index("usage_home", "usage", ["home"])
     op.create_index("usage_top", "usage", ["top"], sqlite_where=_is_below, postgresql_where=_is_below)
+    op.create_table(
+        "files",
+        sa.Column("session", sa.Text(), nullable=False),
+        sa.Column("root", sa.Text(), nullable=False),
+        sa.Column("tree", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("session", "root"),
+    )
     op.create_table(
         "blobs",
         sa.Column("name", sa.Text(), nullable=False),

@@ -1,0 +1,43 @@
+import asyncio
+
+from everturn import Chat, Client, ClientTool, tool
+from everturn.core.parts import ToolPart
+from everturn.testing import ScriptedModel, call, calls, say
+
+RING = ClientTool(
+    "ring_bell",
+    "Ring the bell at the person's door.",
+    {"type": "object", "properties": {"times": {"type": "integer", "maximum": 3}}},
+    result={"type": "object", "properties": {"heard": {"type": "boolean"}}},
+)
+
+
+@tool(effects="read")
+async def who_is_home() -> str:
+    """Who is at home; this one runs here."""
+    return "Ada"
+
+
+async def ring_bell(times: int = 1) -> dict[str, bool]:
+    """What the device at the door does."""
+    print(" ".join(["ding"] * times))
+    return {"heard": True}
+
+
+model = ScriptedModel(calls(call("ring_bell", times=2)), say("Somebody heard it."))
+
+
+async def main() -> None:
+    async with Chat(model, tools=[who_is_home]) as chat:
+        device = Client(chat, {"ring_bell": ring_bell}, name="door-1")
+        serving = asyncio.create_task(device.serve())
+        result = await (await chat.send("Ring twice", clients=[RING]))
+        serving.cancel()
+        part = result.messages[-1].parts[0]
+        assert isinstance(part, ToolPart)
+        assert part.output is not None
+        print(f"{part.state}: {part.output.text}, by {part.output.metadata}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

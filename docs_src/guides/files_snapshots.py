@@ -1,0 +1,48 @@
+import asyncio
+import tempfile
+from pathlib import Path
+
+from everturn import Chat, FilesPart, Snapshots, tool
+from everturn.testing import ScriptedModel, call, calls, say
+
+folder, kept = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
+notes = Path(folder.name, "notes.txt")
+notes.write_text("call Ada\n", encoding="utf-8")
+
+
+@tool(effects="write")
+def tidy() -> str:
+    """Tidy up: any tool at all, a shell included."""
+    notes.unlink()
+    Path(folder.name, "done.txt").write_text("tidy\n", encoding="utf-8")
+    return "tidy"
+
+
+model = ScriptedModel(calls(call("tidy")), say("All tidy."))
+
+
+def there() -> list[str]:
+    return sorted(path.name for path in Path(folder.name).iterdir())
+
+
+def content() -> str:
+    return notes.read_text(encoding="utf-8").strip()
+
+
+async def main() -> None:
+    snapshots = Snapshots(folder.name, store_dir=kept.name)
+    async with Chat(model, tools=[tidy], plugins=[snapshots]) as chat:
+        result = await (await chat.send("Tidy up"))
+        parts = result.messages[-1].parts
+        (files,) = [part for part in parts if isinstance(part, FilesPart)]
+        print([f"{change.kind} {change.path}" for change in files.changes])
+        undone = await chat.revert(files)
+        print(there(), content())
+        await chat.unrevert(undone)
+        print(there())
+    folder.cleanup()
+    kept.cleanup()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,159 @@
+"""This machine → what bubblewrap guarantees on it: hostile code is run in a sandbox, with something out here to find."""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import DecodeError, json
+
+from everturn.core.sandboxes import GUARANTEES, Guarantee, Ran, Report
+from everturn.errors import ConfigError
+from everturn.sandbox.bubblewrap import DEFAULTS, Bubblewrap
+from everturn.sandbox.bubblewrap_walls import ENVIRONMENT, PROGRAMS, Limits
+from everturn.sandbox.seccomp import ARCHITECTURES, CLONE, CLONE3, REFUSED, for_shell
+
+INSTALL: Final = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
+NO_NAMESPACES: Final = (
+    "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1 or kernel.apparmor_restrict_unprivileged_userns=0; "
+    "in a container: --security-opt seccomp=unconfined or a profile that lets them through)"
+)
+HARMLESS: Final = frozenset({*ENVIRONMENT, "PWD", "SHLVL", "_", "LC_CTYPE"})
+TRIED: Final = (
+    "ptrace", "bpf", "io_uring_setup", "keyctl", "add_key", "unshare", "setns", "mount", "pivot_root", "kexec_load",
+    "init_module", "perf_event_open", "userfaultfd", "process_vm_readv", "pidfd_getfd", "open_by_handle_at",
+    "memfd_create", "shmget", "fsopen", "open_tree",
+)  # fmt: skip
+KERNEL_FAMILIES: Final = (16, 17, 38, 40)  # netlink, packet, crypto, and the one between a VM and its host
+
+
+@functools.cache
+def check() -> Report:
+    """What holds here; it blocks for less than a second, the first time."""
+    started = time.monotonic()
+    path = shutil.which("bwrap")
+    if not sys.platform.startswith("linux") or for_shell() is None:
+        return Report("bubblewrap", absent="bubblewrap is for Linux on x86_64 or aarch64; there is no shell tool here")
+    if path is None:
+        return Report("bubblewrap", absent=f"there is no `bwrap` on the PATH: {INSTALL}")
+    if shutil.which("prlimit", path=PROGRAMS) is None:
+        return Report("bubblewrap", absent="there is no `prlimit`, by which limits are set: install util-linux")
+    said = subprocess.run([path, "--version"], capture_output=True, timeout=5, check=False, env={})
+    version = said.stdout.decode(errors="replace").strip().rpartition(" ")[2]
+    try:
+        facts = _facts()
+    except ConfigError as error:
+        return Report("bubblewrap", version, absent=f"{error}; {NO_NAMESPACES}", seconds=time.monotonic() - started)
+    missing = judge(facts, DEFAULTS)
+    holds: frozenset[Guarantee] = frozenset(one for one in GUARANTEES if one not in missing)
+    return Report("bubblewrap", version, holds, missing, seconds=time.monotonic() - started)
+
+
+def judge(facts: Mapping[str, Any], limits: Limits) -> dict[Guarantee, str]:
+    """What the hostile code's findings say against each guarantee."""
+    if "failed" in facts:
+        return dict.fromkeys(GUARANTEES, str(facts["failed"]))
+    against: dict[Guarantee, list[str]] = {one: [] for one in GUARANTEES}
+
+    def hold(guarantee: Guarantee, is_broken: bool, what: str) -> None:
+        if is_broken:
+            against[guarantee].append(what)
+
+    hold("files", bool(facts["read"]), f"could read {facts['read']}")
+    hold("files", facts["passwd"] > 1, "could read the host's /etc/passwd")
+    hold("files", bool(facts["written"]), f"could write to {facts['written']}")
+    hold("files", bool(facts["open"]), f"was given open files {facts['open']}")
+    hold("net", bool(facts["connected"] or facts["arrived"]), f"reached {facts['connected'] or facts['arrived']}")
+    hold("net", set(facts["interfaces"]) - {"lo"} != set(), f"has the interfaces {facts['interfaces']}")
+    seen = sorted(set(facts["variables"]) - HARMLESS)
+    hold("env", bool(seen), f"could read the variables {seen[:5]}")
+    hold("processes", facts["forks"] >= limits.processes, f"made {facts['forks']} processes at once")
+    hold("processes", facts["processes"] > 10, f"could see {facts['processes']} processes")
+    hold("processes", facts["signalled"], "could signal a process of the host")
+    hold("memory", facts["memory"], f"took {2 * limits.address_space} bytes at once")
+    large = {place: size for place, size in facts["scratch"].items() if size > 2 * limits.scratch}
+    hold("memory", bool(large), f"could fill {large}")
+    hold("memory", not facts["watched"], "the kernel does not say which processes belong together (/proc/*/children)")
+    hold("cpu", not 0 < facts["cpu"] < 3600, "there is no limit to its time")
+    hold("cpu", facts["ended"] != "time", "it was not ended when its time was over")
+    hold("syscalls", not facts["filtered"] or facts["privileges"], "it is not filtered, or has privileges")
+    hold("net", bool(facts["families"]), f"could make sockets of the families {facts['families']}")
+    hold("syscalls", bool(facts["calls"]), f"the kernel answered {facts['calls']}")
+    return {one: "; ".join(reasons) for one, reasons in against.items() if reasons}
+
+
+def _facts() -> dict[str, Any]:
+    """Set out something to find, and let the code look for it."""
+    python, prefix = _python()
+    sandbox = Bubblewrap(read_only=prefix)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX) as unix,
+        socket.socket(socket.AF_UNIX) as abstract,
+    ):
+        os.chmod(folder, 0o755)  # so that only the sandbox is in the way
+        canary = Path(folder, "canary")
+        canary.write_text("secret", encoding="utf-8")
+        name = f"everturn-{secrets.token_hex(8)}"
+        udp.bind(("127.0.0.1", 0))
+        unix.bind(f"{folder}/socket")
+        os.chmod(f"{folder}/socket", 0o777)
+        abstract.bind("\0" + name)
+        for server in (unix, abstract):
+            server.listen()
+        column = ARCHITECTURES[os.uname().machine][0]
+        given = {
+            "secrets": [str(canary), "/etc/shadow", f"/proc/{os.getpid()}/environ", __file__],
+            "tcp": tcp.getsockname()[1], "udp": udp.getsockname()[1], "unix": f"{folder}/socket", "abstract": name,
+            "host": os.getppid() if os.getpid() < 100 else os.getpid(), "memory": 2 * DEFAULTS.address_space,
+            "calls": {
+                **{call: number for call in TRIED if (number := REFUSED[call][column]) is not None},
+                "clone": CLONE[column], "clone3": CLONE3[column],
+            },
+            "families": [socket.AF_UNIX, *KERNEL_FAMILIES],
+            "forks": DEFAULTS.processes + 8,
+        }  # fmt: skip
+        source = Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
+        ran = sandbox.run_program([python, "-I", "-S", "-c", source, json.encode(given).decode()], seconds=10)
+        facts = _read(ran)
+        for kind, server in (("tcp", tcp), ("udp", udp), ("unix", unix), ("abstract", abstract)):
+            server.setblocking(False)
+            try:
+                server.recv(1) if kind == "udp" else server.accept()[0].close()
+            except OSError:
+                continue
+            facts["arrived"].append(kind)
+    facts["watched"] = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+    facts["ended"] = sandbox.run_program(["/bin/sleep", "5"], seconds=0.1).killed
+    return facts
+
+
+def _read(ran: Ran) -> dict[str, Any]:
+    try:
+        return {"arrived": [], **json.decode(ran.stdout, type=dict[str, Any])}
+    except DecodeError:
+        why = (ran.stderr.strip().splitlines() or [f"exit {ran.exit} {ran.killed}"])[-1]
+        return {"arrived": [], "failed": f"the probe did not run to its end: {why[:200]}"}
+
+
+def _python() -> tuple[str, list[str]]:
+    """A Python that can be seen inside, and what must be shown of the host for that."""
+    mine = os.path.realpath(sys.executable)
+    if mine.startswith("/usr/"):
+        return mine, []
+    for path in ("/usr/bin/python3", "/usr/local/bin/python3"):
+        if os.path.exists(path):
+            return path, []
+    return mine, [os.path.realpath(sys.base_prefix)]

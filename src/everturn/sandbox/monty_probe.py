@@ -1,0 +1,101 @@
+"""This machine → what Monty guarantees on it: hostile code is run in a worker, with something out here to find."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from everturn.core.sandboxes import GUARANTEES, Guarantee, Report
+
+if TYPE_CHECKING:
+    from pydantic_monty import Monty
+
+PACKAGE: Final = "pydantic-monty"
+ABSENT: Final = "Monty is not installed: pip install 'everturn[code]'"
+MEMORY: Final = 16 << 20  # bytes that a probe is given
+SECONDS: Final = 0.1
+
+TRIES: Final[Mapping[Guarantee, tuple[str, ...]]] = {
+    "files": (
+        "open({canary!r}).read()",
+        "from pathlib import Path\nPath({canary!r}).read_text()",
+        "import os\nos.listdir({folder!r})",
+        "open({written!r}, 'w').write('x')",
+    ),
+    "net": ("import socket\nsocket.socket()", "import urllib.request", "import http.client", "import ssl"),
+    "env": ("import os\nos.environ[{variable!r}]", "import os\nos.getenv({variable!r})"),
+    "processes": (
+        "import subprocess\nsubprocess.run(['true'])",
+        "import os\nos.fork()",
+        "import os\nos.system('true')",
+        "import os\nos.kill({host}, 0)",
+        "import threading",
+        "import multiprocessing",
+    ),
+    "memory": ("len('x' * 640_000_000)", "x = []\nwhile True:\n    x.append('x' * 1_000_000)"),
+    "cpu": ("while True:\n    pass",),
+    "syscalls": ("import ctypes", "import mmap", "import _posixsubprocess", "__import__('ctypes')"),
+}
+"""Each must fail; one that comes to its end has found a way."""
+
+
+def probe(tries: Mapping[Guarantee, tuple[str, ...]] = TRIES) -> Report:
+    """Try everything, and say what held."""
+    begun = time.monotonic()
+    try:
+        import pydantic_monty as monty
+    except ImportError:
+        return Report("monty", absent=ABSENT)
+    try:
+        version = metadata.version(PACKAGE)
+    except metadata.PackageNotFoundError:
+        version = monty.__version__
+    missing: dict[Guarantee, str] = {}
+    try:
+        with tempfile.TemporaryDirectory() as folder, monty.Monty(max_processes=1, checkout_timeout=5.0) as pool:
+            given = _bait(folder)
+            with pool.checkout() as session:
+                if session.feed_run("1 + 1") != 2:  # where nothing works, nothing leaks either
+                    raise RuntimeError("it cannot count")
+            for one in GUARANTEES:
+                for code in tries.get(one, ()):
+                    if trouble := _leak(pool, code.format(**given), one):
+                        missing[one] = trouble
+                if Path(given["written"]).exists():
+                    missing["files"] = "a file was written"
+    except (OSError, RuntimeError, monty.MontyError) as error:
+        return Report("monty", version, absent=f"Monty's worker does not start ({error}): {ABSENT.partition(': ')[2]}")
+    holds: frozenset[Guarantee] = frozenset(one for one in GUARANTEES if one not in missing and tries.get(one))
+    return Report("monty", version, holds, missing, seconds=time.monotonic() - begun)
+
+
+def _bait(folder: str) -> dict[str, Any]:
+    canary = Path(folder, "canary")
+    canary.write_text("canary", encoding="utf-8")
+    variable = next((name for name in ("PATH", *os.environ) if os.environ.get(name)), "PATH")
+    return {
+        "canary": str(canary),
+        "folder": folder,
+        "written": str(Path(folder, "written")),
+        "variable": variable,
+        "host": os.getpid(),
+    }
+
+
+def _leak(pool: Monty, code: str, about: Guarantee) -> str:
+    """What a try got at; "": nothing, as it should be."""
+    import pydantic_monty as monty
+
+    begun = time.monotonic()
+    try:
+        with pool.checkout(limits={"max_feed_duration_secs": SECONDS, "max_memory": MEMORY}) as session:
+            session.feed_run(code, print_callback=monty.CollectString(1000))
+    except monty.MontyError:
+        took = time.monotonic() - begun
+        return f"it ran for {took:.1f} seconds, and was given {SECONDS}" if about == "cpu" and took > 5.0 else ""
+    return f"this was not stopped: {code!r}"

@@ -1,0 +1,107 @@
+"""What is looked for → something that finds it in texts: plain text in a thread, a pattern in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from everturn.core.canonical import canonical
+from everturn.errors import BadArguments, ToolError
+from everturn.tools.files.matching import LONGEST_SHOWN
+
+PATIENCE = 5.0  # seconds for one text
+_LONGEST_ANSWER: Final = 2**22  # bytes
+
+Hit = tuple[int, str]
+Find = Callable[[bytes, int], Awaitable[list[Hit]]]
+"""A text, and how many lines of it at most → numbers and lines."""
+
+
+@contextlib.asynccontextmanager
+async def plain_text(wanted: str, *, ignore_case: bool) -> AsyncGenerator[Find]:
+    """Find a text as it is."""
+    needle = wanted.casefold() if ignore_case else wanted
+
+    def look(data: bytes, most: int) -> list[Hit]:
+        text = data.decode("utf-8", "replace")
+        if needle not in (text.casefold() if ignore_case else text):
+            return []
+        hits: list[Hit] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(hits) >= most:
+                break
+            if needle in (line.casefold() if ignore_case else line):
+                hits.append((number, line[:LONGEST_SHOWN]))
+        return hits
+
+    async def find(data: bytes, most: int) -> list[Hit]:
+        return await asyncio.to_thread(look, data, most)
+
+    yield find
+
+
+@contextlib.asynccontextmanager
+async def pattern(wanted: str, *, ignore_case: bool) -> AsyncGenerator[Find]:
+    """Find what a regular expression fits, line by line.
+
+    Raises:
+        BadArguments: it is none.
+        ToolError: it takes too long.
+    """
+    program = str(Path(__file__).with_name("matching.py"))
+    if not sys.executable:
+        raise ToolError("patterns cannot be matched here; search for plain text")
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", program),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=None if sys.platform == "win32" else {},
+        limit=_LONGEST_ANSWER,
+    )
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    into, out = worker.stdin, worker.stdout
+
+    async def asked(head: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
+        into.write(canonical(head).encode() + b"\n" + data)
+        line = b""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await into.drain()
+                line = await out.readline()
+        except TimeoutError:
+            raise ToolError(
+                "the pattern takes too long to match; write it without repeats inside of repeats, or search for plain text"
+            ) from None
+        except (ConnectionError, ValueError):
+            pass
+        if not line:
+            raise ToolError(
+                "the pattern could not be matched: it needs too much memory, or the program that does it died; write it "
+                "more simply, or search for plain text"
+            )
+        return msgspec.json.decode(line, type=dict[str, Any])
+
+    async def find(data: bytes, most: int) -> list[Hit]:
+        answer = await asked({"size": len(data), "most": most}, data)
+        return [(number, line) for number, line in answer["hits"]]
+
+    try:
+        begun = await asked({"pattern": wanted, "ignore_case": ignore_case})
+        if "error" in begun:
+            raise BadArguments(
+                f"{wanted[:200]!r} is not a regular expression: {begun['error']}; or search for plain text"
+            )
+        yield find
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            worker.kill()
+        into.close()
+        await worker.wait()

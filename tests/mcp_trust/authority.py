@@ -1,0 +1,126 @@
+"""A server that wants a token, and another one that gives them out: strict, and with a count of everything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+
+class Authority:
+    """Gives out tokens for codes, with PKCE, and renews them; what was used once is used up."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+        self.clients: dict[str, list[str]] = {}
+        self.codes: dict[str, dict[str, str]] = {}
+        self.access: set[str] = set()
+        self.refresh: set[str] = set()
+        self.secrets: set[str] = set()  # all that nobody may read in a log
+        self.lasts = 3600
+        self.refuses = self.is_garbled = self.is_down = False
+        self.base = self.resource = ""
+
+    async def metadata(self, request: web.Request) -> web.Response:
+        return web.json_response(
+            {
+                "issuer": self.base,
+                "authorization_endpoint": f"{self.base}/away/authorize",
+                "token_endpoint": f"{self.base}/away/token",
+                "registration_endpoint": f"{self.base}/away/register",
+                "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"],
+                "token_endpoint_auth_methods_supported": ["none"],
+            }
+        )
+
+    async def register(self, request: web.Request) -> web.Response:
+        self.seen["register"] += 1
+        given = await request.json()
+        client = f"client-{len(self.clients)}"
+        self.clients[client] = given["redirect_uris"]
+        return web.json_response({**given, "client_id": client, "token_endpoint_auth_method": "none"}, status=201)
+
+    async def authorize(self, request: web.Request) -> web.Response:
+        self.seen["authorize"] += 1
+        asked = dict(request.query)
+        if asked["redirect_uri"] not in self.clients[asked["client_id"]] or asked["code_challenge_method"] != "S256":
+            return web.Response(status=400)
+        if self.refuses:
+            back = {"error": "access_denied", "state": asked["state"]}
+        else:
+            code = secrets.token_hex(16)
+            self.secrets.add(code)
+            self.codes[code] = asked
+            back = {"code": code, "state": asked["state"]}
+        raise web.HTTPFound(f"{asked['redirect_uri']}?{urlencode(back)}")
+
+    async def token(self, request: web.Request) -> web.Response:
+        given: Any = await request.post()
+        self.seen[given["grant_type"]] += 1
+        if self.is_down:
+            return web.Response(status=503)
+        if given["grant_type"] == "authorization_code":
+            asked = self.codes.pop(given["code"], None)
+            digest = hashlib.sha256(given["code_verifier"].encode()).digest()
+            proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+            is_right = asked is not None and asked["code_challenge"] == proof
+            if not is_right or asked is None or asked["redirect_uri"] != given["redirect_uri"]:
+                return web.json_response({"error": "invalid_grant"}, status=400)
+            self.seen["proven"] += 1
+        elif given["refresh_token"] not in self.refresh:
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        else:
+            self.refresh.discard(given["refresh_token"])
+        return web.json_response(self._tokens())
+
+    def _tokens(self) -> dict[str, Any]:
+        access, refresh = f"access-{secrets.token_hex(12)}", f"refresh-{secrets.token_hex(12)}"
+        self.secrets |= {access, refresh}
+        self.access.add(access)
+        self.refresh.add(refresh)
+        if self.is_garbled:
+            return {"access_token": [access], "refresh_token": refresh, "token_type": "Bearer"}
+        return {"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": self.lasts}
+
+    async def serve(self, request: web.Request) -> web.Response:
+        self.seen["request"] += 1
+        if request.headers.get("Authorization", "").removeprefix("Bearer ") in self.access:
+            return web.json_response({"jsonrpc": "2.0", "id": 0, "result": {}})
+        where = f'Bearer resource_metadata="{self.resource}/.well-known/oauth-protected-resource/mcp"'
+        return web.Response(status=401, headers={"WWW-Authenticate": where})
+
+    async def about(self, request: web.Request) -> web.Response:
+        return web.json_response({"resource": f"{self.resource}/mcp", "authorization_servers": [self.base]})
+
+
+@asynccontextmanager
+async def authority() -> AsyncGenerator[Authority]:
+    """Both servers, on ports of their own."""
+    one = Authority()
+    giving, serving = web.Application(), web.Application()
+    giving.router.add_get("/.well-known/oauth-authorization-server", one.metadata)
+    giving.router.add_post("/away/register", one.register)
+    giving.router.add_get("/away/authorize", one.authorize)
+    giving.router.add_post("/away/token", one.token)
+    serving.router.add_post("/mcp", one.serve)
+    serving.router.add_get("/.well-known/oauth-protected-resource/mcp", one.about)
+    runners = [web.AppRunner(app, access_log=None) for app in (giving, serving)]
+    try:
+        places: list[str] = []
+        for runner in runners:
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            places.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
+        one.base, one.resource = places
+        yield one
+    finally:
+        for runner in runners:
+            await runner.cleanup()

@@ -1,0 +1,343 @@
+"""Seeded bugs in tools that need somebody else: people, clients, other tools, other turns; see `mutants.py`."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+CLIENTS = "tests/reach/test_clients.py::"
+REFUSED = "tests/reach/test_clients_refused.py::"
+ASKING = "tests/reach/test_asking.py::"
+ASIDE = "tests/reach/test_aside.py::"
+NESTED = "tests/reach/test_nested.py::"
+BELOW = "tests/reach/test_sub_turns.py::"
+TOLD = "tests/reach/test_holes_told.py::"
+ANSWERS = "tests/reach/test_holes_answers.py::"
+LOST = "tests/reach/test_holes_below.py::"
+AWAY = "tests/reach/test_holes_store.py::"
+ENDS = f"{AWAY}test_a_turn_ends_as_it_would_have_though_one_append_fails"
+ALTERED = f"{REFUSED}test_a_claim_or_an_answer_with_anything_altered_is_refused_and_changes_nothing"
+
+REACH_MUTANTS = [
+    Mutant(
+        "whoever answers for a client is believed",
+        "core/gates.py",
+        "        _check_holder(row, verdict.claim, now)\n",
+        "        pass\n",
+        f"{ALTERED}[memory-True]",
+    ),
+    Mutant(
+        "a claim holds for ever",
+        "core/gates.py",
+        "    if now >= held.until:\n",
+        "    if False:\n",
+        f"{REFUSED}test_an_answer_after_the_time_of_its_claim_is_refused[memory-read]",
+    ),
+    Mutant(
+        "two clients have the same call",
+        "core/gates.py",
+        "held.by != by and (row.gate.once or now < held.until)",
+        "False",
+        f"{CLIENTS}test_two_clients_that_race_for_two_hundred_calls_do_each_of_them_once[memory-read]",
+    ),
+    Mutant(
+        "what was begun once is begun again when its time is over",
+        "core/gates.py",
+        "    if held is not None and row.gate.once and now >= held.until:\n",
+        "    if False:\n",
+        f"{REFUSED}test_an_answer_after_the_time_of_its_claim_is_refused[memory-once]",
+    ),
+    Mutant(
+        "nobody looks when the time of a client is over",
+        "core/gates.py",
+        "claim.until if claim is not None and gate.once else 0.0",
+        "0.0",
+        f"{CLIENTS}test_one_whose_time_was_over_while_no_process_ran_is_not_done_again[memory]",
+    ),
+    Mutant(
+        "the result of a client need not fit",
+        "core/gates.py",
+        "        if wrong:\n",
+        "        if False:\n",
+        f"{CLIENTS}test_a_result_that_does_not_fit_is_refused_at_the_door_and_the_client_may_try_again[memory]",
+    ),
+    Mutant(
+        "a tool of a face may be named like one that is here",
+        "chat/door.py",
+        "if plain in known or",
+        "if declared.name in known.values() or",
+        f"{CLIENTS}test_a_tool_of_a_face_that_is_named_like_one_that_is_here_is_refused",
+    ),
+    Mutant(
+        "a tool is begun again before that is written down",
+        "turn/tools.py",
+        "        plan.events.append(CallResumed(turn=ctx.turn, at=ctx.run.now(), call=call.id))\n",
+        "        pass\n",
+        f"{ASIDE}test_a_tool_that_asks_is_put_aside_and_begun_again_with_the_answer[memory-False]",
+    ),
+    Mutant(
+        "a tool that must not be repeated is put aside, and repeated",
+        "turn/within.py",
+        'tool.spec.resumes or tool.spec.effects != "once"',
+        "True",
+        f"{ASIDE}test_a_tool_that_must_not_be_repeated_is_held_while_it_asks",
+    ),
+    Mutant(
+        "a turn below ends and tells nobody",
+        "turn/finalize.py",
+        "    if above is None or not run.state.has_parked or not above.by[0]:\n",
+        "    if True:\n",
+        f"{ASIDE}test_a_turn_above_is_put_aside_while_one_below_asks[memory]",
+    ),
+    Mutant(
+        "word from below is dropped",
+        "turn/acting.py",
+        'call is None or call.state not in ("running", "waiting"):',
+        'call is None or call.state not in ("running",):',
+        f"{ASIDE}test_a_turn_above_is_put_aside_while_one_below_asks[memory]",
+    ),
+    Mutant(
+        "a tool that waits for its own calls takes a place",
+        "turn/tools.py",
+        "running - {call.parent for call in ctx.calls if call.parent and not call.is_settled}",
+        "running",
+        f"{NESTED}test_a_tool_that_waits_for_calls_of_its_own_takes_nobodys_place",
+    ),
+    Mutant(
+        "a limit that is reached leaves a tool to wait for its own call",
+        "turn/tools.py",
+        "        if not is_limited and ctx.run.state.limit is not None:\n",
+        "        if False:\n",
+        f"{NESTED}test_a_limit_counts_what_tools_call",
+    ),
+    Mutant(
+        "a tool is not told what the person was shown",
+        "turn/within.py",
+        "return gate.basis if gate is not None and verdict is not None and verdict.allowed else",
+        "return",
+        f"{NESTED}test_what_has_changed_since_it_was_shown_is_not_overwritten",
+    ),
+    Mutant(
+        "an edit may be of something that nobody was shown",
+        "turn/judging.py",
+        "        if is_moved(call, spec):\n",
+        "        if False:\n",
+        f"{NESTED}test_what_a_person_has_edited_is_done_to_what_they_were_shown_or_not_at_all",
+    ),
+    Mutant(
+        "the hash says nothing of what was shown",
+        "turn/judging.py",
+        "bound = digest(gate.hash, preview.text, preview.basis)",
+        "bound = gate.hash",
+        f"{NESTED}test_the_same_call_shown_with_another_world_is_another_gate",
+    ),
+    Mutant(
+        "a tool that asks something else is given the old answer",
+        "turn/within.py",
+        "if waiting.run.state.asked[name].hash != gate.hash:",
+        "if False:",
+        f"{ASKING}test_a_tool_that_asks_something_else_when_it_is_begun_again_is_stopped",
+    ),
+    Mutant(
+        "any session is gone on with",
+        "turn/below.py",
+        "        if not is_own:\n",
+        "        if False:\n",
+        f"{BELOW}test_a_session_that_is_not_of_this_conversation_is_not_gone_on_with[memory-t]",
+    ),
+    Mutant(
+        "one that is under way is gone on with",
+        "turn/below.py",
+        "        if is_busy:\n",
+        "        if False:\n",
+        f"{BELOW}test_one_that_is_still_under_way_is_not_gone_on_with",
+    ),
+    Mutant(
+        "what is detached is cancelled with the turn above",
+        "turn/finalize.py",
+        "            if decided.above is not None and decided.above.is_detached:\n                continue\n",
+        "",
+        f"{BELOW}test_a_turn_below_that_asks_is_cancelled_with_the_one_above_unless_it_is_detached[True-False]",
+    ),
+    Mutant(
+        "what may tell a private value is given it",
+        "turn/passing.py",
+        "        if self._spec.echoes:\n",
+        "        if False:\n",
+        f"{TOLD}test_what_could_tell_a_private_value_in_another_form_is_not_given_it[python]",
+    ),
+    Mutant(
+        "files are given private values",
+        "tools/files/__init__.py",
+        ", origin=origin, echoes=True",
+        ", origin=origin",
+        f"{TOLD}test_what_could_tell_a_private_value_in_another_form_is_not_given_it[files]",
+    ),
+    Mutant(
+        "what tools call by themselves can be referred to",
+        "turn/results.py",
+        "not part.parent and output is not None",
+        "output is not None",
+        f"{TOLD}test_what_a_tool_called_by_itself_cannot_be_referred_to_and_is_not_named",
+    ),
+    Mutant(
+        "a client is given the reference itself",
+        "turn/within.py",
+        "started.arguments if self._given is None else canonical(self._given)",
+        "started.arguments",
+        f"{TOLD}test_a_client_is_given_what_was_checked_and_not_the_reference_to_it",
+    ),
+    Mutant(
+        "a tool that is not here is denied nothing",
+        "turn/within.py",
+        "        there = self._tools.get(name)\n",
+        "        there = self._tools.get(name)\n        if there is None:\n            return True\n",
+        f"{TOLD}test_a_file_that_may_not_be_read_is_not_searched_though_nobody_could_read_it_anyway",
+    ),
+    Mutant(
+        "a search asks under a name that is not its own",
+        "tools/files/searching.py",
+        'READING = ("", "read_file")',
+        'READING = ("search_files", "read_file")',
+        f"{TOLD}test_a_rule_about_a_search_is_held_against_all_it_finds_whatever_it_is_called",
+    ),
+    Mutant(
+        "an edit of a call is done to whatever is there by now",
+        "turn/within.py",
+        "return gate.basis if gate is not None and verdict is not None and verdict.allowed else",
+        "return gate.basis if gate is not None and verdict is not None and verdict.allowed and not verdict.arguments else",
+        f"{TOLD}test_what_a_person_was_not_shown_is_not_overwritten_though_they_edit_the_call",
+    ),
+    Mutant(
+        "what tools call stands between what the model repeats",
+        "turn/marking.py",
+        " or bool(call.parent) != bool(last.parent)",
+        "",
+        f"{TOLD}test_the_same_call_is_a_loop_though_its_tool_makes_calls_of_its_own",
+    ),
+    Mutant(
+        "calls within calls have no end",
+        "turn/within.py",
+        "            self._check_depth()\n",
+        "",
+        f"{TOLD}test_there_is_an_end_to_how_deep_calls_within_calls_go",
+    ),
+    Mutant(
+        "a form that has failed is filled in",
+        "core/gates.py",
+        '    if verdict.failed and gate.kind != "client":\n',
+        "    if False:\n",
+        f"{ANSWERS}test_a_form_that_is_answered_as_failed_is_not_taken_for_one_that_is_filled_in[memory]",
+    ),
+    Mutant(
+        "a plugin lets a client have done what none has done",
+        "turn/contexts.py",
+        "                check_fit(gate, verdict)\n",
+        "                pass\n",
+        f"{ANSWERS}test_a_plugin_that_allows_everything_answers_nothing_that_needs_a_result[client]",
+    ),
+    Mutant(
+        "an answer has no end",
+        "core/gates.py",
+        'if len(v.result or "") > LONGEST_RESULT or',
+        "if",
+        f"{ANSWERS}test_an_answer_has_an_end_and_a_shorter_one_is_taken_afterwards[client]",
+    ),
+    Mutant(
+        "anybody signs as the runtime",
+        "chat/answering.py",
+        '    if by == "everturn" or by.startswith("plugin:"):\n',
+        "    if False:\n",
+        f"{ANSWERS}test_nobody_answers_or_claims_in_the_name_of_the_runtime_or_a_plugin[everturn]",
+    ),
+    Mutant(
+        "a question may wait for ever",
+        "turn/within.py",
+        "    check_question(question)\n",
+        "    pass\n",
+        f"{ANSWERS}test_a_question_that_could_not_be_answered_or_read_again_is_an_error_in_the_tool_that_asks[no end]",
+    ),
+    Mutant(
+        "a turn has what is in some group above, whatever that is",
+        "plugins/tool_calling.py",
+        "for tools in (options.tools, *(one.tools for one in within)))",
+        "for tools in (options.tools,))",
+        f"{LOST}test_a_sub_turn_has_no_tool_of_a_face_that_the_turn_above_was_told_not_to_have",
+    ),
+    Mutant(
+        "a tool goes on with what another has begun",
+        "turn/below.py",
+        "is_own = tools.get(entry.event.call) == mine.tool",
+        "is_own = True",
+        f"{LOST}test_what_another_tool_began_is_not_gone_on_with",
+    ),
+    Mutant(
+        "the second sub-turn is taken for the first",
+        "turn/below.py",
+        "            return known\n",
+        "            return known\n        if (known := next(iter(run.state.calls[name].below.values()), None)) is not None:\n            return known\n",
+        f"{LOST}test_of_two_sub_turns_at_once_each_has_its_own_answer_though_the_second_was_the_first_to_begin",
+    ),
+    Mutant(
+        "what is detached asks where nobody looks",
+        "chat/session.py",
+        "if any(isinstance(tool, Agent) and tool.asks.detached for tool in self.runtime.tools.values()):",
+        "if False:",
+        f"{LOST}test_what_a_detached_sub_turn_asks_is_shown_and_answered_after_its_turn_was_cancelled",
+    ),
+    Mutant(
+        "a sub-turn is forgotten by a turn that got no further than its end",
+        "turn/descent.py",
+        '("running", "waiting", "cancelled")',
+        '("running", "waiting")',
+        f"{LOST}test_a_sub_turn_is_cancelled_though_its_turn_got_no_further_than_to_write_down_that_it_ends",
+    ),
+    Mutant(
+        "what nobody wants any more is waited for",
+        "turn/tools.py",
+        '("pending", "asking", "waiting", "reviewing")',
+        '("pending", "asking")',
+        f"{LOST}test_a_call_that_waits_for_somebody_is_settled_when_the_tool_that_made_it_has_ended[client]",
+    ),
+    Mutant(
+        "a drive does not notice that a tool could not write",
+        "turn/tools.py",
+        "        ctx.run.ledger.check()  #",
+        "        #",
+        f"{AWAY}test_a_drive_notices_that_its_only_tool_could_not_write[FilesChanged]",
+    ),
+    Mutant(
+        "the next drive writes nothing for a tool of the one before",
+        "turn/aside.py",
+        "                if not run.ledger.is_broken:\n",
+        "                if True:\n",
+        f"{ENDS}[CallMade-not written]",
+    ),
+    Mutant(
+        "a store that was away is held against the session",
+        "turn/ledger.py",
+        "isinstance(self._failure, Stale | StoreUnavailable)",
+        "isinstance(self._failure, Stale)",
+        f"{AWAY}test_a_store_that_is_away_time_and_again_is_not_held_against_the_session[CallMade]",
+    ),
+    Mutant(
+        "a drive that the store has stopped counts as one that was killed",
+        "turn/driver.py",
+        "isinstance(error, StoreUnavailable) and ledger.head == claim.head",
+        "False",
+        f"{AWAY}test_a_store_that_is_away_time_and_again_is_not_held_against_the_session[GateAnswered]",
+    ),
+    Mutant(
+        "nobody is told of what was written after all",
+        "turn/driver.py",
+        "        self._unsure[session] = tuple(ledger.turns)\n",
+        "",
+        f"{ENDS}[TurnCompleted-written]",
+    ),
+    Mutant(
+        "a change of files is cut off with its tool",
+        "turn/filing.py",
+        "await self._waiting.whole(self._change(make, found))",
+        "await self._change(make, found)",
+        f"{AWAY}test_a_file_is_not_lost_though_the_tool_that_writes_it_is_cancelled_meanwhile",
+    ),
+]

@@ -1,0 +1,123 @@
+"""What a client cannot do is said, and tried again later and later; a face cannot declare what takes for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from everturn import Chat
+from everturn.chat import client as clients
+from everturn.chat.client import Client
+from everturn.core.options import ClientTool
+from everturn.core.ports import Receipt
+from everturn.errors import ConfigError, StoreUnavailable
+from everturn.testing import MemoryStore, ScriptedModel, say
+from everturn.tools.client import MOST_SCHEMA, client_tool
+from everturn.wiring import Runtime
+from tests.reach.test_clients import bell, ringing, serving
+from tests.trust.talks import Talk, eventually
+
+
+@pytest.mark.parametrize("lease", [7200, -1, 3600.5, float("nan"), float("inf"), True, "60"])
+async def test_a_client_with_a_lease_that_no_claim_may_have_is_refused_at_once(lease: Any):
+    talk = Talk(bell())
+    async with talk.process(say("Hello.")) as chat:
+        with pytest.raises(ConfigError, match="at most 3600"):
+            Client(chat, {"bell": lambda times: {"rung": times}}, lease=lease)
+
+
+class Failing(MemoryStore):
+    """Takes no commands of some kinds for some times."""
+
+    def __init__(self, **times: int) -> None:
+        super().__init__()
+        self.times = times
+        self.looks_failed = 0
+        self.has_gate = False
+
+    async def admit(self, command: Any) -> Receipt:
+        """Admit it, or not yet."""
+        kind = type(command).__name__.lower()
+        if self.times.get(kind, 0):
+            self.times[kind] -= 1
+            raise StoreUnavailable(f"no {kind} now")
+        return await super().admit(command)
+
+    async def gates(self, session: str | None = None) -> Any:
+        """Say what is open, or not yet."""
+        found = await super().gates(session)
+        if found and self.times.get("gates", 0):
+            self.times["gates"] -= 1
+            raise StoreUnavailable("no gates now")
+        return found
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        ({"take": 3}, "could not do bell"),
+        ({"answer": 3}, "what bell"),
+        ({"gates": 3}, "cannot look for calls"),
+    ],
+    ids=["claims", "answers", "looks"],
+)
+async def test_what_a_client_cannot_do_now_is_logged_and_done_once_later(
+    times: dict[str, int], told: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(clients, "FIRST_REST", 0.01)
+    caplog.set_level(logging.WARNING, clients.__name__)
+    rung: list[int] = []
+
+    def ring(times: int) -> dict[str, int]:
+        rung.append(times)
+        return {"rung": times}
+
+    talk = Talk(bell("once"), store=Failing(**times))
+    async with talk.process(*ringing(2)) as chat, serving(Client(chat, {"bell": ring})):
+        await (await chat.send("Ring."))
+        [settled] = await talk.settled()
+
+    assert (settled.state, rung) == ("completed", [2])
+    assert [told in line for line in caplog.messages] == [True] * 3
+
+
+async def test_a_call_that_cannot_be_claimed_is_tried_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(clients, "PAUSE", 0.001)
+    caplog.set_level(logging.WARNING, clients.__name__)
+    store = Failing(take=1000)
+    talk = Talk(bell(), store=store)
+    async with talk.process(*ringing(1)) as chat, serving(Client(chat, {"bell": lambda times: {"rung": times}})):
+        turn = await chat.send("Ring.")
+        await eventually(lambda: bool(caplog.messages))
+        for _ in range(100):
+            await asyncio.sleep(0.001)
+        assert store.times["take"] == 999
+        assert "tries again in 1 s: StoreUnavailable: no take now" in caplog.text
+        await turn.cancel()
+
+
+def large(size: int) -> dict[str, Any]:
+    return {"type": "object", "$comment": "x" * (size - len('{"$comment":"","type":"object"}'))}
+
+
+def test_a_schema_of_64_kb_is_taken_and_none_that_is_larger():
+    client_tool("bell", "Ring.", large(MOST_SCHEMA), answer=large(MOST_SCHEMA))
+    with pytest.raises(ConfigError, match="at most 65,536 bytes of JSON, and this one has 65,537"):
+        client_tool("bell", "Ring.", large(MOST_SCHEMA + 1))
+    with pytest.raises(ConfigError, match="check the rest where the tool is run"):
+        client_tool("bell", "Ring.", large(31), answer=large(MOST_SCHEMA + 1))
+
+
+@pytest.mark.parametrize("schemas", [(large(MOST_SCHEMA + 1), None), (large(31), large(MOST_SCHEMA + 1))])
+async def test_a_face_that_declares_a_larger_schema_is_refused_before_anything_is_admitted(schemas: Any):
+    store = MemoryStore()
+    model = ScriptedModel(say("Hello."))
+    async with Chat(model, runtime=Runtime(model, store=store), session="s") as chat:
+        with pytest.raises(ConfigError, match="at most 65,536 bytes"):
+            await chat.send("Hello", clients=[ClientTool("bell", "Ring.", *schemas)])
+        assert await store.sessions() == []
