@@ -14,7 +14,7 @@ from everturn.chat.client import Client
 from everturn.core.options import ClientTool
 from everturn.core.ports import Receipt
 from everturn.errors import ConfigError, StoreUnavailable
-from everturn.testing import MemoryStore, ScriptedModel, say
+from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.client import MOST_SCHEMA, client_tool
 from everturn.wiring import Runtime
 from tests.reach.test_clients import bell, ringing, serving
@@ -121,3 +121,20 @@ async def test_a_face_that_declares_a_larger_schema_is_refused_before_anything_i
         with pytest.raises(ConfigError, match="at most 65,536 bytes"):
             await chat.send("Hello", clients=[ClientTool("bell", "Ring.", *schemas)])
         assert await store.sessions() == []
+
+
+async def test_two_clients_of_one_name_are_two() -> None:
+    done: list[int] = []
+
+    async def ring(number: int) -> str:
+        done.append(number)
+        await asyncio.sleep(0.01)
+        return "rang"
+
+    schema = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+    talk = Talk(client_tool("bell", "Ring.", schema))
+    async with talk.process(calls(*(call("bell", number=n) for n in range(20))), say("Done.")) as chat:
+        turn = await chat.send("go")
+        async with serving(*(Client(chat, {"bell": ring}, name="tab") for _ in range(2))):
+            await turn
+    assert sorted(done) == list(range(20))

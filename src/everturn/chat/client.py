@@ -47,7 +47,9 @@ class Client:
                 "tool runs. 0 is what the tool says"
             )
         self._chat, self._tools, self._lease = chat, dict(tools), lease
-        self.name = name or chat.runtime.ids.new("client")
+        self.name = name or "client"
+        # Two of one name, such as two tabs, are two: what one of them has claimed is not the other's.
+        self._claims_as = f"{self.name}:{chat.runtime.ids.new('claim')}"
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._rests: dict[str, tuple[float, float]] = {}  # by gate: until when, and for how long
 
@@ -101,7 +103,7 @@ class Client:
             AnswerUnfit: it cannot be claimed so; StoreUnavailable: nor now. `serve` logs these.
         """
         try:
-            await self._chat.claim(gate, self.name, self._lease or gate.lease)
+            await self._chat.claim(gate, self._claims_as, self._lease or gate.lease)
         except (ClaimedOtherwise, GateClosed, UnknownGate):
             return
         renewing = asyncio.get_running_loop().create_task(self._renew(gate))
@@ -124,9 +126,9 @@ class Client:
 
     async def _told(self, gate: Gate, result: str, failed: bool) -> None:
         try:
-            await self._chat.answer(gate, result=result, failed=failed, claim=self.name, by=self.name)
+            await self._chat.answer(gate, result=result, failed=failed, claim=self._claims_as, by=self.name)
         except AnswerUnfit as error:
-            await self._chat.answer(gate, result=clean(str(error)), failed=True, claim=self.name, by=self.name)
+            await self._chat.answer(gate, result=clean(str(error)), failed=True, claim=self._claims_as, by=self.name)
 
     async def _run(self, gate: Gate) -> tuple[str, bool]:
         arguments = parse_object(gate.arguments) or {}
@@ -146,7 +148,7 @@ class Client:
         while True:
             await asyncio.sleep((self._lease or gate.lease) / 3)
             try:
-                await self._chat.claim(gate, self.name, self._lease or gate.lease)
+                await self._chat.claim(gate, self._claims_as, self._lease or gate.lease)
             except StoreUnavailable as error:
                 log.warning("the claim of %s could not be renewed yet: %s", gate.id, error)
             except EverturnError as error:

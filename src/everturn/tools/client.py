@@ -66,7 +66,7 @@ class ByClient:
             raise ToolError(f"no client did this: {verdict.reason or 'it was refused'}")
         if verdict.failed:
             raise ToolError(verdict.result or f"{declared.name} failed, and its client did not say why")
-        return Output(verdict.result or "", metadata={"client": verdict.claim})
+        return Output(verdict.result or "", metadata={"client": verdict.by})
 
 
 MOST_SCHEMA = 64 * 1024  # bytes; a face declares it, every answer is held against it
