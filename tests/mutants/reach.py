@@ -327,13 +327,6 @@ REACH_MUTANTS = [
         f"{AWAY}test_a_store_that_is_away_time_and_again_is_not_held_against_the_session[GateAnswered]",
     ),
     Mutant(
-        "nobody is told of what was written after all",
-        "turn/driver.py",
-        "        self._unsure[session] = tuple(ledger.turns)\n",
-        "",
-        f"{ENDS}[TurnCompleted-written]",
-    ),
-    Mutant(
         "a change of files is cut off with its tool",
         "turn/filing.py",
         "await self._waiting.whole(self._change(make, found))",

@@ -107,7 +107,7 @@ async def test_dropped_connections_are_dropped_and_the_next_one_is_served(postgr
 
 async def test_the_cpu_time_of_backends_counts_also_when_they_are_gone_and_after_a_restart(postgres: Postgres):
     before = postgres.cpu()
-    await postgres.sql("SELECT count(*) FROM generate_series(1, 300000) n WHERE md5(n::text) = ''")
+    await postgres.sql("SELECT count(*) FROM generate_series(1, 2000000) n WHERE md5(n::text) = ''")
     after = postgres.cpu()
     assert after > before
     await postgres.restart("immediate")
