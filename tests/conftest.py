@@ -2,8 +2,9 @@
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -34,6 +35,20 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what waits: with `--dist worksteal` one worker waits for servers while the other computes."""
     items.sort(key=lambda item: item.get_closest_marker("live") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Let a lone surrogate in what a test logs or fails with not end the worker: it goes to its parent as UTF-8."""
+    return _clean_all((yield))
+
+
+def _clean_all(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_clean_all(key): _clean_all(one) for key, one in value.items()}
+    return type(value)(map(_clean_all, value)) if type(value) in (list, tuple) else value
 
 
 @pytest.fixture(autouse=True)

@@ -46,6 +46,7 @@ def test_help_is_light_and_imports_nothing_that_only_a_command_needs():
         "except SystemExit: pass\n"
         "heavy = ('pydantic', 'aiohttp', 'everturn.demo', 'everturn.terminal', 'everturn.models.named', 'mcp')\n"
         "heavy += ('everturn.cli.mcp', 'everturn.cli.doctor', 'everturn.mcp', 'everturn.sandbox', 'everturn.tools.files')\n"
+        "heavy += ('everturn.config', 'everturn.cli.serving', 'everturn.server', 'everturn.access', 'starlette', 'uvicorn')\n"
         "print([name for name in heavy if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", look], env=PLAIN, capture_output=True, encoding="utf-8", check=True)
@@ -335,3 +336,54 @@ def test_the_words_behind_mcp_are_its_own(words: tuple[str, ...], told: str):
 
     assert done.returncode == (0 if words == ("--help",) else 2)
     assert told in done.stdout + done.stderr
+
+
+def test_a_configuration_is_checked_with_a_line_for_each_thing_that_is_wrong(tmp_path: Path):
+    file = tmp_path / "own.toml"
+    file.write_text("[server]\nprot = 1\n[agents.a]\nmodel = 3\n", encoding="utf-8")
+    done = run("config", "check", str(file))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == [f"{file}:2:1", f"{file}:4:1"]
+
+
+def test_a_configuration_is_shown_with_references_and_not_with_secrets(tmp_path: Path):
+    file = tmp_path / "own.toml"
+    file.write_text("[models.a]\nmodel = 'openai:x'\napi_key = '${env:MINE}'\n", encoding="utf-8")
+    done = run("config", "show", str(file), MINE="sk-canary")
+
+    assert done.returncode == 0
+    assert f'models.a.api_key = "${{env:MINE}}"  # {file}:3:1' in done.stdout
+    assert "sk-canary" not in done.stdout + done.stderr
+    done = run("config", "check", str(file))
+    assert (done.returncode, "${env:MINE}" in done.stderr) == (0, True)
+
+
+def test_a_project_folder_with_a_hostile_configuration_changes_nothing(tmp_path: Path):
+    (tmp_path / "everturn.toml").write_text("[tools]\npython = ['evil']\n[server]\nport = 1\n", encoding="utf-8")
+    (tmp_path / "evil.py").write_text("open('ran', 'w')\n", encoding="utf-8")
+    done = run("config", "show", cwd=tmp_path, HOME=str(tmp_path / "home"))
+
+    assert done.stdout == "# no file; these are the defaults\n"
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("serve", "--config", "/nonexistent.toml"), "/nonexistent.toml: the configuration cannot be read"),
+        (("serve", "--nats", "nats://x"), "--nats is for a node of a cluster; say --cluster, too"),
+        (("serve", "--model", "opnai:x", "--store", "memory"), "did you mean openai:x?"),
+        (("worker", "a:b", "--config", "c"), "MODULE:FUNCTION or of --config; say one of them"),
+        (("keys", "list", "--store", "/nonexistent/x.db"), "there is no store /nonexistent/x.db yet"),
+        (("ps", "--store", "/nonexistent/x.db"), "there is no file /nonexistent/x.db"),
+    ],
+)
+def test_a_server_that_cannot_be_had_is_one_line_that_says_what_to_do(
+    words: tuple[str, ...], told: str, tmp_path: Path
+):
+    done = run(*words, HOME=str(tmp_path))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -135,11 +135,11 @@ def test_every_name_is_there():
 def test_chat():
     assert [f"Chat{inspect.signature(Chat)}", *signatures(Chat)] == snapshot(
         [
-            "Chat(model: 'Model | str', *, tools: 'Iterable[Tool | Group | ToolSource] | Registry' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | str | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, rules: 'Iterable[Rule] | str | Path' = (), runtime: 'Runtime | None' = None) -> 'None'",
-            "async send(self, message: 'Input', *, after: 'str | Message | None' = None, key: 'str | None' = None, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None, history: 'HistoryPolicy | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None, tools: 'Iterable[str] | None' = None, clients: 'Iterable[ClientTool] | None' = None) -> 'Turn'",
+            "Chat(model: 'Model | str', *, tools: 'Iterable[Tool | Group | ToolSource] | Registry' = (), plugins: 'Iterable[object]' = (), system: 'str' = '', session: 'str | None' = None, store: 'Store | str | None' = None, options: 'TurnOptions | None' = None, settings: 'Settings | None' = None, rules: 'Iterable[Rule] | str | Path' = (), runtime: 'Runtime | None' = None, tenant: 'str' = 'local') -> 'None'",
+            "async send(self, message: 'Input', *, after: 'str | Message | None' = None, key: 'str | None' = None, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None, history: 'HistoryPolicy | None' = None, late: 'LatePolicy | None' = None, max_steps: 'int | None' = None, tools: 'Iterable[str] | None' = None, clients: 'Iterable[ClientTool] | None' = None, alone: 'bool' = False, beside: 'str | Turn | None' = None, steer: 'bool | str | Turn' = False) -> 'Turn'",
             "turn(self, turn: 'str') -> 'Turn'",
-            "async rerun(self, message: 'str | Message', *, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None) -> 'Turn'",
-            "async edit(self, message: 'str | Message', text: 'Input', *, model: 'Model | str | None' = None) -> 'Turn'",
+            "async rerun(self, message: 'str | Message', *, model: 'Model | str | None' = None, params: 'Mapping[str, Any] | None' = None, key: 'str | None' = None) -> 'Turn'",
+            "async edit(self, message: 'str | Message', text: 'Input', *, model: 'Model | str | None' = None, key: 'str | None' = None) -> 'Turn'",
             "async insert(self, after: 'str | Message', text: 'Input', *, model: 'Model | str | None' = None) -> 'Turn'",
             "async fork(self, message: 'str | Message | None') -> 'None'",
             "async switch(self, message: 'str | Message | None') -> 'None'",
@@ -149,7 +149,7 @@ def test_chat():
             "async attach(self, file: 'bytes | Path | str', media_type: 'str' = '', name: 'str' = '') -> 'FilePart'",
             "async read(self, file: 'FilePart') -> 'bytes'",
             "async gates(self) -> 'list[Gate]'",
-            "async answer(self, gate: 'Gate', **reply: 'Unpack[Reply]') -> 'None'",
+            "async answer(self, gate: 'Gate', **reply: 'Unpack[Reply]') -> 'bool'",
             "async claim(self, gate: 'Gate', by: 'str', lease: 'float' = 60.0) -> 'Claimed'",
             "async revert(self, files: 'FilesPart', *, to: \"Literal['before', 'after']\" = 'before', by: 'str' = 'person') -> 'FilesReverted'",
             "async unrevert(self, undo: 'FilesReverted', *, by: 'str' = 'person') -> 'FilesReverted'",

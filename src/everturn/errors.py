@@ -2,7 +2,10 @@
 
 EverturnError
 ├─ for the person        (something was asked that cannot be done; nothing was changed)
-│  ├─ UnknownSession · UnknownTurn · UnknownMessage · UnknownGate
+│  ├─ UnknownSession · UnknownTurn · UnknownMessage · UnknownGate · UnknownFile · UnknownKey · UnknownServer · UnknownAgent
+│  ├─ NotRecognised          nothing was shown at the door that holds
+│  ├─ Forbidden              it takes another role
+│  ├─ TooMuch                more than a tenant may ask for; `retry_after` says when again
 │  ├─ KeyConflict            the same idempotency key with another body
 │  ├─ GateClosed             nobody asks that any more: its turn is over, or being cancelled
 │  │  ├─ AnsweredOtherwise   somebody was first, and said something else
@@ -28,6 +31,7 @@ EverturnError
 │  ├─ Stale                  an append from a driver that has been overtaken
 │  ├─ StoreBusy              another process drives what is in this store
 │  ├─ StoreUnavailable       the store does not answer, and may again
+│  ├─ ServerUnavailable      a server that is talked to over HTTP does not answer
 │  ├─ EngineUnavailable      the engine does not answer; the command is safe, and is acted on when it does
 │  ├─ SessionStuck           it stopped its drivers too often and is left alone
 │  ├─ DriverLost             driving failed here; the log is intact and can be driven on
@@ -47,6 +51,10 @@ class EverturnError(Exception):
 
 class UnknownSession(EverturnError):
     """There is no such session (or it belongs to somebody else, which looks the same)."""
+
+    def __init__(self, message: str = "", is_erased: bool = False) -> None:
+        super().__init__(message)
+        self.is_erased = is_erased  # it was there, and nothing of this name will be again; not for strangers
 
 
 class UnknownTurn(EverturnError):
@@ -107,6 +115,38 @@ class MissingInput(EverturnError):
 
 class SessionBusy(EverturnError):
     """A turn is under way in the session; cancel it or wait, then ask again. Nothing was changed."""
+
+
+class NotRecognised(EverturnError):
+    """Whoever asks showed nothing at the door that holds; the text says what to show. Nothing was done."""
+
+
+class Forbidden(EverturnError):
+    """Whoever asks may not do this; the text says which role may. Nothing was changed."""
+
+
+class TooMuch(EverturnError):
+    """More was asked for than a tenant may; after `retry_after` seconds it may be asked for again. Nothing was created."""
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class UnknownFile(EverturnError):
+    """There is no such file (or it belongs to somebody else, which looks the same)."""
+
+
+class UnknownKey(EverturnError):
+    """There is no such key (or it belongs to somebody else, which looks the same)."""
+
+
+class UnknownServer(EverturnError):
+    """There is no MCP server of this name."""
+
+
+class UnknownAgent(EverturnError):
+    """There is no agent of this name; the text says which there are."""
 
 
 class CommandRefused(EverturnError):
@@ -222,6 +262,10 @@ class StoreBusy(EverturnError):
 
 class StoreUnavailable(EverturnError):
     """The store did not answer, or refused to write (a full disk). Nothing was acknowledged."""
+
+
+class ServerUnavailable(EverturnError):
+    """A server that is talked to over HTTP does not answer, or is none of ours. What it acknowledged is safe there."""
 
 
 class EngineUnavailable(EverturnError):

@@ -361,7 +361,7 @@ class Runtime:
         """Show a turn from where the reader is, until it is over."""
         at = (session, reader.turn)
         self._followed[at] += 1
-        shown = follow(self.store, self.bus, session, reader, lambda: self._why_gone(session))
+        shown = follow(self.store, self.bus, session, reader, lambda: self.why_gone(session))
         try:
             async for item in shown:
                 yield item
@@ -383,7 +383,7 @@ class Runtime:
         self._asking[session] += 1
         try:
             while any(waiting.key == key for waiting in await self.store.inbox(session)):
-                if why := self._why_gone(session):
+                if why := self.why_gone(session):
                     raise DriverLost(why)
                 with suppress(StopAsyncIteration):
                     await anext(tail)
@@ -401,7 +401,8 @@ class Runtime:
                 return entry.event.reason
         return None
 
-    def _why_gone(self, session: str) -> str:
+    def why_gone(self, session: str) -> str:
+        """Why a session is not driven here any more; "" when it is, or nobody knows better."""
         return self._gone.get(session) or self._gone.get("", "")
 
     def _announce(self, session: str, state: TurnState, phase: Phase) -> None:

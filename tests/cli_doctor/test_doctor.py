@@ -17,6 +17,7 @@ import pytest
 
 from everturn.cli import doctor
 from everturn.cli.doctor import Check, examine, lines
+from everturn.cli.doctor_server import server
 from everturn.core.sandboxes import GUARANTEES, Report
 
 ALL = frozenset(GUARANTEES)
@@ -74,7 +75,7 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]):
     assert doctor.doctor(["--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert {check["about"].split()[0] for check in said["checks"]} == {
-        "Everturn", "Extras", "Sandboxes", "Programs", "Keys",
+        "Everturn", "Extras", "Sandboxes", "Programs", "Server", "Keys",
     }  # fmt: skip
     monty = next(check for check in said["checks"] if check["about"] == "Sandboxes")
     assert monty["guarantees"] == dict.fromkeys(GUARANTEES, "")
@@ -238,3 +239,56 @@ def test_on_a_core_install_all_extras_are_absent_and_it_ends_with_0(tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("pip install 'everturn[") >= len(doctor.EXTRAS)
     assert "broken" not in done.stdout
+
+
+def of_server(environment: Mapping[str, str]) -> dict[str, Check]:
+    return {check.name: check for check in server(environment)}
+
+
+def test_a_configuration_that_makes_no_sense_is_broken_and_told_with_its_line(tmp_path: Path):
+    file = tmp_path / "everturn.toml"
+    file.write_text("[server]\nprot = 1\n[models.a]\nmodel = 'openai:x'\napi_key = 'sk-canary'\n", encoding="utf-8")
+    (check,) = server({"EVERTURN_CONFIG": str(file)})
+    assert (check.state, check.mend) == ("broken", "everturn config check")
+    assert f"{file}:2:1: server.prot" in check.detail
+    assert "sk-canary" not in check.detail
+
+
+def test_a_secret_that_is_not_there_is_broken_by_its_reference(tmp_path: Path):
+    file = tmp_path / "everturn.toml"
+    file.write_text("[models.a]\nmodel = 'openai:x'\napi_key = '${env:NOT_SET}'\n", encoding="utf-8")
+    check = of_server({"EVERTURN_CONFIG": str(file)})["configuration"]
+    assert check.state == "broken"
+    assert "models.a.api_key: there is nothing here for ${env:NOT_SET}" in check.detail
+    assert of_server({"EVERTURN_CONFIG": str(file), "NOT_SET": "x"})["configuration"].state == "ok"
+
+
+def test_a_port_that_somebody_has_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        check = of_server({"EVERTURN_SERVER__PORT": str(number)})["port"]
+        assert (check.state, f"127.0.0.1:{number}" in check.detail) == ("absent", True)
+    assert of_server({"EVERTURN_SERVER__PORT": "0"})["port"].state == "ok"
+
+
+def test_a_token_that_others_can_read_is_broken(tmp_path: Path):
+    file = tmp_path / "everturn" / "operator.token"
+    environment = {"XDG_DATA_HOME": str(tmp_path)}
+    assert of_server(environment)["operator token"].state == "absent"
+    file.parent.mkdir()
+    file.write_text("evk_canary", encoding="utf-8")
+    for mode, state in ((0o600, "ok"), (0o640, "broken"), (0o604, "broken")):
+        file.chmod(mode)
+        check = of_server(environment)["operator token"]
+        assert (check.state, check.mend) == (state, "" if state == "ok" else f"chmod 600 {file}")
+    file.unlink()
+    file.symlink_to("/etc/hostname")
+    assert of_server(environment)["operator token"].state == "broken"
+
+
+def test_a_page_that_was_not_built_is_said_with_how(tmp_path: Path) -> None:
+    environment = {"EVERTURN_WEB": str(tmp_path)}
+    check = of_server(environment)["page"]
+    assert (check.state, "scripts/web" in check.mend) == ("absent", True)
+    (tmp_path / "index.html").write_text("<!doctype html>", encoding="utf-8")
+    assert of_server(environment)["page"].state == "ok"

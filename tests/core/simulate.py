@@ -60,6 +60,7 @@ from everturn.core.state import (
     Wait,
     WriteDeferred,
     decide,
+    is_time_to_join,
 )
 
 T = TypeVar("T")
@@ -119,6 +120,8 @@ class Play:
             return cancelled(self.state, self.dice)
         if self.state.ending is None and self.state.limit is None and self.dice.pick(*([False] * 30), True):
             return iter([LimitReached(turn=self.turn, limit="calls", scope="turn", text="enough")])
+        if is_time_to_join(self.state, action) and self.dice.pick(*([False] * 5), True):
+            return steered(self.state, self.dice)
         return carry_out(self.state, action, self.dice)
 
     def _take(self, event: TurnEvent) -> TurnEvent:
@@ -178,6 +181,14 @@ def carry_out(state: TurnState, action: Action, dice: Dice) -> Iterator[TurnEven
                 yield from cancelled(state, dice)
         case Done():
             pass
+
+
+def steered(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
+    """What a person said meanwhile joins: one message, or two at once."""
+    for _ in range(dice.pick(1, 2)):
+        name = f"{state.id}.said{len(state.messages)}"
+        message = Message(name, state.tip, "user", (TextPart("and then?"),), turn=state.id)
+        yield MessageAdded(turn=state.id, message=message, request=True, command=f"{name}.key")
 
 
 def stream_end(turn: str, step: int, dice: Dice) -> TurnEvent:

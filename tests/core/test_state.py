@@ -30,12 +30,26 @@ from everturn.core.events import (
     StepFinished,
     StepInterrupted,
     StepStarted,
+    TurnEnding,
     TurnEvent,
     TurnStarted,
 )
 from everturn.core.messages import Message
+from everturn.core.options import TurnOptions
 from everturn.core.parts import ToolPart
-from everturn.core.state import TRANSITIONS, Done, Phase, TurnState, Wait, WriteDeferred, decide, fold
+from everturn.core.state import (
+    TRANSITIONS,
+    Done,
+    OpenAnswer,
+    Phase,
+    Request,
+    TurnState,
+    Wait,
+    WriteDeferred,
+    decide,
+    fold,
+    is_time_to_join,
+)
 from everturn.errors import InvalidEvent
 
 
@@ -60,7 +74,7 @@ def test_the_made_up_events_are_of_every_type_a_turn_has():
 
 
 def test_the_simulated_turns_take_every_row_of_the_table():
-    chance, rows = random.Random(1), set[tuple[Phase, type[TurnEvent]]]()
+    chance, rows = random.Random(5), set[tuple[Phase, type[TurnEvent]]]()
     for _ in range(400):
         play = Play(Dice(chance.randbytes(200)))
         phase = play.state.phase
@@ -268,6 +282,51 @@ def test_a_call_that_was_not_allowed_cannot_start():
 
         with pytest.raises(InvalidEvent, match="was not allowed"):
             turn.apply(start)
+
+
+def said(after: str | None = "a", name: str = "m") -> MessageAdded:
+    """What a person said while the turn was under way."""
+    return MessageAdded(turn="t", message=Message(name, after, "user"), request=True, command="k")
+
+
+def test_what_a_person_says_meanwhile_joins_between_two_steps_and_asks_for_another():
+    turn = finished_step()
+    turn.apply(said())
+    turn.apply(said("m", "n"))
+
+    assert decide(turn) == OpenAnswer()
+    turn.apply(AnswerOpened(turn="t", message=Message("b", "n", "assistant")))
+    assert decide(turn) == Request(2)
+    with pytest.raises(InvalidEvent, match="between two steps"):  # the answer would stay empty
+        turn.apply(said("b", "o"))
+
+
+def test_what_a_person_says_meanwhile_joins_before_the_first_answer_is_opened():
+    turn = fold([TurnStarted(turn="t", input=Message("u", None, "user"))])
+    turn.apply(said("u"))
+
+    assert decide(turn) == OpenAnswer()
+
+
+def test_nothing_a_person_says_joins_an_open_step_an_open_call_or_a_turn_at_its_limit():
+    at_limit = finished_step()
+    at_limit.apply(LimitReached(turn="t", limit="calls", scope="turn", text="enough"))
+    last = finished_step()
+    last.options = TurnOptions(max_steps=1)
+    streaming = finished_step()
+    streaming.apply(StepStarted(turn="t", step=2))
+    closing = finished_step()
+    closing.apply(StepStarted(turn="t", step=2, closing=True))
+    closing.apply(StepFinished(turn="t", step=2, parts=(), finish="stop"))
+    ending = finished_step()
+    ending.apply(TurnEnding(turn="t", outcome="completed"))
+    calling, broken = finished_step(ToolPart("c", "look", "{}")), finished_step(broke_off=True)
+    for turn in (at_limit, last, streaming, closing, ending, calling, broken):
+        before = as_bytes(turn)
+        assert not is_time_to_join(turn, decide(turn))
+        with pytest.raises(InvalidEvent):
+            turn.apply(said())
+        assert as_bytes(turn) == before
 
 
 def place_of(append: Append) -> tuple[int, int]:

@@ -13,7 +13,9 @@ from everturn.tools.code import javascript
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted((ROOT / "docs_src").rglob("*.py"))
-PRINTING = [path for path in EXAMPLES if path.with_suffix(".txt").exists()]
+SERVED = ("client_", "protocols_")  # are run against a server, by test_server.py
+PRINTING = [path for path in EXAMPLES if path.with_suffix(".txt").exists() and not path.name.startswith(SERVED)]
+OTHERS = sorted(path for kind in ("sh", "mjs", "toml", "txt") for path in (ROOT / "docs_src").rglob(f"*.{kind}"))
 
 
 def reaches() -> str:
@@ -43,8 +45,7 @@ def test_an_example_prints_what_its_page_says(path: Path, capsys: pytest.Capture
 def test_every_example_and_its_output_are_on_a_page() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
     shown = set(re.findall(r'--8<-- "(docs_src/[^":]+)', pages))
-    outputs = [path.with_suffix(".txt") for path in PRINTING]
-    assert shown == {name_of(path) for path in (*EXAMPLES, *outputs)}
+    assert shown == {name_of(path) for path in (*EXAMPLES, *OTHERS)}
 
 
 def test_no_page_has_an_example_of_its_own() -> None:

@@ -126,7 +126,7 @@ def test_links_between_the_files_at_the_root_lead_somewhere() -> None:
 
 def test_no_line_of_an_example_is_wider_than_a_page() -> None:
     for path in (ROOT / "docs_src").rglob("*.*"):
-        if path.suffix in (".py", ".txt"):
+        if path.suffix in (".py", ".txt", ".sh", ".mjs", ".toml"):
             lines = path.read_text(encoding="utf-8").splitlines()
             assert [line for line in lines if len(line) > PAGE_WIDTH] == [], path.name
 

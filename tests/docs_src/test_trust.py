@@ -66,7 +66,7 @@ def last_result(request: ModelRequest) -> RequestResult:
     return result
 
 
-async def play(chat: Chat, answer: Callable[[Gate], Awaitable[None]] | None = None) -> tuple[TurnResult, list[Gate]]:
+async def play(chat: Chat, answer: Callable[[Gate], Awaitable[object]] | None = None) -> tuple[TurnResult, list[Gate]]:
     """Run one turn, answer whatever waits, and say what was asked."""
     asked: list[Gate] = []
     turn = await chat.send("Go")

@@ -16,9 +16,10 @@ from typing import Any
 from tests.trust.talks import Scenes
 
 from everturn import Chat, FilesPart, GateOpened, LateArrived, TextDelta, ToolContext, Turn, TurnError, TurnParked, tool
-from everturn.core.events import CommandDropped, Event, GrantRevoked
+from everturn.core.chunks import FinishChunk, UsageChunk
+from everturn.core.events import CommandDropped, Event, GrantRevoked, StepStarted
 from everturn.core.options import Budget, TurnOptions
-from everturn.core.parts import FileChange
+from everturn.core.parts import FileChange, Usage
 from everturn.core.ports import SubTurn, Tool
 from everturn.errors import ModelError
 from everturn.testing import CountingIds, Fail, FakeClock, Hang, ScriptedModel, call, calls, say, think
@@ -226,6 +227,39 @@ async def reached_out() -> bytes:
         return await log_of(chat)
 
 
+async def reviewed() -> bytes:
+    """Two results that somebody reads before the model does: from one something is taken out, the other is kept back."""
+    used = [UsageChunk(Usage(100, 20, cached=60, cost=0.25))]
+    made = calls(call("look", at="the clock"), call("look", at="the safe"))
+    last = [UsageChunk(Usage(140, 5, reasoning=2, cost=0.5, estimated=True)), FinishChunk("stop")]
+    options = TurnOptions(result="ask")
+    async with chatting([used, *made], [*say("It is there."), last], tools=(look,), options=options) as chat:
+        turn = await chat.send("Look")
+        async for event in turn:
+            if isinstance(event, GateOpened) and event.gate.call.endswith("-1"):
+                await turn.answer(event.gate, allow="once", text="it is there")
+            elif isinstance(event, GateOpened):
+                await turn.answer(event.gate, deny="Not for a model")
+        return await log_of(chat)
+
+
+async def steered() -> bytes:
+    """A turn that is told more while it waits for somebody: two messages join it, and one that comes too late does not."""
+    made = calls(call("mail", to="Bob", text="Lunch?"))
+    async with chatting(made, say("He knows, and so does Ada."), say("You are welcome."), tools=(mail,)) as chat:
+        turn = after = await chat.send("Ask Bob to lunch", max_steps=2)
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                await chat.send("Tell Ada, too", steer=True)
+                await chat.send("And be brief", steer=True)
+                for gate in await chat.gates():
+                    await turn.answer(gate, allow="once")
+            elif isinstance(event, StepStarted) and event.step == 2:
+                after = await chat.send("Thanks", steer=True)
+        await after
+        return await log_of(chat)
+
+
 async def written(chat: Chat, kind: type[Event]) -> None:
     """Wait until the log has such an event. A late result and a dropped command are announced to nobody."""
     store = chat.runtime.store
@@ -257,6 +291,8 @@ LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
         fork,
         restarted,
         reached_out,
+        reviewed,
+        steered,
     )
 }
 

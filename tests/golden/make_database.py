@@ -16,11 +16,12 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from msgspec.structs import replace
 
 from everturn import wire
+from everturn.core.accounts import AuditRecord, Credential, Mark, Tenant, User
 from everturn.core.events import FilesReverted, MessageDeleted
 from everturn.core.options import Budget, Lineage, TurnOptions
 from everturn.core.parts import Usage
 from everturn.core.ports import Store
-from everturn.stores.sql.migrating import HEAD, SCRIPTS
+from everturn.stores.sql.migrating import HEAD, script
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import (
@@ -40,14 +41,18 @@ from everturn.testing.contracts.samples import (
 FOLDER = Path(__file__).parent
 URL = os.environ.get("EVERTURN_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 SCHEMA = "everturn_golden"
+LOGS = (  # that there were when the first of them was made
+    *("cancelled", "denied", "error", "fork", "gate_edited", "granted", "late", "limited", "max_steps", "plain"),
+    *("reached_out", "reasoning", "restarted"),
+)
 BYTES = (b"a small one", bytes(range(256)) * 300)
 
 
 async def fill(store: Store) -> None:
     """Everything a database of 0001 can hold: the golden logs, a gate that waits, grants, commands nobody has acted on."""
-    for path in sorted((FOLDER / "v1").glob("*.jsonl")):
-        events = [entry.event for entry in wire.load_log(path.read_bytes())]
-        await store.restore(path.stem, "local", events)
+    for name in LOGS:
+        events = [entry.event for entry in wire.load_log((FOLDER / "v1" / f"{name}.jsonl").read_bytes())]
+        await store.restore(name, "local", events)
     await store.admit(send(text="Shall we meet for lunch?"))
     await store.append("s", 0, [*started(text="Shall we meet for lunch?"), *asked()])
     await store.admit(send("k2", "waiting", text="你好"))
@@ -69,6 +74,44 @@ async def fill(store: Store) -> None:
     await store.append("gone", 5, [FilesReverted(at=NOON, root="/home/ada", before="c" * 40, after="d" * 40)])
     for data in BYTES:
         await store.put_blob(data)
+
+
+async def furnish(store: Store) -> None:
+    """What a database can hold since 0002: agents and users of turns, a sub-turn, who may come in, what they did."""
+    asked_for = TurnOptions(agent="writer", by="ada")
+    first = replace(send("k8", "ours", "t8", text="our own"), tenant="acme", options=asked_for)
+    await store.admit(first)
+    await store.append(
+        "ours", 0, [*started("t8", command="k8", options=asked_for), *called("t8", Usage(5, 1)), *over("t8")]
+    )
+    below = TurnOptions(above=Lineage("ours", "t8", by=("ours", "t8", "t8.call")), by="ada")
+    await store.admit(replace(send("k9", "ours-t8.call", "t9", text="ask them"), tenant="acme", options=below))
+    accounts = store.accounts
+    await accounts.put_tenant(Tenant("acme", "Acme", created=NOON))
+    await accounts.put_user(User("acme", "ada", "Ada", "owner", created=NOON, origin="https://login.example"))
+    await accounts.put_credential(Credential("key1", "acme", "ada", "key", "0" * 64, "laptop", "member", NOON))
+    await accounts.put_credential(Credential("link1", "acme", "ada", "link", "1" * 64, expires=NOON + 60))
+    await accounts.use_link("1" * 64, NOON + 1)
+    await accounts.secret("cookies")
+    for did in ("key.create", "session.erase"):
+        await accounts.note(AuditRecord("acme", NOON, "ada", "key1", did, detail='{"why":"é"}'))
+    await accounts.put_mark("acme", "2" * 64, Mark("ours", "t8.out"), NOON)
+
+
+async def read_accounts(store: Store) -> dict[str, Any]:
+    """What can be seen of that, but for the secret."""
+    accounts = store.accounts
+    return {
+        "listed": await store.listed("acme"),
+        "below": await store.info("ours-t8.call"),
+        "used": await store.used("acme"),
+        "tenants": await accounts.tenants(),
+        "user": await accounts.user("acme", "ada"),
+        "credentials": await accounts.credentials("acme"),
+        "known": await accounts.known("0" * 64),
+        "audit": await accounts.audit("acme"),
+        "mark": await accounts.mark("acme", "2" * 64),
+    }
 
 
 async def read(store: Store) -> dict[str, Any]:
@@ -127,6 +170,7 @@ async def main() -> None:
         sys.exit(f"{path.name} is there already; a golden database is never made again")
     store = SqlStore.sqlite(path)
     await fill(store)
+    await furnish(store)
     await store.aclose()
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = DELETE")
@@ -134,9 +178,9 @@ async def main() -> None:
     connection.close()
     store = SqlStore(Postgres(URL, SCHEMA))
     await fill(store)
+    await furnish(store)
     await store.aclose()
-    script = (SCRIPTS / f"{HEAD}.postgresql.sql").read_text(encoding="utf-8")
-    path.with_suffix(".postgresql.sql").write_text(script + await dump_postgres(), encoding="utf-8")
+    path.with_suffix(".postgresql.sql").write_text(script("postgresql") + await dump_postgres(), encoding="utf-8")
 
 
 if __name__ == "__main__":

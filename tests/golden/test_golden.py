@@ -30,6 +30,8 @@ PHASES = {
     "fork": [DONE, DONE, DONE, DONE],
     "restarted": [DONE],
     "reached_out": [DONE],
+    "reviewed": [DONE],
+    "steered": [DONE, DONE],
 }
 
 

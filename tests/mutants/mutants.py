@@ -9,8 +9,11 @@ from __future__ import annotations
 from tests.mutants.media import MEDIA_MUTANTS
 from tests.mutants.models import MODEL_MUTANTS
 from tests.mutants.mutant import Mutant
+from tests.mutants.page import PAGE_MUTANTS
 from tests.mutants.prompted import PARADIGM_MUTANTS
 from tests.mutants.reach import REACH_MUTANTS
+from tests.mutants.served import SERVED_MUTANTS
+from tests.mutants.steering import STEERING_MUTANTS
 from tests.mutants.trust import TRUST_MUTANTS
 
 CRASH = "tests/turn/test_crash.py::test_stopped_after_any_event_it_ends_as_if_it_had_not_been"
@@ -29,6 +32,9 @@ MUTANTS = [
     *MEDIA_MUTANTS,
     *TRUST_MUTANTS,
     *REACH_MUTANTS,
+    *SERVED_MUTANTS,
+    *STEERING_MUTANTS,
+    *PAGE_MUTANTS,
     Mutant(
         "calls are not settled on cancel",
         "turn/finalize.py",

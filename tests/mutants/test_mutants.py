@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from zlib import crc32
 
 import pytest
 
 from tests.mutants.mutants import MUTANTS, Mutant
 from tests.mutants.run import is_caught, passes
 
+SHORT = 2  # one in so many is planted in CI, always the same ones; `scripts/test -m "" tests/mutants` plants them all
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+
+def _planted(mutant: Mutant) -> object:
+    is_long = crc32(mutant.name.encode()) % SHORT != 0
+    return pytest.param(mutant, id=mutant.name, marks=[pytest.mark.long] if is_long else [])
+
+
+@pytest.mark.parametrize("mutant", [_planted(mutant) for mutant in MUTANTS])
 def test_the_bug_is_caught(mutant: Mutant) -> None:
     assert is_caught(mutant)
 

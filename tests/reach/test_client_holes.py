@@ -46,9 +46,9 @@ class Failing(MemoryStore):
             raise StoreUnavailable(f"no {kind} now")
         return await super().admit(command)
 
-    async def gates(self, session: str | None = None) -> Any:
+    async def gates(self, session: str | None = None, *, tenant: str | None = None) -> Any:
         """Say what is open, or not yet."""
-        found = await super().gates(session)
+        found = await super().gates(session, tenant=tenant)
         if found and self.times.get("gates", 0):
             self.times["gates"] -= 1
             raise StoreUnavailable("no gates now")

@@ -11,7 +11,9 @@ import pytest
 from tests.trust.talks import Scenes, eventually
 
 from everturn import Chat, Runtime, Turn, tool
-from everturn.core.events import RevertStarted
+from everturn.core.events import FilesChanged, RevertStarted, TurnCancelled, TurnStarted
+from everturn.core.hooks import RevertContext
+from everturn.core.options import TurnOptions
 from everturn.core.parts import FilesPart
 from everturn.errors import CommandRefused
 from everturn.plugins.snapshots import Snapshots
@@ -133,3 +135,34 @@ async def test_a_copy_of_the_lock_in_a_process_that_is_being_started_keeps_nobod
     with users.shut_out(folder):
         pass
     os.close(copy)
+
+
+class Keeper:
+    """A plugin that keeps a folder, and fails in words of its own."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def on_revert(self, ctx: RevertContext) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError("cannot open /srv/data/secret-place"), "could not do it (OSError)"),
+        (CommandRefused("move it away"), "move it away"),
+    ],
+)
+async def test_why_a_folder_was_not_reverted_says_nothing_of_the_machine(error: Exception, said: str) -> None:
+    store = MemoryStore()
+    tree = "a" * 64
+    begun = TurnStarted(turn="t", at=1.0, options=TurnOptions(), input=None)
+    changed = FilesChanged(turn="t", at=1.0, step=1, root="work", before=tree, after="b" * 64)
+    await store.restore("s", "local", [begun, changed, TurnCancelled(turn="t", at=1.0)])
+    async with Chat("", runtime=Runtime(Scenes(), store=store, plugins=[Keeper(error)]), session="s") as chat:
+        with pytest.raises(CommandRefused) as refused:
+            await chat.revert(FilesPart(0, before=tree, after="", root="work"))
+        assert said in str(refused.value)
+        assert "/srv" not in str(refused.value)
+        assert all("/srv" not in repr(entry.event) for entry in await store.events("s"))

@@ -308,6 +308,13 @@ def test_a_command_is_known_again_whole_and_cut_down() -> None:
         ):
             with pytest.raises(KeyConflict):
                 earlier(keep(first), other)
+    steering = replace(first, steers=True, joins="t0")
+    for keep in (dump_command, cut):
+        assert (
+            earlier(keep(steering), replace(steering, at=NOON + 5, turn="other", message="other", joins="")) == steering
+        )
+        with pytest.raises(KeyConflict):
+            earlier(keep(steering), first)
     cancel = Cancel(key="c", session="s", turn="t", at=NOON)
     assert earlier(cut(cancel), replace(cancel, at=0.0)) == cancel
     assert isinstance(earlier(cut(first), same), Send)

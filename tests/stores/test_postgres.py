@@ -547,3 +547,10 @@ async def test_the_address_may_carry_the_schema(place: Place):
     await place.store(f"{URL}?schema={place.schema}").admit(send())
 
     assert [row[0] for row in await place.sql("SELECT id FROM sessions")] == ["s"]
+
+
+async def test_a_database_that_is_not_there_says_how_it_is_made() -> None:
+    store = SqlStore.postgres("postgresql://127.0.0.1:5432/there_is_no_such_database")
+    with pytest.raises(StoreUnavailable, match="createdb"):
+        await store.sessions()
+    await store.aclose()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +19,7 @@ from tests.turn.world import Process, Story, World, check, log_of, plain, unknow
 
 from everturn import faults
 from everturn.core.commands import Send
+from everturn.core.events import TitleSet
 from everturn.core.parts import Usage
 from everturn.core.ports import Store
 from everturn.errors import KeyConflict, Stale, StoreBusy, StoreUnavailable, UnknownSession
@@ -24,6 +27,7 @@ from everturn.stores.sql import statements, writing
 from everturn.stores.sql.admitting import admit
 from everturn.stores.sql.database import Operation, Query, Statement
 from everturn.stores.sql.store import SqlStore
+from everturn.stores.sql.walls import within
 from everturn.testing import MemoryStore
 from everturn.testing.contracts import StoreContract
 from everturn.testing.contracts.samples import NOON, answer, asked, called, over, send, started
@@ -47,6 +51,9 @@ class Reopened:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    def within(self, tenant: str) -> AbstractContextManager[None]:
+        return within(tenant)
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -300,6 +307,7 @@ def _wanted(text: str) -> int:
 ADMITS = """
 import asyncio, sys
 from everturn.core.commands import Send
+from everturn.core.events import TitleSet
 from everturn.stores.sql.store import SqlStore
 
 async def admit(store, lane):
@@ -326,6 +334,7 @@ time.sleep(60)
 FILLS = """
 import asyncio, os, resource, sys
 from everturn.core.commands import Send
+from everturn.core.events import TitleSet
 from everturn.core.parts import TextPart
 from everturn.errors import StoreUnavailable
 from everturn.stores.sql.store import SqlStore
@@ -466,3 +475,39 @@ async def test_a_session_that_is_not_there_is_unknown_to_every_verb(store: SqlSt
     for verb in (store.claim("s", NOON), store.append("s", 0, started()), store.admit(answer()), store.path("s", None)):
         with pytest.raises(UnknownSession):
             await verb
+
+
+async def test_who_has_seen_how_long_the_log_is_finds_all_of_it(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.hold()  # only who is alone reads the end of a log from what it has written itself
+    await store.admit(send("t"))
+    claim = await store.claim("s", NOON)
+    assert claim is not None
+    head = await store.append("s", 0, started("t"), claim.epoch)
+    write, is_committed, may_go_on = store._database.write, asyncio.Event(), asyncio.Event()
+
+    async def slowly(*said: Any) -> Any:
+        done = await write(*said)
+        is_committed.set()  # and its writer has not heard of that yet
+        await may_go_on.wait()
+        return done
+
+    monkeypatch.setattr(store._database, "write", slowly)
+    appending = asyncio.create_task(store.append("s", head, [TitleSet(turn="t", title="new")], claim.epoch))
+    await is_committed.wait()
+    assert [entry.seq for entry in await store.events("s", head)] == [await store.head("s")] == [head + 1]
+    may_go_on.set()
+    await appending
+    assert [entry.seq for entry in await store.events("s", head)] == [head + 1]
+
+
+async def test_nobody_else_reads_the_file(tmp_path: Path) -> None:
+    store = SqlStore.sqlite(tmp_path / "talks.db")
+    await store.admit(send("t"))
+    await store.put_blob(b"x" * 2_000_000)
+    there = [path for path in os.scandir(tmp_path) if not path.name.endswith(".lock")]
+    modes = {path.name: path.stat().st_mode & 0o077 for path in there}
+    assert len(modes) >= 3
+    assert set(modes.values()) == {0}
+    await store.aclose()

@@ -18,8 +18,10 @@ from everturn.core.events import (
     CallSettled,
     Event,
     LateArrived,
+    MessageAdded,
     StepFinished,
     TurnFailed,
+    TurnParked,
     TurnStarted,
 )
 from everturn.core.hooks import GateContext
@@ -238,6 +240,24 @@ async def test_branches_are_gone_through_again() -> None:
         await (await chat.edit((await chat.messages())[0], "Go there"))
         recording = await Recording.make(chat.runtime.store, chat.session)
     assert await replay(recording) == []
+
+
+async def test_what_was_said_while_a_turn_ran_joins_it_again_behind_the_same_step() -> None:
+    script = calls(call("look", place="a")), calls(call("pay", to="ada")), say("Both."), say("Paid.")
+    runtime = Runtime(ScriptedModel(*script), tools=list(TOOLS), ids=CountingIds())
+    async with Chat("", runtime=runtime) as chat:
+        turn = await chat.send("Go")
+        async for event in turn:
+            if isinstance(event, TurnParked):
+                for text in ("and thank her", "soon"):
+                    await chat.send(text, steer=True)
+                await turn.answer((await chat.gates())[0], allow="once")
+        recording = await Recording.make(chat.runtime.store, chat.session)
+    joined = [at for at, one in enumerate(recording.events) if isinstance(one, MessageAdded)]
+    assert len(joined) == 2
+    assert await replay(recording, tools=TOOLS) == []
+    again = await perform(recording, tools=TOOLS)
+    assert [type(one) for one in again.events] == [type(one) for one in recording.events]
 
 
 async def test_files_of_a_session_and_their_reverts_are_the_same_trees() -> None:

@@ -19,6 +19,7 @@ import pytest_asyncio
 
 from everturn.errors import ConfigError
 from everturn.testing.servers import Cut, Postgres, Proxy, cutting_proxy, private_nats, private_postgres
+from everturn.testing.servers import process as processes
 from everturn.testing.servers.nats import nats_binary
 from everturn.testing.servers.postgres import postgres_binaries
 from everturn.testing.servers.process import family_of, free_port
@@ -112,6 +113,29 @@ async def test_the_cpu_time_of_backends_counts_also_when_they_are_gone_and_after
     assert after > before
     await postgres.restart("immediate")
     assert postgres.cpu() >= after
+
+
+def test_one_that_dies_while_a_family_is_counted_is_not_forgotten(monkeypatch: pytest.MonkeyPatch):
+    burning = "import time; until = time.process_time() + 0.3\nwhile time.process_time() < until: pass"
+    parent = subprocess.Popen(["/bin/sh", "-c", '"$@"; read end', "sh", sys.executable, "-c", burning], stdin=-1)
+    looks = list[int]()
+
+    def look() -> dict[int, processes._Stat]:
+        found = look_around()
+        if not looks:  # the parent was read, then the child died, then it was the child's turn
+            while processes._stat(parent.pid, processes._NONE).buried == 0:
+                time.sleep(0.01)
+        looks.append(len(found))
+        return {pid: stat for pid, stat in found.items() if stat.parent != parent.pid}
+
+    look_around = processes._look
+    monkeypatch.setattr(processes, "_look", look)
+    try:
+        assert family_of(parent.pid).seconds >= 0.29
+        assert len(looks) == 2
+    finally:
+        parent.kill()
+        parent.communicate()
 
 
 async def test_nothing_is_left_of_a_database_that_was_killed_and_never_started_again(tmp_path: Path):

@@ -209,6 +209,8 @@ async def test_an_error_in_a_turn_leaves_its_running_tools_to_come_late() -> Non
         ("x" * 40, "x" * 30),
         ("123456789 123456789 123456789 123", "123456789 123456789 123456789"),
         (" ", ""),
+        ("\x1b]0;oops\x07 \u202elive", "]0;oops live"),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
     ],
 )
 async def test_a_session_is_called_by_the_first_thing_said_in_it(said: str, title: str) -> None:

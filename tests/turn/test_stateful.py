@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from everturn import Chat, ModelError, TurnOptions, TurnStarted
 from everturn.core.canonical import digest
 from everturn.core.commands import Send
-from everturn.core.events import CommandDropped, Gate
+from everturn.core.events import CommandDropped, Gate, MessageAdded
 from everturn.core.history import render
 from everturn.core.messages import Message
 from everturn.core.ports import STUCK_FOR, Store
@@ -145,12 +145,21 @@ class Anything(RuleBasedStateMachine):
         turn = await self.chat.send(text, key=key, **how)  # a client that lost its acknowledgement
         admitted = [c for c in self.world.store._sessions[SESSION].admitted.values() if c.key == key]
         assert isinstance(admitted[0], Send)
-        assert admitted[0].turn == turn.id
+        assert turn.id in (admitted[0].turn, admitted[0].joins)
         self.acked.append(admitted[0])
 
     @rule(text=words)
     def send(self, text: str) -> None:
         self._try(self._send(text))
+
+    @rule(text=words)
+    def steer(self, text: str) -> None:
+        self._try(self._send(text, steer=True))
+
+    @rule(data=st.data(), text=words)
+    def steer_one(self, data: st.DataObject, text: str) -> None:
+        if self.acked:
+            self._try(self._send(text, steer=data.draw(st.sampled_from(self.acked)).turn))
 
     @rule(data=st.data(), text=words)
     def send_after(self, data: st.DataObject, text: str) -> None:
@@ -277,8 +286,10 @@ class Anything(RuleBasedStateMachine):
         for send in self.acked:  # I1, I2
             begun = [event for event in log if isinstance(event, TurnStarted) and event.command == send.key]
             dropped = [event for event in log if isinstance(event, CommandDropped) and event.command == send.key]
-            assert len(begun) + len(dropped) == 1
+            joined = [event for event in log if isinstance(event, MessageAdded) and event.command == send.key]
+            assert len(begun) + len(joined) + len(dropped) == 1
             assert all(event.turn == send.turn for event in begun)
+            assert all(send.joins and event.turn == send.joins for event in joined)
         for request in self.world.requests:
             validate(request.messages)
 

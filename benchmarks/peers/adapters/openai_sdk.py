@@ -14,7 +14,7 @@ DISTRIBUTION = "openai"
 class Adapter(ByHand):
     def __init__(self, base: str, model: str, tools: Sequence[str], history: Messages) -> None:
         super().__init__(base, model, tools, history)
-        self.client = AsyncOpenAI(base_url=base, api_key="none", timeout=600, max_retries=0)
+        self.client: Any = AsyncOpenAI(base_url=base, api_key="none", timeout=600, max_retries=0)
 
     async def turn(self, messages: Messages, on_text: Callable[[str], None]) -> None:
         messages.append({"role": "user", "content": "go"})

@@ -37,30 +37,34 @@ class Reply(TypedDict, total=False):
     claim: str
 
 
-async def answer(runtime: Runtime, session: str, gate: Gate, reply: Reply) -> None:
-    """Hand in an answer."""
+async def answer(runtime: Runtime, session: str, tenant: str, gate: Gate, reply: Reply) -> bool:
+    """Hand in an answer; False when it was given before."""
     if not isinstance(gate, Gate):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError("answer the gate itself: event.gate, or one of chat.gates()")
-    await runtime.command(
+    receipt = await runtime.command(
         Answer(
             key=runtime.ids.new("cmd"),
             session=await _where(runtime, session, gate),
+            tenant=tenant,
             at=runtime.clock.now(),
             gate=gate.id,
             hash=gate.hash,
             verdict=verdict_of(runtime, gate, reply),
         )
     )
+    return receipt.is_new
 
 
-async def claim(runtime: Runtime, session: str, gate: Gate, by: str, lease: float) -> Claimed:
+async def claim(runtime: Runtime, session: str, tenant: str, gate: Gate, by: str, lease: float) -> Claimed:
     """Claim a call for a client, or have more time for it."""
     if not isinstance(gate, Gate):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError("claim the gate itself: event.gate, or one of chat.gates()")
     now, by = runtime.clock.now(), name_of(by)
     where = await _where(runtime, session, gate)
     key = runtime.ids.new("cmd")
-    await runtime.command(Take(key=key, session=where, at=now, gate=gate.id, hash=gate.hash, by=by, lease=lease))
+    await runtime.command(
+        Take(key=key, session=where, tenant=tenant, at=now, gate=gate.id, hash=gate.hash, by=by, lease=lease)
+    )
     return Claimed(by, until_of(gate, now, lease))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -20,7 +20,9 @@ from everturn.chat.door import (
     parts_of,
     plain_params,
 )
+from everturn.chat.steering import id_of_turn, steered_by
 from everturn.chat.turn import Turn
+from everturn.core.accounts import LOCAL
 from everturn.core.asking import Claimed, Gate, Grant
 from everturn.core.canonical import clean
 from everturn.core.commands import Delete, Revert, Revoke, Select, Send
@@ -32,9 +34,9 @@ from everturn.core.options import ClientTool, HistoryPolicy, LatePolicy, TurnOpt
 from everturn.core.parts import FilePart, FilesPart, Part
 from everturn.core.policy import Rule
 from everturn.core.ports import Model, Store, Tool, ToolSource
-from everturn.core.state import fold
+from everturn.core.state import Phase, fold
 from everturn.core.tree import Tree
-from everturn.errors import CommandRefused, ConfigError, MissingInput, UnknownSession
+from everturn.errors import CommandRefused, ConfigError, MissingInput, UnknownSession, UnknownTurn
 from everturn.tools.agent import Agent
 from everturn.tools.groups import Group
 from everturn.tools.registry import Registry
@@ -42,6 +44,14 @@ from everturn.turn.descent import detached_below, sessions_below
 from everturn.turn.request import merge
 from everturn.turn.run import Prompt, Settings
 from everturn.wiring import Listener, Runtime
+
+
+class Stamp(TypedDict):
+    """Where, whose and when: what every command says."""
+
+    session: str
+    tenant: str
+    at: float
 
 
 class Chat:
@@ -63,6 +73,7 @@ class Chat:
         settings: Settings | None = None,
         rules: Iterable[Rule] | str | Path = (),
         runtime: Runtime | None = None,
+        tenant: str = LOCAL,
     ) -> None:
         if hasattr(tools, "spec") or isinstance(tools, Group) or any(hasattr(plugins, hook) for hook in HOOKS):
             raise ConfigError("tools and plugins are lists: tools=[search], plugins=[Timing()]")
@@ -82,6 +93,7 @@ class Chat:
             options = replace(options or TurnOptions(), model=runtime.add_model(model))
         self.runtime = runtime
         self.session = session or runtime.ids.new("session")
+        self.tenant = tenant
         self._options = self._checked(options or TurnOptions())
 
     async def send(
@@ -97,12 +109,26 @@ class Chat:
         max_steps: int | None = None,
         tools: Iterable[str] | None = None,
         clients: Iterable[ClientTool] | None = None,
+        alone: bool = False,
+        beside: str | Turn | None = None,
+        steer: bool | str | Turn = False,
     ) -> Turn:
         """Send a message at the end of the selected branch, or `after` a message, and start a turn.
 
         The message is safe when this returns. With the same `key` the same turn is returned, however often. Another
         `model` than the chat's may answer, of any vendor. `tools` are those of this turn, by patterns of their names,
         and `@group` for all of a group, though it is off otherwise. `clients` are tools that whoever sends this runs.
+        `beside` a turn, the message begins a branch where that turn began, and is not waiting for it.
+
+        With `steer` it joins the turn that is under way on the selected branch, or the one that is named, between two
+        of its steps, and what else is said here does not count; the turn that is returned is that one. If that ends
+        before it could join, or has no step left, the message starts a turn of its own, as it does when nothing is
+        under way. To `await` what is returned is to wait for the turn that has the message, whichever it is.
+
+        Raises:
+            SessionBusy: it was to be `alone`, and another turn is under way, or asked for.
+            CommandRefused: it was to steer a sub-turn, which answers to the turn above it and to nobody else; or one
+                that runs tools in the client of somebody else.
         """
         options = self._turn_options(
             model=model,
@@ -113,7 +139,26 @@ class Chat:
             tools=tools,
             clients=None if clients is None else tuple(clients),
         )
-        return await self._send(parts_of(message), None if after is None else id_of(after), after is None, key, options)
+        place = None if after is None else id_of(after)
+        if beside is not None:
+            if after is not None:
+                raise ConfigError("a message is sent after a message, or beside a turn, not both")
+            place = await self._beginning_of(beside)
+        steered = None
+        if steer is not False:
+            if after is not None or beside is not None or alone:
+                raise ConfigError("a message that steers has its place in the turn; leave after, beside and alone out")
+            named = steer if steer is True else id_of_turn(steer)
+            steered = await steered_by(self.runtime.store, self.session, named, options.by)
+        at_leaf = after is None and beside is None
+        return await self._send(parts_of(message), place, at_leaf, key, options, alone, steered)
+
+    async def _beginning_of(self, turn: str | Turn) -> str | None:
+        """The message under which a turn began; None: it began the conversation."""
+        state = await self.turn(id_of_turn(turn)).state()
+        if state.phase is Phase.IDLE:
+            raise UnknownTurn(f"there is no turn {state.id!r} in this session, or it has not begun")
+        return state.parent
 
     def _turn_options(self, **changed: Any) -> TurnOptions:
         given = {name: value for name, value in changed.items() if value is not None}
@@ -143,6 +188,8 @@ class Chat:
         at_leaf: bool,
         key: str | None = None,
         options: TurnOptions | None = None,
+        alone: bool = False,
+        joins: str | None = None,
     ) -> Turn:
         options = options or self._options
         if (modality := modality_of(self.runtime.model_for(options.model))) != "chat":
@@ -151,17 +198,27 @@ class Chat:
         command = Send(
             key=key or ids.new("cmd"),
             session=self.session,
+            tenant=self.tenant,
             at=self.runtime.clock.now(),
             turn=ids.new("turn"),
             message=ids.new("msg") if parts is not None else "",
             parts=parts,
             parent=parent,
             at_leaf=at_leaf,
+            alone=alone,
+            steers=joins is not None,
+            joins=joins or "",
             options=options,
         )
         receipt = await self.runtime.command(command)
-        assert isinstance(receipt.command, Send)
-        return Turn(self.runtime, self.session, receipt.command.turn, receipt.command.key)
+        taken = receipt.command
+        assert isinstance(taken, Send)
+        turn = Turn(self.runtime, self.session, taken.turn, taken.key, self.tenant)
+        # Sent once more, it may have begun a turn of its own meanwhile; a new one is still to join.
+        if taken.joins and (receipt.is_new or not await self.runtime.store.events(self.session, turn=taken.turn)):
+            turn = Turn(self.runtime, self.session, taken.joins, taken.key, self.tenant, otherwise=taken.turn)
+        turn.message, turn.is_new = taken.message, receipt.is_new
+        return turn
 
     async def _check(
         self, modality: Modality, parts: tuple[Part, ...] | None, parent: str | None, at_leaf: bool, key: str | None
@@ -197,12 +254,17 @@ class Chat:
 
     def turn(self, turn: str) -> Turn:
         """A turn of this session, by its id: to follow it again, or from another process."""
-        return Turn(self.runtime, self.session, turn)
+        return Turn(self.runtime, self.session, turn, tenant=self.tenant)
 
     # The tree ----------------------------------------------------------------------------------------------------
 
     async def rerun(
-        self, message: str | Message, *, model: Model | str | None = None, params: Mapping[str, Any] | None = None
+        self,
+        message: str | Message,
+        *,
+        model: Model | str | None = None,
+        params: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> Turn:
         """Answer again: a new version beside an answer, or another answer to a message of the person's.
 
@@ -213,7 +275,7 @@ class Chat:
         if model is None and found.role == "assistant" and self.runtime.modality_of(found.by) != "chat":
             model = found.by
             params = {**await self._params_of(found.turn), **(params or {})}
-        return await self._send(None, parent, at_leaf=False, options=self._turn_options(model=model, params=params))
+        return await self._send(None, parent, False, key, self._turn_options(model=model, params=params))
 
     async def _params_of(self, turn: str) -> Mapping[str, Any]:
         """What a turn was told when it began."""
@@ -222,12 +284,14 @@ class Chat:
                 return entry.event.options.params or {}
         return {}
 
-    async def edit(self, message: str | Message, text: Input, *, model: Model | str | None = None) -> Turn:
+    async def edit(
+        self, message: str | Message, text: Input, *, model: Model | str | None = None, key: str | None = None
+    ) -> Turn:
         """Say it differently: a new version beside a message of the person's, and an answer to it."""
         found = (await self.tree()).get(id_of(message))
         if found.role != "user":
             raise ConfigError("edit is for what a person wrote; rerun gives another answer")
-        return await self._send(parts_of(text), found.parent, at_leaf=False, options=self._turn_options(model=model))
+        return await self._send(parts_of(text), found.parent, False, key, self._turn_options(model=model))
 
     async def insert(self, after: str | Message, text: Input, *, model: Model | str | None = None) -> Turn:
         """Say something after an earlier message: a new branch, beside whatever followed there."""
@@ -236,17 +300,21 @@ class Chat:
     async def fork(self, message: str | Message | None) -> None:
         """Go on from an earlier message (None: from the beginning): the next `send` starts a branch there."""
         to = None if message is None else id_of(message)
-        await self._tell(Select(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=to))
+        await self._tell(Select(key=self._key(), message=to, **self._stamp()))
 
     switch = fork
 
     async def delete(self, message: str | Message) -> None:
         """Hide a message and everything under it."""
         gone = (await self.tree()).get(id_of(message)).id
-        await self._tell(Delete(key=self._key(), session=self.session, at=self.runtime.clock.now(), message=gone))
+        await self._tell(Delete(key=self._key(), message=gone, **self._stamp()))
 
     def _key(self) -> str:
         return self.runtime.ids.new("cmd")
+
+    def _stamp(self) -> Stamp:
+        """What every command of this session carries."""
+        return Stamp(session=self.session, tenant=self.tenant, at=self.runtime.clock.now())
 
     async def _tell(self, command: Select | Delete | Revoke | Revert) -> None:
         after = await self.runtime.store.head(self.session)
@@ -304,9 +372,9 @@ class Chat:
             found += [row.gate for row in await store.gates(name)]
         return found
 
-    async def answer(self, gate: Gate, **reply: Unpack[Reply]) -> None:
-        """Answer a gate; see `Turn.answer`."""
-        await answer(self.runtime, self.session, gate, reply)
+    async def answer(self, gate: Gate, **reply: Unpack[Reply]) -> bool:
+        """Answer a gate; see `Turn.answer`. False when this very answer was given before."""
+        return await answer(self.runtime, self.session, self.tenant, gate, reply)
 
     async def claim(self, gate: Gate, by: str, lease: float = 60.0) -> Claimed:
         """Take a call upon yourself that is for a client, for `lease` seconds; again, to have more time.
@@ -317,7 +385,7 @@ class Chat:
             ClaimedOtherwise: another client has it.
             AnsweredOtherwise, GateClosed, GateExpired: nobody waits for it any more.
         """
-        return await claim(self.runtime, self.session, gate, by, lease)
+        return await claim(self.runtime, self.session, self.tenant, gate, by, lease)
 
     async def revert(
         self, files: FilesPart, *, to: Literal["before", "after"] = "before", by: str = "person"
@@ -337,8 +405,8 @@ class Chat:
         return await self._revert(undo.root, undo.before, by)
 
     async def _revert(self, root: str, tree: str, by: str) -> FilesReverted:
-        key, now = self._key(), self.runtime.clock.now()
-        command = Revert(key=key, session=self.session, at=now, root=root, tree=tree, by=name_of(by))
+        key = self._key()
+        command = Revert(key=key, root=root, tree=tree, by=name_of(by), **self._stamp())
         after = await self.runtime.store.head(self.session)
         await self._tell(command)
         for entry in await self.runtime.store.events(self.session, after):
@@ -361,8 +429,7 @@ class Chat:
         """
         if not isinstance(grant, Grant):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError("revoke the grant itself: one of chat.grants()")
-        now, by = self.runtime.clock.now(), name_of(by)
-        await self._tell(Revoke(key=self._key(), session=self.session, at=now, grant=grant.id, by=by))
+        await self._tell(Revoke(key=self._key(), grant=grant.id, by=name_of(by), **self._stamp()))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of every phase a turn enters, before its work starts; returns how to stop."""

@@ -9,10 +9,11 @@ from typing import Any, Unpack
 from msgspec import Struct
 
 from everturn.chat.answering import Reply, answer
+from everturn.core.accounts import LOCAL
 from everturn.core.asking import Gate
 from everturn.core.commands import Cancel, Send
 from everturn.core.deltas import Cursor, Reader, Shown
-from everturn.core.events import CallBelow, Problem, TurnCancelled, TurnCompleted, TurnFailed
+from everturn.core.events import CallBelow, MessageAdded, Problem, TurnCancelled, TurnCompleted, TurnFailed
 from everturn.core.messages import Message
 from everturn.core.parts import Usage, last_text
 from everturn.core.state import Phase, TurnState, fold
@@ -72,8 +73,13 @@ class Reading:
 class Turn:
     """A turn, to be watched, collected, answered or cancelled. It runs whether or not anybody does."""
 
-    def __init__(self, runtime: Runtime, session: str, turn: str, key: str = "") -> None:
-        self._runtime, self.session, self.id, self._key = runtime, session, turn, key
+    def __init__(
+        self, runtime: Runtime, session: str, turn: str, key: str = "", tenant: str = LOCAL, otherwise: str = ""
+    ) -> None:
+        self._runtime, self.session, self.id, self._key, self.tenant = runtime, session, turn, key, tenant
+        self._otherwise = otherwise  # the turn that its message begins, if this one ends without it
+        self.message = ""  # what began it or is to join it, for whoever has sent that; "" for a re-run
+        self.is_new = True  # False: the same was sent before, with this key
 
     def events(self, after: Cursor | str | None = None) -> Reading:
         """Show the turn from its beginning, or from a cursor."""
@@ -103,6 +109,8 @@ class Turn:
         if not entries:
             return await self._never_began()
         state = fold(entry.event for entry in entries)
+        if self._otherwise and self.message not in state.messages:
+            return await Turn(self._runtime, self.session, self._otherwise, self._key, self.tenant)
         ended = next(
             entry.event for entry in entries if isinstance(entry.event, TurnCompleted | TurnFailed | TurnCancelled)
         )
@@ -118,11 +126,20 @@ class Turn:
 
     async def _never_began(self) -> TurnResult:
         reason = await self._runtime.dropped(self.session, self._key) if self._key else None
+        if reason is None and self._key and (joined := await self._joined()):
+            return await Turn(self._runtime, self.session, joined, tenant=self.tenant)
         if reason is None:
             raise UnknownTurn(f"there is no turn {self.id!r} in this session")
         if reason != NEVER_BEGAN:
             raise CommandRefused(reason)
         return TurnResult(self.id, Phase.CANCELLED, (), Usage())
+
+    async def _joined(self) -> str:
+        """The turn that its message has joined instead; "" when there is none."""
+        for entry in reversed(await self._runtime.store.events(self.session)):
+            if isinstance(entry.event, MessageAdded) and entry.event.command == self._key:
+                return entry.event.turn
+        return ""
 
     async def below(self, begun: CallBelow) -> Turn:
         """The sub-turn that an event of this turn tells of, as soon as it can be followed.
@@ -137,7 +154,7 @@ class Turn:
             if is_gone and not await self._is_asked_for(begun):
                 raise UnknownTurn(f"the sub-turn {begun.below!r} was never begun")
             await asyncio.sleep(SOON)
-        return Turn(self._runtime, begun.session, begun.below)
+        return Turn(self._runtime, begun.session, begun.below, tenant=self.tenant)
 
     async def _is_asked_for(self, begun: CallBelow) -> bool:
         # The event is written first, so that a process that dies in between finds the same sub-turn again.
@@ -157,8 +174,10 @@ class Turn:
     async def cancel(self, *, hard: bool = False, key: str | None = None) -> None:
         """End the turn. Its tools go on and their results come late, unless `hard` cancels them too."""
         runtime = self._runtime
-        key = key or runtime.ids.new("cmd")
-        await runtime.command(Cancel(key=key, session=self.session, at=runtime.clock.now(), turn=self.id, hard=hard))
+        key, now = key or runtime.ids.new("cmd"), runtime.clock.now()
+        await runtime.command(
+            Cancel(key=key, session=self.session, tenant=self.tenant, at=now, turn=self.id, hard=hard)
+        )
 
     async def answer(self, gate: Gate, **reply: Unpack[Reply]) -> None:
         """Answer a gate: `allow="once"`, with other `arguments` if you like, or `deny="a reason the model reads"`.
@@ -172,4 +191,4 @@ class Turn:
             BadArguments: the edited arguments do not fit the tool; nothing was answered.
             UnknownGate, HashMismatch, AnswerUnfit, AnsweredOtherwise, GateExpired, GateClosed: it was not taken.
         """
-        await answer(self._runtime, self.session, gate, reply)
+        await answer(self._runtime, self.session, self.tenant, gate, reply)

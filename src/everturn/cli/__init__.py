@@ -156,27 +156,35 @@ def _doctor(options: argparse.Namespace) -> int:
 
 def _worker(options: argparse.Namespace) -> int:
     import asyncio
-    import logging
 
     from everturn.cluster import Cluster
     from everturn.cluster.processes import supervise, work
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     names = ("database", "restate", "admin", "nats", "listen", "advertise")
-    given = {name: getattr(options, name) or os.environ.get(f"EVERTURN_{name.upper()}", "") for name in names}
-    found: dict[str, Any] = {"listen": "127.0.0.1:9080"}
-    found.update((name, value) for name, value in given.items() if value)
-    found["writes"] = options.writes
-    cluster = Cluster(**found)
+    given = {name: getattr(options, name) for name in names}
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     try:
-        if options.workers > 1:
-            asyncio.run(supervise(options.target, cluster, options.workers, say))
+        if options.target and options.config:
+            return _complain("a worker is made of MODULE:FUNCTION or of --config; say one of them", 2)
+        if options.target:
+            import logging
+
+            logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+            found: dict[str, Any] = {"listen": "127.0.0.1:9080"}
+            known = {name: given[name] or os.environ.get(f"EVERTURN_{name.upper()}", "") for name in names}
+            found.update((name, value) for name, value in known.items() if value)
+            target, cluster = options.target, Cluster(**found, writes=options.writes)
         else:
-            asyncio.run(work(options.target, cluster, say))
+            from everturn.cli.serving import prepare_worker
+
+            target, cluster = prepare_worker(options, given)
+        if options.workers > 1:
+            asyncio.run(supervise(target, cluster, options.workers, say))
+        else:
+            asyncio.run(work(target, cluster, say))
     except (ConfigError, StoreUnavailable, EngineUnavailable) as error:
         return _complain(str(error), 2)
     return 0
@@ -188,11 +196,43 @@ def _ps(options: argparse.Namespace) -> int:
     from everturn.cluster.overview import overview
 
     try:
-        for line in asyncio.run(overview(options.store)):
+        if not (store := options.store):
+            from everturn.cli.people import store_meant, there
+
+            store = there(store_meant(options))
+        for line in asyncio.run(overview(store)):
             print(line)
     except (ConfigError, StoreUnavailable) as error:
         return _complain(str(error), 2)
     return 0
+
+
+def _serve(options: argparse.Namespace) -> int:
+    try:
+        from everturn.cli.serving import serve
+
+        return serve(options)
+    except (ConfigError, StoreBusy, StoreUnavailable, EngineUnavailable) as error:
+        return _complain(str(error), 2)
+
+
+def _config(options: argparse.Namespace) -> int:
+    from everturn.cli.configuring import config
+
+    try:
+        return config(options)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _people(options: argparse.Namespace) -> int:
+    from everturn.cli.people import people
+
+    try:
+        return people(options)
+    except (ConfigError, StoreUnavailable) as error:
+        return _complain(str(error), 2)
 
 
 COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
@@ -203,6 +243,11 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "doctor": _doctor,
     "worker": _worker,
     "ps": _ps,
+    "serve": _serve,
+    "config": _config,
+    "login": _people,
+    "keys": _people,
+    "users": _people,
 }
 
 

@@ -42,6 +42,14 @@ EXTRAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
         "many workers",
         {"asyncpg": "asyncpg", "granian": "granian", "nats-py": "nats", "restate-sdk": "restate"},
     ),
+    "server": (
+        "everturn serve",
+        {"starlette": "starlette", "uvicorn": "uvicorn", "pyjwt": "jwt", "uvloop": "uvloop"},
+    ),
+    "otel": (
+        "traces to a collector",
+        {"opentelemetry-sdk": "opentelemetry.sdk", "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter"},
+    ),
     "pydantic-ai": ("models of pydantic-ai", {"pydantic-ai-slim": "pydantic_ai"}),
     "litellm": ("models of litellm", {"litellm": "litellm"}),
 }
@@ -96,6 +104,7 @@ def examine(environment: Mapping[str, str]) -> list[Check]:
         sandboxes,
         *(lambda name=name: [program(name)] for name in PROGRAMS),
         *(lambda name=name: [service(name, environment[name])] for name in SERVICES if environment.get(name)),
+        lambda: served(environment),
         lambda: keys(environment),
     ]
     with ThreadPoolExecutor(len(looks)) as beside:
@@ -217,6 +226,13 @@ def service(variable: str, address: str) -> Check:
     except (OSError, UnicodeError):
         return Check("Services", variable, "broken", f"nobody answers at {place}", f"start it, or unset {variable}")
     return Check("Services", variable, "ok", place)
+
+
+def served(environment: Mapping[str, str]) -> list[Check]:
+    """What a server would find here."""
+    from everturn.cli.doctor_server import server
+
+    return server(environment)
 
 
 def keys(environment: Mapping[str, str]) -> list[Check]:

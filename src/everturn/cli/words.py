@@ -6,6 +6,7 @@ import argparse
 from typing import Any, NoReturn
 
 from everturn import __version__
+from everturn.cli.server_words import add_server
 
 CHAT = """\
 Talk to a model, line by line. Answers are shown while they come; /help there says what else there is.
@@ -101,7 +102,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_permissions(commands)
     commands.add_parser("mcp", help="serve an agent over MCP; list, trust and log in to MCP servers", add_help=False)
     doctor = _add_doctor(commands)
-    _add_cluster(commands)
+    add_server(commands)
     for command in (demo, chat, doctor):
         command.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
     return parser
@@ -216,37 +217,3 @@ def _add_permissions(commands: Any) -> None:
     about = "list the rules of a file, those that can never decide, and what is wrong with it"
     check = kinds.add_parser("check", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
     check.add_argument("--permissions", metavar="FILE", required=True, help=RULES)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least 1")
-    return number
-
-
-def _add_cluster(commands: Any) -> None:
-    about = (
-        "drive sessions beside other workers: PostgreSQL keeps them, Restate says who drives, NATS shows the live edge"
-    )
-    worker = commands.add_parser(
-        "worker", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False
-    )
-    worker.add_argument("target", metavar="MODULE:FUNCTION", help="makes the Runtime; given store, bus and engine")
-    worker.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes, one by one started again")
-    places = {
-        "database": ("URL", "postgresql://user@host/database"),
-        "restate": ("URL", "the ingress of Restate, http://127.0.0.1:8080"),
-        "admin": ("URL", "the admin API of Restate, http://127.0.0.1:9070"),
-        "nats": ("URL", "nats://127.0.0.1:4222"),
-        "listen": ("HOST:PORT", "where Restate calls these workers, 127.0.0.1:9080"),
-        "advertise": ("URL", "the address of these workers as Restate sees it, where it is another"),
-    }
-    for name, (what, help) in places.items():
-        worker.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
-    worker.add_argument(
-        "--writes", type=int, default=0, metavar="N", help="the log format to write while older workers still run"
-    )
-    about = "what runs, what waits, and what is stuck, in a store"
-    ps = commands.add_parser("ps", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
-    ps.add_argument("--store", metavar="FILE", required=True, help="a file such as talks.db, or a database")

@@ -30,7 +30,9 @@ class Command(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
 class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """Start a turn: with `parts` as a new message, or (None) by answering once more what is at `parent`.
 
-    With `at_leaf` the place is whatever end of the selected branch is there when the turn can begin.
+    With `at_leaf` the place is whatever end of the selected branch is there when the turn can begin. `alone` is not
+    admitted while another turn is under way, or asked for. One that `steers` joins the turn `joins` between two of its
+    steps; where that cannot be any more, or nothing was under way, it starts a turn of its own like any other.
     """
 
     turn: str
@@ -38,12 +40,15 @@ class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
     parts: tuple[Part, ...] | None = None
     parent: str | None = None
     at_leaf: bool = False
+    alone: bool = False
+    steers: bool = False
+    joins: str = ""
     options: TurnOptions = TurnOptions()
 
     @property
     def body(self) -> Command:
-        """The ids are made anew for every try, so they do not count."""
-        return replace(self, at=0.0, turn="", message="")
+        """The ids are made anew for every try, so they do not count; nor does what happened to be under way."""
+        return replace(self, at=0.0, turn="", message="", joins="")
 
 
 class Answer(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):

@@ -16,8 +16,10 @@ from msgspec.structs import replace
 from everturn.core.events import Entry, Event, StepFinished, StepInterrupted, StepRestarted, StepStarted
 from everturn.core.parts import FilePart, ReasoningPart, StreamedPart, TextPart
 
-CURSOR_LIMIT = 1000  # characters: more parts than a step ever has, and fewer digits than harm anybody
-PARTS_LIMIT = 10_000  # more than a step ever has; a frame may come from anywhere
+CURSOR_LIMIT = 65_536  # characters of a cursor
+PARTS_LIMIT = 256
+"""Parts of a step that are shown while they stream. A cursor counts each of them, and every message has one: of a step
+with more parts, the others are shown when it ends."""
 UNSEEN = -1  # nothing of a part was shown, not even that it is there
 
 
@@ -84,14 +86,21 @@ class Cursor(Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> Cursor:
         """Read what `str` wrote; anything else is the beginning, for a cursor comes from strangers."""
-        seq, _, offsets = text[:CURSOR_LIMIT].partition(":")
+        if len(text) > CURSOR_LIMIT:  # what is left of a cursor that was cut is another one, and one that lies
+            return cls()
+        seq, _, offsets = text.partition(":")
         try:
-            return cls(
-                min(max(int(seq), 0), 2**63 - 1),
-                tuple(max(int(n), UNSEEN) for n in offsets.split(",")) if offsets else (),
-            )
+            seen = tuple(_number(one, UNSEEN) for one in offsets.split(",")) if offsets else ()
+            return cls(_number(seq, 0), seen) if len(seen) <= PARTS_LIMIT else cls()
         except ValueError:
             return cls()
+
+
+def _number(text: str, least: int) -> int:
+    """A number of a cursor, which comes from strangers."""
+    if len(text) > 20:
+        raise ValueError(text)
+    return min(max(int(text), least), 2**63 - 1)
 
 
 def merge(frames: Sequence[Frame]) -> list[Frame]:
@@ -175,7 +184,7 @@ class Reader:
         yield event
 
     def _note(self, delta: Delta) -> None:
-        if delta.part > PARTS_LIMIT:
+        if delta.part >= PARTS_LIMIT:
             return
         while len(self._seen) <= delta.part:
             self._seen.append(UNSEEN)
@@ -183,7 +192,7 @@ class Reader:
 
     def delta(self, delta: Delta) -> Delta | None:
         """Show a delta, or the part of it that is new; None when it is old, void, or after a gap."""
-        if delta.seq != self._step or self.seq != self._step:
+        if delta.seq != self._step or self.seq != self._step or delta.part >= PARTS_LIMIT:
             return None
         seen, part = self._seen, delta.part
         if part < len(seen) and seen[part] == delta.offset and delta.text:  # what nearly every delta is like

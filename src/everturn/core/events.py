@@ -65,10 +65,14 @@ class AnswerOpened(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
 
 
 class MessageAdded(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A plugin, or the runtime itself, appended a message; `request` asks for another step."""
+    """A plugin, or the runtime itself, appended a message; `request` asks for another step.
+
+    With a `command` it is a person's, who sent it while the turn was under way.
+    """
 
     message: Message
     request: bool = False
+    command: str = ""
 
 
 class StepStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):

@@ -90,6 +90,8 @@ class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True):
     budget: Budget = Budget()
     above: Lineage | None = None  # for a sub-turn
     clients: tuple[ClientTool, ...] = ()  # tools of the face that asks for this turn
+    agent: str = ""  # the name under which all this is configured, where it is
+    by: str = ""  # the user who asked for it, where users are known
 
     def until(self, started: float) -> float:
         """When the budget of time of a turn that began then is used up; 0: never."""

@@ -5,15 +5,28 @@ of the same name in `everturn.testing`; the in-memory ones are the reference.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from msgspec import Struct
 
+from everturn.core.accounts import Accounts
 from everturn.core.asking import Grant
 from everturn.core.chunks import Chunk
 from everturn.core.commands import AnyCommand
 from everturn.core.deltas import Frame
-from everturn.core.events import Entry, Event
+from everturn.core.events import (
+    Entry,
+    Event,
+    GateAnswered,
+    GateOpened,
+    TitleSet,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnParked,
+    TurnStarted,
+)
 from everturn.core.gates import GateRow
 from everturn.core.messages import Message
 from everturn.core.options import Spent
@@ -71,6 +84,25 @@ class SessionInfo(Struct, frozen=True):
     due: float = 0.0  # when somebody should look at it again although nothing comes; 0: never
     stuck: str = ""  # why nobody drives it any more, until somebody asks something new of it
     tenant: str = "local"
+    agent: str = ""  # of the turn that was asked for last
+    by: str = ""  # who began it
+    above: str = ""  # the session whose turn had it begun, for a sub-turn
+    created: float = 0.0
+    touched: float = (
+        0.0  # when it was last asked for something, or a turn began, asks, waits or is over (see `is_shown`)
+    )
+
+
+_SHOWN: frozenset[type[Event]] = frozenset(
+    (TurnStarted, GateOpened, GateAnswered, TurnParked, TurnCompleted, TurnFailed, TurnCancelled, TitleSet)
+)
+
+
+def is_shown(event: Event) -> bool:
+    """Whether an event changes what a list of sessions shows, so that `touched` moves. The steps of a turn do not:
+    a list is ordered by it, and would be written anew with each of them.
+    """
+    return type(event) in _SHOWN
 
 
 TRIES = 3  # claims without a move after which a session is left alone
@@ -103,7 +135,7 @@ class Store(Protocol):
             GateClosed: its turn is over or being cancelled; AnsweredOtherwise, GateExpired: it was, or has.
             ClaimedOtherwise: another client does this call; NotClaimed: it is not this client's to answer.
             UnknownGrant: there is none to be revoked.
-            SessionBusy: files are not reverted while a turn is open, or asked for.
+            SessionBusy: files are not reverted, nor is anything sent `alone`, while a turn is open, or asked for.
         """
         ...
 
@@ -147,12 +179,24 @@ class Store(Protocol):
         """The log behind `after`: all of it, or one turn's."""
         ...
 
+    async def page(self, session: str, after: int, most: int) -> list[Entry]:
+        """The log behind `after`, at most so many entries of it."""
+        ...
+
     async def head(self, session: str) -> int:
         """The position of the last event; 0 before the first."""
         ...
 
     async def open_turns(self, session: str) -> list[str]:
         """The turns that are not over, oldest first."""
+        ...
+
+    async def asked_for(self, session: str, turn: str) -> bool:
+        """Whether somebody asked for a turn whose command is still kept: begun, waiting, or dropped before it began."""
+        ...
+
+    async def under_way(self, tenant: str) -> int:
+        """How many turns of a tenant run or are asked for, sub-turns among them; those that wait for somebody do not."""
         ...
 
     async def path(self, session: str, leaf: str | None) -> list[Message]:
@@ -163,12 +207,16 @@ class Store(Protocol):
         """All messages of a session."""
         ...
 
-    async def gates(self, session: str | None = None) -> list[GateRow]:
-        """The gates that stand open, in one session or in all."""
+    async def gates(self, session: str | None = None, *, tenant: str | None = None) -> list[GateRow]:
+        """The gates that stand open: in one session, in all of a tenant's, or in all there are."""
         ...
 
     async def grants(self, session: str, now: float) -> list[Grant]:
         """The remembered answers that hold in a session at this time: its own, and those of its tenant."""
+        ...
+
+    async def granted(self, tenant: str, now: float, limit: int = 200) -> list[tuple[str, Grant]]:
+        """The remembered answers of a tenant that hold somewhere, newest first, each with the session it was given in."""
         ...
 
     async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
@@ -184,6 +232,23 @@ class Store(Protocol):
 
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
         """The sessions; with `awake` only those that somebody should drive, now or when they are due."""
+        ...
+
+    async def listed(
+        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+    ) -> list[SessionInfo]:
+        """A page of a tenant's sessions, without those of sub-turns: those touched last come first, by (touched, id).
+
+        `before` is that pair of the last one that was seen; `since` leaves out what was touched before that time.
+        """
+        ...
+
+    async def used(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
+        """What a tenant's turns have used, by day (since 1970, UTC) and agent, oldest first."""
+        ...
+
+    async def mentions(self, session: str, blob: str) -> bool:
+        """Whether a session, or one of its sub-turns and theirs, speaks of a blob."""
         ...
 
     async def overdue(self, before: float, now: float) -> list[str]:
@@ -223,6 +288,15 @@ class Store(Protocol):
         Raises:
             SessionBusy: a turn is under way; cancel it first.
         """
+        ...
+
+    def within(self, tenant: str) -> AbstractContextManager[None]:
+        """Read inside of it as this tenant: where the store has walls, rows of others are not there for such reads."""
+        ...
+
+    @property
+    def accounts(self) -> Accounts:
+        """Who may come in, kept beside the sessions."""
         ...
 
     async def aclose(self) -> None:

@@ -83,7 +83,7 @@ _P = Phase
 TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
     _P.IDLE: {TurnStarted: _P.PREPARING},
     _P.PREPARING: {
-        MessageAdded: _P.PREPARING,  # late results, offered before the first request
+        MessageAdded: _P.PREPARING,  # late results, or a person's second thought, before the first request
         AnswerOpened: _P.PREPARING,
         LimitReached: _P.PREPARING,
         StepStarted: _P.STREAMING,
@@ -244,6 +244,20 @@ class TurnState(Struct):
         return [call.id for call in self.calls.values() if call.is_out]
 
     @property
+    def is_joinable(self) -> bool:
+        """Whether a person's message may join here: between two steps, and another may still follow."""
+        step = self.step
+        if self.ending is not None or self.limit is not None:
+            return False
+        if step is None:
+            return self.answer is None
+        if step.is_open or step.broke_off or step.closing or step.number >= self.options.max_steps:
+            return False
+        # An answer that was opened is written first, or it would stay empty.
+        is_blank = self.answer is not None and self.answer == self.tip and not self.messages[self.answer].parts
+        return not is_blank and all(call.is_settled for call in step.calls)
+
+    @property
     def open_calls(self) -> list[Call]:
         """The calls without a result, in the order in which the model made them."""
         return [call for call in self.calls.values() if not call.is_settled]
@@ -276,6 +290,8 @@ class TurnState(Struct):
         self.tip = message.id
 
     def _append(self, event: MessageAdded) -> None:
+        if event.command and not self.is_joinable:
+            raise InvalidEvent(f"message {event.message.id} cannot join: turn {self.id} is not between two steps")
         self._join(event.message)
         if self.step is not None:
             self.step.request |= event.request
@@ -578,6 +594,12 @@ def _after(state: TurnState, step: Step, plugins: Sequence[str]) -> Action:
     if state.answer != state.tip:
         return OpenAnswer()
     return Request(step.number + 1, closing=is_last)
+
+
+def is_time_to_join(state: TurnState, action: Action) -> bool:
+    """Whether a person's message may join before this action is carried out: after it, it would be too late for that."""
+    is_between = isinstance(action, OpenAnswer | Finalize) or (isinstance(action, Request) and not action.again)
+    return is_between and state.is_joinable
 
 
 def _unwritten(state: TurnState, step: Step, plugins: Sequence[str]) -> tuple[Append, ...]:

@@ -23,7 +23,8 @@ async def resolve(host: str) -> Sequence[str]:
 
     Not in a pool: a name server that does not answer would hold places of it, and with them everybody else's work.
     """
-    if not _places.acquire(blocking=False):
+    places = _places  # the thread gives back what it took, whatever this name means by then
+    if not places.acquire(blocking=False):
         raise FetchFailed(f"{MOST_LOOKUPS} names are being looked up already; try again in a minute", "dns")
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Sequence[str] | Exception] = loop.create_future()
@@ -41,14 +42,14 @@ async def resolve(host: str) -> Sequence[str]:
         except Exception as error:
             found = error
         finally:
-            _places.release()
+            places.release()
         with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever asked
             loop.call_soon_threadsafe(finish, found)
 
     try:
         threading.Thread(target=work, name="lookup", daemon=True).start()
     except BaseException:
-        _places.release()
+        places.release()
         raise
     found = await done
     if isinstance(found, Exception):

@@ -11,6 +11,7 @@ from everturn.core.ports import Tool
 from everturn.errors import ConfigError
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.link import Link, ServerStatus
+from everturn.mcp.logins import Logins
 from everturn.mcp.tool import ServerTool
 from everturn.mcp.trust import ToolFacts, Trust, TrustAll
 
@@ -42,6 +43,7 @@ class McpServers:
         self._patience, self._tokens = patience, tokens
         self._links: dict[str, Link] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self.logins = Logins(tokens, self.again)
 
     @property
     def origins(self) -> Sequence[str]:
@@ -72,6 +74,7 @@ class McpServers:
 
     async def aclose(self) -> None:
         """End all of them, and their processes."""
+        await self.logins.aclose()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -87,6 +90,12 @@ class McpServers:
     def facts(self, name: str) -> list[ToolFacts]:
         """What a server says of its tools now: for whoever decides whether to trust it."""
         return [ToolFacts(one.name, one.description, one.schema, one.annotations) for one in self._link(name).listed]
+
+    def changes(self, name: str) -> list[str]:
+        """What of its tools is not as it was trusted, in lines for a person, where somebody has kept that."""
+        link = self._link(name)
+        told = getattr(self._trust, "changes", None)
+        return told(link.spec, self.facts(name)) if told is not None and link.status.changed else []
 
     async def trust(self, name: str) -> None:
         """Trust a server as it is now: somebody has looked at it."""

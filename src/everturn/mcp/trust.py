@@ -87,6 +87,12 @@ class TrustAll:
         """Pin the tools as they are now."""
         self._seen[spec.name] = dict(hashes)
 
+    def changes(self, spec: ServerSpec, facts: Iterable[ToolFacts] = ()) -> list[str]:
+        """What is told now of the tools that are not what they were, in lines for a person; of before only hashes are kept."""
+        lost: dict[str, str] = dict.fromkeys(("description", "schema", "annotations"), "")
+        known = {name: _Tool(hash, cut=lost) for name, hash in self._seen.get(spec.name, {}).items()}
+        return _bounded(_tool_changes(_Server("", tools=known), list(facts)))
+
     def forget(self, name: str) -> None:
         """Let the next sight be the first."""
         self._seen.pop(name, None)

@@ -43,11 +43,15 @@ def named(
     With a `base_url` any OpenAI-compatible server will do, and the vendor may be left out; its key is given here or
     stands in EVERTURN_API_KEY, for the key of a vendor goes to that vendor only. A `paradigm` (json, xml, blocks) is
     for models that cannot call tools by themselves. What a model is for is known of the usual ones; of any other it can
-    be said: `openai:gpt-image-1@image-edit`. So can the paradigm: `ollama:gemma3@json`.
+    be said: `openai:gpt-image-1@image-edit`. So can the paradigm: `ollama:gemma3@json`. `offline:demo` needs no network.
 
     Raises:
         ConfigError: the vendor is unknown, or its key is missing; the text says what to do.
     """
+    if name.startswith("offline:") and not base_url:
+        from everturn.models.offline import offline
+
+        return offline(name)
     environ = os.environ if environ is None else environ
     bare, _, asked = name.rpartition("@")
     is_told = asked in MODALITIES or asked in (NATIVE, *PARADIGMS)

@@ -21,7 +21,7 @@ from everturn.core.patterns import SubjectKind, trouble_with
 from everturn.core.policy import STRICTEST_FIRST, Layer, Rule
 from everturn.errors import ConfigError
 
-__all__ = ["load_rules", "read_rules"]
+__all__ = ["load_rules", "read_rule", "read_rules"]
 
 KEYS: Final = ("tool", "match", "action")
 # What tools call them. A pattern for one of these names can be checked before there is a tool.
@@ -67,7 +67,7 @@ def read_rules(
     for row, line in zip(rows, _lines(text, len(rows)), strict=True):
         where = f"{source}:{line}"
         try:
-            rules.append(_rule(row, layer, where, kinds))
+            rules.append(read_rule(row, layer, where, kinds))
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
     return rules
@@ -96,7 +96,12 @@ def _lines(text: str, count: int) -> list[int]:
     return [first] * count
 
 
-def _rule(row: Any, layer: Layer, source: str, kinds: Mapping[str, SubjectKind]) -> Rule:
+def read_rule(row: Any, layer: Layer, source: str, kinds: Mapping[str, SubjectKind]) -> Rule:
+    """Read one rule, from the table that it is in TOML.
+
+    Raises:
+        ConfigError: it makes no sense; the text says what does.
+    """
     if not isinstance(row, dict):
         raise ConfigError(f"a rule is a table with {_listed(KEYS)}")
     fields = cast("dict[str, Any]", row)

@@ -32,6 +32,8 @@ NEWS: frozenset[type[Event]] = frozenset(
 )
 """What changes how much a turn has used, or when it last did."""
 
+DAY = 86_400
+
 
 class Used(Struct):
     """What a turn has used, and on whose account: its own session's, or that of the turn at its top."""
@@ -41,10 +43,11 @@ class Used(Struct):
     top: str = ""  # the turn at the top
     at: float = 0.0  # when it last ended a step, or ended
     spent: Spent = Spent()
+    agent: str = ""
 
 
 class Books:
-    """Grants and spending of all sessions. A restored log grants nothing, and has used what it says by itself."""
+    """Grants and spending of all sessions. A restored log grants nothing, and nothing that it says was used here."""
 
     def __init__(self) -> None:
         self._grants: dict[tuple[str, str], tuple[str, Grant]] = {}  # origin, id -> tenant, grant
@@ -73,6 +76,15 @@ class Books:
             if whose == tenant and grant.session in ("", session) and (not grant.expires or now < grant.expires)
         ]
         return sorted(found, key=lambda grant: (grant.at, grant.id))
+
+    def granted(self, tenant: str, now: float) -> list[tuple[str, Grant]]:
+        """Those of a tenant that hold somewhere, with the sessions they were given in, newest first."""
+        found = [
+            (origin, grant)
+            for (origin, _), (whose, grant) in self._grants.items()
+            if whose == tenant and (not grant.expires or now < grant.expires)
+        ]
+        return sorted(found, key=lambda held: (-held[1].at, held[1].id, held[0]))
 
     def revoke(self, session: str, tenant: str, grant: str) -> None:
         """Let one hold no more that was made in this session, or holds in it.
@@ -113,14 +125,23 @@ class Books:
         used = (row for row in self._used.values() if getattr(row, whose) == (session or top or tenant))
         return sum((row.spent for row in used if not tenant or row.at >= since), Spent())
 
+    def used(self, tenant: str, since: float) -> list[tuple[int, str, Spent]]:
+        """What a tenant has used, by day and agent."""
+        found: dict[tuple[int, str], Spent] = {}
+        for row in self._used.values():
+            if row.tenant == tenant and row.at >= since:
+                place = (int(row.at // DAY), row.agent)
+                found[place] = found.get(place, Spent()) + row.spent
+        return [(day, agent, spent) for (day, agent), spent in sorted(found.items()) if spent != Spent()]
+
     def _count(self, session: str, tenant: str, event: Any, is_restored: bool) -> None:
         if type(event) is TurnStarted:
             above = None if is_restored else event.options.above
             home, top = (session, "") if above is None else (above.session, above.turn)
-            self._used[session, event.turn] = Used(tenant, home, top, event.at)
+            self._used[session, event.turn] = Used(tenant, home, top, event.at, agent=event.options.agent)
             return
         used = self._used.get((session, event.turn))
-        if used is None:
+        if used is None or is_restored:  # a log may come from anybody: it could say that less than nothing was used
             return
         if type(event) is CallStarted:
             used.spent += Spent(calls=1)

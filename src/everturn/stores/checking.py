@@ -14,10 +14,26 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.messages import Message
+from everturn.core.options import TurnOptions
 from everturn.core.state import TurnState
 from everturn.errors import EverturnError, UnreadableLog
 
 BUSY = "a turn is under way in session {session!r}, or waiting: cancel it, then revert the files"
+NOT_ALONE = (
+    "a turn is under way in session {session!r}, or asked for: wait until it is over, cancel it, or ask to queue"
+)
+
+
+def session_above(options: TurnOptions) -> str:
+    """The session whose turn has asked for a turn with these options; "" for one that a person has asked for."""
+    above = options.above
+    return "" if above is None else above.by[0] or above.session
+
+
+def began(events: Iterable[Event]) -> tuple[str, str]:
+    """The agent of the last turn of a log, and who asked for the first."""
+    options = [event.options for event in events if isinstance(event, TurnStarted)]
+    return (options[-1].agent, options[0].by) if options else ("", "")
 
 
 def check_log(events: Sequence[Event]) -> list[TurnState]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
 from everturn.core.asking import Claimed, Grant
@@ -25,6 +26,7 @@ from everturn.core.events import (
     LateArrived,
     LeafSelected,
     LimitReached,
+    MessageAdded,
     MessageDeleted,
     StepRestarted,
     TurnCancelled,
@@ -37,7 +39,7 @@ from everturn.core.events import (
 from everturn.core.gates import GateRow, apply_to_gates, check_answer, check_claim
 from everturn.core.messages import Message
 from everturn.core.options import Spent
-from everturn.core.ports import STUCK, STUCK_FOR, TRIES, Claim, Receipt, SessionInfo
+from everturn.core.ports import STUCK, STUCK_FOR, TRIES, Claim, Receipt, SessionInfo, is_shown
 from everturn.core.tree import Tree
 from everturn.errors import (
     GateClosed,
@@ -49,13 +51,16 @@ from everturn.errors import (
     UnknownSession,
     UnknownTurn,
 )
+from everturn.stores.accounts import MemoryAccounts
 from everturn.stores.books import Books
-from everturn.stores.checking import BUSY
+from everturn.stores.checking import BUSY, NOT_ALONE, began, session_above
+from everturn.stores.mentions import blobs_in
 from everturn.stores.words import asked, matches
 
 _ACTED_ON = frozenset(
     (
         TurnStarted,
+        MessageAdded,
         GateAnswered,
         GateClaimed,
         CallStirred,
@@ -90,6 +95,24 @@ class _Session:
         self.epoch = self.tries = 0
         self.touched = 0.0
         self.stuck = ""
+        self.agent: str = ""
+        self.by: str = ""
+        self.above: str = ""
+        self.created: float = 0.0
+        self.moved: float = 0.0
+        self.mentions: set[str] = set()  # blobs
+
+    def keep(self, command: AnyCommand) -> None:
+        """Take a command in that was found to be good."""
+        self.admitted[command.key] = self.inbox[command.key] = command
+        self.tries, self.stuck, self.touched = 0, "", max(self.touched, command.at)
+        self.moved = max(self.moved, command.at)
+        self.mentions.update(blobs_in(command))
+        if isinstance(command, Send):
+            if not self.turns:
+                self.by, self.above, self.created = command.options.by, session_above(command.options), command.at
+            self.agent = command.options.agent
+            self.turns.add(command.turn)
 
     def apply(self, event: Event) -> None:
         entry = Entry(len(self.log) + 1, event)
@@ -138,10 +161,12 @@ class _Session:
     def rewind(self, seq: int) -> None:
         """Be as it was at `seq`: an append that failed has written nothing."""
         log, admitted, turns, epoch, tries = self.log[:seq], self.admitted, self.turns, self.epoch, self.tries
+        listed = (self.agent, self.by, self.above, self.created, self.moved, self.mentions)
         claims, restored = self.claims, self.restored
         self.__init__(self.tenant)
         self.admitted, self.inbox, self.turns, self.restored = admitted, dict(admitted), turns, restored
         self.epoch, self.tries = epoch, tries
+        self.agent, self.by, self.above, self.created, self.moved, self.mentions = listed
         for entry in log:
             self.apply(entry.event)
         for command in self.inbox.values():
@@ -158,6 +183,11 @@ class _Session:
         """Whether a sub-turn of a session, or of one above that, is to begin here."""
         above = [command.options.above for command in self.inbox.values() if isinstance(command, Send)]
         return any(one is not None and f"{session}-".startswith(f"{one.session}-") for one in above)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether a turn is open, or asked for."""
+        return bool(self.open_turns) or any(isinstance(command, Send) for command in self.inbox.values())
 
     @property
     def is_awake(self) -> bool:
@@ -177,10 +207,11 @@ class MemoryStore:
         self._blobs: dict[str, bytes] = {}
         self._erased: set[str] = set()
         self._books = Books()
+        self._accounts = MemoryAccounts()
 
     def _session(self, session: str) -> _Session:
         if session in self._erased:
-            raise UnknownSession(f"session {session!r} was erased")
+            raise UnknownSession(f"session {session!r} was erased", is_erased=True)
         if session not in self._sessions:
             raise UnknownSession(f"there is no session {session!r}")
         return self._sessions[session]
@@ -188,7 +219,7 @@ class MemoryStore:
     async def admit(self, command: AnyCommand) -> Receipt:
         """Check a command at the door and keep it, or say why not."""
         if command.session in self._erased:
-            raise UnknownSession(f"session {command.session!r} was erased")
+            raise UnknownSession(f"session {command.session!r} was erased", is_erased=True)
         session = self._sessions.get(command.session)
         if session is None:
             if not isinstance(command, Send):
@@ -203,16 +234,15 @@ class MemoryStore:
         if not self._check(session, command):
             return Receipt(command, is_new=False)
         self._sessions[command.session] = session
-        session.admitted[command.key] = session.inbox[command.key] = command
-        session.tries, session.stuck, session.touched = 0, "", max(session.touched, command.at)
-        if isinstance(command, Send):
-            session.turns.add(command.turn)
+        session.keep(command)
         return Receipt(command, is_new=True)
 
     def _check(self, session: _Session, command: AnyCommand) -> bool:  # noqa: C901 - the door, command by command
         """Whether a command is news; it raises what is wrong with one that cannot be taken."""
         match command:
-            case Send(parent=parent, at_leaf=at_leaf, turn=turn, message=message):
+            case Send(session=name, parent=parent, at_leaf=at_leaf, turn=turn, message=message, alone=alone):
+                if alone and session.is_taken:
+                    raise SessionBusy(NOT_ALONE.format(session=name))
                 if turn in session.turns or message in session.tree.messages:
                     raise KeyConflict(f"turn {turn!r} or message {message!r} is there already; make new ids")
                 if not at_leaf and parent is not None:
@@ -246,7 +276,7 @@ class MemoryStore:
                 # Taken at the door like an answer: it holds no more, and of two who revoke it one is the first.
                 self._books.revoke(name, session.tenant, grant)
             case Revert(session=name):
-                if session.open_turns or any(isinstance(c, Send) for c in session.inbox.values()):
+                if session.is_taken:
                     raise SessionBusy(BUSY.format(session=name))
         return True
 
@@ -291,6 +321,8 @@ class MemoryStore:
         self._books.take(session, row.tenant, events)
         if any(type(event) is not StepRestarted for event in events):
             row.tries, row.touched = 1, max(row.touched, events[-1].at)  # it moved, and this claim with it
+        row.moved = max((row.moved, *(event.at for event in events if is_shown(event))))
+        row.mentions.update(name for event in events for name in blobs_in(event))
         return len(row.log)
 
     async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
@@ -304,6 +336,10 @@ class MemoryStore:
             at -= 1
         return entries[at:]
 
+    async def page(self, session: str, after: int, most: int) -> list[Entry]:
+        """The log behind `after`, at most so many entries of it."""
+        return self._session(session).log[after : after + most]
+
     async def head(self, session: str) -> int:
         """The position of the last event; 0 before the first."""
         return len(self._session(session).log)
@@ -311,6 +347,17 @@ class MemoryStore:
     async def open_turns(self, session: str) -> list[str]:
         """The turns that are not over, oldest first."""
         return list(self._session(session).open_turns)
+
+    async def asked_for(self, session: str, turn: str) -> bool:
+        """Whether somebody asked for a turn."""
+        sends = (command for command in self._session(session).admitted.values() if isinstance(command, Send))
+        return any(command.turn == turn for command in sends)
+
+    async def under_way(self, tenant: str) -> int:
+        """How many turns of a tenant run or are asked for."""
+        rows = [row for row in self._sessions.values() if row.tenant == tenant]
+        asked_for = sum(isinstance(command, Send) for row in rows for command in row.inbox.values())
+        return asked_for + sum(not is_parked for row in rows for is_parked in row.open_turns.values())
 
     async def path(self, session: str, leaf: str | None) -> list[Message]:
         """The branch that ends at `leaf`, oldest first."""
@@ -320,14 +367,24 @@ class MemoryStore:
         """All messages of a session."""
         return self._session(session).tree.copy()
 
-    async def gates(self, session: str | None = None) -> list[GateRow]:
-        """The gates that stand open, in one session or in all."""
+    async def gates(self, session: str | None = None, *, tenant: str | None = None) -> list[GateRow]:
+        """The gates that stand open: in one session, in all of a tenant's, or in all there are."""
         rows = self._sessions.values() if session is None else [self._session(session)]
-        return [gate for row in rows for gate in row.gates.values() if gate.is_open and gate.verdict is None]
+        return [
+            gate
+            for row in rows
+            if tenant in (None, row.tenant)
+            for gate in row.gates.values()
+            if gate.is_open and gate.verdict is None
+        ]
 
     async def grants(self, session: str, now: float) -> list[Grant]:
         """The remembered answers that hold in a session, oldest first."""
         return self._books.grants(session, self._session(session).tenant, now)
+
+    async def granted(self, tenant: str, now: float, limit: int = 200) -> list[tuple[str, Grant]]:
+        """The remembered answers of a tenant that hold somewhere, newest first."""
+        return self._books.granted(tenant, now)[:limit]
 
     async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
         """What was used: in a session with all sub-turns of it, by the sub-turns of the turn `top`, or by a tenant."""
@@ -341,6 +398,33 @@ class MemoryStore:
         """The sessions; with `awake` only those that somebody should drive."""
         infos = [_info(name, row) for name, row in self._sessions.items()]
         return [info for info in infos if info.is_awake or info.due or not awake]
+
+    async def listed(
+        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+    ) -> list[SessionInfo]:
+        """A page of a tenant's sessions, those touched last first."""
+        found = [
+            _info(name, row)
+            for name, row in self._sessions.items()
+            if row.tenant == tenant and not row.above and row.moved >= since
+            if before is None or (row.moved, name) < before
+        ]
+        return sorted(found, key=lambda info: (info.touched, info.id), reverse=True)[: max(limit, 0)]
+
+    async def used(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
+        """What a tenant's turns have used, by day and agent."""
+        return self._books.used(tenant, since)
+
+    async def mentions(self, session: str, blob: str) -> bool:
+        """Whether a session, or one of its sub-turns and theirs, speaks of a blob."""
+        tenant, names = self._session(session).tenant, {session}
+        while below := {
+            name
+            for name, row in self._sessions.items()
+            if row.above in names and row.tenant == tenant and name not in names
+        }:
+            names |= below
+        return any(blob in self._sessions[name].mentions for name in names)
 
     async def overdue(self, before: float, now: float) -> list[str]:
         """Sessions to be driven that nobody has touched since `before`; of many who ask, one is told of each."""
@@ -391,6 +475,10 @@ class MemoryStore:
         for event in events:
             row.apply(event)
         row.turns.update(row.by_turn)
+        row.agent, row.by = began(events)
+        if events:
+            row.created, row.moved = events[0].at, events[-1].at
+        row.mentions.update(name for event in events for name in blobs_in(event))
         self._sessions[session] = row
         self._books.take(session, tenant, events, is_restored=True)
 
@@ -411,10 +499,21 @@ class MemoryStore:
             del self._sessions[name]
             self._erased.add(name)
             self._books.erase(name)
+            self._accounts.forget(name)
+
+    @property
+    def accounts(self) -> MemoryAccounts:
+        """Who may come in."""
+        return self._accounts
+
+    def within(self, tenant: str) -> AbstractContextManager[None]:
+        """There are no walls in here: who asks is held back by what is asked alone."""
+        return nullcontext()
 
     async def aclose(self) -> None:
         """There is nothing to let go of."""
 
 
 def _info(name: str, row: _Session) -> SessionInfo:
-    return SessionInfo(name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.stuck, row.tenant)
+    about = (row.agent, row.by, row.above, row.created, row.moved)
+    return SessionInfo(name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.stuck, row.tenant, *about)

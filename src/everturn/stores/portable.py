@@ -12,22 +12,25 @@ import asyncio
 import hashlib
 import os
 import secrets
+import time
 import zipfile
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 import msgspec
 from msgspec import Struct
 
 from everturn.core.commands import AnyCommand
-from everturn.core.events import Entry, Event
+from everturn.core.events import Entry, Event, FilesChanged, FilesReverted, RevertStarted
 from everturn.core.ports import Store
 from everturn.errors import EverturnError, KeyConflict, UnknownMessage, UnknownSession, UnreadableLog
 from everturn.stores.checking import check_log
 from everturn.stores.closing import ended
 from everturn.stores.memory import MemoryStore
 from everturn.stores.mentions import blobs_in
+from everturn.stores.taming import tamed
 from everturn.wire import dump, dump_command, load, load_command
 
 FORMAT, VERSION = "everturn.session", 1
@@ -39,9 +42,17 @@ ENTRY_LIMIT = 256 * 1024 * 1024
 
 MANIFEST_LIMIT = 4 * 1024 * 1024
 ENTRIES_LIMIT = 100_000
+DIRECTORY_LIMIT = 16 * 1024 * 1024
+"""Bytes of the directory of a zip: as many as so many entries of ours need."""
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the zero of zip files: when it was written is no part of a session
 _PIECE = 1024 * 1024
+
+
+class _Leaf(Struct, frozen=True, gc=False):
+    """Of a file in a tree of the session's own: the blob that it holds."""
+
+    blob: str
 
 
 class Manifest(Struct, frozen=True):
@@ -86,20 +97,29 @@ async def export_session(store: Store, session: str, file: str | Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-async def import_session(store: Store, file: str | Path, session: str | None = None, tenant: str = "local") -> str:
+async def import_session(
+    store: Store,
+    file: str | Path,
+    session: str | None = None,
+    tenant: str = "local",
+    *,
+    by: str = "",
+    now: float | None = None,
+) -> str:
     """Make a session from a file, and return its name: the one it had, or another. The ids inside stay as they are.
 
     A turn that was under way is over: its open calls are settled as cancelled, and nothing runs. What people had allowed
-    from then on is not allowed here, and what nobody had acted on is not asked for again.
+    from then on is not allowed here, and what nobody had acted on is not asked for again. Nothing in it was used here,
+    no folder of ours can be reverted by it, and nothing in it is later than `now`. With `by`, that is who began it.
 
     Raises:
         UnreadableLog: this is no whole session; nothing was written but, at most, blobs that nobody mentions.
         KeyConflict: there is, or was, a session of this name.
     """
     with await asyncio.to_thread(_open, file) as opened:
-        manifest, archive, events = await asyncio.to_thread(_read, opened)
+        manifest, archive, events = await asyncio.to_thread(_read, opened, time.time() if now is None else now, by)
         name = manifest.session if session is None else session
-        await _try(name, tenant, events)
+        await asyncio.to_thread(_try, name, tenant, events)
         await _refuse_if_there(store, name)
         wanted = set(_mentioned(events))
         for blob in filter(wanted.__contains__, _blob_names(archive)):
@@ -110,9 +130,10 @@ async def import_session(store: Store, file: str | Path, session: str | None = N
     return name
 
 
-async def _try(session: str, tenant: str, events: Sequence[Event]) -> None:
+def _try(session: str, tenant: str, events: Sequence[Event]) -> None:
+    """Try it out, in a loop of its own: a long log would hold up everything else in this one."""
     try:
-        await MemoryStore().restore(session, tenant, events)
+        asyncio.run(MemoryStore().restore(session, tenant, events))
     except Exception as error:
         raise UnreadableLog(f"this session cannot be: {error}") from error
 
@@ -155,26 +176,62 @@ def _open(file: str | Path) -> IO[bytes]:
     return Path(file).open("rb")
 
 
-def _read(file: IO[bytes]) -> tuple[Manifest, zipfile.ZipFile, list[Event]]:
+def _read(file: IO[bytes], now: float, by: str) -> tuple[Manifest, zipfile.ZipFile, list[Event]]:
     """A log in which every turn is over. Blobs are only looked at: whole, bounded, and in agreement with it."""
     try:
-        archive = zipfile.ZipFile(file)
+        archive = open_zip(file)
         _check_entries(archive)
         manifest = _read_manifest(archive)
-        events = [load(line) for line in _lines(archive, LOG)]
+        # One more than there should be is enough to know, however many are packed inside.
+        events = [load(line) for line in islice(_lines(archive, LOG), manifest.head + 1)]
         commands = [load_command(line) for line in _lines(archive, INBOX)]
         if len(events) != manifest.head:
-            raise UnreadableLog(f"the log has {len(events)} events, and should have {manifest.head}")
+            has = f"{len(events)}" if len(events) < manifest.head else "more"
+            raise UnreadableLog(f"the log has {has} events, and should have {manifest.head}")
         if any(command.session != manifest.session for command in commands):
             raise UnreadableLog("a command in the inbox is for another session")
+        events = tamed(events, now, by)
         turns = check_log(events)
-        _check_blobs(archive, _mentioned(events, commands), manifest.missing)
+        mentioned = _mentioned(events, commands)
+        _check_blobs(archive, mentioned, manifest.missing)
+        _check_trees(archive, events, mentioned)
         events += ended(turns, events[-1].at if events else 0.0)
     except EverturnError as error:
         raise UnreadableLog(f"{_named(file)} cannot be imported: {error}") from error
     except Exception as error:  # a broken zip breaks in many ways
         raise UnreadableLog(f"{_named(file)} is no exported session: {error!r}") from error
     return manifest, archive, events
+
+
+def open_zip(file: IO[bytes]) -> zipfile.ZipFile:
+    """The zip that a file is; its directory is looked at before it is taken apart, which costs 500 bytes an entry.
+
+    Raises:
+        UnreadableLog: it has too many entries.
+        Exception: it is no zip; a broken one breaks in many ways.
+    """
+    guarded = cast("IO[bytes]", _Directory(file))
+    archive = zipfile.ZipFile(guarded)
+    archive.fp = file  # the directory was read; what is read from here on is bounded by what it says
+    return archive
+
+
+class _Directory:
+    """A file of which a zip reads its directory: whole, at once, and as long as the file says."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if size > DIRECTORY_LIMIT:
+            raise UnreadableLog("it has too many entries")
+        data = self._file.read(DIRECTORY_LIMIT + 1 if size < 0 else size)
+        if len(data) > DIRECTORY_LIMIT or data.count(b"PK\1\2") > ENTRIES_LIMIT:
+            raise UnreadableLog("it has too many entries")
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def _named(file: IO[bytes]) -> str:
@@ -235,3 +292,16 @@ def _check_blobs(archive: zipfile.ZipFile, mentioned: Sequence[str], missing: Se
                 found.update(piece)
         if found.hexdigest() != name:
             raise UnreadableLog(f"the bytes of blob {name} do not give its name")
+
+
+def _check_trees(archive: zipfile.ZipFile, events: Iterable[Event], mentioned: Sequence[str]) -> None:
+    """A tree names blobs as well: what the log does not speak of may be here, and somebody else's."""
+    known, there = set(mentioned), set(_blob_names(archive))
+    files = [event for event in events if isinstance(event, FilesChanged | RevertStarted | FilesReverted)]
+    for tree in {name for event in files if not event.root for name in (event.before, event.after)} & there:
+        try:
+            leaves = msgspec.json.decode(archive.read(BLOBS + tree), type=dict[str, _Leaf])
+        except (msgspec.DecodeError, RecursionError):
+            continue  # it is no tree, and nobody takes it for one
+        if any(leaf.blob not in known for leaf in leaves.values()):
+            raise UnreadableLog("there is a file in its trees that it does not speak of")

@@ -9,13 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
+from everturn.access.explaining import explained
 from everturn.clock import SystemClock
 from everturn.core.canonical import JsonObject, clean_all, parse_object
 from everturn.core.options import TurnOptions
-from everturn.core.policy import Action, Judgement, Policy, Rule, Subject, SubjectKind
+from everturn.core.policy import Action, Policy, Rule, Subject, SubjectKind
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
-from everturn.errors import ConfigError, ToolError, UnknownSession
+from everturn.errors import ConfigError, UnknownSession
 from everturn.permissions import explaining
 from everturn.permissions.reading import load_rules
 from everturn.stores.named import SUFFIXES, named_store
@@ -74,23 +75,8 @@ async def explain(
     spec = found.spec if found is not None else ToolSpec(tool, "", {}, execute="ask_once", subjects=_subjects(subjects))
     own = load_rules(rules) if rules else []
     granted = await _granted(store, session) if store else []
-    lines, judged = _judge(spec, arguments, own, granted)
-    return [*_notes(spec, found, subjects), *lines], CODES[judged.action]
-
-
-def _judge(
-    spec: ToolSpec, arguments: JsonObject, rules: list[Rule], granted: list[Rule]
-) -> tuple[list[str], Judgement]:
-    permits, options = Permits(rules, _read_command), TurnOptions()
-    try:
-        cases = permits.cases(spec, arguments, options, granted)
-    except ToolError as error:
-        judged = Judgement("deny", is_final=True, reason=str(error))
-        return explaining.explain(Policy(()), spec.name, arguments, [], judged), judged
-    judged = permits.judge(spec, cases, options, granted)
-    said = Permits().judge(spec, cases, options).rule  # what the tool says of itself
-    policy = Policy([*([said] if said is not None else []), *rules, *granted])
-    return explaining.explain(policy, spec.name, arguments, cases, judged), judged
+    told = explained(Permits(own, _read_command), spec, arguments, TurnOptions(), granted)
+    return [*_notes(spec, found, subjects), *told.lines], CODES[told.judgement.action]
 
 
 def _notes(spec: ToolSpec, tool: Tool | None, subjects: Sequence[str]) -> list[str]:

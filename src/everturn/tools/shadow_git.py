@@ -96,7 +96,7 @@ class Repository:
             CommandRefused: it is not.
         """
         if not _TREE.fullmatch(tree) or self._git.run("cat-file", "-t", tree)[1] != b"tree\n":
-            raise CommandRefused(f"there is no tree {tree[:80]!r} in {self.home}; nothing was changed")
+            raise CommandRefused(f"there is no tree {tree[:80]!r} among the snapshots; nothing was changed")
         return tree
 
     def missing(self, names: Iterable[str]) -> list[str]:

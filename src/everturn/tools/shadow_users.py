@@ -82,7 +82,7 @@ class Users:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise CommandRefused(
-                    f"a turn that works in {folder} is under way, maybe in another session: wait until it is over, or "
+                    f"a turn that works in {os.path.basename(folder)!r} is under way, maybe in another session: wait until it is over, or "
                     "cancel it, then revert again; nothing was changed"
                 ) from None
             yield

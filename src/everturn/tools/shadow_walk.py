@@ -119,7 +119,7 @@ class Walk:
         is_odd = stat.S_IFMT(status.st_mode) not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR)
         if is_odd or status.st_size > RULES_BYTES:
             raise CommandRefused(
-                f"{path.decode(errors='replace')!r} in {self.folder} is no file of rules (it is too large, or no file "
+                f"{path.decode(errors='replace')!r} in {os.path.basename(self.folder)!r} is no file of rules (it is too large, or no file "
                 "at all), so it is not known what to record: remove it"
             )
 
@@ -185,7 +185,7 @@ class Walk:
             self.found.files[path] = File(_mode(status), blob or stand_in(self.repository, status), stamp)
         if len(self.found.files) > FILES:
             raise CommandRefused(
-                f"{self.folder} has more than {FILES} files to be recorded: name those that need no snapshot in its "
+                f"{os.path.basename(self.folder)!r} has more than {FILES} files to be recorded: name those that need no snapshot in its "
                 ".gitignore, or take snapshots of a smaller folder"
             )
 

@@ -51,6 +51,7 @@ class Acting:
         self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
         self._pending: list[AnyCommand] = list(claim.inbox)  # admitted, and not acted on yet
         self._dropped: set[str] = set()  # keys of commands that have lost their object
+        self._steers: dict[str, dict[str, Send]] = {}  # turn -> messages that are to join it, by their keys
         self._is_heard = False  # a signal came: the inbox has more
         self._info = claim.head, claim.info  # and the position at which it was so
 
@@ -105,6 +106,8 @@ class Acting:
     # Send --------------------------------------------------------------------------------------------------------
 
     async def _send(self, command: Send) -> bool:
+        if command.joins and (has_joined := self._steer(command)) is not None:
+            return has_joined
         info = await self._look()
         parent = info.leaf if command.at_leaf else command.parent
         if self._is_busy(parent, command.at_leaf):
@@ -131,6 +134,26 @@ class Acting:
             untitled=not info.title,
         )
         await self._ledger.commit([started])
+        return True
+
+    def _steer(self, command: Send) -> bool | None:
+        """Leave a message to the turn that it is to join. Whether it has joined; None when it never will."""
+        state = self._ledger.turns.get(command.joins)
+        if state is None:
+            return None
+        if command.message in state.messages:
+            return True
+        if state.ending is not None or state.options.above is not None:
+            return None
+        self._steers.setdefault(state.id, {})[command.key] = command
+        return False
+
+    def _unsteer(self, command: Send) -> bool:
+        """Take a message back from the turn that it was to join; False when it has joined."""
+        state = self._ledger.turns.get(command.joins)
+        if state is not None and command.message in state.messages:
+            return False
+        self._steers.get(command.joins, {}).pop(command.key, None)
         return True
 
     async def _is_below(self, above: Lineage) -> bool:
@@ -304,7 +327,7 @@ class Acting:
         if all(other.key != command.key for other in inbox):
             return  # it has ended its turn meanwhile
         for other in inbox:
-            if isinstance(other, Send) and other.turn == command.turn:
+            if isinstance(other, Send) and other.turn == command.turn and self._unsteer(other):
                 await self._drop(other, NEVER_BEGAN)
         await self._drop(command, "the turn is not under way")
 

@@ -134,6 +134,7 @@ def options_for(run: Run, ask: SubTurn, call: Call, taint: tuple[bool, bool]) ->
         budget=ask.budget if above is None else _narrowed(ask.budget, _left(options.budget, run.state.spent)),
         above=lineage,
         clients=options.clients,
+        by=options.by,
     )
 
 

@@ -32,9 +32,10 @@ async def reached(run: Run, more: int = 0) -> LimitReached | None:
     if not is_start and options.budget.seconds and run.now() >= state.started + options.budget.seconds:
         return time_over(state, run.now())
     above = options.above
-    if above is None and settings.session_budget == NONE and settings.tenant_budget == NONE:
+    whole, _ = settings.of_tenant(run.ledger.tenant)
+    if above is None and settings.session_budget == NONE and whole == NONE:
         return None
-    if is_start and not (settings.session_budget.calls or settings.tenant_budget.calls or (above and above.left.calls)):
+    if is_start and not (settings.session_budget.calls or whole.calls or (above and above.left.calls)):
         return None
     await run.commit([])  # what this turn has used is among what is counted
     if above is not None and (found := await _above(run, above, more, is_start)) is not None:
@@ -56,10 +57,11 @@ async def _wider(run: Run, above: Lineage | None, more: int, is_start: bool) -> 
         spent = await store.spent(session=above.session if above is not None else run.session)
         if found := over(run, "session", settings.session_budget, spent, more, is_start):
             return found
-    if settings.tenant_budget != NONE:
-        since = run.now() - settings.tenant_period if settings.tenant_period else 0.0
+    budget, period = settings.of_tenant(run.ledger.tenant)
+    if budget != NONE:
+        since = run.now() - period if period else 0.0
         spent = await store.spent(tenant=run.ledger.tenant, since=since)
-        return over(run, "tenant", settings.tenant_budget, spent, more, is_start)
+        return over(run, "tenant", budget, spent, more, is_start)
     return None
 
 

@@ -188,6 +188,7 @@ class Drive(Acting):
                 if state.options.clients and setup.client_hooks is not None:
                     setup = replace(setup, hooks=setup.client_hooks)
                 run = Run(setup, self._ledger, state)
+                run.steers = self._steers.setdefault(turn, {})
                 task = asyncio.get_running_loop().create_task(drive_turn(run))
                 task.add_done_callback(lambda _: self._stirred.set())
                 self._runs[turn] = (run, task)
@@ -200,6 +201,7 @@ class Drive(Acting):
                 self._is_heard = True  # a signal may be lost; at the end of a turn its inbox is looked at anyway
                 if run.state.phase.is_terminal:
                     del self._ledger.turns[turn]
+                    self._steers.pop(turn, None)
                     self.had_out |= bool(run.state.out)
                     if self._setup.supervisor.is_out(turn):
                         self._watch_out(turn)

@@ -18,7 +18,7 @@ def counts_tokens(run: Run) -> bool:
     """Whether a budget of tokens holds for a turn; without one nobody is served by a guess."""
     options, settings = run.state.options, run.setup.settings
     above = options.above
-    budgets = (options.budget, settings.session_budget, settings.tenant_budget)
+    budgets = (options.budget, settings.session_budget, settings.of_tenant(run.ledger.tenant)[0])
     return any(budget.tokens for budget in budgets) or (above is not None and above.left.tokens > 0)
 
 

@@ -29,6 +29,7 @@ from everturn.turn.run import Run
 from everturn.turn.supervisor import HandIn, Settlement
 
 TITLE_SIZE = 30
+JOINERS = "\u200c\u200d"  # invisible, and letters of some scripts are joined or parted by them
 NEVER_RAN = "The turn ended before this call ran; it had no effect."
 UNREAD = "The turn ended before anybody had read the result of this call. It did run."
 NOBODY_READ = "This result came after its turn was over, when nobody was asked whether it may be read. It is withheld."
@@ -141,7 +142,10 @@ def _title(run: Run) -> str:
     if first is None or first.role != "user":
         return ""
     files = (part.name for part in first.parts if isinstance(part, FilePart))
-    text = " ".join(first.text.split()) or next(files, "")
+    # Whatever shows a list of sessions prints this: nothing in it moves a cursor, or turns a line around.
+    text = "".join(
+        char for char in " ".join(first.text.split()) or next(files, "") if char.isprintable() or char in JOINERS
+    )
     return text[:TITLE_SIZE].rstrip()
 
 

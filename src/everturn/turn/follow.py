@@ -28,7 +28,7 @@ async def follow(  # noqa: C901 - a reader, frame by frame
     # After that the log is read again whenever it moved, and deltas fill the time between.
     frames: Sequence[Frame] = LOOK
     try:
-        is_over, is_first = await _is_over(store, session, reader.turn), True
+        is_over, is_first = await is_turn_over(store, session, reader.turn), True
         while True:
             for frame in frames:
                 if isinstance(frame, Delta):  # first, for nearly all of them are
@@ -40,7 +40,7 @@ async def follow(  # noqa: C901 - a reader, frame by frame
                     if (
                         is_news and not entries and not is_first
                     ):  # told to look: it may have been dropped, or ended long ago
-                        is_over = await _is_over(store, session, reader.turn)
+                        is_over = await is_turn_over(store, session, reader.turn)
                     for entry in entries:
                         for shown in reader.entry(entry):
                             yield shown
@@ -57,7 +57,7 @@ async def follow(  # noqa: C901 - a reader, frame by frame
             if frames is LOOK:  # the bus says that it is over; only the log knows
                 await tail.aclose()
                 tail = bus.tail(reader.turn)
-                is_over = await _is_over(store, session, reader.turn)
+                is_over = await is_turn_over(store, session, reader.turn)
     finally:
         await tail.aclose()
 
@@ -71,7 +71,7 @@ async def _next(tail: Tail, gone: str) -> Sequence[Frame]:
         return LOOK
 
 
-async def _is_over(store: Store, session: str, turn: str) -> bool:
+async def is_turn_over(store: Store, session: str, turn: str) -> bool:
     """Whether nothing more can come: nobody asks for this turn any more, and it is not under way.
 
     In this order: a turn that begins between the two looks is then seen by one of them.

@@ -116,6 +116,9 @@ class Ledger:
         state = self.turns.get(turn)
         if type(event) is TurnStarted:
             state = self.turns[turn] = TurnState(turn)
+            self._entered.setdefault("", [])  # whoever follows the session has to hear of a turn they do not know,
+        elif state is None or state.phase.is_terminal:
+            self._entered.setdefault("", [])  # and of one that they take to be over
         entered = self._entered.get(turn)
         if entered is None:
             entered = self._entered[turn] = []

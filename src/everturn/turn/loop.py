@@ -32,6 +32,7 @@ from everturn.core.hooks import PENDING
 from everturn.core.parts import Finish, StreamedPart, TextPart, ToolPart
 from everturn.core.requests import ToolSpec
 from everturn.core.state import (
+    Action,
     AfterRequest,
     Done,
     Finalize,
@@ -44,7 +45,7 @@ from everturn.core.state import (
     decide,
 )
 from everturn.errors import DriverLost, ModelError, Stale, TurnError
-from everturn.turn import budget, finalize, prepare, request, stream
+from everturn.turn import budget, finalize, prepare, request, steering, stream
 from everturn.turn.contexts import Context, OneStep, change_append
 from everturn.turn.hookup import Hook
 from everturn.turn.run import Run
@@ -143,10 +144,7 @@ async def _advance(run: Run) -> None:
     """Do what `decide` says, until there is nothing to do."""
     await _start(run)
     while True:
-        action = decide(run.state, run.setup.hooks.after_request)
-        if faults.is_on():
-            faults.hit(f"decide.{type(action).__name__}")
-        match action:
+        match action := await _next(run):
             case OpenAnswer():
                 await prepare.open_answer(run)
             case Request():
@@ -167,6 +165,16 @@ async def _advance(run: Run) -> None:
             case Wait() | Done():
                 await run.commit([])  # what was staged may be all there is
                 return
+
+
+async def _next(run: Run) -> Action:
+    """What is to be done now; what a person said meanwhile joins before that, where it may."""
+    while True:
+        action = decide(run.state, run.setup.hooks.after_request)
+        if faults.is_on():
+            faults.hit(f"decide.{type(action).__name__}")
+        if not run.steers or not await steering.join(run, action):
+            return action
 
 
 async def _step_unless_limited(run: Run, action: Request) -> None:

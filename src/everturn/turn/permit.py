@@ -47,12 +47,16 @@ class Permits:
     """The rules of a runtime, and what is known of its tools."""
 
     def __init__(self, rules: Iterable[Rule] = (), read_command: ReadCommand = _no_shell) -> None:
+        self._read_command = read_command
+        self.replace(rules)
+        self._known: dict[str, _Known] = {}
+        self._policies: dict[bytes, Policy] = {}
+
+    def replace(self, rules: Iterable[Rule]) -> None:
+        """Let these be the rules from now on: each call is judged by those that are there when it is about to start."""
         rules = tuple(rules)
         self.policy = Policy(rules)
         self._loops = _about_loops(rules)
-        self._read_command = read_command
-        self._known: dict[str, _Known] = {}
-        self._policies: dict[bytes, Policy] = {}
 
     def identity(self, spec: ToolSpec) -> str:
         """The identity of a tool, worked out once."""

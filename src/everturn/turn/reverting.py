@@ -6,6 +6,8 @@ to restore. A process that dies in between has written what the files were, and 
 
 from __future__ import annotations
 
+import logging
+
 from everturn import faults
 from everturn.core.commands import Revert
 from everturn.core.events import Event, FilesChanged, FilesReverted, RevertStarted
@@ -13,6 +15,8 @@ from everturn.errors import CommandRefused
 from everturn.turn.hookup import call
 from everturn.turn.ledger import Ledger
 from everturn.turn.run import Setup
+
+log = logging.getLogger(__name__)
 
 
 class OneRevert:
@@ -62,8 +66,12 @@ async def _ask(setup: Setup, ledger: Ledger, command: Revert, before: str) -> On
     for plugin, method in setup.hooks["on_revert"]:
         try:
             await call(method, ctx)
-        except Exception as error:
+        except CommandRefused as error:  # that is a text for people
             raise CommandRefused(f"{plugin} could not do it: {error}") from error
+        except Exception as error:
+            # Others may name what is on this machine, and the reason is read by everybody who follows the session.
+            log.warning("session %s: %s could not revert %r", ledger.session, plugin, command.root, exc_info=True)
+            raise CommandRefused(f"{plugin} could not do it ({type(error).__name__}); the log says why") from error
     if not ctx.before or (before and not ctx.is_done):
         raise CommandRefused(f"nobody here keeps the files of {command.root!r}")
     return ctx
@@ -78,4 +86,6 @@ def _recorded(events: list[Event], command: Revert) -> tuple[set[str], RevertSta
             found |= {event.before, event.after}
             if isinstance(event, RevertStarted) and event.key == command.key:
                 begun = event
+    if command.root:
+        found.discard("")  # of a log that came from elsewhere; only the session's own files begin with no tree
     return found, begun

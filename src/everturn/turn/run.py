@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from everturn import faults
 from everturn.core.asking import Grant
 from everturn.core.canonical import clean
-from everturn.core.commands import AnyCommand, Cancel
+from everturn.core.commands import AnyCommand, Cancel, Send
 from everturn.core.deltas import CallProgress
 from everturn.core.events import Append, Event, LateArrived, MessageAdded, Problem
 from everturn.core.hooks import Cleanup
@@ -63,6 +63,12 @@ class Settings(Struct, frozen=True):
     session_budget: Budget = Budget()
     tenant_budget: Budget = Budget()
     tenant_period: float = 0.0  # seconds that count of a tenant's past; 0: all of it
+    # The same two for a tenant by its id, where they are not all alike.
+    budget_of: Callable[[str], tuple[Budget, float]] | None = None
+
+    def of_tenant(self, tenant: str) -> tuple[Budget, float]:
+        """What all turns of a tenant together may use, and the seconds of its past that count for that; 0: all."""
+        return (self.tenant_budget, self.tenant_period) if self.budget_of is None else self.budget_of(tenant)
 
 
 class Asked(Struct, frozen=True):
@@ -136,6 +142,7 @@ class Run:
         self.shown: dict[str, tuple[list[RequestMessage], int]] = {}  # own message -> as rendered, parts it had then
         self.files: dict[str, bytes] = {}  # blobs of messages
         self.memo: dict[str, Any] = {}  # the model's own
+        self.steers: dict[str, Send] = {}  # messages that are to join, by the keys of their commands
         self.late: dict[str, LateArrived] | None = None  # arrived meanwhile; None: the history was not looked at yet
         self.assembly: Partial | None = None  # the step that is being streamed
         self.cancel_request: Cancel | None = None

@@ -6,12 +6,12 @@ from everturn.core.commands import Answer, AnyCommand, Cancel, Delete, Late, Rev
 from everturn.core.gates import GateRow, check_answer, check_claim, due_of
 from everturn.core.ports import Receipt
 from everturn.errors import ConfigError, GateClosed, KeyConflict, SessionBusy, UnknownMessage, UnknownTurn
-from everturn.stores.checking import BUSY
+from everturn.stores.checking import BUSY, NOT_ALONE, session_above
 from everturn.stores.mentions import blobs_in
 from everturn.stores.sql import granting
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import mention
-from everturn.stores.sql.database import Operation, Query, Row
+from everturn.stores.sql.database import Operation, Query, Row, clean
 from everturn.stores.sql.keeping import earlier
 from everturn.stores.sql.reading import claim_of, unknown
 from everturn.wire import dump_claim, dump_command, dump_verdict, load_command, load_gate, load_verdict
@@ -32,7 +32,8 @@ def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
             return Receipt(earlier(found[0], command), is_new=again and found[0] == body)
         if not (yield from _check(command, found)):
             return Receipt(command, is_new=False)
-        yield Query(say.TOUCH, (command.at, session))
+        agent = clean(command.options.agent) if isinstance(command, Send) else None
+        yield Query(say.TOUCH, (command.at, agent, session))
     turn = command.turn if isinstance(command, Send | Cancel | Late) else ""
     yield Query(say.KEEP, (session, command.key, turn, type(command).__name__, body))
     if isinstance(command, Answer):
@@ -63,7 +64,9 @@ def _enter(command: AnyCommand) -> Operation[bool]:
             raise unknown(command.session)
         if command.parent is not None and not command.at_leaf:
             raise UnknownMessage(f"there is no message {command.parent!r} in this session")
-        made = yield Query(say.NEW_SESSION, (*_of(command), command.at, command.at, 0, "", None, ""))
+        options = command.options
+        about = (clean(options.agent), clean(options.by), session_above(options))
+        made = yield Query(say.NEW_SESSION, (*_of(command), command.at, command.at, 0, "", *about))
         if made:
             return False
         rows = yield Query(say.LOCK, (command.session,))  # somebody else made it at the same moment
@@ -97,10 +100,11 @@ def _check(command: AnyCommand, found: Row) -> Operation[bool]:
         case Take():
             yield from _take(command)
         case Revert(session=session):
-            yield from _refuse_if_busy(session)
+            yield from _refuse_if_busy(session, BUSY)
         case Revoke():
             yield from granting.revoke(command)
         case Send(turn=turn, message=message):
+            yield from _refuse_if_not_alone(command)
             if is_asked_for or has_begun or has_message:
                 raise KeyConflict(f"turn {turn!r} or message {message!r} is there already; make new ids")
         case Cancel(turn=turn):
@@ -137,10 +141,15 @@ def _take(command: Take) -> Operation[None]:
         yield Query(say.TAKE, (dump_claim(claim), due, command.key, command.session, command.gate))
 
 
-def _refuse_if_busy(session: str) -> Operation[None]:
+def _refuse_if_not_alone(command: Send) -> Operation[None]:
+    if command.alone:
+        yield from _refuse_if_busy(command.session, NOT_ALONE)
+
+
+def _refuse_if_busy(session: str, why: str) -> Operation[None]:
     ((is_busy,),) = yield Query(say.IS_BUSY, (session,))
     if is_busy:
-        raise SessionBusy(BUSY.format(session=session))
+        raise SessionBusy(why.format(session=session))
 
 
 def _gate(command: Answer | Take) -> Operation[tuple[GateRow | None, bool]]:

@@ -71,6 +71,7 @@ class Live(Struct):
     usage: Usage = Usage()
     moved: float = 0.0  # when it last ended a step, or ended
     outcome: str = ""
+    agent: str = ""
 
 
 class Rows(Struct):
@@ -190,7 +191,7 @@ def _joins(live: Live, event: Any, rows: Rows) -> None:
 def _starts(live: Live, event: TurnStarted, rows: Rows) -> None:
     options = event.options
     live.deadline, live.last_deadline = options.due(event.at, False), options.due(event.at, True)
-    live.above, live.moved = options.above, event.at
+    live.above, live.agent, live.moved = options.above, options.agent, event.at
     if event.input is not None:
         live.messages[event.input.id] = event.input
 
@@ -282,6 +283,11 @@ def _note_message(seq: int, event: AnswerOpened | MessageAdded, rows: Rows) -> N
     rows.joined.append((seq, event.turn, event.message))
 
 
+def _note_append(seq: int, event: MessageAdded, rows: Rows) -> None:
+    _note_command(seq, event, rows)
+    _note_message(seq, event, rows)
+
+
 def _note_gate(seq: int, event: GateOpened, rows: Rows) -> None:
     gate = event.gate
     rows.opened.append((gate.id, gate.turn, gate.call, gate.expires, event.at, dump_gate(gate)))
@@ -316,7 +322,7 @@ def _note_command(seq: int, event: Any, rows: Rows) -> None:
 _NOTED: dict[type[Event], Callable[[int, Any, Rows], None]] = {
     TurnStarted: _note_start,
     AnswerOpened: _note_message,
-    MessageAdded: _note_message,
+    MessageAdded: _note_append,
     GateOpened: _note_gate,
     GateAnswered: _note_answer,
     GrantRevoked: _note_revoked,

@@ -18,6 +18,7 @@ from everturn.errors import ConfigError, EverturnError, StoreBusy, StoreUnavaila
 from everturn.stores.sql.grouping import Batch
 from everturn.stores.sql.migrating import upgrade_postgres
 from everturn.stores.sql.trouble import told
+from everturn.stores.sql.walls import entering, raise_walls
 
 READERS = 8
 CONNECT = 5.0  # seconds for one try
@@ -55,6 +56,7 @@ class Link:
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
+        self.tenant: str | None = None  # as whom it reads; None: as whoever logged in
         self._prepared: dict[str, Any] = {}
 
     @property
@@ -92,6 +94,7 @@ class Links:
 
     def __init__(self, url: str, schema: str | None = None) -> None:
         self._url, self._schema = _address(url, schema)
+        self.role = ""  # that reads for one tenant; "": none could be had
         self._upgrading = asyncio.Lock()
         self._is_current = False
         self._idle: list[Link] = []
@@ -110,18 +113,34 @@ class Links:
         """A connection to write on."""
         return await self._connect(_WRITING)
 
-    async def borrow(self) -> Link:
-        """A connection to read on, one of a few; give it back."""
+    async def borrow(self, tenant: str | None = None) -> Link:
+        """A connection to read on, one of a few, and inside the walls of a tenant; give it back."""
         await self._readers.acquire()
         try:
-            while self._idle:
-                if not (link := self._idle.pop()).is_closed:
-                    return link
-            self.check()
-            return await self._connect(_READING)
+            link = self._take(tenant)
+            if link is None:
+                self.check()
+                link = await self._connect(_READING)
+            if link.tenant != tenant:
+                await self._enter(link, tenant)
+            return link
         except BaseException:
             self._readers.release()
             raise
+
+    def _take(self, tenant: str | None) -> Link | None:
+        """One that lies idle; rather one that stands inside these walls already."""
+        self._idle = [link for link in self._idle if not link.is_closed]
+        at = next((n for n in reversed(range(len(self._idle))) if self._idle[n].tenant == tenant), -1)
+        return self._idle.pop(at) if self._idle else None
+
+    async def _enter(self, link: Link, tenant: str | None) -> None:
+        try:
+            await link.say(entering(self.role, tenant))
+        except BaseException:
+            link.terminate()  # nobody knows where it stands
+            raise
+        link.tenant = tenant
 
     def give_back(self, link: Link) -> None:
         """The next may have it."""
@@ -151,6 +170,7 @@ class Links:
         link = Link(await self._open(settings, None))
         try:
             await upgrade_postgres(link.connection, self._schema)
+            self.role = await raise_walls(link.connection)
             self._is_current = True
         finally:
             await link.aclose()

@@ -8,23 +8,23 @@ from collections.abc import Mapping
 
 from everturn.core.options import Spent
 from everturn.core.parts import Usage
-from everturn.stores.books import account
+from everturn.stores.books import DAY, account
 from everturn.stores.sql.changes import Live
-from everturn.stores.sql.database import Operation, Query, Statement
+from everturn.stores.sql.database import Operation, Query, Row, Statement, clean
 
 _COLUMNS = """session, turn, tenant, at, outcome, input, output, cached, reasoning, written, cost, steps, calls,
-    top, home"""
+    top, home, agent"""
 # On whose account a turn goes is settled when its row is made.
 _AGAIN = "ON CONFLICT (session, turn) DO UPDATE SET " + ", ".join(
     f"{name} = excluded.{name}" for name in "at outcome input output cached reasoning written cost steps calls".split()
 )
 _COUNT = Statement(
     "count usage",
-    f"INSERT INTO usage ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {_AGAIN}",
+    f"INSERT INTO usage ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {_AGAIN}",
     f"""INSERT INTO usage ({_COLUMNS})
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::float8[], $5::text[], $6::bigint[], $7::bigint[],
         $8::bigint[], $9::bigint[], $10::bigint[], $11::float8[], $12::integer[], $13::integer[], $14::text[],
-        $15::text[]) {_AGAIN}""",
+        $15::text[], $16::text[]) {_AGAIN}""",
 )
 
 _SUMS = """sum(u.steps), sum(u.calls), sum(u.input), sum(u.output), sum(u.cached), sum(u.reasoning), sum(u.written),
@@ -49,18 +49,28 @@ _OF_TENANT = Statement(
     LEFT JOIN usage u ON u.tenant = p.tenant AND u.at >= p.since GROUP BY p.n""",
     returns=True,
 )
+_BY_DAY = Statement(
+    "usage by day",
+    f"""SELECT CAST(u.at / {DAY} AS INTEGER) AS day, u.agent, {_SUMS} FROM usage u WHERE u.tenant = ? AND u.at >= ?
+    GROUP BY 1, 2""",
+    f"""SELECT p.n, floor(u.at / {DAY})::bigint AS day, u.agent, {_SUMS}
+    FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(tenant, since, n)
+    JOIN usage u ON u.tenant = p.tenant AND u.at >= p.since GROUP BY 1, 2, 3""",
+    returns=True,
+)
 _BY = {column: _sums(column) for column in ("session", "home", "top")}
 
 
 def count(session: str, tenant: str, turns: Mapping[str, Live], is_restored: bool) -> Operation[None]:
-    """Write how much turns have used by now. What a restored log says goes on the account of its own session."""
+    """Write how much turns have used by now. What a restored log says was not used here: it may come from anybody."""
     rows: list[tuple[object, ...]] = []
     for turn, live in turns.items():
         above = None if is_restored else live.above
         top, home = ("", session) if above is None else (above.turn, above.session)
         u = live.usage
         counts = (u.input, u.output, u.cached, u.reasoning, u.written, u.cost, live.steps, live.calls)
-        rows.append((session, turn, tenant, live.moved, live.outcome, *counts, top, home))
+        counts = (0, 0, 0, 0, 0, None, 0, 0) if is_restored else counts
+        rows.append((session, turn, tenant, live.moved, live.outcome, *counts, top, home, clean(live.agent)))
     yield Query(_COUNT, rows, many=True)
 
 
@@ -75,8 +85,19 @@ def spent(session: str, top: str, tenant: str, since: float) -> Operation[Spent]
     return (yield from _sum(account(session, top, tenant), session or top or tenant, since))
 
 
+def used(tenant: str, since: float) -> Operation[list[tuple[int, str, Spent]]]:
+    """What a tenant has used, by day and agent."""
+    rows = yield Query(_BY_DAY, (tenant, since))
+    found = [(int(day), str(agent), _spent(sums)) for day, agent, *sums in rows]
+    return [row for row in sorted(found, key=lambda row: row[:2]) if row[2] != Spent()]
+
+
 def _sum(column: str, name: str, since: float) -> Operation[Spent]:
     query = Query(_OF_TENANT, (name, since)) if column == "tenant" else Query(_BY[column], (name,))
-    *counts, cost = (yield query)[0]
+    return _spent((yield query)[0])
+
+
+def _spent(sums: Row) -> Spent:
+    *counts, cost = sums
     steps, calls, *tokens = (int(count or 0) for count in counts)
     return Spent(steps, calls, Usage(*tokens, cost=cost))

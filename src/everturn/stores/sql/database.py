@@ -13,6 +13,12 @@ from msgspec import Struct
 
 T = TypeVar("T")
 
+
+def clean(text: str) -> str:
+    """A text as PostgreSQL can keep it: without NUL."""
+    return text.replace("\0", "") if "\0" in text else text
+
+
 Row = Sequence[Any]
 
 

@@ -19,7 +19,9 @@ def _deleted_with_session(table: str) -> Statement:
 
 # What a tenant owes is told by `usage`, which has numbers and no words; it stays.
 _DELETES = [
-    *map(_deleted_with_session, ("lookup", "mentions", "files", "gates", "messages", "turns", "inbox", "events")),
+    *map(
+        _deleted_with_session, ("lookup", "mentions", "files", "gates", "messages", "turns", "inbox", "events", "marks")
+    ),
     Statement(
         "erase_grants",  # that were made here
         "DELETE FROM grants WHERE origin = ?",
@@ -53,9 +55,10 @@ _IS_BUSY = Statement(
 # rewritten before nothing can be read out of it any more.
 _BURY = Statement(
     "erase_bury",
-    "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', stuck = '', epoch = epoch + 1 "
-    "WHERE id = ?",
-    "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', stuck = '', epoch = s.epoch + 1 "
+    "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', stuck = '', agent = '', who = '', "
+    "epoch = epoch + 1 WHERE id = ?",
+    "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', stuck = '', agent = '', who = '', "
+    "epoch = s.epoch + 1 "
     "FROM unnest($1::text[]) AS given (id) WHERE s.id = given.id",
 )
 

@@ -32,7 +32,8 @@ class Folder:
     def _write(self, name: str, data: bytes) -> str:
         file = f"{name}.{secrets.token_hex(6)}"
         path = self._path(file)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # for nobody else to read
+        path.parent.mkdir(exist_ok=True)
         partial = path.with_name(f"{file}.partial")
         try:
             with partial.open("wb") as out:

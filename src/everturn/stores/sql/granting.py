@@ -54,6 +54,20 @@ _HOLD = Statement(
 )
 
 
+_OF_TENANT = Statement(
+    "grants of a tenant",
+    """SELECT origin, body FROM grants WHERE tenant = ?1 AND (expires = 0 OR expires > ?2)
+    ORDER BY created DESC, id, origin LIMIT ?3""",
+    """SELECT p.n, g.origin, g.body FROM unnest($1::text[], $2::float8[], $3::int8[]) WITH ORDINALITY
+        AS p(tenant, now, most, n)
+    CROSS JOIN LATERAL (
+        SELECT * FROM grants WHERE tenant = p.tenant AND (expires = 0 OR expires > p.now)
+        ORDER BY created DESC, id, origin LIMIT p.most
+    ) g ORDER BY p.n, g.created DESC, g.id, g.origin""",
+    returns=True,
+)
+
+
 class _Stored(Struct, frozen=True):
     v: int
     grant: Grant
@@ -67,6 +81,12 @@ def grants(session: str, now: float) -> Operation[list[Grant]]:
     row = yield from row_of(session)
     rows = yield Query(_HOLD, (row[6], session, now))
     return [_decode(body).grant for (body,) in rows]
+
+
+def granted(tenant: str, now: float, limit: int) -> Operation[list[tuple[str, Grant]]]:
+    """Those of a tenant that hold somewhere at a time, newest first, with the sessions they were given in."""
+    rows = yield Query(_OF_TENANT, (tenant, now, limit))
+    return [(origin, _decode(body).grant) for origin, body in rows]
 
 
 def add(session: str, tenant: str, made: Iterable[Grant]) -> Operation[None]:

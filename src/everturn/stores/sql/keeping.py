@@ -30,6 +30,12 @@ CUT_AFTER = 86_400.0
 CUT_FROM = 512
 """Bytes of a command below which cutting it down saves nothing."""
 
+MARKS = 100_000
+"""Marks of conversations that a tenant may have, the newest."""
+
+MARKS_FOR = 30 * 86_400.0
+"""Seconds after which a mark goes, and a login or link that holds no more."""
+
 BATCH = 200
 
 HOUSE = "house-keeping"
@@ -44,6 +50,8 @@ class Kept(Struct, frozen=True):
     blobs: int = 0  # taken away, for nobody mentioned them
     bytes: int = 0  # in those
     files: int = 0  # taken away, for they were no blob: an earlier process died before it could say so
+    marks: int = 0  # of conversations nobody came back to
+    credentials: int = 0  # logins and links that hold no more, for long
 
 
 _IDLE = Statement(
@@ -109,6 +117,36 @@ _IS_CLEAN = Statement(
 _MERGE_INDEX = Statement("merge_index", "INSERT INTO lookup_words(lookup_words) VALUES ('optimize')", "SELECT 1")
 
 
+_OLD_MARKS = Statement(
+    "old_marks",
+    "DELETE FROM marks WHERE at < ? RETURNING hash",
+    "DELETE FROM marks m USING unnest($1::double precision[]) WITH ORDINALITY AS given (before, row) "
+    "WHERE m.at < given.before RETURNING given.row, m.hash",
+    returns=True,
+)
+_MARKED = Statement("marked", "SELECT DISTINCT tenant FROM marks", "SELECT DISTINCT 1, tenant FROM marks", returns=True)
+_SURPLUS_MARKS = Statement(
+    "surplus_marks",
+    "DELETE FROM marks WHERE tenant = ?1 AND hash IN "
+    "(SELECT hash FROM marks WHERE tenant = ?1 ORDER BY at DESC, hash LIMIT -1 OFFSET ?2) RETURNING hash",
+    "DELETE FROM marks m USING (SELECT given.row, given.tenant, o.hash FROM unnest($1::text[], $2::bigint[]) "
+    "WITH ORDINALITY AS given (tenant, most, row) CROSS JOIN LATERAL (SELECT hash FROM marks "
+    "WHERE tenant = given.tenant ORDER BY at DESC, hash OFFSET given.most) o) old "
+    "WHERE m.tenant = old.tenant AND m.hash = old.hash RETURNING old.row, m.hash",
+    returns=True,
+)
+# Keys stay: their owners see that they were revoked, and when.
+_OLD_CREDENTIALS = Statement(
+    "old_credentials",
+    "DELETE FROM credentials WHERE kind != 'key' AND ((revoked > 0 AND revoked < ?1) OR (expires > 0 AND expires < ?1)) "
+    "RETURNING id",
+    "DELETE FROM credentials c USING unnest($1::double precision[]) WITH ORDINALITY AS given (before, row) "
+    "WHERE c.kind != 'key' AND ((c.revoked > 0 AND c.revoked < given.before) "
+    "OR (c.expires > 0 AND c.expires < given.before)) RETURNING given.row, c.id",
+    returns=True,
+)
+
+
 class _Cut(Struct, frozen=True, omit_defaults=True):
     """A command that was acted on long ago: enough to know it again, and to answer as the first time."""
 
@@ -116,12 +154,13 @@ class _Cut(Struct, frozen=True, omit_defaults=True):
     at: float = 0.0
     turn: str = ""
     message: str = ""
+    joins: str = ""
 
 
 def cut(command: AnyCommand) -> bytes:
     """What is kept of a command that has been acted on."""
-    turn, message = (command.turn, command.message) if isinstance(command, Send) else ("", "")
-    return msgspec.json.encode(_Cut(_digest(command), command.at, turn, message))
+    ids = (command.turn, command.message, command.joins) if isinstance(command, Send) else ()
+    return msgspec.json.encode(_Cut(_digest(command), command.at, *ids))
 
 
 def earlier(body: bytes, command: AnyCommand) -> AnyCommand:
@@ -137,7 +176,7 @@ def earlier(body: bytes, command: AnyCommand) -> AnyCommand:
         kept = msgspec.json.decode(body, type=_Cut)
         first = replace(command, at=kept.at)
         if isinstance(first, Send):
-            first = replace(first, turn=kept.turn, message=kept.message)
+            first = replace(first, turn=kept.turn, message=kept.message, joins=kept.joins)
         is_same = kept.cut == _digest(command)
     if not is_same:
         raise KeyConflict(f"the key {command.key!r} was used before, for something else")
@@ -156,9 +195,20 @@ async def keep_house(
     commands = await _cut_commands(database, now - CUT_AFTER)
     names, size = await _sweep(database, blobs, now - orphans)
     files = await _sweep_files(database, blobs, now - orphans)
+    marks = await _sweep_marks(database, now - MARKS_FOR)
+    credentials = await database.write(lambda _: _rows(_OLD_CREDENTIALS, now - MARKS_FOR), HOUSE, is_long=True)
     if database.dialect == "sqlite":
         await _rewrite(database)
-    return Kept(sessions, commands, names, size, files)
+    return Kept(sessions, commands, names, size, files, marks, len(credentials))
+
+
+async def _sweep_marks(database: Database, before: float) -> int:
+    """Those that are old, and of each tenant those beyond what it may have."""
+    count = len(await database.write(lambda _: _rows(_OLD_MARKS, before), HOUSE, is_long=True))
+    for (tenant,) in await database.read(lambda: _rows(_MARKED), is_long=True):
+        gone = await database.write(lambda _, t=tenant: _rows(_SURPLUS_MARKS, t, MARKS), HOUSE, is_long=True)
+        count += len(gone)
+    return count
 
 
 async def _rewrite(database: Database) -> None:

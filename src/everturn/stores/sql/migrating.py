@@ -16,7 +16,7 @@ from everturn.errors import ConfigError
 # asyncpg has no types of its own that a strict reader could use.
 Connection: TypeAlias = Any
 
-HEAD = "0001"
+HEAD = "0002"
 """The schema this code knows; tests hold it against migrations/versions."""
 
 SCRIPTS = Path(__file__).parent / "migrations" / "scripts"
@@ -54,6 +54,7 @@ def upgrade_sqlite(connection: sqlite3.Connection) -> None:
         raise
 
 
+_HAS_SCHEMA = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1)"
 _IS_THERE = f"""
 SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = current_schema() AND c.relname = '{VERSION}')
@@ -72,7 +73,8 @@ async def upgrade_postgres(connection: Connection, schema: str | None = None) ->
         return
     async with connection.transaction():
         await connection.execute(_LOCK)
-        if schema is not None:
+        # Not only IF NOT EXISTS: that asks for the right to make one, also where it is there.
+        if schema is not None and not await connection.fetchval(_HAS_SCHEMA, schema):
             await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
         version = await _version_postgres(connection)
         if not _is_current(version):

@@ -21,6 +21,7 @@ from everturn.stores.sql.database import Operation
 from everturn.stores.sql.grouping import Batch, Run, TornGroup, lockstep
 from everturn.stores.sql.merging import Foretold, merge
 from everturn.stores.sql.trouble import Trouble, has_divided, is_answer, is_waiting, told, trouble_of
+from everturn.stores.sql.walls import inside
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ class Postgres:
         return run.result
 
     async def _read(self, run: Run) -> Run:
-        link = await self._links.borrow()
+        link = await self._links.borrow(inside())
         try:
             await _run(link, [run])
         except BaseException as error:
@@ -77,6 +78,11 @@ class Postgres:
         job = _Job(operation, session, loop.create_future(), loop.time() + self._patience, is_long)
         self._writers[hash(session) % len(self._writers)].add(job)
         return await job.future
+
+    @property
+    def walls(self) -> str:
+        """The role that reads for one tenant, once there is a connection; "" where tenants are kept apart by queries alone."""
+        return self._links.role
 
     async def hold(self) -> None:
         """Be the one process that drives what is in here, until this is closed."""

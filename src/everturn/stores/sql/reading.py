@@ -24,7 +24,8 @@ def entries(rows: Iterable[Row]) -> list[Entry]:
 
 def unknown(session: str, is_erased: bool = False) -> UnknownSession:
     """What to raise for a session that is not there, or not any more."""
-    return UnknownSession(f"session {session!r} was erased" if is_erased else f"there is no session {session!r}")
+    text = f"session {session!r} was erased" if is_erased else f"there is no session {session!r}"
+    return UnknownSession(text, is_erased)
 
 
 def row_of(session: str) -> Operation[Row]:
@@ -72,6 +73,19 @@ def open_turns(session: str) -> Operation[list[str]]:
     return [row[0] for row in rows]
 
 
+def asked_for(session: str, turn: str) -> Operation[bool]:
+    """Whether somebody asked for a turn."""
+    rows = yield Query(say.ASKED_FOR, (session, turn))
+    if not rows:
+        yield from row_of(session)
+    return bool(rows)
+
+
+def under_way(tenant: str) -> Operation[int]:
+    """How many turns of a tenant run or are asked for."""
+    return int((yield Query(say.UNDER_WAY, (tenant,)))[0][0])
+
+
 def path(session: str, leaf: str | None) -> Operation[list[Message]]:
     """The branch that ends at a message, oldest first."""
     if leaf is None:
@@ -115,11 +129,15 @@ def tree(session: str) -> Operation[Tree]:
     return folded
 
 
-def gates(session: str | None) -> Operation[list[GateRow]]:
-    """The gates that stand open, in one session or in all."""
-    rows = yield Query(say.ALL_GATES) if session is None else Query(say.GATES, (session,))
-    if not rows and session is not None:
-        yield from row_of(session)
+def gates(session: str | None, tenant: str | None) -> Operation[list[GateRow]]:
+    """The gates that stand open: in one session, in all of a tenant's, or in all there are."""
+    if session is not None:
+        rows = yield Query(say.GATES, (session,))
+        if not rows or tenant is not None:
+            row = yield from row_of(session)
+            rows = rows if tenant in (None, row[6]) else []
+    else:
+        rows = yield Query(say.ALL_GATES) if tenant is None else Query(say.TENANT_GATES, (tenant,))
     return [GateRow(load_gate(body), opened, claim=claim_of(claim)) for body, opened, claim in rows]
 
 
@@ -142,6 +160,21 @@ def sessions(awake: bool) -> Operation[list[SessionInfo]]:
     return [info_of(row) for row in rows]
 
 
+def listed(tenant: str, limit: int, before: tuple[float, str] | None, since: float) -> Operation[list[SessionInfo]]:
+    """A page of a tenant's sessions, those touched last first."""
+    at, name = (say.NEVER, "") if before is None else before
+    rows = yield Query(say.LISTED, (tenant, at, name, since, limit))
+    return sorted(map(info_of, rows), key=lambda info: (info.touched, info.id), reverse=True)[:limit]
+
+
+def mentions(session: str, blob: str) -> Operation[bool]:
+    """Whether a session, or what was begun below it, speaks of a blob."""
+    ((is_there, is_mentioned),) = yield Query(say.MENTIONS, (session, blob))
+    if not is_there:
+        yield from row_of(session)
+    return bool(is_mentioned)
+
+
 def info(session: str) -> Operation[SessionInfo]:
     """One session."""
     rows = yield Query(say.INFO, (session,))
@@ -152,5 +185,5 @@ def info(session: str) -> Operation[SessionInfo]:
 
 def info_of(row: Row) -> SessionInfo:
     """A session as it is listed."""
-    name, title, leaf, is_awake, due, stuck, tenant = row
-    return SessionInfo(name, title, leaf, bool(is_awake), due if due < say.NEVER else 0.0, stuck, tenant)
+    name, title, leaf, is_awake, due, *rest = row
+    return SessionInfo(name, title, leaf, bool(is_awake), due if due < say.NEVER else 0.0, *rest)

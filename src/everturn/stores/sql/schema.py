@@ -1,7 +1,8 @@
 """The tables. One schema for SQLite and PostgreSQL; migrations/ says how an older one becomes this one.
 
 Every row belongs to a session and is found by it, so a cluster may shard by session without a change. `events` is the
-truth; everything else is read off it in the same transaction, or is what nobody has acted on yet (the inbox).
+truth; everything else is read off it in the same transaction, or is what nobody has acted on yet (the inbox). The last
+tables are who may come in, and what they did. On PostgreSQL migrations/ also draws a wall around each tenant (walls.py).
 """
 
 from __future__ import annotations
@@ -29,7 +30,17 @@ sessions = sa.Table(
     sa.Column("created", sa.Double, nullable=False, server_default="0"),
     sa.Column("touched", sa.Double, nullable=False, server_default="0"),
     sa.Column("erased", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("agent", sa.Text, nullable=False, server_default=""),  # of the turn that was asked for last
+    sa.Column("who", sa.Text, nullable=False, server_default=""),  # began it
+    sa.Column("above", sa.Text, nullable=False, server_default=""),  # the session whose turn had it begun
+    # When something last happened that a list shows. Unlike `touched` it is in an index, and so it does not move with every
+    # append: PostgreSQL would have to write to all indexes of the row then.
+    sa.Column("moved", sa.Double, nullable=False, server_default="0"),
 )
+_is_listed = sa.and_(~sessions.c.erased, sessions.c.above == "")
+sa.Index("sessions_listed", sessions.c.tenant, sessions.c.moved, sqlite_where=_is_listed, postgresql_where=_is_listed)
+_has_above = sessions.c.above != ""
+sa.Index("sessions_below", sessions.c.above, sqlite_where=_has_above, postgresql_where=_has_above)
 
 # Every command that was ever admitted: its key is what makes a second try harmless.
 inbox = sa.Table(
@@ -102,9 +113,13 @@ gates = sa.Table(
     sa.Column("taken", sa.Text, nullable=False, server_default=""),  # the key of its command, until it was acted on
     sa.Column("verdict", sa.LargeBinary),  # admitted at the door, before the driver has acted on it
     sa.Column("is_open", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("tenant", sa.Text, nullable=False, server_default=""),
 )
 _is_asked = sa.and_(gates.c.is_open, gates.c.verdict.is_(None))
 sa.Index("gates_asked", gates.c.session, sqlite_where=_is_asked, postgresql_where=_is_asked)
+# With a condition that other queries do not have: they would read this one from end to end while there are few.
+_is_somebodys = sa.and_(_is_asked, gates.c.tenant != "")
+sa.Index("gates_tenant", gates.c.tenant, sqlite_where=_is_somebodys, postgresql_where=_is_somebodys)
 
 # Remembered answers that were not revoked. One may hold in another session than the one in which it was given.
 grants = sa.Table(
@@ -139,6 +154,7 @@ usage = sa.Table(
     sa.Column("calls", sa.Integer, nullable=False, server_default="0"),
     sa.Column("top", sa.Text, nullable=False, server_default=""),  # of a sub-turn: the turn at the top
     sa.Column("home", sa.Text, nullable=False, server_default=""),  # the session at the top, or its own
+    sa.Column("agent", sa.Text, nullable=False, server_default=""),
 )
 sa.Index("usage_tenant", usage.c.tenant, usage.c.at)
 sa.Index("usage_home", usage.c.home)
@@ -193,3 +209,77 @@ lookup = sa.Table(
     sa.Column("words", sa.Text().with_variant(TSVECTOR(), "postgresql"), nullable=False),
     sa.UniqueConstraint("session", "message", name="lookup_message"),
 )
+
+# Who may come in ------------------------------------------------------------------------------------------------------
+
+tenants = sa.Table(
+    "tenants",
+    meta,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("is_active", sa.Boolean, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+)
+
+users = sa.Table(
+    "users",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("is_active", sa.Boolean, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("origin", sa.Text, nullable=False, server_default=""),  # the issuer of their tokens
+)
+
+credentials = sa.Table(
+    "credentials",
+    meta,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("whose", sa.Text, nullable=False),  # the user's
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+    sa.Column("revoked", sa.Double, nullable=False),
+    sa.UniqueConstraint("hash", name="credentials_hash"),
+)
+sa.Index("credentials_tenant", credentials.c.tenant, credentials.c.whose)
+
+secrets = sa.Table(
+    "secrets",
+    meta,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.LargeBinary, nullable=False),
+)
+
+# Each record holds a hash of itself and of the one before it. Triggers refuse to change or delete one.
+audit = sa.Table(
+    "audit",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("n", sa.BigInteger, primary_key=True),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("credential", sa.Text, nullable=False),
+    sa.Column("did", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),  # what it was done to
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+)
+
+marks = sa.Table(
+    "marks",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("session", sa.Text, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+)
+sa.Index("marks_age", marks.c.tenant, marks.c.at)
+sa.Index("marks_session", marks.c.session)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from everturn.core.messages import Message
 from everturn.stores.sql.database import Database, Operation, Query, Statement
+from everturn.stores.sql.walls import inside
 from everturn.stores.words import asked, words
 from everturn.wire import load_message
 
@@ -52,6 +53,17 @@ _SEARCH_TENANT = _search(
 )
 
 
+# Inside the walls of a tenant: see migrations/versions/0002_tenants.py.
+_SEARCH_INSIDE = Statement(
+    "search_inside",
+    "SELECT 1",
+    "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS given (words, most, row) "
+    "CROSS JOIN LATERAL everturn_found('''' || replace(given.words, ' ', ''':* & ''') || ''':*', given.most) f "
+    "ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+
+
 def index(session: str, messages: Iterable[Message]) -> Operation[None]:
     """Let messages be found. One that is hidden, or says nothing, is not."""
     rows = {
@@ -70,11 +82,16 @@ async def search(
     query = asked(text)
     if not query or limit < 1:
         return []
-    return await database.read(lambda: _found(" ".join(query), tenant, limit), is_long=True)
+    wall = inside() if database.dialect == "postgresql" else None
+    if wall is not None and tenant not in (None, wall):
+        return []
+    return await database.read(lambda: _found(" ".join(query), tenant, limit, wall is not None), is_long=True)
 
 
-def _found(query: str, tenant: str | None, limit: int) -> Operation[list[tuple[str, Message]]]:
-    if tenant is None:
+def _found(query: str, tenant: str | None, limit: int, is_inside: bool) -> Operation[list[tuple[str, Message]]]:
+    if is_inside:
+        rows = yield Query(_SEARCH_INSIDE, (query, limit))
+    elif tenant is None:
         rows = yield Query(_SEARCH, (query, limit))
     else:
         rows = yield Query(_SEARCH_TENANT, (query, tenant, limit))

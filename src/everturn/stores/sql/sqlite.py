@@ -8,6 +8,8 @@ gathers. Readers of a file in WAL mode never wait for its writer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -89,6 +91,10 @@ class Sqlite:
     def _open(self) -> None:
         if self._writer is not None:
             return
+        if not self._is_memory:
+            with contextlib.suppress(OSError):  # it is there; or it cannot be made, and SQLite says why
+                # For nobody else to read. What SQLite puts beside it has the same mode.
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600))
         writer = self._connect(PATIENCE)
         try:
             upgrade_sqlite(writer)

@@ -51,7 +51,7 @@ SESSION = Statement(
     returns=True,
 )
 
-_INFO = "s.id, s.title, s.leaf, {awake}, {due}, s.stuck, s.tenant"
+_INFO = "s.id, s.title, s.leaf, {awake}, {due}, s.stuck, s.tenant, s.agent, s.who, s.above, s.created, s.moved"
 _INFO_LITE, _INFO_PG = _INFO.format(awake=_AWAKE, due=_DUE_LITE), _INFO.format(awake=_AWAKE, due=_DUE_PG)
 
 _RETURNED_LITE = re.sub(r"\bs[.]", "sessions.", _INFO_LITE)  # there SQLite does not know the short name of a table
@@ -73,6 +73,39 @@ AWAKE_SESSIONS = Statement(
     "awake sessions",
     f"SELECT {_INFO_LITE} FROM sessions s WHERE s.id IN ({_LIVE_LITE}) AND NOT s.erased ORDER BY s.created, s.id",
     f"SELECT 1, {_INFO_PG} FROM sessions s WHERE s.id IN ({_LIVE_PG}) AND NOT s.erased ORDER BY s.created, s.id",
+    returns=True,
+)
+# By (moved, id), the newest first; ids in the order of their letters' numbers, whatever language a database is in.
+# PostgreSQL would sort all that a tenant has for the ids of a page: it gives all that moved when the last one did.
+LISTED = Statement(
+    "listed",
+    f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.above = ''
+        AND s.moved <= ?2 AND (s.moved < ?2 OR s.id < ?3) AND s.moved >= ?4 ORDER BY s.moved DESC, s.id DESC LIMIT ?5""",
+    f"""SELECT p.n, {_INFO_PG}
+    FROM unnest($1::text[], $2::float8[], $3::text[], $4::float8[], $5::bigint[]) WITH ORDINALITY
+        AS p(tenant, at, id, since, most, n)
+    CROSS JOIN LATERAL (
+        SELECT * FROM sessions l WHERE l.tenant = p.tenant AND NOT l.erased AND l.above = '' AND l.moved <= p.at
+            AND (l.moved < p.at OR l.id COLLATE "C" < p.id) AND l.moved >= p.since
+        ORDER BY l.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) s""",
+    returns=True,
+)
+# Whether a session is there; whether it, or what was begun below it, speaks of a blob.
+MENTIONS = Statement(
+    "mentions",
+    """WITH RECURSIVE below(id, tenant) AS (
+        SELECT id, tenant FROM sessions WHERE id = ?1 AND NOT erased
+        UNION SELECT s.id, s.tenant FROM below b JOIN sessions s ON s.above = b.id AND s.above != ''
+            AND s.tenant = b.tenant)
+    SELECT EXISTS (SELECT 1 FROM below), EXISTS (
+        SELECT 1 FROM below b JOIN mentions m ON m.blob = ?2 AND m.session = b.id)""",
+    """WITH RECURSIVE p AS (SELECT * FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, blob, n)),
+    below(n, blob, id, tenant) AS (
+        SELECT p.n, p.blob, s.id, s.tenant FROM p JOIN sessions s ON s.id = p.session AND NOT s.erased
+        UNION SELECT b.n, b.blob, s.id, s.tenant FROM below b
+        JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)
+    SELECT p.n, EXISTS (SELECT 1 FROM below b WHERE b.n = p.n), EXISTS (
+        SELECT 1 FROM below b JOIN mentions m ON m.blob = b.blob AND m.session = b.id WHERE b.n = p.n) FROM p""",
     returns=True,
 )
 # One row without a body for a session that has none: that it is there need not be asked then.
@@ -122,6 +155,27 @@ OPEN_TURNS = Statement(
     ORDER BY p.n, t.started""",
     returns=True,
 )
+ASKED_FOR = Statement(
+    "asked for",
+    "SELECT 1 FROM inbox WHERE session = ? AND turn = ? AND kind = 'Send' LIMIT 1",
+    """SELECT p.n, 1 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, turn, n)
+    WHERE EXISTS (SELECT 1 FROM inbox i WHERE i.session = p.session AND i.turn = p.turn AND i.kind = 'Send')""",
+    returns=True,
+)
+# What is live of everybody is little, and has an index; all sessions of a tenant may be many.
+UNDER_WAY = Statement(
+    "turns under way",
+    """SELECT (SELECT count(*) FROM turns t CROSS JOIN sessions s ON s.id = t.session
+            WHERE (t.state != 'over' OR t.out > 0) AND t.state = 'busy' AND s.tenant = ?1)
+        + (SELECT count(*) FROM inbox i CROSS JOIN sessions s ON s.id = i.session
+            WHERE i.is_open AND i.kind = 'Send' AND s.tenant = ?1)""",
+    """SELECT p.n, (SELECT count(*) FROM turns t JOIN sessions s ON s.id = t.session
+            WHERE (t.state != 'over' OR t.out > 0) AND t.state = 'busy' AND s.tenant = p.tenant)
+        + (SELECT count(*) FROM inbox i JOIN sessions s ON s.id = i.session
+            WHERE i.is_open AND i.kind = 'Send' AND s.tenant = p.tenant)
+    FROM unnest($1::text[]) WITH ORDINALITY AS p(tenant, n)""",
+    returns=True,
+)
 # From the leaf to the root; a message of a turn that is still being written comes with the name of that turn.
 PATH = Statement(
     "path",
@@ -157,6 +211,14 @@ ALL_GATES = Statement(
     "all gates",
     "SELECT body, opened, claim FROM gates WHERE is_open = 1 AND verdict IS NULL ORDER BY opened, gate",
     "SELECT 1, body, opened, claim FROM gates WHERE is_open AND verdict IS NULL ORDER BY opened, gate",
+    returns=True,
+)
+TENANT_GATES = Statement(
+    "gates of a tenant",
+    """SELECT body, opened, claim FROM gates WHERE tenant = ? AND tenant != '' AND is_open = 1 AND verdict IS NULL
+    ORDER BY opened, gate""",
+    """SELECT p.n, g.body, g.opened, g.claim FROM unnest($1::text[]) WITH ORDINALITY AS p(tenant, n)
+    JOIN gates g ON g.tenant = p.tenant AND g.tenant != '' AND g.is_open AND g.verdict IS NULL ORDER BY p.n, g.opened, g.gate""",
     returns=True,
 )
 ROOTS = Statement(
@@ -206,12 +268,13 @@ GATE = Statement(
 )
 NEW_SESSION = Statement(
     "new session",
-    """INSERT INTO sessions (id, tenant, created, touched, head, token, leaf, title) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (id) DO NOTHING RETURNING id""",
+    """INSERT INTO sessions (id, tenant, created, touched, moved, head, token, agent, who, above)
+    VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING RETURNING id""",
     """WITH p AS (SELECT * FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::bigint[], $6::text[],
-        $7::text[], $8::text[]) WITH ORDINALITY AS p(id, tenant, created, touched, head, token, leaf, title, n)),
-    made AS (INSERT INTO sessions (id, tenant, created, touched, head, token, leaf, title)
-        SELECT id, tenant, created, touched, head, token, leaf, title FROM p ORDER BY id
+        $7::text[], $8::text[], $9::text[]) WITH ORDINALITY
+        AS p(id, tenant, created, touched, head, token, agent, who, above, n)),
+    made AS (INSERT INTO sessions (id, tenant, created, touched, moved, head, token, agent, who, above)
+        SELECT id, tenant, created, touched, touched, head, token, agent, who, above FROM p ORDER BY id
         ON CONFLICT (id) DO NOTHING RETURNING id)
     SELECT p.n, p.id FROM p JOIN made ON made.id = p.id""",
     returns=True,
@@ -224,9 +287,11 @@ KEEP = Statement(
 )
 TOUCH = Statement(
     "touch",
-    "UPDATE sessions SET touched = max(touched, ?), tries = 0, stuck = '' WHERE id = ?",
-    """UPDATE sessions s SET touched = greatest(s.touched, p.at), tries = 0, stuck = ''
-    FROM unnest($1::float8[], $2::text[]) AS p(at, id) WHERE s.id = p.id""",
+    """UPDATE sessions SET touched = max(touched, ?1), moved = max(moved, ?1), tries = 0, stuck = '',
+        agent = coalesce(?2, agent) WHERE id = ?3""",
+    """UPDATE sessions s SET touched = greatest(s.touched, p.at), moved = greatest(s.moved, p.at), tries = 0, stuck = '',
+        agent = coalesce(p.agent, s.agent)
+    FROM unnest($1::float8[], $2::text[], $3::text[]) AS p(at, agent, id) WHERE s.id = p.id""",
 )
 VERDICT = Statement(
     "verdict",
@@ -313,13 +378,15 @@ OVERDUE = Statement(
 # A session that has moved counts one try: that of the driver under whom it did.
 FENCE = Statement(
     "fence",
-    """UPDATE sessions SET head = ?, token = ?, leaf = ?, title = ?, touched = max(touched, ?),
+    """UPDATE sessions SET head = ?, token = ?, leaf = ?, title = ?, touched = max(touched, ?), moved = max(moved, ?),
         tries = iif(?, 1, tries), stuck = ''
     WHERE id = ? AND head = ? AND epoch = coalesce(?, epoch) AND NOT erased""",
     """UPDATE sessions s SET head = p.head, token = p.token, leaf = p.leaf, title = p.title,
-        touched = greatest(s.touched, p.at), tries = CASE WHEN p.has_moved THEN 1 ELSE s.tries END, stuck = ''
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::boolean[], $7::text[],
-        $8::bigint[], $9::bigint[]) WITH ORDINALITY AS p(head, token, leaf, title, at, has_moved, id, after, epoch, n)
+        touched = greatest(s.touched, p.at), moved = greatest(s.moved, p.shown),
+        tries = CASE WHEN p.has_moved THEN 1 ELSE s.tries END, stuck = ''
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::boolean[], $8::text[],
+        $9::bigint[], $10::bigint[]) WITH ORDINALITY
+        AS p(head, token, leaf, title, at, shown, has_moved, id, after, epoch, n)
     WHERE s.id = p.id AND s.head = p.after AND s.epoch = coalesce(p.epoch, s.epoch) AND NOT s.erased
     RETURNING p.n""",
     returns=True,
@@ -377,10 +444,11 @@ MOVE_TURNS = Statement(
 )
 OPEN_GATES = Statement(
     "open gates",
-    """INSERT INTO gates (session, gate, turn, call, expires, opened, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+    """INSERT INTO gates (session, tenant, gate, turn, call, expires, opened, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (session, gate) DO NOTHING""",
-    """INSERT INTO gates (session, gate, turn, call, expires, opened, body)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::bytea[])
+    """INSERT INTO gates (session, tenant, gate, turn, call, expires, opened, body)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::float8[], $7::float8[],
+        $8::bytea[])
     ON CONFLICT (session, gate) DO NOTHING""",
 )
 # What the door has given since counts for more than what the log says only now.

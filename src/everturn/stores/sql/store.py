@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,8 @@ from everturn.core.parts import Usage
 from everturn.core.ports import Claim, Receipt, SessionInfo
 from everturn.core.tree import Tree
 from everturn.errors import SessionStuck
-from everturn.stores.sql import counting, granting, keeping, reading, searching, writing
+from everturn.stores.sql import counting, granting, keeping, reading, searching, walls, writing
+from everturn.stores.sql.accounts import SqlAccounts
 from everturn.stores.sql.admitting import admit
 from everturn.stores.sql.blobs import Blobs
 from everturn.stores.sql.changes import Shadow
@@ -57,8 +59,10 @@ class SqlStore:
     def __init__(self, database: Database, folder: Path | None = None) -> None:
         self._database = database
         self._blobs = Blobs(database, folder, time.time)
+        self._accounts = SqlAccounts(database)
         self._shadows: dict[str, Shadow] = {}  # the one that was used last is the last
         self._recent: dict[str, _Recent] = {}
+        self._appending: set[str] = set()  # sessions whose file may be ahead of what is kept of them here
         self._name, self._numbers = os.urandom(8).hex(), count(1)
 
     @classmethod
@@ -125,20 +129,24 @@ class SqlStore:
         def operation(_: bool) -> Operation[tuple[int, Shadow | None]]:
             return writing.append(self._shadows.pop(session, None), session, after, events, epoch, token)
 
+        # Until it is kept here as well, the log is read from the file: who has seen its head there must find it all.
+        self._appending.add(session)
         try:
             head, shadow = await self._database.write(operation, session)
+            if shadow is not None:
+                self._keep(session, shadow)
+                if getattr(self._database, "is_alone", False):  # for nobody else reads it
+                    self._remember(session, after, events)
         except BaseException:
             self._recent.pop(session, None)
             raise
-        if shadow is not None:
-            self._keep(session, shadow)
-            if getattr(self._database, "is_alone", False):  # for nobody else reads it
-                self._remember(session, after, events)
+        finally:
+            self._appending.discard(session)
         return head
 
     async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
         """The log behind `after`: all of it, or one turn's."""
-        recent = self._recent.get(session)
+        recent = self._recent.get(session) if session not in self._appending else None
         if recent is not None and recent.begin <= after and getattr(self._database, "is_alone", False):
             return recent.since(after, turn)
         if turn is not None:
@@ -148,6 +156,10 @@ class SqlStore:
             last = found[-1].seq
             found += await self._database.read(lambda: reading.events(session, last, None), is_long=True)
         return found
+
+    async def page(self, session: str, after: int, most: int) -> list[Entry]:
+        """The log behind `after`, at most so many entries of it."""
+        return await self._database.read(lambda: reading.events(session, after, None, most))
 
     async def head(self, session: str) -> int:
         """The position of the last event; 0 before the first."""
@@ -164,6 +176,14 @@ class SqlStore:
         """The turns that are not over, oldest first."""
         return await self._database.read(lambda: reading.open_turns(session))
 
+    async def asked_for(self, session: str, turn: str) -> bool:
+        """Whether somebody asked for a turn."""
+        return await self._database.read(lambda: reading.asked_for(session, turn))
+
+    async def under_way(self, tenant: str) -> int:
+        """How many turns of a tenant run or are asked for."""
+        return await self._database.read(lambda: reading.under_way(tenant))
+
     async def path(self, session: str, leaf: str | None) -> list[Message]:
         """The branch that ends at `leaf`, oldest first."""
         return await self._database.read(lambda: reading.path(session, leaf))
@@ -172,13 +192,17 @@ class SqlStore:
         """All messages of a session."""
         return await self._database.read(lambda: reading.tree(session), is_long=True)
 
-    async def gates(self, session: str | None = None) -> list[GateRow]:
-        """The gates that stand open, in one session or in all."""
-        return await self._database.read(lambda: reading.gates(session), is_long=session is None)
+    async def gates(self, session: str | None = None, *, tenant: str | None = None) -> list[GateRow]:
+        """The gates that stand open: in one session, in all of a tenant's, or in all there are."""
+        return await self._database.read(lambda: reading.gates(session, tenant), is_long=session is None)
 
     async def grants(self, session: str, now: float) -> list[Grant]:
         """The remembered answers that hold in a session, oldest first."""
         return await self._database.read(lambda: granting.grants(session, now))
+
+    async def granted(self, tenant: str, now: float, limit: int = 200) -> list[tuple[str, Grant]]:
+        """The remembered answers of a tenant that hold somewhere, newest first."""
+        return await self._database.read(lambda: granting.granted(tenant, now, limit))
 
     async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
         """What was used: in a session with all sub-turns of it, by the sub-turns of the turn `top`, or by a tenant.
@@ -194,6 +218,22 @@ class SqlStore:
     async def sessions(self, awake: bool = False) -> list[SessionInfo]:
         """The sessions; with `awake` only those that somebody should drive, now or when they are due."""
         return await self._database.read(lambda: reading.sessions(awake), is_long=True)
+
+    async def listed(
+        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+    ) -> list[SessionInfo]:
+        """A page of a tenant's sessions, without those of sub-turns: those touched last come first."""
+        if limit < 1:
+            return []
+        return await self._database.read(lambda: reading.listed(tenant, limit, before, since), is_long=limit > SHORT)
+
+    async def used(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
+        """What a tenant's turns have used, by day (since 1970, UTC) and agent, oldest first."""
+        return await self._database.read(lambda: counting.used(tenant, since), is_long=True)
+
+    async def mentions(self, session: str, blob: str) -> bool:
+        """Whether a session, or one of its sub-turns and theirs, speaks of a blob."""
+        return await self._database.read(lambda: reading.mentions(session, blob))
 
     async def info(self, session: str) -> SessionInfo:
         """One session."""
@@ -230,6 +270,17 @@ class SqlStore:
         finally:
             self._shadows.clear()  # some of them may be erased now
             self._recent.clear()
+
+    # Whose it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def accounts(self) -> SqlAccounts:
+        """Who may come in, in the same database."""
+        return self._accounts
+
+    def within(self, tenant: str) -> AbstractContextManager[None]:
+        """Read inside of it as this tenant: on PostgreSQL, rows of others are not there for such reads (walls.py)."""
+        return walls.within(tenant)
 
     async def aclose(self) -> None:
         """Let go of the database. What was acknowledged is safe."""

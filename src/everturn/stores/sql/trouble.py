@@ -53,6 +53,14 @@ def has_divided(error: BaseException) -> bool:
     return getattr(error, "sqlstate", None) == "22012"
 
 
+_NEXT = {
+    "3D000": "; make it (`createdb NAME`), or name another",
+    "28000": "; see who may log in there, and as whom this address does",
+    "28P01": "; see the password in the address",
+}
+"""What to do next, by what the server said."""
+
+
 def told(error: BaseException) -> BaseException:
     """An error of the driver → one of ours, for whoever waits."""
     trouble = trouble_of(error)
@@ -63,5 +71,5 @@ def told(error: BaseException) -> BaseException:
     if state.startswith(("22", "54")):  # bad data, or more of it than fits: asking again brings the same answer
         return ConfigError(f"PostgreSQL cannot keep this: {words}")
     if trouble is Trouble.FINAL:
-        return StoreUnavailable(f"the database refused: {words}")
+        return StoreUnavailable(f"the database refused: {words}{_NEXT.get(state, '')}")
     return StoreUnavailable(f"the database does not answer: {words}")

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from everturn.core.events import Entry, Event, MessageDeleted, TurnStarted
-from everturn.core.ports import STUCK, Claim
+from everturn.core.ports import STUCK, Claim, is_shown
 from everturn.errors import KeyConflict, Stale
+from everturn.stores.checking import began
 from everturn.stores.sql import counting, granting
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import mention
 from everturn.stores.sql.changes import Rows, Shadow, project
-from everturn.stores.sql.database import Operation, Query
+from everturn.stores.sql.database import Operation, Query, clean
 from everturn.stores.sql.reading import entries, inbox, info_of, row_of, unknown
 from everturn.stores.sql.searching import index
 from everturn.wire import dump_message
@@ -97,7 +98,8 @@ def append(
     if len(cuts) == 1:
         leaf, title = shadow.tree.leaf, shadow.tree.title
     head, at = after + len(events), events[-1].at if events and rows.has_moved else 0.0
-    fence = (head, token, leaf, _clean(title), at, rows.has_moved, session, after, epoch)
+    shown = max((event.at for event in events if is_shown(event)), default=0.0)
+    fence = (head, token, leaf, clean(title), at, shown, rows.has_moved, session, after, epoch)
     accepted = yield Query(say.FENCE, fence)
     if not accepted:
         row = yield from row_of(session)
@@ -115,7 +117,9 @@ def restore(session: str, tenant: str, events: Sequence[Event], token: str) -> O
         KeyConflict: there is one, or was.
     """
     first, last = (events[0].at, events[-1].at) if events else (0.0, 0.0)
-    made = yield Query(say.NEW_SESSION, (session, tenant, first, last, len(events), token, None, ""))
+    made = yield Query(
+        say.NEW_SESSION, (session, tenant, first, last, len(events), token, *map(clean, began(events)), "")
+    )
     if not made:
         found = yield Query(say.SESSION, (session,))
         if not found or found[0][3] != token:
@@ -163,7 +167,7 @@ def _write_on(
         after += len(before)
         yield from _recall(shadow, session, run)
         yield from _write(session, shadow.tenant, project(shadow, after, run), is_restored)
-    yield Query(say.LEAF, (shadow.tree.leaf, _clean(shadow.tree.title), session))
+    yield Query(say.LEAF, (shadow.tree.leaf, clean(shadow.tree.title), session))
 
 
 def _delete(shadow: Shadow, session: str, event: Event) -> Operation[None]:
@@ -172,10 +176,6 @@ def _delete(shadow: Shadow, session: str, event: Event) -> Operation[None]:
     parents: dict[str, str | None] = {row[0]: row[1] for row in rows}
     if shadow.tree.leaf in parents:
         shadow.tree.leaf = parents.get(event.message)
-
-
-def _clean(text: str) -> str:
-    return text.replace("\0", "") if "\0" in text else text  # which PostgreSQL cannot keep in a text
 
 
 def _write(session: str, tenant: str, rows: Rows, is_restored: bool = False) -> Operation[None]:  # noqa: C901 - table by table
@@ -197,7 +197,7 @@ def _write(session: str, tenant: str, rows: Rows, is_restored: bool = False) -> 
         finished = [(dump_message(message), session, name) for name, message in rows.finished.items()]
         yield Query(say.FINISH_MESSAGES, finished, many=True)
     if rows.opened:
-        yield Query(say.OPEN_GATES, [(session, *row) for row in rows.opened], many=True)
+        yield Query(say.OPEN_GATES, [(session, tenant, *row) for row in rows.opened], many=True)
     if rows.claimed:
         claimed = [(claim, due, session, gate, key) for gate, (claim, due, key) in rows.claimed.items()]
         yield Query(say.CLAIM_GATES, claimed, many=True)
@@ -214,9 +214,7 @@ def _write(session: str, tenant: str, rows: Rows, is_restored: bool = False) -> 
     if rows.revoked and not is_restored:
         yield from granting.remove(session, tenant, rows.revoked)
     if trees := {root: tree for root, tree in rows.trees.items() if not root or not is_restored}:
-        yield Query(
-            say.RECORD_TREES, [(session, _clean(root), _clean(tree)) for root, tree in trees.items()], many=True
-        )
+        yield Query(say.RECORD_TREES, [(session, clean(root), clean(tree)) for root, tree in trees.items()], many=True)
     if rows.mentions:
         yield from mention(session, sorted(rows.mentions), rows.at)
     if rows.joined or rows.finished:

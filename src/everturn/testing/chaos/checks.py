@@ -17,6 +17,7 @@ from everturn.core.events import (
     CallStarted,
     CommandDropped,
     LateArrived,
+    MessageAdded,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -76,18 +77,18 @@ def check(evidence: Evidence) -> list[Violation]:
 @_invariant("I1")
 def acknowledged_means_kept(evidence: Evidence) -> Iterator[str]:
     """An acknowledged input is in the log exactly once, as it was sent; any other acknowledged command was acted on."""
-    begun: dict[str, list[TurnStarted]] = {}
+    begun: dict[str, list[TurnStarted | MessageAdded]] = {}
     acted_on: set[str] = set()
     dropped: set[str] = set()
     for entry in evidence.entries:
-        if isinstance(entry.event, TurnStarted):
+        if isinstance(entry.event, TurnStarted | MessageAdded) and entry.event.command:
             begun.setdefault(entry.event.command, []).append(entry.event)
         if isinstance(entry.event, CommandDropped):
             dropped.add(entry.event.command)
         acted_on.add(getattr(entry.event, "command", ""))
     for key, starts in begun.items():
         if len(starts) > 1:
-            yield f"input {key} began {len(starts)} turns"
+            yield f"input {key} began {len(starts)} turns, or joined them"
     cancelled = {line.turn for line in evidence.lines("ack") if line.name == "cancel"}
     for line in evidence.lines("ack"):
         starts = begun.get(line.key, [])
@@ -100,8 +101,9 @@ def acknowledged_means_kept(evidence: Evidence) -> Iterator[str]:
             yield f"input {line.key} is not what was acknowledged"
 
 
-def _hash_of(start: TurnStarted) -> str:
-    return "" if start.input is None else input_hash(start.input.text)
+def _hash_of(start: TurnStarted | MessageAdded) -> str:
+    said = start.input if isinstance(start, TurnStarted) else start.message
+    return "" if said is None else input_hash(said.text)
 
 
 @_invariant("I2")

@@ -9,6 +9,7 @@ into a fixture of your class. `ModelContract` asks for a `connect` in its place.
 failures call `pytest.register_assert_rewrite("everturn.testing.contracts")` in your conftest.py.
 """
 
+from everturn.testing.contracts.accounts import AccountsContract
 from everturn.testing.contracts.bus import BusContract
 from everturn.testing.contracts.claims import ClaimContract
 from everturn.testing.contracts.clients import ClientContract
@@ -17,6 +18,7 @@ from everturn.testing.contracts.engine import EngineContract
 from everturn.testing.contracts.erasing import ErasureContract
 from everturn.testing.contracts.files import FilesContract
 from everturn.testing.contracts.grants import GrantContract
+from everturn.testing.contracts.listing import ListContract
 from everturn.testing.contracts.log import LogContract
 from everturn.testing.contracts.model import ModelContract
 from everturn.testing.contracts.spending import SpendingContract
@@ -25,6 +27,7 @@ from everturn.testing.contracts.spending import SpendingContract
 class StoreContract(
     DoorContract,
     LogContract,
+    ListContract,
     ClaimContract,
     ClientContract,
     FilesContract,
@@ -35,4 +38,4 @@ class StoreContract(
     """Log, inbox and projections; every write one transaction; the checks at the door; who drives; what is remembered."""
 
 
-__all__ = ["BusContract", "EngineContract", "ModelContract", "StoreContract"]
+__all__ = ["AccountsContract", "BusContract", "EngineContract", "ModelContract", "StoreContract"]

@@ -90,6 +90,20 @@ class GrantContract:
 
         assert await self.held(store) == ["t2.gate", "t.gate"]
 
+    async def test_all_grants_of_a_tenant_are_found_with_the_sessions_they_were_given_in_newest_first(self) -> None:
+        store = await self.granting("s", expires=NOON + 60)
+        await store.append("top", 6, [granted("", "t2", at=NOON - 60)])
+        await store.append("eve", 6, [granted("", "t3")])
+
+        async def found(tenant: str, now: float = NOON, limit: int = 200) -> list[tuple[str, str]]:
+            return [(origin, grant.id) for origin, grant in await store.granted(tenant, now, limit)]
+
+        assert await found("local") == [("s", "t.gate"), ("top", "t2.gate")]
+        assert await found("local", limit=1) == [("s", "t.gate")]
+        assert await found("local", NOON + 60) == [("top", "t2.gate")]
+        assert await found("eve") == [("eve", "t3.gate")]
+        assert await found("nobody") == []
+
     async def test_an_append_that_is_refused_remembers_nothing(self) -> None:
         store = await self.granting("s")
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from types import FrameType
 
 import pytest
+from msgspec.structs import replace
 
 from everturn.core.commands import AnyCommand, Cancel, Delete, Select
 from everturn.core.events import (
@@ -18,9 +19,11 @@ from everturn.core.events import (
     GateAnswered,
     LateArrived,
     LeafSelected,
+    MessageAdded,
     MessageDeleted,
     TitleSet,
 )
+from everturn.core.messages import Message
 from everturn.core.parts import Output
 from everturn.core.ports import Store
 from everturn.core.tree import Tree
@@ -78,6 +81,8 @@ class LogContract:
         assert [entry.event for entry in entries] == events
         for after in range(len(events) + 2):
             assert await store.events("s", after) == entries[after:]
+            for most in (1, 2, len(events), len(events) + 1):
+                assert await store.page("s", after, most) == entries[after : after + most]
 
     async def test_an_append_from_another_position_is_refused_and_writes_nothing(self) -> None:
         store = await self.asking()
@@ -130,6 +135,10 @@ class LogContract:
         store = await self.asking()
         acted: list[tuple[AnyCommand, Event]] = [
             (send("k2", turn="t2"), started("t2", "t.out", command="k2")[0]),
+            (
+                replace(send("k9", turn="t9"), steers=True, joins="t2"),
+                MessageAdded(turn="t2", message=Message("t9.in", "t2.in", "user", turn="t2"), command="k9"),
+            ),
             (answer("k3"), GateAnswered(turn="t", gate="t.gate", call="t.call", verdict=ALLOW, command="k3")),
             (Cancel(key="k4", session="s", turn="t2"), CommandDropped(command="k4", reason="it was over")),
             (Select(key="k5", session="s", message="t.in"), LeafSelected(message="t.in", command="k5")),

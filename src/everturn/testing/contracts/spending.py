@@ -128,18 +128,21 @@ class SpendingContract:
 
         assert await store.spent(tenant="local") == await store.spent(session="s") == Spent(1, 0, SOME)
 
-    async def test_a_session_made_from_a_log_counts_for_itself(self) -> None:
+    async def test_a_session_made_from_a_log_has_used_nothing_and_goes_on_its_own_account(self) -> None:
         store = await self.begun()
         await self.add(store, "sub", "t2", below())
         log = [entry.event for entry in await store.events("sub")]
         await store.restore("copy", "eve", log)
+        less = Usage(-(10**9), -(10**9), cost=-1e6)
+        await store.restore("forged", "local", [*started("t3"), *called("t3", less), *ran("t3"), *over("t3")])
         await store.restore("begun", "eve", log[:2])  # before its first step
         await store.append("begun", 2, called("t2", SOME))
         one = Spent(1, 1, SOME)
 
         assert await store.spent(session="s") == await store.spent(top="t") == await store.spent(tenant="local") == one
-        assert await store.spent(session="copy") == one
-        assert await store.spent(session="begun") == Spent(1, 0, SOME)
+        assert await store.spent(session="copy") == await store.spent(session="forged") == Spent()
+        assert [spent for _, _, spent in await store.used("local")] == [one]
+        assert await store.spent(session="begun") == await store.spent(tenant="eve") == Spent(1, 0, SOME)
 
     # Time -------------------------------------------------------------------------------------------------------------------
 

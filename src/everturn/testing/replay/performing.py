@@ -35,6 +35,7 @@ from everturn.testing.doubles import CountingIds
 from everturn.testing.replay.comparing import differences
 from everturn.testing.replay.model import replay_model
 from everturn.testing.replay.recording import Recording
+from everturn.testing.replay.steering import Steering
 from everturn.tools.groups import Group
 from everturn.turn.run import Settings
 from everturn.wiring import Runtime
@@ -74,10 +75,11 @@ async def perform(
 ) -> Recording:
     """Let it all happen again with these tools, and record that."""
     model = replay_model(recording)
-    runtime = Runtime(
+    steering = Steering(recording)
+    runtime = steering.runtime = Runtime(
         model,
         tools=list(tools),
-        plugins=plugins,
+        plugins=[*plugins, *([steering] if steering.said else [])],
         store=MemoryStore(),
         clock=_Clock(recording.events[0].at),
         ids=_Ids(recording.events),

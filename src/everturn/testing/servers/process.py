@@ -16,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -23,6 +24,7 @@ from everturn.errors import ConfigError
 
 PATIENCE = 30.0  # seconds a server has to start or to stop; a loaded machine needs more than one thinks
 GLANCE = 0.01  # seconds between two looks
+LOOKS = 20  # at most, at a family in which somebody dies each time
 
 # It is told the process id of the server, a line each time that one starts, and an empty line when it has stopped.
 _WATCHDOG = """
@@ -61,21 +63,48 @@ class Spent(Struct, frozen=True):
     seconds: float
 
 
+class _Stat(NamedTuple):
+    parent: int
+    own: int
+    buried: int  # what its dead children had used
+
+
+_NONE = _Stat(0, 0, 0)
+
+
 def family_of(pid: int) -> Spent:
     """Look at a process and everything it has started."""
-    children: dict[int, list[int]] = {}
-    spent: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with contextlib.suppress(OSError):
-                # The name in brackets may hold anything, brackets too; what follows the last one is numbers.
-                fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-                spent[int(entry.name)] = sum(map(int, fields[11:15]))  # its own, and its dead children's
-                children.setdefault(int(fields[1]), []).append(int(entry.name))
-    family = [pid]
+    found, family = _family(pid)
+    for _ in range(LOOKS):
+        # One that died after its parent was read and before it was read itself would be counted with neither.
+        if all(_stat(one, found[one]).buried == found[one].buried for one in family):
+            break
+        found, family = _family(pid)
+    ticks = sum(found[one].own + found[one].buried for one in family)
+    return Spent((pid, *(one for one in family if one != pid)), ticks / os.sysconf("SC_CLK_TCK"))
+
+
+def _family(pid: int) -> tuple[dict[int, _Stat], list[int]]:
+    found = _look()
+    family = [pid] if pid in found else []
     for one in family:
-        family += children.get(one, [])
-    return Spent(tuple(family), sum(spent.get(one, 0) for one in family) / os.sysconf("SC_CLK_TCK"))
+        family += [child for child, stat in found.items() if stat.parent == one]
+    return found, family
+
+
+def _look() -> dict[int, _Stat]:
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+    return {pid: stat for pid in pids if (stat := _stat(pid, _NONE)) is not _NONE}
+
+
+def _stat(pid: int, otherwise: _Stat) -> _Stat:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return otherwise
+    fields = text.rpartition(")")[2].split()  # the name in brackets may hold anything, brackets too
+    own, buried = (sum(map(int, fields[at : at + 2])) for at in (11, 13))
+    return _Stat(int(fields[1]), own, buried)
 
 
 def _is_gone(pid: int) -> bool:

@@ -1,0 +1,29 @@
+import asyncio
+import sys
+
+from everturn.client import Server
+from everturn.core.deltas import TextDelta
+
+
+async def two_halves(url: str, token: str) -> None:
+    async with Server(url, token) as here:
+        turn = await here.begin("Hello", key="greeting-1")
+        reading = turn.events()
+        async for item in reading:
+            if isinstance(item.delta, TextDelta):
+                print(item.delta.text, end="|")
+                break
+        cursor = reading.cursor  # a few characters: keep them wherever you like
+        await reading.aclose()
+
+    async with Server(url, token) as elsewhere:
+        same = await elsewhere.begin("Hello", key="greeting-1")  # it was sent once
+        assert same.id == turn.id
+        async for item in same.events(after=cursor):
+            if isinstance(item.delta, TextDelta):
+                print(item.delta.text, end="")
+    print()
+
+
+if __name__ == "__main__":
+    asyncio.run(two_halves(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,139 @@
+"""Write what goes over the wire as TypeScript, from the JSON Schema of the same types: `python scripts/web_types.py [--check]`.
+
+A new event is a new member of `LogEvent` there, and the page is not built until it is drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import typing
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from everturn import api
+from everturn.core import messages
+from everturn.core.accounts import Role
+from everturn.core.asking import GateKind
+from everturn.core.events import Effects, LogEvent, Terminal
+from everturn.core.parts import CallState, Finish, Part, StreamedPart
+from everturn.core.state import TRANSITIONS
+
+TO: Final = Path(__file__).parent.parent / "web" / "client" / "src" / "types.gen.ts"
+HEAD: Final = "// Made by scripts/web_types.py from the types in everturn.api and everturn.core. Do not edit.\n"
+UNIONS: Final = {
+    "LogEvent": LogEvent,
+    "Terminal": Terminal,
+    "Part": Part,
+    "StreamedPart": StreamedPart,
+    "StreamDelta": api.StreamDelta,
+}
+WORDS: Final = {
+    "CallState": CallState,
+    "Effects": Effects,
+    "Finish": Finish,
+    "GateKind": GateKind,
+    "MessageRole": messages.Role,
+    "Role": Role,
+}
+PLAIN: Final = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+
+
+def structs() -> dict[str, type[msgspec.Struct]]:
+    """Everything in `everturn.api` that is sent or taken, by its name."""
+    found = [value for value in vars(api).values() if isinstance(value, type) and issubclass(value, msgspec.Struct)]
+    own = [
+        kind for kind in found if kind.__module__ == api.__name__ and kind not in (api.Body, api.View, msgspec.Struct)
+    ]
+    return {kind.__name__: kind for kind in own}
+
+
+def write() -> str:
+    """The whole file."""
+    given = structs()
+    types = [*given.values(), *UNIONS.values()]
+    _, components = msgspec.json.schema_components(types, schema_hook=_anything, ref_template="{name}")
+    lines = [HEAD]
+    for name in sorted(components):
+        lines.append(_component(name, components[name], given.get(name)))
+    text = "\n".join(lines)
+    known = {name: " | ".join(kind.__name__ for kind in typing.get_args(union)) for name, union in UNIONS.items()}
+    known |= {name: _type(msgspec.json.schema(words)) for name, words in WORDS.items()}
+    for name in sorted(known, key=lambda name: len(known[name]), reverse=True):
+        text = text.replace(known[name], name)
+    return "\n".join([text, *(f"export type {name} = {known[name]};\n" for name in known), _transitions()])
+
+
+def _transitions() -> str:
+    """The table of a turn's phases: the page knows no other."""
+    rows = ""
+    for phase, row in TRANSITIONS.items():
+        moves = ", ".join(f'{event.__name__}: "{to.value}"' for event, to in row.items())
+        rows += f"  {phase.value}: {{ {moves} }},\n"
+    about = "/** A phase and an event → the next phase. */\n"
+    kind = 'Readonly<Record<Phase, Partial<Record<LogEvent["type"], Phase>>>>'
+    return f"{about}export const TRANSITIONS: {kind} = {{\n{rows}}};\n"
+
+
+def _anything(kind: type) -> dict[str, Any]:
+    return {"description": "Any JSON value."}
+
+
+def _component(name: str, schema: dict[str, Any], kind: type[msgspec.Struct] | None) -> str:
+    about = f"/** {schema['description'].splitlines()[0]} */\n" if "description" in schema else ""
+    if "properties" not in schema:
+        return f"{about}export type {name} = {_type(schema)};\n"
+    # What goes out is sent whole unless it says otherwise; of what comes in, whatever has a default may be left out.
+    is_whole = kind is not None and not kind.__struct_config__.omit_defaults
+    required = set(schema["properties"] if is_whole else schema.get("required", ()))
+    fields = [
+        f"  readonly {field}{'' if field in required else '?'}: {_type(shape)};\n"
+        for field, shape in schema["properties"].items()
+    ]
+    return f"{about}export interface {name} {{\n{''.join(fields)}}}\n"
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "$ref" in schema:
+        return schema["$ref"]
+    if "enum" in schema:
+        return " | ".join(msgspec.json.encode(value).decode() for value in schema["enum"])
+    if "const" in schema:
+        return msgspec.json.encode(schema["const"]).decode()
+    if "anyOf" in schema:
+        return " | ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return " | ".join(PLAIN[one] for one in kind)
+    if kind == "array":
+        return _array(schema)
+    if kind == "object":
+        below = schema.get("additionalProperties")
+        return f"Readonly<Record<string, {_type(below) if isinstance(below, dict) else 'unknown'}>>"
+    return PLAIN.get(kind, "unknown")
+
+
+def _array(schema: dict[str, Any]) -> str:
+    if "prefixItems" in schema:
+        return f"readonly [{', '.join(_type(one) for one in schema['prefixItems'])}]"
+    return f"readonly ({_type(schema['items'])})[]" if schema.get("items") else "readonly unknown[]"
+
+
+def main() -> int:
+    """Write it, or say that it is not as it would be written."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if it would change")
+    check = parser.parse_args().check
+    text = write()
+    if not check:
+        TO.write_text(text, encoding="utf-8")
+    elif not TO.exists() or TO.read_text(encoding="utf-8") != text:
+        print(f"{TO.name} is not what the types say; run python scripts/web_types.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""A file ⇄ the token of whoever runs the server on their own machine. Nobody else on the machine may read it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+from typing import Final
+
+from everturn.errors import ConfigError
+
+_TOKEN: Final = re.compile(r"evk_[A-Za-z0-9_-]{32,128}")
+LONGEST: Final = 1024  # bytes that are read of it
+
+
+def token_in(path: Path, made: str) -> str:
+    """The token in a file; `made` is put there when there is none.
+
+    Raises:
+        ConfigError: others can read it, it is a link, or somebody else's, or holds no token.
+    """
+    for _ in range(3):  # it may come, or go, between the two looks
+        try:
+            return _read(path)
+        except FileNotFoundError:
+            if _make(path, made):
+                return made
+    raise ConfigError(f"{path}: the token file comes and goes; who else writes there?")
+
+
+def _make(path: Path, token: str) -> bool:
+    """Write the file, whole or not at all; False when somebody else was first."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    opened = os.open(new, flags, 0o600)
+    try:
+        with os.fdopen(opened, "w") as file:
+            os.fchmod(file.fileno(), 0o600)  # whatever the mask says
+            file.write(token + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(new, path, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    finally:
+        new.unlink(missing_ok=True)
+    return True
+
+
+def _read(path: Path) -> str:
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            raise FileNotFoundError(path) from None
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise ConfigError(f"{path}: the token file cannot be read: {why}; remove it, and a new one is made") from None
+    try:
+        found = os.fstat(opened)
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"{path}: the token file is no plain file; remove it, and a new one is made")
+        if found.st_uid != os.geteuid():
+            raise ConfigError(f"{path}: the token file belongs to somebody else; remove it, and a new one is made")
+        if found.st_mode & 0o077:
+            raise ConfigError(f"{path}: others can read the token file, so it is not used: chmod 600 {path}")
+        text = os.read(opened, LONGEST).decode("ascii", "replace").strip()
+    finally:
+        os.close(opened)
+    if not _TOKEN.fullmatch(text):
+        raise ConfigError(f"{path}: there is no token in it; remove it, and a new one is made")
+    return text

@@ -1,0 +1,152 @@
+"""The words of the commands that serve: serve, worker, ps, config, login, keys, users."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+SERVE = """\
+Serve sessions over HTTP, to many: an API with streams of events, OpenAI's and other protocols, logins and keys.
+
+Without a configuration it keeps sessions in a file of yours, listens on this machine alone, and answers with the model
+of EVERTURN_MODEL, or of a key that is in the environment, or by itself (offline:demo).
+  everturn serve
+  everturn serve --model openai:gpt-5.2 --port 8000
+  everturn serve --config /etc/everturn/everturn.toml --cluster
+"""
+CONFIG = """\
+Look at the configuration. Later ones win: built-in defaults, /etc/everturn/everturn.toml,
+~/.config/everturn/everturn.toml, the environment (EVERTURN_SERVER__PORT=8001). A FILE that is named takes the place of
+both files. A file in the current folder is not read unless it is named.
+"""
+PLACES: Final = {
+    "database": ("URL", "postgresql://user@host/database"),
+    "restate": ("URL", "the ingress of Restate, http://127.0.0.1:8080"),
+    "admin": ("URL", "the admin API of Restate, http://127.0.0.1:9070"),
+    "nats": ("URL", "nats://127.0.0.1:4222"),
+    "listen": ("HOST:PORT", "where Restate calls these workers, 127.0.0.1:9080"),
+    "advertise": ("URL", "the address of these workers as Restate sees it, where it is another"),
+}
+FILE = "a configuration, in TOML; it takes the place of the usual files. Or EVERTURN_CONFIG"
+ROLES: Final = ("viewer", "member", "approver", "owner", "operator")
+
+
+def add_server(commands: Any) -> None:
+    """Add all of them to the command line."""
+    _add_serve(commands)
+    _add_worker(commands)
+    ps = _add(commands, "ps", "what runs, what waits and for whom, and what is stuck, in a store")
+    ps.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
+    ps.add_argument("--config", metavar="FILE", help=FILE)
+    _add_config(commands)
+    _add_people(commands)
+
+
+def _add(commands: Any, name: str, about: str, description: str = "") -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=about,
+        description=description or about[0].upper() + about[1:] + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter if description else argparse.HelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _add_serve(commands: Any) -> None:
+    serve = _add(commands, "serve", "serve sessions over HTTP, to many; needs no configuration", SERVE)
+    serve.add_argument("--config", metavar="FILE", help=FILE)
+    serve.add_argument("--host", metavar="ADDRESS", default="", help="where to listen; 127.0.0.1 unless said")
+    serve.add_argument("--port", metavar="N", type=_port, help="8000 unless said; 0 for any that is free")
+    serve.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
+    serve.add_argument("--model", metavar="NAME", default="", help="of agents that name none, such as openai:gpt-5.2")
+    serve.add_argument(
+        "--cluster", action="store_true", help="be a node of a cluster, whose workers drive; see `everturn worker`"
+    )
+    for name, (what, help) in PLACES.items():
+        if name not in ("listen", "advertise"):
+            serve.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
+    serve.add_argument("--json-logs", action="store_true", help="log lines as JSON")
+    serve.add_argument("--no-reload", action="store_true", help="do not read a changed configuration until SIGHUP")
+
+
+def _add_worker(commands: Any) -> None:
+    about = (
+        "drive sessions beside other workers: PostgreSQL keeps them, Restate says who drives, NATS shows the live edge"
+    )
+    worker = _add(commands, "worker", about)
+    worker.add_argument(
+        "target",
+        metavar="MODULE:FUNCTION",
+        nargs="?",
+        default="",
+        help="makes the Runtime; given store, bus and engine",
+    )
+    worker.add_argument("--config", metavar="FILE", help=f"{FILE}. Without MODULE:FUNCTION the Runtime is made of it")
+    worker.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes, one by one started again")
+    for name, (what, help) in PLACES.items():
+        worker.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
+    worker.add_argument(
+        "--writes", type=_positive, default=0, metavar="N", help="the log format to write while older workers still run"
+    )
+
+
+def _add_config(commands: Any) -> None:
+    config = _add(commands, "config", "check the configuration, or show it with where each value comes from", CONFIG)
+    kinds = config.add_subparsers(dest="about", metavar="check|show", required=True)
+    check = _add(kinds, "check", "say what is wrong in the configuration, each with its line; 0 if nothing is, else 2")
+    show = _add(kinds, "show", "show every value, and where it comes from; secrets are the references that are written")
+    for one in (check, show):
+        one.add_argument("config", metavar="FILE", nargs="?", help=FILE)
+
+
+def _add_people(commands: Any) -> None:
+    login = _add(commands, "login", "make a link that logs a browser in, once, within ten minutes")
+    login.add_argument("--user", metavar="ID", default="local", help="who logs in; the local operator unless said")
+    login.add_argument(
+        "--url", metavar="URL", default="", help="where the server is, if the configuration does not say"
+    )
+    keys = _add(commands, "keys", "make, list and revoke keys for the API")
+    kinds = keys.add_subparsers(dest="about", metavar="add|list|revoke", required=True)
+    add = _add(kinds, "add", "make a key, and show it this once")
+    add.add_argument("user", metavar="USER", help="whose it is; see `everturn users`")
+    add.add_argument("--name", metavar="TEXT", default="", help="what it is for")
+    add.add_argument("--role", choices=ROLES, default="member", help="at most this, whatever the user may do")
+    add.add_argument(
+        "--days", metavar="N", type=_positive, default=0, help="how long it holds; until revoked unless said"
+    )
+    listed = _add(kinds, "list", "list the keys of a tenant; the keys themselves nobody has")
+    revoke = _add(kinds, "revoke", "let a key hold no more")
+    revoke.add_argument("key", metavar="ID", help="as `everturn keys list` shows it")
+    users = _add(commands, "users", "make and list the users of a tenant")
+    kinds = users.add_subparsers(dest="about", metavar="add|list", required=True)
+    put = _add(kinds, "add", "make a user, or give one another role")
+    put.add_argument("user", metavar="ID", help="such as anna")
+    put.add_argument("--name", metavar="TEXT", default="", help="as people call them")
+    put.add_argument("--role", choices=ROLES, help="what they may do; as it is unless said, and member for a new one")
+    put.add_argument("--origin", metavar="ISSUER", help="the provider whose tokens speak of them; as it is unless said")
+    people = _add(kinds, "list", "list the users of a tenant")
+    for one in (login, add, listed, revoke, put, people):
+        one.add_argument("--tenant", metavar="ID", default="local", help="whose; local unless said")
+        one.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
+        one.add_argument("--config", metavar="FILE", help=FILE)
+
+
+def _port(text: str) -> int:
+    number = _whole(text)
+    if not 0 <= number <= 65_535:
+        raise argparse.ArgumentTypeError(f"{text} is no port; one is from 0 (any that is free) to 65535")
+    return number
+
+
+def _positive(text: str) -> int:
+    number = _whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is too few; at least 1")
+    return number
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None

@@ -1,0 +1,256 @@
+"""A `Config` whose values fit their types → what makes no sense in it all the same: names, addresses, rules, files."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path as File
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from everturn.access.inside import checked_name
+from everturn.config.positions import Path
+from everturn.config.reading import Reader
+from everturn.config.schema import AgentTable, Config, McpTable, OidcTable, RuleTable
+from everturn.config.secrets import LITERAL, Written
+from everturn.config.trouble import nearest
+from everturn.core.accounts import LOCAL
+from everturn.core.canonical import clean
+from everturn.core.policy import Layer, Rule
+from everturn.errors import ConfigError
+from everturn.models.named import named as named_model
+from everturn.models.offline import OFFLINE
+from everturn.models.vendors import VENDORS
+from everturn.permissions.reading import USUAL_KINDS, read_rule
+
+MOST_PORTS = 65_535
+SYSTEM_SIZE = 200_000  # bytes of a prompt
+_SECRET_NAME: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|AUTHORIZATION|COOKIE)$", re.IGNORECASE)
+_TENANT: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class Checked:
+    """What came of checking: the rules, and the prompts and rules of agents by name."""
+
+    def __init__(self) -> None:
+        self.rules: tuple[Rule, ...] = ()
+        self.systems: dict[str, str] = {}
+        self.agent_rules: dict[str, tuple[Rule, ...]] = {}
+
+
+def check(config: Config, reader: Reader) -> Checked:
+    """Look at everything; what is wrong is told to the reader."""
+    checked = Checked()
+    _check_server(config, reader)
+    if config.auth.oidc is not None:
+        _check_oidc(config.auth.oidc, config, reader)
+    _check_models(config, reader)
+    checked.rules = _rules(config.permissions, "config", ("permissions",), reader)
+    for name, agent in config.agents.items():
+        path = ("agents", name)
+        checked.agent_rules[name] = _rules(agent.permissions, "agent", (*path, "permissions"), reader)
+        checked.systems[name] = _system(agent, path, reader)
+        for at, model in (("model", agent.model), *((f"models {n}", one) for n, one in enumerate(agent.models))):
+            key, _, number = at.partition(" ")
+            _check_model(model, config, (*path, key, int(number)) if number else (*path, key), reader)
+    if config.tools.files and config.tools.virtual_files:
+        reader.trouble(
+            ("tools", "virtual_files"), "files and virtual_files have tools of the same names; say one of them"
+        )
+    for name, server in config.mcp.items():
+        _check_mcp(server, ("mcp", name), reader)
+    if config.telemetry.ratio > 1:
+        reader.trouble(("telemetry", "ratio"), "this is a part of all turns: from 0 to 1")
+    if not config.telemetry.interval:
+        reader.trouble(("telemetry", "interval"), "this is how many seconds are between two reports: more than 0")
+    _check_tenants(config, reader)
+    return checked
+
+
+def _check_tenants(config: Config, reader: Reader) -> None:
+    for tenant in config.tenants:
+        if _TENANT.fullmatch(tenant) is None:
+            reader.trouble(("tenants", tenant), "the name of a tenant has a-z, 0-9, '_' and '-', at most 64")
+        for user, row in config.tenants[tenant].users.items():
+            try:
+                checked_name(user, "the id of a user")
+            except ConfigError as error:
+                reader.trouble(("tenants", tenant, "users", user), str(error))
+            if row.role == "operator" and tenant != LOCAL:
+                place = ("tenants", tenant, "users", user, "role")
+                reader.trouble(
+                    place, f"an operator sees to all tenants, and is in {LOCAL!r}; an owner is the most here"
+                )
+
+
+def _check_server(config: Config, reader: Reader) -> None:
+    server = config.server
+    if server.port > MOST_PORTS:
+        reader.trouble(("server", "port"), f"a port is at most {MOST_PORTS}; 0 is any that is free")
+    if not server.host:
+        reader.trouble(("server", "host"), "this is no address to listen on; 127.0.0.1 is this machine alone")
+    if server.public_url and (not _is_web(server.public_url) or urlsplit(server.public_url).path.strip("/")):
+        reader.trouble(
+            ("server", "public_url"), "this is no address of a whole site; it looks like https://chat.example.org"
+        )
+    for at, origin in enumerate(server.origins):
+        if not _is_web(origin) or urlsplit(origin).path:
+            reader.trouble(
+                ("server", "origins", at), "an origin is a scheme and a host, as https://app.example.org; no *"
+            )
+    for at, host in enumerate(server.hosts):
+        if not re.fullmatch(r"[A-Za-z0-9.:\[\]-]+", host):
+            reader.trouble(("server", "hosts", at), "a host is a name, as chat.example.org, without scheme or *")
+    for name, least in LEAST.items():
+        if getattr(server, name) < least:
+            reader.trouble(("server", name), f"this is at least {least}; 0 does not mean that there is no limit")
+
+
+LEAST: Final = {
+    "headers": 4096,
+    "body": 1024,
+    "connections": 8,
+    "header_time": 1,
+    "body_time": 1,
+    "idle": 1,
+    "keep_alive": 1,
+    "login": 60,
+}
+"""What a server cannot do with less of."""
+
+
+def _check_oidc(oidc: OidcTable, config: Config, reader: Reader) -> None:
+    if not oidc.tenant_claim and oidc.tenant != LOCAL and oidc.tenant not in config.tenants:
+        known = (LOCAL, *config.tenants)
+        reader.trouble(("auth", "oidc", "tenant"), f"there is no tenant {oidc.tenant!r}; {nearest(oidc.tenant, known)}")
+    address = urlsplit(oidc.issuer)
+    if address.scheme != "https" and not (address.scheme == "http" and is_loopback(address.hostname or "")):
+        reader.trouble(("auth", "oidc", "issuer"), "an issuer is an address that begins with https://")
+    for at, name in enumerate(oidc.algorithms):
+        if name.lower() == "none" or name.upper().startswith("HS"):
+            reader.trouble(("auth", "oidc", "algorithms", at), "only algorithms with a public key can be trusted here")
+    given = [(("role",), oidc.role), *((("roles", value), role) for value, role in oidc.roles.items())]
+    for place, role in given:
+        if role == "operator":
+            reader.trouble(("auth", "oidc", *place), "a token makes nobody an operator; an owner is the most")
+
+
+def _check_models(config: Config, reader: Reader) -> None:
+    for name, model in config.models.items():
+        path = ("models", name)
+        if ":" in name or name in VENDORS:
+            reader.trouble(path, "a name of one's own has no ':' and is not that of a vendor")
+        key = model.api_key
+        try:  # with any key: whether there is one is for later
+            named_model(model.model, base_url=model.base_url, key="unknown", paradigm=model.paradigm)
+        except ConfigError as error:
+            at = "base_url" if "base URL" in str(error) else "paradigm" if "paradigm" in str(error) else "model"
+            reader.trouble((*path, at), str(error))
+        vendor = VENDORS.get(model.model.partition(":")[0])
+        if key and vendor is not None and not model.base_url and not vendor.key:
+            reader.trouble((*path, "api_key"), f"{vendor.vendor} takes no key; or is a base_url missing?")
+
+
+def _check_model(name: str, config: Config, path: Path, reader: Reader) -> None:
+    """The name of a model: one under [models], or a vendor's."""
+    if not name or name in config.models or name == OFFLINE:
+        return
+    if ":" not in name:
+        reader.trouble(path, f"there is no model {name!r} under [models]; {nearest(name, config.models)}")
+        return
+    try:
+        named_model(name, key="unknown")
+    except ConfigError as error:
+        reader.trouble(path, str(error))
+
+
+def _rules(rows: tuple[RuleTable, ...], layer: Layer, path: Path, reader: Reader) -> tuple[Rule, ...]:
+    rules: list[Rule] = []
+    for at, row in enumerate(rows):
+        where = reader.where((*path, at))
+        try:
+            table = {"tool": row.tool, "action": row.action, "match": row.match}
+            rules.append(read_rule(table, layer, f"{where.source}:{where.line}", USUAL_KINDS))
+        except ConfigError as error:
+            key = "match" if str(error).startswith(("the pattern", "`match`")) else "tool"
+            reader.trouble((*path, at, key), str(error))
+    return tuple(rules)
+
+
+def _system(agent: AgentTable, path: Path, reader: Reader) -> str:
+    """The prompt of an agent; a file is read beneath the folder of the file that names it, and follows no link out."""
+    if not agent.system_file:
+        return agent.system
+    at = (*path, "system_file")
+    if agent.system:
+        reader.trouble(at, "there is a `system`, too; say one of them")
+        return ""
+    where = reader.where(at)
+    if not where.line:
+        reader.trouble(at, "a file is named beside a file; in the environment say `system`")
+        return ""
+    folder = File(where.source).resolve().parent
+    try:
+        file = (folder / agent.system_file).resolve()
+        if os.path.isabs(agent.system_file) or not file.is_relative_to(folder):
+            reader.trouble(at, "a prompt is read beneath the folder of this file, and nowhere else")
+            return ""
+        with file.open("rb") as opened:
+            data = opened.read(SYSTEM_SIZE + 1)
+        if len(data) > SYSTEM_SIZE:
+            reader.trouble(at, f"this file is too large for a prompt: there may be {SYSTEM_SIZE} bytes")
+        return clean(data.decode())
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not a text in UTF-8"
+        reader.trouble(at, f"this file cannot be read: {why}")
+        return ""
+
+
+def _check_mcp(server: McpTable, path: Path, reader: Reader) -> None:
+    """What belongs to a secret is a reference; the rest `mcp.config` says when servers are made of it."""
+    secrets: list[tuple[str, str, Any]] = [("env", key, value) for key, value in server.env.items()]
+    secrets += [("headers", key, value) for key, value in server.headers.items()]
+    for table, key, value in secrets:
+        if _SECRET_NAME.search(key) and value and "${" not in str(value):
+            reader.trouble((*path, table, key), LITERAL)
+    for key in server.__struct_fields__:
+        if reader.has((*path, key)) and not reader.where((*path, key)).line:
+            reader.trouble((*path, key), "what is started or talked to is named in a file, and not in the environment")
+    if bool(server.command) == bool(server.url) and not server.disabled:
+        reader.trouble(path, "a server has either a command (a program to start) or a url, and not both")
+
+
+def _is_web(text: str) -> bool:
+    try:
+        address = urlsplit(text)
+        return address.scheme in ("http", "https") and bool(address.hostname) and not address.username
+    except ValueError:
+        return False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, and reached from nowhere else."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def missing(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """References for which there is nothing here, each with its key: to start would fail."""
+    found: list[str] = []
+    written: list[tuple[str, Written]] = [
+        (f"models.{name}.api_key", model.api_key) for name, model in config.models.items()
+    ]
+    written += [("store.url", config.store.url), ("telemetry.otlp", config.telemetry.otlp)]
+    written += [(f"cluster.{key}", getattr(config.cluster, key)) for key in ("database", "restate", "admin", "nats")]
+    written += [(f"telemetry.headers.{key}", value) for key, value in config.telemetry.headers.items()]
+    if config.auth.oidc is not None:
+        written.append(("auth.oidc.client_secret", config.auth.oidc.client_secret))
+    for key, text in written:
+        found += [f"{key}: there is nothing here for {reference}" for reference in text.missing(environ)]
+    return found

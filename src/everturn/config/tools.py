@@ -1,0 +1,237 @@
+"""`[tools]` and `[mcp]` → tools, plugins and sources of tools; or a word on what of it cannot be had here.
+
+To name a module is to run it: whoever writes the configuration trusts it as they trust any program. All tenants share
+what is brought here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from zlib import crc32
+
+from msgspec import Struct, field
+
+from everturn.config.loading import Loaded
+from everturn.config.schema import ToolsTable
+from everturn.core.globs import escape
+from everturn.core.requests import ToolSpec
+from everturn.core.sandboxes import GUARANTEES
+from everturn.errors import ConfigError
+from everturn.tools.groups import Group
+
+log = logging.getLogger(__name__)
+READ_ONLY, WRITABLE = ":ro", ":rw"
+
+
+class Brought(Struct):
+    """What came of it."""
+
+    tools: list[Any] = field(default_factory=list[Any])
+    plugins: list[Any] = field(default_factory=list[Any])
+
+
+def bring(loaded: Loaded, environ: Mapping[str, str]) -> Brought:
+    """Everything that is configured. It looks at this machine, so it takes a moment.
+
+    Raises:
+        ConfigError: something of it cannot be had here.
+    """
+    brought, table = Brought(), loaded.config.tools
+    for at, word in enumerate(table.python):
+        where = loaded.tree.where(("tools", "python", at))
+        try:
+            brought.tools += load_tools(word, Path(where.source).resolve().parent if where.line else None)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: tools.python: {error}") from None
+    folders = _files(loaded, brought, environ)
+    if table.code:
+        brought.tools += _code()
+    if table.shell:
+        _shell(table, folders, brought)
+    if table.web:
+        from everturn.tools.web import fetch_url
+
+        brought.tools.append(fetch_url())
+    if folders:
+        _snapshots(folders, brought, environ)
+    if loaded.config.mcp:
+        brought.tools.append(_servers(loaded, environ))
+    return brought
+
+
+def load_tools(word: str, folder: Path | None) -> list[Any]:
+    """The tools of a module or file, or (behind a colon) one of them; a file is meant from a folder.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    place, colon, name = word.rpartition(":")
+    if not colon or not name.isidentifier():
+        place, name = word, ""
+    there = {key: thing for key, thing in vars(_module(place, folder)).items() if _is_tool(thing)}
+    if name and name not in there:
+        raise ConfigError(f"{name!r} is no tool of {place}; there are: {', '.join(there) or 'none'}")
+    if not there:
+        raise ConfigError(f"there is no tool in {place}; put @tool above a function")
+    found: list[Any] = []
+    for thing in [there[name]] if name else there.values():
+        if not any(thing is other for other in found):
+            found.append(thing)
+    return found
+
+
+def _module(place: str, folder: Path | None) -> ModuleType:
+    try:
+        if not place.endswith(".py"):
+            return importlib.import_module(place)
+        if folder is None and not os.path.isabs(place):
+            raise ConfigError("a file is named beside a file; in the environment by its whole path")
+        return _run((folder or Path("/")) / place)
+    except ConfigError:
+        raise
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{place}: there is no module {error.name}") from None
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{place} cannot be loaded: {type(error).__name__}: {error}") from None
+
+
+def _run(path: Path) -> ModuleType:
+    name = f"everturn_tools_{path.stem}_{crc32(os.fsencode(path.resolve())):x}"
+    if name in sys.modules:  # what is named twice is run once
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ConfigError(f"there is no file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # annotations are looked up there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _is_tool(thing: Any) -> bool:
+    if isinstance(thing, Group):
+        return True
+    try:
+        return not isinstance(thing, type) and isinstance(getattr(thing, "spec", None), ToolSpec)
+    except Exception:  # somebody's property, and not ours to mind
+        return False
+
+
+def _files(loaded: Loaded, brought: Brought, environ: Mapping[str, str]) -> dict[str, Path]:
+    """File tools; and the folder that they write to, by the name of its root."""
+    from everturn.tools.files import PROTECTED, files, virtual_files
+
+    table = loaded.config.tools
+    if table.virtual_files:
+        brought.tools.append(virtual_files().enabled())
+    if not table.files:
+        return {}
+    folder, is_read_only = _folder("tools.files", table.files, READ_ONLY)
+    ours = (*(Path(file) for file in loaded.files), data_folder(environ), state_folder(environ))
+    inside = [path.resolve().relative_to(folder) for path in ours if path.resolve().is_relative_to(folder)]
+    kept = PROTECTED.also(secrets=[escape(path.as_posix()) for path in inside if path.parts])
+    brought.tools.append(files(folder, read_only=is_read_only, protect=kept).enabled())
+    return {} if is_read_only else {"work": folder}
+
+
+def _folder(key: str, word: str, ending: str) -> tuple[Path, bool]:
+    """A folder, and whether the ending is there."""
+    has_ending = word.endswith(ending) and not os.path.isdir(word)
+    path = Path(word.removesuffix(ending) if has_ending else word).expanduser()
+    if not path.is_absolute():
+        raise ConfigError(f"{key}: a folder is named by its whole path, from / on")
+    if not path.is_dir():
+        raise ConfigError(f"{key}: there is no folder {path}; make it first, or name another")
+    return path.resolve(), has_ending
+
+
+def _code() -> list[Any]:
+    from everturn.sandbox import monty
+    from everturn.tools.code import javascript, python
+
+    why = {"run_python": monty.check().lacks(GUARANTEES), "run_javascript": javascript.absent()}
+    made = {"run_python": python.run_python, "run_javascript": javascript.run_javascript}
+    if all(why.values()):
+        raise ConfigError(f"tools.code: {'; '.join(f'{name} cannot be had: {text}' for name, text in why.items())}")
+    for name, text in why.items():
+        if text:
+            log.warning("%s is not offered: %s", name, text)
+    return [made[name]() for name, text in why.items() if not text]
+
+
+def _shell(table: ToolsTable, folders: dict[str, Path], brought: Brought) -> None:
+    from everturn.tools.code import shell
+
+    if reason := shell.absent():
+        raise ConfigError(f"tools.shell: run_shell cannot keep here what it promises: {reason}")
+    if table.shell is True:
+        brought.tools.append(shell.run_shell())
+        return
+    folder, is_writable = _folder("tools.shell", str(table.shell), WRITABLE)
+    if is_writable and any(folder in other.parents for other in folders.values()):
+        raise ConfigError(f"tools.shell: {folder} is around the folder of tools.files, and could be put in its place")
+    brought.tools.append(shell.run_shell(folder, writable=is_writable))
+    if is_writable and not any(folder.is_relative_to(other) for other in folders.values()):
+        folders["shell"] = folder
+
+
+def _snapshots(folders: dict[str, Path], brought: Brought, environ: Mapping[str, str]) -> None:
+    if shutil.which("git") is None:
+        log.warning("no snapshots are taken, so that nothing can be reverted: git is not installed")
+        return
+    from everturn.plugins.snapshots import Snapshots
+
+    name = hashlib.sha256("\0".join(map(str, folders.values())).encode(errors="surrogateescape")).hexdigest()[:16]
+    brought.plugins.append(Snapshots(folders, store_dir=state_folder(environ) / "snapshots" / name))
+
+
+def _servers(loaded: Loaded, environ: Mapping[str, str]) -> Any:
+    """The operator's own servers: to name them in this file is to trust them."""
+    if find_spec("mcp") is None:
+        raise ConfigError("[mcp] needs mcp: pip install 'everturn[mcp]'")
+    from everturn.mcp import McpServers
+    from everturn.mcp.config import ServerSpec, read_servers
+
+    found: dict[str, ServerSpec | ConfigError] = {}
+    for file in loaded.files:
+        if any(place.source == file for path, place in loaded.tree.places.items() if path[0] == "mcp"):
+            found |= read_servers(file, environ)
+    specs: list[ServerSpec] = []
+    for name, spec in found.items():
+        if loaded.config.mcp[name].disabled:  # a later file may say so of a server that another one names
+            continue
+        if isinstance(spec, ConfigError):
+            raise ConfigError(f"{loaded.tree.where(('mcp', name))}: {spec}")
+        specs.append(spec)
+    return McpServers(specs, tokens=state_folder(environ) / "mcp-tokens")
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Where what is kept between two runs lies."""
+    return _home(environ, "XDG_STATE_HOME", ".local/state")
+
+
+def data_folder(environ: Mapping[str, str]) -> Path:
+    """Where sessions are kept if nothing is said."""
+    return _home(environ, "XDG_DATA_HOME", ".local/share")
+
+
+def _home(environ: Mapping[str, str], variable: str, usual: str) -> Path:
+    given = environ.get(variable, "")
+    base = Path(given) if os.path.isabs(given) else Path(environ.get("HOME") or "~").expanduser() / usual
+    return base / "everturn"

@@ -1,0 +1,95 @@
+"""A model that needs no network and no key: what a new installation talks to until it is given a real one.
+
+It says what it is, and how to name another. With the tools of `demo_tools` it shows what a turn can do: it asks for the
+time, and it takes notes, about which a person is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from everturn.core.canonical import canonical
+from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
+from everturn.core.parts import Usage
+from everturn.core.requests import ModelRequest, RequestMessage, RequestResult
+from everturn.errors import ConfigError
+
+OFFLINE: Final = "offline:demo"
+PACE = 0.01  # seconds between two words
+LONGEST = 200  # characters of a message that are repeated
+
+_TIME: Final = re.compile(r"\b(?:what time|the time|clock|wie spät|uhrzeit)\b", re.IGNORECASE)
+_NOTE: Final = re.compile(
+    r"\b(?:take a note|make a note|note (?:that|down)?|write down|remember (?:that|to)?|notiere?)\b[:\s]*",
+    re.IGNORECASE,
+)
+HELP: Final = (
+    "To talk to a real model, set its key in the environment and start again, for example "
+    "`OPENAI_API_KEY=… everturn serve --model openai:gpt-5.2`, or name a server of your own in the configuration. "
+    "Until then you can ask me for the time, or to note something: then you are asked first."
+)
+
+
+class OfflineModel:
+    """Answers by itself, and always the same."""
+
+    name = OFFLINE
+
+    def __init__(self, pace: float = PACE) -> None:
+        self._pace = pace
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+        """Say something short, or call a tool that fits."""
+        called = _call(request)
+        if called is not None:
+            name, arguments = called
+            yield [CallChunk(0, canonical(arguments), name, "offline_0")]
+            yield [UsageChunk(_usage(request, 1)), FinishChunk("tool_calls")]
+            return
+        text = _answer(request)
+        words = re.findall(r"\S+\s*", text)
+        for word in words:
+            await asyncio.sleep(self._pace)
+            yield [TextChunk(word)]
+        yield [UsageChunk(_usage(request, len(words))), FinishChunk("stop")]
+
+
+def offline(name: str) -> OfflineModel:
+    """The model by its name.
+
+    Raises:
+        ConfigError: there is only one of this vendor.
+    """
+    if name != OFFLINE:
+        raise ConfigError(f"{name!r} names no model: the one that needs no network is {OFFLINE}")
+    return OfflineModel()
+
+
+def _call(request: ModelRequest) -> tuple[str, dict[str, object]] | None:
+    """The call that the last message asks for, if it has not been made yet and there is a tool for it."""
+    last = request.messages[-1] if request.messages else None
+    if last is None or last.role != "user":
+        return None
+    tools = {tool.name for tool in request.tools}
+    said = last.text
+    if "take_note" in tools and (found := _NOTE.search(said)):
+        return "take_note", {"text": said[found.end() :].strip()[:LONGEST] or said.strip()[:LONGEST]}
+    return ("current_time", {}) if "current_time" in tools and _TIME.search(said) else None
+
+
+def _answer(request: ModelRequest) -> str:
+    last = request.messages[-1] if request.messages else RequestMessage("user", ())
+    results = [part for part in last.parts if isinstance(part, RequestResult)]
+    if results:
+        told = "; ".join(f"{part.name} says: {part.text[:LONGEST]}" for part in results)
+        return f"{told}\n\nI am the offline demo, so there is no more to it than that."
+    said = " ".join(last.text.split())[:LONGEST]
+    return f"I am the offline demo of Everturn: no model was asked. You said: “{said}”.\n\n{HELP}"
+
+
+def _usage(request: ModelRequest, words: int) -> Usage:
+    size = len(request.system) + sum(len(message.text) for message in request.messages)
+    return Usage(input=size // 4 + 1, output=words)

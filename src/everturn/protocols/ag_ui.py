@@ -1,0 +1,333 @@
+"""A turn → the events of AG-UI 1.0. A run ends where a person is asked, and the next one brings their answers.
+
+So a turn may be several runs: a run that goes on says nothing of what the ones before it said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Final
+
+from everturn.core.asking import Gate, GateKind
+from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta, Shown
+from everturn.core.events import (
+    AnswerOpened,
+    CallBelow,
+    CallMade,
+    CallSettled,
+    CallStarted,
+    Event,
+    FilesChanged,
+    GateAnswered,
+    GateClaimed,
+    GateOpened,
+    LateArrived,
+    LimitReached,
+    MessageAdded,
+    StepFinished,
+    StepInterrupted,
+    StepRestarted,
+    StepStarted,
+    TitleSet,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+)
+from everturn.core.parts import FilePart, ToolPart, Usage
+from everturn.protocols.facts import (
+    files_facts,
+    gate_facts,
+    message_facts,
+    output_facts,
+    url_of,
+    usage_facts,
+    verdict_facts,
+)
+from everturn.protocols.frames import frame, given, value_of
+from everturn.protocols.standing import Place, Standing
+
+KINDS: Final[tuple[GateKind, ...]] = ("call", "egress", "loop", "hand", "result", "question", "form", "client")
+"""An answer has a payload, which may be anything: all that is asked can be answered here."""
+
+TERMINAL: Final = (TurnCompleted, TurnFailed, TurnCancelled)
+
+Wire = dict[str, Any]
+
+
+class AgUi:
+    """One run. `place` says where it goes on, when the run before it ended at gates."""
+
+    def __init__(self, thread: str, run: str, session: str = "", turn: str = "", place: Place | None = None) -> None:
+        self.is_done = False
+        self._thread, self._run, self._session, self._turn = thread, run, session, turn
+        self._standing = Standing(KINDS, place)
+        self._clients: frozenset[str] = frozenset()
+        self._is_ended = False
+        self._step = ""  # the one that is open
+        self._answer = ""
+        self._parent = ""  # the message of the client's that has the calls of the step
+        self._open: dict[str, str] = {}  # messages that are still streaming, and which kind of them
+        self._calls: dict[str, str] = {}  # calls that are still streaming, and their names
+        self._known: set[str] = set()
+        self._gates: dict[str, Gate] = {}
+
+    def begin(self) -> bytes:
+        """The run has started."""
+        metadata = given(session=self._session, turn=self._turn)
+        return frame(self._of_run("RUN_STARTED", metadata={"everturn": metadata}))
+
+    def _of_run(self, kind: str, **more: Any) -> Wire:
+        return {"type": kind, "threadId": self._thread, "runId": self._run, **more}
+
+    def feed(self, shown: Shown) -> bytes:
+        """What comes next; nothing where an earlier run said it."""
+        if self.is_done:
+            return b""
+        if isinstance(shown, Delta):
+            return self._said(self._delta(shown), not self._standing.is_silent)
+        if isinstance(shown, CallProgress):
+            return self._said([_activity(shown.call, state="running", text=shown.text)], not self._standing.is_silent)
+        was_silent = self._standing.is_silent
+        is_new = self._standing.feed(shown)
+        encode = self.ENCODERS.get(type(shown))
+        said = encode(self, shown) if encode is not None else []
+        if was_silent and not self._standing.is_silent and self._step:  # the run before this one has closed the step
+            reopened: list[Wire] = [{"type": "STEP_STARTED", "stepName": self._step}]
+            said, is_new = ([*reopened, *said] if is_new else reopened), True
+        if isinstance(shown, TERMINAL):
+            self.is_done = self._is_ended = True
+        elif self._standing.is_due:
+            said, is_new = [*said, *self._leave_step(), self._interrupted()], True
+            self.is_done = self._is_ended = True
+        return self._said(said, is_new)
+
+    def end(self, why: str) -> bytes:
+        """The last of it."""
+        if self._is_ended:
+            return b""
+        self.is_done = self._is_ended = True
+        if why == "over":
+            return self._said([*self._leave_step(), self._of_run("RUN_FINISHED")], True)
+        return self._said([{"type": "RUN_ERROR", "message": f"the stream was cut short: {why}", "code": why}], True)
+
+    def _said(self, events: Sequence[Wire], is_new: bool) -> bytes:
+        return b"".join(map(frame, events)) if is_new else b""
+
+    # What streams ------------------------------------------------------------------------------------------------
+
+    def _delta(self, delta: Delta) -> list[Wire]:
+        if isinstance(delta, CallDelta):
+            self._parent = self._parent or f"{self._answer}.{delta.seq}"
+            events = self._call(delta.call, delta.name)
+            return [*events, _arguments(delta.call, delta.text)] if delta.text else events
+        message = f"{self._answer}.{delta.seq}.{delta.part}"
+        is_reasoning, events = isinstance(delta, ReasoningDelta), list[Wire]()
+        if message not in self._open:
+            self._open[message] = "reasoning" if is_reasoning else "text"
+            if is_reasoning:
+                events = [
+                    {"type": "REASONING_START", "messageId": message},
+                    {"type": "REASONING_MESSAGE_START", "messageId": message, "role": "reasoning"},
+                ]
+            else:
+                self._parent = self._parent or message
+                events = [{"type": "TEXT_MESSAGE_START", "messageId": message, "role": "assistant"}]
+        kind = "REASONING_MESSAGE_CONTENT" if is_reasoning else "TEXT_MESSAGE_CONTENT"
+        return [*events, {"type": kind, "messageId": message, "delta": delta.text}]
+
+    def _call(self, call: str, name: str, **metadata: Any) -> list[Wire]:
+        if call in self._calls:
+            return []
+        self._calls[call] = name
+        self._known.add(call)
+        started = given(type="TOOL_CALL_START", toolCallId=call, toolCallName=name, parentMessageId=self._parent)
+        return [{**started, "metadata": {"everturn": metadata}} if metadata else started]
+
+    def _end_parts(self) -> list[Wire]:
+        opened, self._open = self._open, {}
+        calls, self._calls = self._calls, {}
+        events: list[Wire] = []
+        for message, kind in opened.items():
+            if kind == "reasoning":
+                events.append({"type": "REASONING_MESSAGE_END", "messageId": message})
+            events.append(
+                {"type": f"{'REASONING' if kind == 'reasoning' else 'TEXT_MESSAGE'}_END", "messageId": message}
+            )
+        return [*events, *({"type": "TOOL_CALL_END", "toolCallId": call} for call in calls)]
+
+    # Steps -------------------------------------------------------------------------------------------------------
+
+    def _start_turn(self, event: TurnStarted) -> list[Wire]:
+        self._clients = frozenset(tool.name for tool in event.options.clients)
+        return []
+
+    def _open_answer(self, event: AnswerOpened) -> list[Wire]:
+        self._answer = event.message.id
+        return []
+
+    def _start_step(self, event: StepStarted) -> list[Wire]:
+        events, self._step, self._parent = self._leave_step(), f"step {event.step}", ""
+        return [*events, {"type": "STEP_STARTED", "stepName": self._step}]
+
+    def _leave_step(self) -> list[Wire]:
+        step, self._step = self._step, ""
+        return [*self._end_parts(), *([{"type": "STEP_FINISHED", "stepName": step}] if step else [])]
+
+    def _restart_step(self, event: StepRestarted) -> list[Wire]:
+        void, self._parent = {"messages": list(self._open), "calls": list(self._calls)}, ""
+        return [*self._end_parts(), _custom("restarted", step=event.step, void=void)]
+
+    def _end_step(self, event: StepFinished | StepInterrupted) -> list[Wire]:
+        events: list[Wire] = []
+        for part in event.parts:
+            if type(part) is ToolPart:
+                events += self._call(part.call, part.name)
+            elif type(part) is FilePart:
+                events.append(
+                    _custom("file", url=url_of(part, self._session), mediaType=part.media_type, filename=part.name)
+                )
+        facts = _custom("step", step=event.step, finish=event.finish, usage=usage_facts(event.usage))
+        return [*events, *self._end_parts(), facts]
+
+    # Calls -------------------------------------------------------------------------------------------------------
+
+    def _make(self, event: CallMade) -> list[Wire]:
+        events = self._call(event.call, event.name, parent=event.parent)
+        self._calls.pop(event.call, None)
+        ended = {"type": "TOOL_CALL_END", "toolCallId": event.call}
+        return [*events, _arguments(event.call, event.arguments or "{}"), ended]
+
+    def _start_call(self, event: CallStarted) -> list[Wire]:
+        return [_activity(event.call, state="running")]
+
+    def _settle(self, event: CallSettled) -> list[Wire]:
+        if event.call not in self._known:
+            return []
+        facts = {"status": event.state, **output_facts(event.output, self._session)}  # there is no other flag for it
+        result = {"type": "TOOL_CALL_RESULT", "messageId": f"{event.call}.result", "toolCallId": event.call}
+        content = {"content": event.output.text, "role": "tool", "metadata": {"everturn": facts}}
+        return [_activity(event.call, state=event.state), {**result, **content}]
+
+    def _descend(self, event: CallBelow) -> list[Wire]:
+        return [_custom("below", call=event.call, session=event.session, turn=event.below)]
+
+    def _come_late(self, event: LateArrived) -> list[Wire]:
+        return [_custom("late", call=event.call, text=event.output.text)]
+
+    # Gates -------------------------------------------------------------------------------------------------------
+
+    def _ask(self, event: GateOpened) -> list[Wire]:
+        self._gates[event.gate.id] = event.gate
+        return [_custom("gate", **gate_facts(event.gate, self._session))]
+
+    def _answer_gate(self, event: GateAnswered) -> list[Wire]:
+        return [_custom("answer", gate=event.gate, call=event.call, **verdict_facts(event.verdict))]
+
+    def _claim(self, event: GateClaimed) -> list[Wire]:
+        return [_custom("claim", gate=event.gate, until=event.claim.until)]
+
+    def _interrupted(self) -> Wire:
+        """What the run ends with: what people are asked or, if it is only that, which tools the client is to run."""
+        asked = [gate for gate in self._standing.gates.values() if not self._is_run_there(gate)]
+        if not asked:
+            pending = [gate.call for gate in self._standing.gates.values()]
+            return self._of_run("RUN_FINISHED", outcome={"type": "success", "pendingToolCallIds": pending})
+        interrupts = [self._interrupt(gate) for gate in asked]
+        return self._of_run("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": interrupts})
+
+    def _is_run_there(self, gate: Gate) -> bool:
+        return gate.kind == "client" and gate.tool in self._clients
+
+    def _interrupt(self, gate: Gate) -> Wire:
+        facts = gate_facts(gate, self._session)
+        if gate.output is not None:
+            facts["output"] = gate.output.text
+        return given(
+            id=gate.id,
+            reason="tool_result" if gate.kind == "result" else "tool_call" if gate.call else "question",
+            message=gate.why or (gate.arguments if gate.kind == "question" else ""),
+            toolCallId=gate.call,
+            responseSchema=_schema(gate),
+            expiresAt=datetime.fromtimestamp(gate.expires, UTC).isoformat() if gate.expires else None,
+            metadata={"everturn": facts},
+        )
+
+    # The rest ----------------------------------------------------------------------------------------------------
+
+    def _add_message(self, event: MessageAdded) -> list[Wire]:
+        return [_custom("message", **message_facts(event.message))]
+
+    def _reach_limit(self, event: LimitReached) -> list[Wire]:
+        return [_custom("notice", kind="limit", limit=event.limit, text=event.text)]
+
+    def _change_files(self, event: FilesChanged) -> list[Wire]:
+        return [_custom("files", **files_facts(event))]
+
+    def _title(self, event: TitleSet) -> list[Wire]:
+        return [_custom("title", title=event.title)]
+
+    def _complete(self, event: TurnCompleted) -> list[Wire]:
+        done = self._of_run("RUN_FINISHED", outcome={"type": "success"}, usage=[_tokens(event.usage)])
+        return [*self._leave_step(), done]
+
+    def _cancel(self, event: TurnCancelled) -> list[Wire]:
+        return [*self._leave_step(), self._of_run("RUN_FINISHED", outcome={"type": "cancelled"})]
+
+    def _fail(self, event: TurnFailed) -> list[Wire]:
+        error = {"type": "RUN_ERROR", "message": event.problem.text, "code": event.problem.kind}
+        return [*self._leave_step(), error]
+
+    ENCODERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Wire]]]] = {
+        TurnStarted: _start_turn,
+        AnswerOpened: _open_answer,
+        MessageAdded: _add_message,
+        StepStarted: _start_step,
+        StepRestarted: _restart_step,
+        StepFinished: _end_step,
+        StepInterrupted: _end_step,
+        GateOpened: _ask,
+        GateAnswered: _answer_gate,
+        GateClaimed: _claim,
+        CallMade: _make,
+        LimitReached: _reach_limit,
+        CallStarted: _start_call,
+        CallBelow: _descend,
+        CallSettled: _settle,
+        FilesChanged: _change_files,
+        LateArrived: _come_late,
+        TurnCompleted: _complete,
+        TurnFailed: _fail,
+        TurnCancelled: _cancel,
+        TitleSet: _title,
+    }
+
+
+def _arguments(call: str, text: str) -> Wire:
+    return {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": text}
+
+
+def _activity(call: str, **content: Any) -> Wire:
+    about = {"messageId": f"{call}.activity", "activityType": "everturn.call"}
+    return {"type": "ACTIVITY_SNAPSHOT", **about, "content": {"call": call, **content}}
+
+
+def _custom(name: str, **value: Any) -> Wire:
+    return {"type": "CUSTOM", "name": f"everturn.{name}", "value": value}
+
+
+def _tokens(usage: Usage) -> Wire:
+    return {"inputTokens": usage.input, "outputTokens": usage.output, "totalTokens": usage.input + usage.output}
+
+
+def _schema(gate: Gate) -> Wire:
+    """What the payload of an answer may be; `status: cancelled` is a denial, too."""
+    fields: Wire = {"approved": {"type": "boolean"}, "reason": {"type": "string"}}
+    if gate.kind in ("call", "egress", "loop", "hand"):
+        fields["arguments"] = {"type": "object"}
+    if gate.kind in ("hand", "form", "client"):
+        fields["result"] = value_of(gate.form) if gate.form else {"type": "string"}
+    if gate.kind == "result":
+        fields["text"] = {"type": "string"}
+    return {"type": "object", "properties": fields, "required": ["approved"]}

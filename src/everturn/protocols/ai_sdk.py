@@ -1,0 +1,380 @@
+"""A turn → the UI message stream of the AI SDK (v1), as `useChat` reads it.
+
+Its clients die of a chunk they do not know, and older ones of a field: so a stream keeps to what a *level* takes, 5, 6 or
+7 after the major version of the `ai` package, and whatever has no chunk there is a `data-*` part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, Literal
+
+from everturn.core.asking import Gate, GateKind
+from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta, Shown
+from everturn.core.events import (
+    AnswerOpened,
+    CallBelow,
+    CallMade,
+    CallSettled,
+    CallStarted,
+    Event,
+    FilesChanged,
+    GateAnswered,
+    GateClaimed,
+    GateOpened,
+    LateArrived,
+    LimitReached,
+    MessageAdded,
+    StepFinished,
+    StepInterrupted,
+    StepRestarted,
+    StepStarted,
+    TitleSet,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+)
+from everturn.core.parts import FilePart, Finish, ToolPart
+from everturn.protocols.facts import (
+    files_facts,
+    gate_facts,
+    message_facts,
+    output_facts,
+    url_of,
+    usage_facts,
+    verdict_facts,
+)
+from everturn.protocols.frames import DONE, frame, given, value_of
+from everturn.protocols.standing import Place, Standing
+
+Level = Literal[5, 6, 7]
+Mode = Literal["open", "closed"]
+"""What becomes of the stream at a gate. Open: it stays, and is answered beside it. Closed: it ends, the answer comes with the
+next request of the client, and the stream of that one goes on."""
+
+HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
+APPROVALS: Final[tuple[GateKind, ...]] = ("call", "egress", "loop", "result")
+"""What yes or no is an answer to. Whatever needs more is told in a `data-approval`, and answered by the native API."""
+
+Chunk = dict[str, Any]
+
+_REASONS: Final[dict[Finish, str]] = {
+    "stop": "stop",
+    "tool_calls": "tool-calls",
+    "length": "length",
+    "content_filter": "content-filter",
+    "refusal": "content-filter",
+    "other": "other",
+    "cancelled": "other",
+    "error": "error",
+}
+
+
+class AiSdk:
+    """One stream. `session` is where files are asked for; `place` says where a stream goes on that was closed at gates."""
+
+    def __init__(
+        self, session: str = "", *, level: Level = 6, mode: Mode = "closed", place: Place | None = None
+    ) -> None:
+        self.is_done = False
+        self._session, self._level = session, level
+        kinds = (*(APPROVALS if level > 5 else ()), "client")
+        self._standing = Standing(kinds, place) if mode == "closed" else Standing((), None)
+        self._clients: frozenset[str] = frozenset()  # tools that the face itself runs
+        self._message = ""  # the first answer, which is the client's one message
+        self._has_begun = self._is_in_step = self._is_ended = False
+        self._open: dict[str, str] = {}  # texts and reasonings that are still streaming, by id
+        self._names: dict[str, str] = {}  # of the calls that the client knows of
+        self._streaming: set[str] = set()  # of them, those whose step has not ended
+        self._void: dict[str, str] = {}
+        self._held: dict[str, str] = {}  # calls of which it is not known yet what becomes of them, and their arguments
+        self._asked: dict[str, Gate] = {}
+        self._refusable: set[str] = set()  # calls that an approval was asked for
+        self._finish: Finish = "stop"
+
+    def begin(self) -> bytes:
+        """Nothing: a stream starts with the id of its message."""
+        return b""
+
+    def feed(self, shown: Shown) -> bytes:
+        """What comes next; nothing where the stream before this one said it."""
+        if self.is_done:
+            return b""
+        if isinstance(shown, Delta):
+            return self._said(self._delta(shown), not self._standing.is_silent)
+        if isinstance(shown, CallProgress):
+            return self._said(self._progress(shown), not self._standing.is_silent)
+        is_new = self._standing.feed(shown)
+        encode = self.ENCODERS.get(type(shown))
+        said = self._said(encode(self, shown) if encode is not None else [], is_new)
+        if isinstance(shown, TERMINAL):
+            return said + self._close()
+        if self._standing.is_due:
+            self.is_done = True
+            said += self._said([{"type": "finish-step"}, self._finished("tool-calls")], True) + self._close()
+        return said
+
+    def end(self, why: str) -> bytes:
+        """The last of it. What is cut short ends in an error: a client that is told nothing takes it for whole."""
+        if self._is_ended:
+            return b""
+        if why == "over":
+            return self._said([self._finished("other")], True) + self._close()
+        return self._said([{"type": "error", "errorText": f"the stream was cut short: {why}"}], True) + self._close()
+
+    def _close(self) -> bytes:
+        self.is_done = self._is_ended = True
+        return DONE
+
+    def _said(self, chunks: list[Chunk], is_new: bool) -> bytes:
+        if not chunks or not is_new:
+            return b""
+        if not self._has_begun:
+            self._has_begun = True
+            start = given(
+                type="start", messageId=self._message, messageMetadata={"everturn": {"session": self._session}}
+            )
+            chunks = [start, *chunks]
+        return b"".join(map(frame, chunks))
+
+    def _finished(self, reason: str, **metadata: Any) -> Chunk:
+        finish: Chunk = {"type": "finish"}
+        if self._level > 5:
+            finish["finishReason"] = reason
+        return {**finish, "messageMetadata": {"everturn": metadata}} if metadata else finish
+
+    # What streams ------------------------------------------------------------------------------------------------
+
+    def _delta(self, delta: Delta) -> list[Chunk]:
+        if isinstance(delta, CallDelta):
+            chunks = self._call(delta.call, delta.name)
+            if delta.text:
+                chunks.append({"type": "tool-input-delta", "toolCallId": delta.call, "inputTextDelta": delta.text})
+            return chunks
+        kind, part = "reasoning" if isinstance(delta, ReasoningDelta) else "text", f"{delta.seq}.{delta.part}"
+        # A part stays open until its step ends: what a reader has missed of it comes then, after parts behind it.
+        chunks = [] if part in self._open else [{"type": f"{kind}-start", "id": part}]
+        self._open[part] = kind
+        return [*chunks, {"type": f"{kind}-delta", "id": part, "delta": delta.text}]
+
+    def _call(self, call: str, name: str) -> list[Chunk]:
+        if self._names.get(call) == name:
+            return []
+        self._names[call] = name
+        self._streaming.add(call)
+        self._void.pop(call, None)
+        # Who runs it is not said: a client would begin to, or (6.0.0) would not send the answer to its approval.
+        return [{"type": "tool-input-start", "toolCallId": call, "toolName": name, "dynamic": True}]
+
+    def _progress(self, progress: CallProgress) -> list[Chunk]:
+        if self._level < 6 or progress.call not in self._names:
+            return [
+                self._data("progress", progress.call, {"call": progress.call, "text": progress.text}, transient=True)
+            ]
+        return [self._output(progress.call, progress.text, preliminary=True)]
+
+    # Steps -------------------------------------------------------------------------------------------------------
+
+    def _start_turn(self, event: TurnStarted) -> list[Chunk]:
+        self._clients = frozenset(tool.name for tool in event.options.clients)
+        return []
+
+    def _open_answer(self, event: AnswerOpened) -> list[Chunk]:
+        if self._message:
+            return [self._data("answer", event.message.id, {"message": event.message.id})]
+        self._message = event.message.id
+        return []
+
+    def _start_step(self, event: StepStarted) -> list[Chunk]:
+        chunks = self._leave_step()
+        self._is_in_step = True
+        return [*chunks, {"type": "start-step"}]
+
+    def _leave_step(self) -> list[Chunk]:
+        was_in, self._is_in_step = self._is_in_step, False
+        return [*self._end_parts(), {"type": "finish-step"}] if was_in else []
+
+    def _restart_step(self, event: StepRestarted) -> list[Chunk]:
+        begun = {call: self._names.pop(call) for call in self._streaming}
+        self._streaming.clear()
+        if self._level > 6:
+            self._open.clear()
+            return [{"type": "reset-step"}]
+        self._void = begun
+        return [*self._end_parts(), self._data("restarted", f"step-{event.step}", {"step": event.step})]
+
+    def _end_parts(self) -> list[Chunk]:
+        ended, self._open = self._open, {}
+        return [{"type": f"{kind}-end", "id": part} for part, kind in ended.items()]
+
+    def _end_step(self, event: StepFinished | StepInterrupted) -> list[Chunk]:
+        self._finish = event.finish
+        chunks = self._end_parts()
+        for part in event.parts:
+            if type(part) is FilePart:
+                chunks.append({"type": "file", "url": url_of(part, self._session), "mediaType": part.media_type})
+            elif type(part) is ToolPart:
+                chunks += self._call(part.call, part.name)
+                if not part.arguments:  # a client reads the input of a call that asks from what was streamed
+                    chunks.append({"type": "tool-input-delta", "toolCallId": part.call, "inputTextDelta": "{}"})
+                self._held[part.call] = part.arguments
+        facts = {"step": event.step, "finish": event.finish, "usage": usage_facts(event.usage)}
+        # Calls that were begun before their step was begun again, and not a second time.
+        chunks += [self._failure(call, "the model took this call back") for call in self._void]
+        self._void, self._streaming = {}, set()
+        return [*chunks, self._data("step", f"step-{event.step}", facts)]
+
+    # Calls -------------------------------------------------------------------------------------------------------
+
+    def _make(self, event: CallMade) -> list[Chunk]:
+        self._held[event.call] = event.arguments
+        delta = {"type": "tool-input-delta", "toolCallId": event.call, "inputTextDelta": event.arguments or "{}"}
+        state = self._data("tool", event.call, {"call": event.call, "state": "pending", "parent": event.parent})
+        return [*self._call(event.call, event.name), delta, state]
+
+    def _start_call(self, event: CallStarted) -> list[Chunk]:
+        self._held.pop(event.call, None)
+        running = self._data("tool", event.call, {"call": event.call, "state": "running", "started": event.at})
+        if self._names.get(event.call) in self._clients:  # not before a client may really run it
+            self._held[event.call] = event.arguments
+            return [running]
+        return [self._input(event.call, event.arguments, ours=True), running]
+
+    def _input(self, call: str, arguments: str, *, ours: bool) -> Chunk:
+        return {
+            "type": "tool-input-available",
+            "toolCallId": call,
+            "toolName": self._names.get(call, ""),
+            "input": value_of(arguments),
+            "providerExecuted": ours,
+            "dynamic": True,
+        }
+
+    def _output(self, call: str, output: str, **more: Any) -> Chunk:
+        return {"type": "tool-output-available", "toolCallId": call, "output": output, "dynamic": True, **more}
+
+    def _failure(self, call: str, text: str) -> Chunk:
+        return {"type": "tool-output-error", "toolCallId": call, "errorText": text, "dynamic": True}
+
+    def _settle(self, event: CallSettled) -> list[Chunk]:
+        call, output = event.call, event.output
+        if call not in self._names:  # an output of a call that it does not know is the end of a client
+            return []
+        chunks: list[Chunk] = []
+        if (arguments := self._held.pop(call, None)) is not None:
+            chunks.append(self._input(call, arguments, ours=True))
+        if event.state == "completed":
+            ours = {"providerExecuted": True} if output.origin != "client" else {}
+            chunks.append(self._output(call, output.text, **ours))
+        elif event.state == "denied" and call in self._refusable and self._level > 5:
+            chunks.append({"type": "tool-output-denied", "toolCallId": call})
+        else:
+            chunks.append({**self._failure(call, output.text), "providerExecuted": True})
+        return [
+            *chunks,
+            self._data("tool", call, {"call": call, "state": event.state, **output_facts(output, self._session)}),
+        ]
+
+    def _descend(self, event: CallBelow) -> list[Chunk]:
+        below = {"session": event.session, "turn": event.below}
+        return [self._data("below", f"{event.call}.{event.number}", {"call": event.call, **below})]
+
+    def _come_late(self, event: LateArrived) -> list[Chunk]:
+        return [self._data("late", event.call, {"call": event.call, "text": event.output.text})]
+
+    # Gates -------------------------------------------------------------------------------------------------------
+
+    def _ask(self, event: GateOpened) -> list[Chunk]:
+        gate, call = event.gate, event.gate.call
+        self._asked[gate.id] = gate
+        chunks: list[Chunk] = []
+        if gate.kind == "client" and call in self._names:
+            arguments = self._held.pop(call, gate.arguments)
+            chunks.append(self._input(call, arguments, ours=False))
+        elif self._is_approval(gate):
+            self._refusable.add(call)
+            if gate.output is not None:
+                chunks.append(self._output(call, gate.output.text, preliminary=True))
+            request = {"type": "tool-approval-request", "approvalId": gate.id, "toolCallId": call}
+            if self._level > 6:
+                subject = "result" if gate.kind == "result" else "call"
+                request |= given(reason=gate.why, approvalDescriptor={"subject": subject, "kind": gate.kind})
+            chunks.append(request)
+        return [*chunks, self._approval(gate)]
+
+    def _is_approval(self, gate: Gate) -> bool:
+        return self._level > 5 and gate.kind in APPROVALS and gate.call in self._names
+
+    def _approval(self, gate: Gate, **more: Any) -> Chunk:
+        """All that is asked, for a client that can show more than yes and no."""
+        return self._data("approval", gate.id, {**gate_facts(gate, self._session), **more})
+
+    def _answer(self, event: GateAnswered) -> list[Chunk]:
+        gate, verdict = self._asked.get(event.gate), event.verdict
+        if gate is None:
+            return []
+        chunks: list[Chunk] = []
+        if self._is_approval(gate) and self._level > 6:
+            response = given(approvalId=gate.id, approved=verdict.allowed, reason=verdict.reason)
+            chunks.append({"type": "tool-approval-response", **response})
+        return [*chunks, self._approval(gate, verdict=verdict_facts(verdict))]
+
+    def _claim(self, event: GateClaimed) -> list[Chunk]:
+        gate = self._asked.get(event.gate)
+        return [self._approval(gate, claimed=event.claim.until)] if gate is not None else []
+
+    # The rest ----------------------------------------------------------------------------------------------------
+
+    def _add_message(self, event: MessageAdded) -> list[Chunk]:
+        return [self._data("message", event.message.id, message_facts(event.message))]
+
+    def _reach_limit(self, event: LimitReached) -> list[Chunk]:
+        return [self._data("notice", event.limit, {"kind": "limit", "limit": event.limit, "text": event.text})]
+
+    def _change_files(self, event: FilesChanged) -> list[Chunk]:
+        return [self._data("files", f"{event.step}.{event.after}", files_facts(event))]
+
+    def _title(self, event: TitleSet) -> list[Chunk]:
+        return [self._data("title", "title", {"title": event.title}, transient=True)]
+
+    def _complete(self, event: TurnCompleted) -> list[Chunk]:
+        usage = usage_facts(event.usage)
+        return [*self._leave_step(), self._finished(_REASONS[self._finish], outcome="completed", usage=usage)]
+
+    def _fail(self, event: TurnFailed) -> list[Chunk]:
+        # An error is the last that a client reads.
+        return [*self._leave_step(), {"type": "error", "errorText": event.problem.text}]
+
+    def _cancel(self, event: TurnCancelled) -> list[Chunk]:
+        return [*self._leave_step(), {"type": "abort"}]
+
+    def _data(self, name: str, id: str, data: Any, *, transient: bool = False) -> Chunk:
+        return {"type": f"data-{name}", "id": id, "data": data, **({"transient": True} if transient else {})}
+
+    ENCODERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Chunk]]]] = {
+        TurnStarted: _start_turn,
+        AnswerOpened: _open_answer,
+        MessageAdded: _add_message,
+        StepStarted: _start_step,
+        StepRestarted: _restart_step,
+        StepFinished: _end_step,
+        StepInterrupted: _end_step,
+        GateOpened: _ask,
+        GateAnswered: _answer,
+        GateClaimed: _claim,
+        CallMade: _make,
+        LimitReached: _reach_limit,
+        CallStarted: _start_call,
+        CallBelow: _descend,
+        CallSettled: _settle,
+        FilesChanged: _change_files,
+        LateArrived: _come_late,
+        TurnCompleted: _complete,
+        TurnFailed: _fail,
+        TurnCancelled: _cancel,
+        TitleSet: _title,
+    }
+
+
+TERMINAL: Final = (TurnCompleted, TurnFailed, TurnCancelled)

@@ -1,0 +1,195 @@
+"""Routes → an OpenAPI 3.1 document. It says what the code does because it is made of the same table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from everturn import __version__, api
+from everturn.server.reading import LONGEST_ID
+from everturn.server.routing import Route
+
+REF: Final = "#/components/schemas/{name}"
+BEARER: Final[list[dict[str, list[str]]]] = [{"key": []}, {"login": []}]
+ABOUT: Final = """\
+A durable runtime for tool-calling chat. Everything but what says otherwise takes a credential, also on the machine it runs on.
+What is not there and what is another tenant's are the same answer. A send is repeated safely with the same `Idempotency-Key`.
+"""
+STREAM: Final = (
+    "Server-sent events; the schema is that of one of them. `data` is JSON, and `id` a cursor by which a stream of our own "
+    "is resumed: as `Last-Event-ID` or `?after=`. A line that begins with `:` says that the stream lives."
+)
+TAGS: Final = {
+    "native": "Our own API.",
+    "about": "The server itself.",
+    "openai": "As programs for OpenAI's API expect it.",
+    "ai-sdk": "As the AI SDK's `useChat` expects it.",
+    "ag-ui": "As clients of AG-UI expect it.",
+}
+REASONS: Final = {
+    400: "The request cannot be read.",
+    401: "Nothing was shown that holds.",
+    403: "Whoever asks may not.",
+    404: "It is not there, or another tenant's.",
+    405: "This cannot be done here.",
+    408: "The body came too slowly.",
+    409: "It does not go together with what has happened.",
+    410: "It is too late.",
+    413: "It is too large.",
+    415: "It is not of the type that is taken.",
+    422: "A value makes no sense; `where` says which.",
+    429: "More was asked for than the tenant may; `Retry-After` says when to ask again.",
+    431: "The headers are too long.",
+    500: "Our fault.",
+    503: "Not now; `Retry-After` says when to ask again.",
+}
+
+
+def describe(routes: Sequence[Route]) -> dict[str, Any]:
+    """The document. The same routes give the same bytes."""
+    types = list(_types(routes))
+    schemas, components = msgspec.json.schema_components(types, schema_hook=_anything, ref_template=REF)
+    named = dict(zip(map(_key, types), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, named)
+    tags = sorted({route.tag for route in routes})
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Everturn", "version": __version__, "description": ABOUT},
+        "tags": [{"name": tag, "description": TAGS.get(tag, tag)} for tag in tags],
+        "paths": paths,
+        "components": {
+            "schemas": {name: components[name] for name in sorted(components)},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "An API key `evk_…`, or a token of OIDC."},
+                "login": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "__Host-everturn",
+                    "description": "The cookie of a login; without https it is called `everturn-` and the port. "
+                    "Whatever changes something also takes `X-CSRF-Token`: `csrf` of GET /api/me.",
+                },
+            },
+        },
+        "security": BEARER,
+    }
+
+
+def _types(routes: Iterable[Route]) -> Iterable[Any]:
+    seen: set[str] = set()
+    for kind in [api.Failure, *(kind for route in routes for kind in (route.body, route.answer))]:
+        if kind is not None and _key(kind) not in seen:
+            seen.add(_key(kind))
+            yield kind
+
+
+def _key(kind: Any) -> str:
+    return str(kind)
+
+
+def _anything(kind: type) -> dict[str, Any]:
+    """What msgspec has no schema for is any JSON value."""
+    return {"description": "Any JSON value."}
+
+
+def _operation(route: Route, named: dict[str, Any]) -> dict[str, Any]:
+    who = "Anybody may ask this." if route.needs is None else f"Takes the role `{route.needs}`, or more."
+    said: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.about,
+        "description": who,
+        "tags": [route.tag],
+        "parameters": _parameters(route),
+        "responses": _responses(route, named),
+    }
+    if route.needs is None:
+        said["security"] = []
+    if route.takes == "bytes":
+        content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in route.media or ("*/*",)}
+        said["requestBody"] = {"required": True, "content": content}
+    elif route.body is not None:
+        content = {"application/json": {"schema": named[_key(route.body)]}}
+        said["requestBody"] = {"required": _is_required(route.body), "content": content}
+    return said
+
+
+def _is_required(kind: Any) -> bool:
+    """Whether nothing at all is not enough: an empty body is read as an empty object."""
+    try:
+        msgspec.convert({}, kind)
+    except msgspec.ValidationError:
+        return True
+    return False
+
+
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {
+            "name": part[1:-1],
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_ID},
+        }
+        for part in route.path.split("/")
+        if part.startswith("{")
+    ]
+    for param in route.query:
+        shape = {"name": param.name, "in": "query", "required": param.is_needed, "schema": param.schema}
+        found.append(shape | ({"description": param.about} if param.about else {}))
+    if route.method == "POST" and route.needs is not None and route.body is not None:
+        about = "The same key with the same body is done once; with another body it is refused (409)."
+        schema = {"type": "string", "maxLength": LONGEST_ID}
+        found.append({"name": "Idempotency-Key", "in": "header", "schema": schema, "description": about})
+    if route.gives == "events":
+        about = "The cursor of the last message that was seen."
+        found.append({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": about})
+    return found
+
+
+def _responses(route: Route, named: dict[str, Any]) -> dict[str, Any]:
+    fine: dict[str, Any] = {"description": "Done." if route.answer is None else "As asked."}
+    if route.gives == "events":
+        fine = {"description": STREAM, "content": {"text/event-stream": {"schema": _item(route, named)}}}
+    elif route.gives == "bytes":
+        shape = {"schema": {"type": "string", "format": "binary"}}
+        fine["content"] = dict.fromkeys(route.media, shape)
+    elif route.answer is not None:
+        fine["content"] = {"application/json": {"schema": named[_key(route.answer)]}}
+    failure = (
+        {"schema": named[_key(api.Failure)]} if route.tag in ("native", "about") else {"schema": {"type": "object"}}
+    )
+    content: dict[str, Any] = {"application/json": failure}
+    if route.needs is None and route.media:  # for browsers: what went wrong is a page, too
+        content["text/html"] = {"schema": {"type": "string"}}
+    responses: dict[str, Any] = {str(route.status): fine}
+    if route.gives == "events" and route.tag != "native":
+        responses["204"] = {"description": "Nothing is under way."}
+    for status, why in REASONS.items():
+        said: dict[str, Any] = {"description": why, "content": content}
+        if status in (429, 503):
+            said["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
+        responses[str(status)] = said
+    return responses
+
+
+def _item(route: Route, named: dict[str, Any]) -> dict[str, Any]:
+    """One event of a stream, as those who read it take it apart."""
+    data: dict[str, Any] = {"type": "string"}
+    if route.answer is not None:
+        data |= {"contentMediaType": "application/json", "contentSchema": named[_key(route.answer)]}
+    return {"type": "object", "required": ["data"], "properties": {"id": {"type": "string"}, "data": data}}
+
+
+def references(value: Any) -> Iterable[str]:
+    """Every `$ref` in a document."""
+    if isinstance(value, dict):
+        for name, item in cast("dict[str, Any]", value).items():
+            if name == "$ref" and isinstance(item, str):
+                yield item
+            yield from references(item)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from references(item)

@@ -1,0 +1,282 @@
+"""What every keeper of accounts has to keep: tenants, users, credentials, secrets, what was done, and marks."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from itertools import count
+
+import pytest
+from msgspec.structs import replace
+
+from everturn.core.accounts import Accounts, AuditRecord, Credential, Known, Mark, Tenant, User, check_chain
+from everturn.errors import ConfigError, Forbidden, KeyConflict
+from everturn.testing.contracts.samples import NOON
+
+ACME, EVIL = Tenant("acme", "Acme", created=NOON), Tenant("evil", created=NOON)
+ADA, EVE = User("acme", "ada", "Ada", "owner", created=NOON), User("evil", "eve", created=NOON)
+KEY = Credential("key1", "acme", "ada", "key", "a" * 64, "laptop", "member", NOON)
+LINK = Credential("link1", "acme", "ada", "link", "b" * 64, created=NOON, expires=NOON + 60)
+HOSTILE = ("'; DROP TABLE users; --", 'a"b', "a\\b", "\\' OR 1=1", "ünïcödé 你好 👋", "%_", " ", "")
+
+
+def done(did: str = "key.create", tenant: str = "acme", at: float = NOON) -> AuditRecord:
+    """Something that Ada did."""
+    return AuditRecord(tenant, at, "ada", "key1", did, "key2", '{"name":"é"}')
+
+
+class AccountsContract:
+    """The port `Accounts`. An adapter whose nodes share something gives two of them in `make_two`."""
+
+    async def make(self) -> Accounts:
+        """Empty accounts."""
+        raise NotImplementedError
+
+    async def make_two(self) -> tuple[Accounts, Accounts]:
+        """The same empty accounts as two nodes have them."""
+        accounts = await self.make()
+        return accounts, accounts
+
+    async def furnished(self) -> Accounts:
+        """With two tenants, and a user in each."""
+        accounts = await self.make()
+        await _furnish(accounts)
+        return accounts
+
+    # Tenants and users -------------------------------------------------------------------------------------------
+
+    async def test_tenants_and_users_are_made_changed_and_listed_by_id(self) -> None:
+        accounts = await self.make()
+        assert await accounts.tenants() == await accounts.users("acme") == []
+        await _furnish(accounts)
+        bob = User("acme", "bob", role="viewer", is_active=False, created=NOON + 1)
+        await accounts.put_user(bob)
+        assert await accounts.tenants() == [ACME, EVIL]
+        assert await accounts.users("acme") == [ADA, bob]
+        assert await accounts.user("acme", "ada") == (ADA, ACME)
+
+        other = replace(ADA, role="viewer", name="A.", origin="https://login.example")
+        await accounts.put_user(other)
+        await accounts.put_tenant(replace(ACME, is_active=False))
+        assert await accounts.user("acme", "ada") == (other, replace(ACME, is_active=False))
+        assert await accounts.users("acme") == [other, bob]
+        assert await accounts.users("evil") == [EVE]
+
+    async def test_a_user_is_added_once_and_who_is_there_stays_as_they_are(self) -> None:
+        accounts = await self.make()
+        await _furnish(accounts)
+        assert not await accounts.add_user(replace(ADA, role="viewer"))
+        bob = User("acme", "bob", created=NOON, origin="https://login.example")
+        made = await asyncio.gather(*(accounts.add_user(replace(bob, created=NOON + n)) for n in range(5)))
+        assert sorted(made) == [False] * 4 + [True]
+        assert (await accounts.users("acme"))[0] == ADA
+        assert [user.id for user in await accounts.users("acme")] == ["ada", "bob"]
+
+    async def test_of_two_owners_who_demote_each_other_one_is_left(self) -> None:
+        accounts = await self.make()
+        await _furnish(accounts)
+        with pytest.raises(Forbidden, match="last owner"):
+            await accounts.put_user(replace(ADA, is_active=False), keeps_owner=True)
+        bob = User("acme", "bob", role="owner", created=NOON)
+        await accounts.put_user(bob, keeps_owner=True)
+        demoted = [accounts.put_user(replace(one, role="member"), keeps_owner=True) for one in (ADA, bob)]
+        said = await asyncio.gather(*demoted, return_exceptions=True)
+        assert sorted(type(one).__name__ for one in said) == ["Forbidden", "NoneType"]
+        assert sorted(user.role for user in await accounts.users("acme")) == ["member", "owner"]
+        await accounts.put_user(replace(EVE, role="viewer"), keeps_owner=True)  # there was none before
+        await accounts.put_user(replace(ADA, role="viewer"))
+        await accounts.put_user(replace(bob, role="viewer"))
+        assert [user.role for user in await accounts.users("acme")] == ["viewer", "viewer"]
+
+    async def test_a_user_is_one_of_a_tenant_and_two_of_two(self) -> None:
+        accounts = await self.furnished()
+        await accounts.put_user(User("evil", "ada", role="viewer", created=NOON))
+
+        mine, theirs = await accounts.user("acme", "ada"), await accounts.user("evil", "ada")
+        assert mine is not None
+        assert theirs is not None
+        assert (mine[0].role, theirs[0].role) == ("owner", "viewer")
+        assert await accounts.user("acme", "eve") is await accounts.user("nobody", "ada") is None
+
+    async def test_names_are_kept_as_they_are_whatever_is_in_them(self) -> None:
+        accounts = await self.make()
+        for n, name in enumerate(HOSTILE):
+            await accounts.put_tenant(Tenant(name, name))
+            await accounts.put_user(User(name, name, name))
+            await accounts.put_credential(Credential(f"{n}{name}", name, name, "key", f"{n}{name}", name))
+            await accounts.put_mark(name, name, Mark(name, name), NOON)
+            await accounts.note(replace(done(name, name), detail=name, on=name))
+        for n, name in enumerate(HOSTILE):
+            assert await accounts.users(name) == [User(name, name, name)]
+            known = await accounts.known(f"{n}{name}")
+            assert known is not None
+            assert (known.tenant.name, known.credential.user) == (name, name)
+            assert await accounts.mark(name, name) == Mark(name, name)
+            assert check_chain(await accounts.audit(name)) == []
+            assert set(await accounts.standing([f"{n}{name}"])) == {f"{n}{name}"}
+
+    @pytest.mark.parametrize("odd", ["a\0b", "\ud800"])
+    async def test_a_name_that_cannot_be_kept_is_nobodys_and_raises_nothing_of_the_database(self, odd: str) -> None:
+        accounts = await self.furnished()
+
+        assert await accounts.known(odd) is await accounts.user(odd, odd) is await accounts.mark(odd, odd) is None
+        assert await accounts.use_link(odd, NOON) is None
+        assert not await accounts.revoke(odd, odd, NOON)
+        assert await accounts.standing([odd]) == {}
+        assert await accounts.users(odd) == await accounts.credentials(odd) == await accounts.audit(odd) == []
+        with suppress(ConfigError):  # it may be kept where that is possible
+            await accounts.put_user(User("acme", odd))
+
+    # Credentials -------------------------------------------------------------------------------------------------
+
+    async def test_a_credential_is_known_by_its_hash_with_whose_it_is_as_they_are_now(self) -> None:
+        accounts = await self.furnished()
+        await accounts.put_credential(KEY)
+
+        assert await accounts.known(KEY.hash) == Known(KEY, ADA, ACME)
+        assert await accounts.known("c" * 64) is await accounts.known(KEY.id) is None
+        await accounts.put_user(replace(ADA, is_active=False))
+        await accounts.put_tenant(replace(ACME, is_active=False))
+        known = await accounts.known(KEY.hash)
+        assert known == Known(KEY, replace(ADA, is_active=False), replace(ACME, is_active=False))
+        assert await accounts.standing([KEY.id, "nobody's"]) == {KEY.id: known}
+        assert await accounts.standing([]) == {}
+
+    async def test_a_credential_of_the_same_id_or_hash_is_refused_and_changes_nothing(self) -> None:
+        accounts = await self.furnished()
+        await accounts.put_credential(KEY)
+
+        for other in (KEY, replace(KEY, hash="c" * 64), replace(KEY, id="key2", tenant="evil", user="eve")):
+            with pytest.raises(KeyConflict):
+                await accounts.put_credential(other)
+        assert await accounts.credentials("acme") == [KEY]
+        assert await accounts.credentials("evil") == []
+
+    async def test_of_many_that_put_the_same_at_once_one_does(self) -> None:
+        one, two = await self.make_two()
+        await _furnish(one)
+        puts = [
+            accounts.put_credential(replace(KEY, id=f"key{n}", name=str(n)))
+            for n, accounts in zip(range(20), (one, two) * 10, strict=True)
+        ]
+        came = await asyncio.gather(*puts, return_exceptions=True)
+
+        assert sum(isinstance(each, KeyConflict) for each in came) == 19, came
+        assert len(await one.credentials("acme")) == 1
+
+    async def test_credentials_are_listed_by_tenant_and_user_oldest_first(self) -> None:
+        accounts = await self.furnished()
+        later = replace(KEY, id="key0", hash="c" * 64, created=NOON + 5, user="bob")
+        theirs = Credential("key9", "evil", "eve", "key", "d" * 64)
+        for each in (later, theirs, KEY):
+            await accounts.put_credential(each)
+
+        assert await accounts.credentials("acme") == [KEY, later]
+        assert await accounts.credentials("acme", "bob") == [later]
+        assert await accounts.credentials("acme", "eve") == await accounts.credentials("evil", "ada") == []
+
+    async def test_a_credential_is_revoked_once_and_by_its_own_tenant(self) -> None:
+        one, two = await self.make_two()
+        await _furnish(one)
+        await one.put_credential(KEY)
+
+        assert not await one.revoke("evil", KEY.id, NOON + 1)
+        assert not await one.revoke("acme", "nobody's", NOON + 1)
+        came = await asyncio.gather(*(each.revoke("acme", KEY.id, NOON + 2) for each in (one, two) * 5))
+        assert sorted(came) == [False] * 9 + [True]
+        for accounts in (one, two):
+            known = await accounts.known(KEY.hash)
+            assert known is not None
+            assert known.credential == replace(KEY, revoked=NOON + 2)
+            assert (await accounts.standing([KEY.id]))[KEY.id] == known
+
+    async def test_of_fifty_who_use_a_link_at_once_one_has_it(self) -> None:
+        one, two = await self.make_two()
+        await _furnish(one)
+        await one.put_credential(LINK)
+
+        came = await asyncio.gather(*(each.use_link(LINK.hash, NOON + 1) for each in (one, two) * 25))
+        assert [each for each in came if each is not None] == [Known(replace(LINK, revoked=NOON + 1), ADA, ACME)]
+        assert await one.use_link(LINK.hash, NOON + 2) is None
+        assert (await one.credentials("acme"))[0].revoked == NOON + 1
+
+    async def test_what_is_no_link_or_no_longer_one_cannot_be_used_and_stays_as_it_is(self) -> None:
+        accounts = await self.furnished()
+        gone = replace(LINK, id="gone", hash="e" * 64, revoked=NOON)
+        for each in (KEY, LINK, gone):
+            await accounts.put_credential(each)
+
+        assert await accounts.use_link(KEY.hash, NOON) is await accounts.use_link(gone.hash, NOON) is None
+        assert await accounts.use_link(LINK.hash, NOON + 60) is await accounts.use_link("f" * 64, NOON) is None
+        assert sorted(await accounts.credentials("acme"), key=lambda one: one.id) == [gone, KEY, LINK]
+        assert await accounts.use_link(LINK.hash, NOON + 59) is not None
+
+    # Secrets -----------------------------------------------------------------------------------------------------
+
+    async def test_a_secret_is_made_once_and_is_the_same_for_all(self) -> None:
+        one, two = await self.make_two()
+
+        found = await asyncio.gather(*(each.secret("cookies") for each in (one, two) * 10))
+        assert len(set(found)) == 1
+        assert len(found[0]) == 32
+        assert await two.secret("cookies") == found[0] != await two.secret("other")
+
+    # What was done -----------------------------------------------------------------------------------------------
+
+    async def test_what_was_done_is_numbered_and_chained_in_each_tenant(self) -> None:
+        accounts = await self.make()
+        noted = [await accounts.note(done(f"d{n}", "acme" if n % 2 else "evil")) for n in range(10)]
+
+        mine = await accounts.audit("acme")
+        assert mine == noted[1::2]
+        assert [(record.n, record.did) for record in mine] == [(n + 1, f"d{2 * n + 1}") for n in range(5)]
+        assert check_chain(mine) == check_chain(await accounts.audit("evil")) == []
+        assert await accounts.audit("acme", after=2, limit=2) == mine[2:4]
+        assert check_chain(mine[2:], before=mine[1]) == []
+        assert await accounts.audit("acme", after=5) == await accounts.audit("acme", limit=0) == []
+        assert await accounts.audit("nobody") == []
+
+    async def test_a_hundred_who_note_at_once_leave_no_gap_and_no_fork(self) -> None:
+        one, two = await self.make_two()
+        numbers = count()
+
+        noted = await asyncio.gather(*(each.note(done(f"d{next(numbers)}")) for each in (one, two) * 50))
+
+        records = await two.audit("acme", limit=200)
+        assert check_chain(records) == []
+        assert [record.n for record in records] == list(range(1, 101))
+        assert {record.did for record in records} == {f"d{n}" for n in range(100)}
+        assert sorted(noted, key=lambda record: record.n) == records
+
+    async def test_a_chain_that_somebody_has_been_at_is_seen(self) -> None:
+        accounts = await self.make()
+        for n in range(6):
+            await accounts.note(done(f"d{n}"))
+        good = await accounts.audit("acme")
+
+        for field, value in {"by": "eve", "at": 0.0, "did": "x", "on": "y", "detail": "", "credential": "k"}.items():
+            bad = [*good[:2], replace(good[2], **{field: value}), *good[3:]]
+            assert check_chain(bad) == ["record 3 is not what was written, or not behind what was written before it"]
+        assert check_chain([*good[:2], *good[3:]])[0] == "where record 3 should be there is record 4"
+        assert check_chain(good[1:])
+        assert check_chain([good[1], good[0]])
+        forged = [*good[:2], *(replace(record, n=record.n - 1) for record in good[3:])]
+        assert check_chain(forged)
+
+    # Marks -------------------------------------------------------------------------------------------------------
+
+    async def test_a_mark_is_the_last_of_its_hash_in_its_tenant(self) -> None:
+        accounts = await self.make()
+        await accounts.put_mark("acme", "h", Mark("s", "m1"), NOON)
+        await accounts.put_mark("acme", "h", Mark("s", "m2"), NOON + 1)
+        await accounts.put_mark("evil", "h2", Mark("s2", "m3"), NOON)
+
+        assert await accounts.mark("acme", "h") == Mark("s", "m2")
+        assert await accounts.mark("evil", "h") is await accounts.mark("acme", "h2") is None
+
+
+async def _furnish(accounts: Accounts) -> None:
+    for tenant in (EVIL, ACME):
+        await accounts.put_tenant(tenant)
+    for user in (EVE, ADA):
+        await accounts.put_user(user)

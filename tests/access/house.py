@@ -1,0 +1,156 @@
+"""A house with three tenants: `ada` and `bob` who know nothing of one another, and `local`, whose operator sees to it.
+
+The model does what it is told: the first word of a message says which tool it calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from everturn import api
+from everturn.access.access import Access, House
+from everturn.access.agents import Agents, AgentSpec, TenantLimits
+from everturn.core.accounts import ROLES, Accounts, Principal, Role, Tenant, User
+from everturn.core.options import ClientTool, TurnOptions
+from everturn.core.parts import TextPart
+from everturn.core.policy import Rule
+from everturn.core.ports import Clock, Store
+from everturn.core.requests import ModelRequest
+from everturn.core.tooling import Question, ToolContext
+from everturn.testing import Hang, MemoryStore, ScriptedModel, call, calls, say
+from everturn.tools.agent import Agent
+from everturn.tools.function import tool
+from everturn.wiring import Runtime
+
+SOON = 5  # seconds after which something that should have happened is taken to hang
+SECRET = "the-result-that-waits-0815"
+PRIVATE = "+49-30-5550199"
+TENANTS = ("ada", "bob", "local")
+BELL = ClientTool("bell", "Ring a bell.", {"type": "object", "properties": {}})
+
+
+@tool(effects="read")
+def look() -> str:
+    """Look."""
+    return "it is empty"
+
+
+@tool(execute="ask_once", effects="write")
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@tool(effects="read", result="ask")
+def peek() -> str:
+    """Peek."""
+    return SECRET
+
+
+@tool(effects="read", private=("phone",))
+def whois() -> dict[str, str]:
+    """Say who it is."""
+    return {"name": "Ada", "phone": PRIVATE}
+
+
+@tool(effects="read")
+async def quiz(ctx: ToolContext) -> str:
+    """Ask how much."""
+    return (await ctx.ask(Question("How much?", schema={"type": "integer"}))).result or ""
+
+
+def answer_to(request: ModelRequest) -> Sequence[Any]:
+    last = request.messages[-1]
+    text = "".join(part.text for part in last.parts if isinstance(part, TextPart)) if last.role == "user" else ""
+    word = text.split()[0] if text.split() else ""
+    if word == "hang":
+        return [say("Well"), Hang()]
+    if word == "pay":
+        return calls(call("pay", amount=7))
+    if word == "clerk":
+        return calls(call("clerk", task="pay now"))
+    if word in ("look", "peek", "whois", "quiz", "bell"):
+        return calls(call(word))
+    return say("Done.")
+
+
+def model(name: str = "scripted") -> ScriptedModel:
+    return ScriptedModel(*[answer_to] * 50, name=name)
+
+
+AGENTS = (
+    AgentSpec("helper", TurnOptions(model="scripted"), "Helps.", ("other",)),
+    AgentSpec("reader", TurnOptions(model="scripted", tools=("look",), max_steps=3)),
+)
+
+
+def somebody(tenant: str = "ada", role: Role = "member", user: str = "") -> Principal:
+    """A user of a tenant; each has one for every role."""
+    return Principal(tenant, user or f"{role}-{tenant}", role, f"key_{role}_{tenant}")
+
+
+async def settle(accounts: Accounts) -> None:
+    """Let there be the tenants and their users."""
+    for tenant in TENANTS:
+        await accounts.put_tenant(Tenant(tenant, created=1.0))
+        for role in ROLES:
+            if role != "operator" or tenant == "local":
+                await accounts.put_user(User(tenant, f"{role}-{tenant}", role=role, created=1.0))
+
+
+@asynccontextmanager
+async def a_house(
+    store: Any = None,
+    clock: Clock | None = None,
+    limits: TenantLimits | None = None,
+    agents: Sequence[AgentSpec] = AGENTS,
+    rules: Sequence[Rule] = (),
+) -> AsyncGenerator[House]:
+    """A house that is lived in, until the end."""
+    store = store or MemoryStore()
+    kept: Store = store
+    tools = [look, pay, peek, whois, quiz, Agent("clerk", "Pays.", tools=["pay"])]
+    runtime = Runtime(model(), tools=tools, store=kept, clock=clock, rules=rules)
+    runtime.add_model(model("other"))
+    house = House(runtime, store.accounts, Agents(agents, default_limits=limits or TenantLimits(requests=0)))
+    await settle(house.accounts)
+    await runtime.start()
+    try:
+        yield house
+    finally:
+        await runtime.aclose()
+
+
+async def said(access: Access, text: str, **how: Any) -> api.Sent:
+    """Begin a session."""
+    return await access.begin(api.NewSession(text=text, **how))
+
+
+async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
+    """Wait until something holds, and return it."""
+    async with asyncio.timeout(SOON):
+        while not (found := await condition()):  # noqa: ASYNC110 - what is waited for rings no bell
+            await asyncio.sleep(0.005)
+    return found
+
+
+async def over(access: Access, sent: api.Sent) -> api.TurnView:
+    """Wait until a turn is over."""
+
+    async def look_again() -> api.TurnView | None:
+        view = await access.turn(sent.session, sent.turn)
+        return view if view.phase.is_terminal else None
+
+    return await until(look_again)
+
+
+async def gate_in(access: Access, session: str) -> api.GateView:
+    """The one gate that stands open in a session, once it does."""
+
+    async def look_again() -> list[api.GateView]:
+        return (await access.gates(session)).gates
+
+    return (await until(look_again))[0]

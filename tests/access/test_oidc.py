@@ -1,0 +1,506 @@
+"""Tokens of a provider: only what its keys have signed counts, by the algorithms that were configured, in time."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import jwt
+import pytest
+from aiohttp import web
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from jwt import algorithms
+from msgspec.structs import replace
+
+from everturn.access.entrance import SHOW, Entrance
+from everturn.access.options import OidcOptions
+from everturn.access.people import new_secret
+from everturn.core.accounts import ROLES, Credential, Tenant, User
+from everturn.errors import ConfigError, NotRecognised
+from everturn.stores.accounts import MemoryAccounts
+from everturn.testing import FakeClock
+from tests.access.house import settle
+
+RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+ED = ed25519.Ed25519PrivateKey.generate()
+STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+ISSUER = "https://login.example"
+OPTIONS = OidcOptions(issuer=ISSUER, audience="everturn", tenant="ada")
+NOW = FakeClock().now()
+
+
+def public(key: Any, kid: str, **more: str) -> dict[str, Any]:
+    made = {rsa.RSAPrivateKey: algorithms.RSAAlgorithm, ec.EllipticCurvePrivateKey: algorithms.ECAlgorithm}
+    kind: Any = next((one for base, one in made.items() if isinstance(key, base)), algorithms.OKPAlgorithm)
+    return {**kind.to_jwk(key.public_key(), as_dict=True), "kid": kid, **more}
+
+
+KEYS = {"keys": [public(RSA, "r1", alg="RS256", use="sig"), public(EC, "e1"), public(ED, "d1"), "nonsense", {"kid": 7}]}
+
+
+def token(key: Any = RSA, alg: str = "RS256", kid: str | None = "r1", **claims: Any) -> str:
+    said: dict[str, Any] = {
+        "iss": ISSUER,
+        "aud": "everturn",
+        "sub": "member-ada",
+        "exp": NOW + 300,
+        "iat": NOW,
+        **claims,
+    }
+    said = {name: value for name, value in said.items() if value is not None}
+    return jwt.encode(said, key, alg, headers={} if kid is None else {"kid": kid})
+
+
+async def a_door(tmp_path: Path, **how: Any) -> tuple[Entrance, MemoryAccounts, FakeClock, Path]:
+    accounts, clock, file = MemoryAccounts(), FakeClock(), tmp_path / "keys.json"
+    await settle(accounts)
+    for tenant in ("ada", "bob"):
+        for user in await accounts.users(tenant):
+            await accounts.put_user(replace(user, origin=how.get("issuer", ISSUER)))
+    file.write_text(json.dumps(KEYS))
+    return Entrance(accounts, clock, replace(OPTIONS, **{"jwks": str(file), **how})), accounts, clock, file
+
+
+async def refused(door: Entrance, shown: str) -> None:
+    with pytest.raises(NotRecognised) as raised:
+        await door.recognise(f"Bearer {shown}")
+    assert str(raised.value) == SHOW
+    assert raised.value.__cause__ is None
+
+
+async def test_a_token_of_the_provider_is_somebody_of_the_tenant(tmp_path: Path) -> None:
+    door, _, _, _ = await a_door(tmp_path)
+    for shown in (
+        token(),
+        token(kid=None),
+        token(EC, "ES256", None),
+        token(EC, "ES256", "e1"),
+        token(ED, "EdDSA", "d1"),
+        token(jti="one"),
+        token(jti="two"),
+    ):
+        who = await door.recognise(f"Bearer {shown}")
+        assert (who.tenant, who.user, who.role, who.kind, who.expires) == (
+            "ada",
+            "member-ada",
+            "member",
+            "token",
+            NOW + 330,
+        )
+    one = [(await door.recognise(f"Bearer {token(jti=name, extra=at)}")).credential for at, name in enumerate("aab")]
+    assert one[0] == one[1] != one[2]
+
+
+def none_of(claims: dict[str, Any], alg: str, signature: bytes = b"") -> str:
+    def text(value: Any) -> str:
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+    return f"{text({'alg': alg, 'kid': 'r1'})}.{text(claims)}.{text(signature)}"
+
+
+def signed_with_the_public_key() -> str:
+    """The classic: an asymmetric public key, taken for a shared secret."""
+    said = {"iss": ISSUER, "aud": "everturn", "sub": "owner-ada", "exp": NOW + 300, "iat": NOW}
+    pem = RSA.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    unsigned = none_of(said, "HS256").rpartition(".")[0]
+    mac = hmac.digest(pem, unsigned.encode(), hashlib.sha256)
+    return f"{unsigned}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
+
+
+GOOD = {"iss": ISSUER, "aud": "everturn", "sub": "owner-ada", "exp": NOW + 300, "iat": NOW}
+FORGED = {
+    "no signature": lambda: none_of(GOOD, "none"),
+    "no signature, in capitals": lambda: none_of(GOOD, "NONE"),
+    "no algorithm": lambda: none_of(GOOD, ""),
+    "the public key as a shared secret": signed_with_the_public_key,
+    "a shared secret": lambda: token("s" * 40, "HS256"),
+    "a stranger's key": lambda: token(STRANGER),
+    "a stranger's key without a name": lambda: token(STRANGER, kid=None),
+    "a key that is not there": lambda: token(kid="r2"),
+    "the name of another key": lambda: token(kid="e1"),
+    "an algorithm that is not configured": lambda: token(RSA, "RS512"),
+    "an algorithm that is not the key's": lambda: token(RSA, "PS256"),
+    "a key that it brings along": lambda: jwt.encode(
+        GOOD, STRANGER, "RS256", headers={"kid": "r1", "jwk": public(STRANGER, "r1"), "jku": "http://127.0.0.1:1/"}
+    ),
+    "a file as the name of a key": lambda: token(kid="../../dev/null"),
+    "another issuer": lambda: token(iss="https://evil.example"),
+    "an issuer that begins so": lambda: token(iss=ISSUER + ".evil.example"),
+    "another audience": lambda: token(aud="other"),
+    "no audience": lambda: token(aud=None),
+    "no issuer": lambda: token(iss=None),
+    "no end": lambda: token(exp=None),
+    "an end that is no number": lambda: token(exp="soon"),
+    "a past end": lambda: token(exp=NOW - 31),
+    "not yet": lambda: token(nbf=NOW + 31),
+    "made in the future": lambda: token(iat=NOW + 31),
+    "nobody": lambda: token(sub=None),
+    "a stranger": lambda: token(sub="stranger"),
+    "the runtime": lambda: token(sub="everturn"),
+    "a plugin": lambda: token(sub="plugin:x"),
+    "a changed body": lambda: ".".join(
+        (token().split(".")[0], none_of({**GOOD, "sub": "owner-ada"}, "x").split(".")[1], token().split(".")[2])
+    ),
+    "a cut signature": lambda: token()[:-4],
+    "five parts": lambda: token() + ".x.y",
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+async def test_a_forged_token_is_refused(name: str, tmp_path: Path) -> None:
+    door, _, _, _ = await a_door(tmp_path)
+    await refused(door, FORGED[name]())
+    assert (await door.recognise(f"Bearer {token()}")).user == "member-ada"
+
+
+async def test_clocks_may_differ_a_little(tmp_path: Path) -> None:
+    door, _, clock, _ = await a_door(tmp_path)
+    late: dict[str, Any]
+    for late in ({"exp": NOW - 29}, {"nbf": NOW + 29}, {"iat": NOW + 29}):
+        assert await door.recognise(f"Bearer {token(**late)}")
+    shown = token(exp=NOW + 10)
+    assert await door.recognise(f"Bearer {shown}")
+    clock.advance(41)
+    await refused(door, shown)
+
+
+@pytest.mark.parametrize("listed", [("none",), ("HS256",), ("RS256", "HS512"), ()])
+def test_algorithms_with_a_shared_secret_cannot_be_configured(listed: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match="algorithms"):
+        Entrance(MemoryAccounts(), FakeClock(), replace(OPTIONS, algorithms=listed))
+    for lacking in (replace(OPTIONS, audience=""), replace(OPTIONS, issuer="")):
+        with pytest.raises(ConfigError, match="any token"):
+            Entrance(MemoryAccounts(), FakeClock(), lacking)
+
+
+async def test_a_new_key_is_found_and_a_flood_of_unknown_ones_asks_seldom(tmp_path: Path) -> None:
+    door, _, clock, file = await a_door(tmp_path)
+    await door.recognise(f"Bearer {token()}")
+    file.write_text(json.dumps({"keys": [public(STRANGER, "r2")]}))
+    await refused(door, token(STRANGER, kid="r2"))  # asked for just now
+    clock.advance(30)
+    shown = token(STRANGER, kid="r2", exp=NOW + 3000)
+    assert await door.recognise(f"Bearer {shown}")
+    await refused(door, token(exp=NOW + 3000))  # the old key is gone
+    file.unlink()
+    clock.advance(601)
+    await refused(door, token(STRANGER, kid="r2", jti="x"))  # a provider that is down lets nobody in by guess
+    read = Path.open
+    looks: list[Path] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "open", lambda self, *a, **k: (looks.append(self), read(self, *a, **k))[1])
+        for at in range(200):
+            await refused(door, token(STRANGER, kid=f"k{at}", exp=NOW + 3000))
+    assert len(looks) <= 1
+
+
+async def test_claims_say_which_tenant_and_which_role(tmp_path: Path) -> None:
+    how = {"tenant_claim": "org", "role_claim": "groups", "roles": {"staff": "member", "boss": "owner"}}
+    door, accounts, clock, _ = await a_door(tmp_path, **how)
+    for groups, role in ((["staff"], "member"), (["x", "boss", "staff"], "owner"), ("boss", "owner")):
+        who = await door.recognise(f"Bearer {token(sub='new', org='bob', groups=groups)}")
+        assert (who.tenant, who.role) == ("bob", role)
+    assert await accounts.user("bob", "new") is not None, "somebody who can be turned away"
+    others: tuple[dict[str, Any], ...] = (
+        {"org": "nowhere", "groups": "boss"},
+        {"org": "bob"},
+        {"org": "bob", "groups": ["operator", {}, None, 7]},
+        {"org": ["bob"], "groups": "boss"},
+        {"groups": "boss"},
+        {"org": "bob", "groups": "boss", "sub": 7},
+    )
+    for claims in others:
+        await refused(door, token(**{"sub": "other", **claims}))
+    shown = token(sub="new", org="bob", groups="boss")
+    who = await door.recognise(f"Bearer {shown}")
+    assert await door.standing([who]) == set()
+    await accounts.put_user(User("bob", "new", is_active=False))
+    assert await door.standing([who]) == {who.credential}
+    clock.advance(2)
+    await refused(door, shown)
+    await accounts.put_tenant(Tenant("ada", is_active=False))
+    await refused(door, token(sub="member-ada", org="ada", groups="boss"))
+
+
+async def test_whoever_is_new_is_let_in_only_where_that_is_configured(tmp_path: Path) -> None:
+    door, _, _, _ = await a_door(tmp_path)
+    await refused(door, token(sub="new"))
+    door, accounts, clock, _ = await a_door(tmp_path, role="viewer")
+    who = await door.recognise(f"Bearer {token(sub='new')}")
+    assert who.role == "viewer"
+    await accounts.put_user(User("ada", "new", role="approver", origin=ISSUER))
+    clock.advance(2)
+    assert (await door.recognise(f"Bearer {token(sub='new')}")).role == "approver"
+    assert await door.standing([replace(who, role="owner")]) == {who.credential}
+    clock.advance(330)
+    assert await door.standing([who]) == {who.credential}
+
+
+@pytest.mark.parametrize("origin", ["", "https://login.example.evil", ISSUER + "/", "https://other.example"])
+async def test_a_token_speaks_of_nobody_who_was_not_made_by_its_issuer(origin: str, tmp_path: Path) -> None:
+    # The claim is one that people choose for themselves, and everybody new is let in.
+    door, accounts, clock, _ = await a_door(tmp_path, tenant="local", user_claim="nickname", role="viewer")
+    await door.local_token(tmp_path / "operator.token")
+    local, _ = await accounts.user("local", "local") or (User("", ""), None)
+    await accounts.put_user(replace(local, origin=origin))
+    await accounts.put_user(User("local", "boss", role="owner", origin=origin))
+    for name in ("local", "boss", "operator-local", "owner-local"):
+        await refused(door, token(sub="mallory", nickname=name))
+    assert [user.role for user in await accounts.users("local") if user.id in ("local", "boss")] == [
+        "owner",
+        "operator",
+    ]
+    # Who came by a token is somebody of their own, and stays so when they are somebody else's.
+    who = await door.recognise(f"Bearer {token(sub='mallory', nickname='mallory')}")
+    assert (who.user, who.role) == ("mallory", "viewer")
+    mallory, _ = await accounts.user("local", "mallory") or (local, None)
+    assert mallory.origin == ISSUER
+    assert await door.standing([who]) == set()
+    await accounts.put_user(replace(mallory, origin=origin))
+    assert await door.standing([who]) == {who.credential}
+    clock.advance(2)
+    await refused(door, token(nickname="mallory"))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"role": "operator"},
+        {"role_claim": "groups", "roles": {"admins": "operator"}},
+        {"role_claim": "groups", "role": "operator"},
+    ],
+)
+async def test_a_token_makes_nobody_an_operator(how: dict[str, Any], tmp_path: Path) -> None:
+    door, accounts, _, _ = await a_door(tmp_path, **how)
+    await accounts.put_user(User("ada", "chief", role="operator", origin=ISSUER))
+    assert (await door.recognise(f"Bearer {token(sub='chief', groups='admins')}")).role == "owner"
+    if how:
+        assert (await door.recognise(f"Bearer {token(sub='new', groups='admins')}")).role == "owner"
+        assert {user.role for user in await accounts.users("ada") if user.id != "chief"} == {*ROLES} - {"operator"}
+
+
+async def test_what_the_provider_takes_away_is_taken_from_keys_and_logins_too(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"role_claim": "groups", "roles": {"staff": "member", "boss": "owner"}}
+    door, accounts, clock, _ = await a_door(tmp_path, **how)
+    await door.recognise(f"Bearer {token(sub='new', groups='boss')}")
+    secret, kept = new_secret("evk_")
+    await accounts.put_credential(Credential("k", "ada", "new", "key", kept, role="owner"))
+    assert (await door.recognise(f"Bearer {secret}")).role == "owner"
+    for groups, role in (("staff", "member"), ("boss", "owner"), ("nothing", "viewer")):
+        clock.advance(3)
+        shown = token(sub="new", groups=groups, at=clock.now())
+        if role == "viewer":
+            await refused(door, shown)
+        else:
+            assert (await door.recognise(f"Bearer {shown}")).role == role
+        assert (await door.recognise(f"Bearer {secret}")).role == role
+    changes = [record for record in await accounts.audit("ada") if record.did == "user.change"]
+    assert [record.detail for record in changes] == [f'{{"role":"{role}"}}' for role in ("member", "owner", "viewer")]
+
+
+async def test_whoever_comes_by_many_requests_at_once_is_made_once(tmp_path: Path) -> None:
+    door, accounts, _, _ = await a_door(tmp_path, role="viewer")
+    read = accounts.user
+
+    async def slowly(tenant: str, user: str) -> Any:
+        found = await read(tenant, user)
+        await asyncio.sleep(0)
+        return found
+
+    accounts.user = slowly
+    who = await asyncio.gather(*(door.recognise(f"Bearer {token(sub='new', n=n)}") for n in range(5)))
+    assert {(one.user, one.role) for one in who} == {("new", "viewer")}
+    assert [record.did for record in await accounts.audit("ada")] == ["user.create"]
+
+
+# A browser -----------------------------------------------------------------------------------------------------------
+
+
+class Authority:
+    """A provider as small as can be: it knows one person, and holds clients to what they said."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.codes: dict[str, dict[str, str]] = {}
+        self.asked: list[dict[str, str]] = []
+        self.lies: dict[str, Any] = {}
+
+    async def document(self, request: web.Request) -> web.Response:
+        said = {name: f"{self.url}/{name}" for name in ("jwks_uri", "authorization_endpoint", "token_endpoint")}
+        return web.json_response({"issuer": self.url, **said, **self.lies.get("document", {})})
+
+    async def keys(self, request: web.Request) -> web.Response:
+        return web.json_response(KEYS)
+
+    def log_in(self, url: str) -> tuple[str, str]:
+        """What a person does in their browser: a code and the state come back."""
+        query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        assert query["code_challenge_method"] == "S256"
+        assert query["response_type"] == "code"
+        code = f"code{len(self.codes)}"
+        self.codes[code] = query
+        return code, query["state"]
+
+    async def token(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        self.asked.append(form)
+        query = self.codes.pop(form["code"], None)
+        sum_of = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).rstrip(b"=")
+        if (
+            query is None
+            or query["code_challenge"] != sum_of.decode()
+            or form.get("client_secret") != "hush"
+            or query["redirect_uri"] != form["redirect_uri"]
+        ):
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        claims = {"iss": self.url, "aud": "web", "nonce": query["nonce"], **self.lies.get("claims", {})}
+        return web.json_response({"id_token": token(**claims)})
+
+
+@asynccontextmanager
+async def an_authority() -> AsyncGenerator[Authority]:
+    authority, app = Authority(), web.Application()
+    app.router.add_get("/.well-known/openid-configuration", authority.document)
+    app.router.add_get("/jwks_uri", authority.keys)
+    app.router.add_post("/token_endpoint", authority.token)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        authority.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield authority
+    finally:
+        await runner.cleanup()
+
+
+HERE = "http://127.0.0.1/oidc/callback"
+
+
+async def a_web_door(authority: Authority, tmp_path: Path) -> tuple[Entrance, FakeClock]:
+    how = {"issuer": authority.url, "jwks": "", "client_id": "web", "client_secret": "hush"}
+    door, _, clock, _ = await a_door(tmp_path, **how)
+    return door, clock
+
+
+async def test_a_browser_goes_there_and_back_and_is_logged_in(tmp_path: Path) -> None:
+    async with an_authority() as authority:
+        door, _ = await a_web_door(authority, tmp_path)
+        flow = await door.begin_oidc(HERE)
+        code, state = authority.log_in(flow.url)
+        cookie, who = await door.finish_oidc(code, state, flow.cookie, HERE)
+        assert (who.tenant, who.user, who.kind) == ("ada", "member-ada", "login")
+        assert await door.recognise(None, cookie) == who
+        assert "hush" not in flow.url + flow.cookie
+        assert "code_verifier" not in flow.url
+        with pytest.raises(NotRecognised):  # the code was used up
+            await door.finish_oidc(code, state, flow.cookie, HERE)
+        # And its tokens are taken, with the keys that its own document names.
+        assert (await door.recognise(f"Bearer {token(iss=authority.url)}")).user == "member-ada"
+
+
+@pytest.mark.parametrize(("origin", "role"), [("", None), (None, "owner")])
+async def test_a_login_with_a_provider_makes_nobody_an_operator_nor_somebody_of_ours(
+    origin: str | None, role: str | None, tmp_path: Path
+) -> None:
+    async with an_authority() as authority:
+        how = {"issuer": authority.url, "jwks": "", "client_id": "web", "client_secret": "hush", "role": "viewer"}
+        door, accounts, _, _ = await a_door(tmp_path, **how)
+        from_there = authority.url if origin is None else origin
+        await accounts.put_user(User("ada", "chief", role="operator", origin=from_there))
+        authority.lies["claims"] = {"sub": "chief"}
+        flow = await door.begin_oidc(HERE)
+        back = authority.log_in(flow.url)
+        if role is None:
+            with pytest.raises(NotRecognised):
+                await door.finish_oidc(*back, flow.cookie, HERE)
+            assert await accounts.credentials("ada") == []
+            return
+        cookie, who = await door.finish_oidc(*back, flow.cookie, HERE)
+        assert who.role == role == (await door.recognise(None, cookie)).role
+
+
+async def test_a_login_that_was_begun_elsewhere_is_refused(tmp_path: Path) -> None:
+    async with an_authority() as authority:
+        door, clock = await a_web_door(authority, tmp_path)
+        mine, other = await door.begin_oidc(HERE), await door.begin_oidc(HERE)
+        code, state = authority.log_in(mine.url)
+        body, mac = mine.cookie.split(".")
+        for given in (
+            (code, state, other.cookie, HERE),  # the cookie of another browser
+            (code, "x", mine.cookie, HERE),
+            (code, "", mine.cookie, HERE),
+            ("", state, mine.cookie, HERE),
+            (code, state, "", HERE),
+            (code, state, body, HERE),
+            (code, state, f"{body}.{mac[:-2]}xx", HERE),
+            (code, state, f"{body[:-4]}xxxx.{mac}", HERE),
+            (code, state, mine.cookie, "http://evil.example/"),
+        ):
+            with pytest.raises(NotRecognised):
+                await door.finish_oidc(*given)
+        assert not authority.asked, "the provider is not even asked"
+        clock.advance(600)
+        with pytest.raises(NotRecognised, match="log in again"):
+            await door.finish_oidc(code, state, mine.cookie, HERE)
+
+
+@pytest.mark.parametrize(
+    "lies",
+    [
+        {"claims": {"nonce": "another"}},
+        {"claims": {"nonce": None}},
+        {"claims": {"aud": "everturn"}},
+        {"claims": {"iss": "https://evil.example"}},
+        {"claims": {"sub": "stranger"}},
+        {"claims": {"exp": NOW - 100}},
+        {"document": {"issuer": "https://evil.example"}},
+        {"document": {"token_endpoint": "http://login.example/token"}},
+    ],
+    ids=str,
+)
+async def test_a_provider_that_says_something_else_logs_nobody_in(lies: dict[str, Any], tmp_path: Path) -> None:
+    async with an_authority() as authority:
+        door, _ = await a_web_door(authority, tmp_path)
+        authority.lies = lies
+
+        async def log_in() -> None:
+            flow = await door.begin_oidc(HERE)
+            await door.finish_oidc(*authority.log_in(flow.url), flow.cookie, HERE)
+
+        with pytest.raises(NotRecognised):
+            await log_in()
+
+
+async def test_a_provider_that_is_not_there_logs_nobody_in_and_is_not_waited_for_twice(tmp_path: Path) -> None:
+    how = {"issuer": "http://127.0.0.1:9", "jwks": "", "client_id": "web"}
+    door, _, _, _ = await a_door(tmp_path, **how)
+    with pytest.raises(NotRecognised, match="does not answer"):
+        await door.begin_oidc(HERE)
+    began = time.process_time()
+    for _ in range(20):
+        await refused(door, token(iss="http://127.0.0.1:9"))
+    assert time.process_time() - began < 5
+    door, _, _, _ = await a_door(tmp_path)
+    with pytest.raises(NotRecognised, match="nobody can log in so here"):
+        await door.begin_oidc(HERE)
+
+
+async def test_a_good_key_with_an_algorithm_that_is_not_configured_is_refused(tmp_path: Path) -> None:
+    door, _, _, _ = await a_door(tmp_path, algorithms=("RS256",))
+    assert await door.recognise(f"Bearer {token()}")
+    await refused(door, token(EC, "ES256", "e1"))
+    await refused(door, token(ED, "EdDSA", "d1"))

@@ -1,0 +1,12 @@
+from collections.abc import Iterator
+
+import pytest
+
+from tests.client.serving import Node
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    one = Node(tmp_path_factory.mktemp("node") / "home").start()
+    yield one
+    one.kill9()

@@ -1,0 +1,161 @@
+"""Five calls that ask, every process dead twice, a day in between: who was asked what, and what was done?"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from everturn import api
+from everturn.client.server import RemoteTurn, Server
+from everturn.core.events import Event
+from everturn.testing.chaos.api import MAILED, ApiCell
+from everturn.testing.chaos.api_tools import AHEAD
+from everturn.testing.chaos.scenario import effect_hash
+
+DAY = 86_400.0
+GLANCE = 0.1
+FEEDBACK = "dan has left the company"
+
+
+class Gated(Struct, frozen=True):
+    """What came of it."""
+
+    refused: dict[str, list[int]]  # status by kind of forgery
+    requests_while_waiting: int  # of the model, for the session
+    opened: float  # seconds between the question and its last answer, by the clocks of the installation
+    sent: list[str]  # whom mails went to, in order
+    seconds: float
+    violations: list[str]
+
+
+async def gating(cell: ApiCell, nodes: int = 3, workers: int = 3) -> Gated:
+    """Ask, kill, answer some a day later, kill, answer the rest."""
+    began, violations = time.monotonic(), list[str]()
+    foreign = await cell.key("mallory", "other")
+    before = cell.provider.requests
+    turn = await (await cell.server()).begin("Write to all five.", agent="asks")
+    await _waiting(await cell.server(), turn.session, 5)
+
+    await cell.kill_all()
+    later = {AHEAD: str(DAY)}
+    await cell.start(1, workers, later)  # somebody else's device, at a node that has not been there before
+    server, [address] = await cell.server(), cell.addresses
+    found = [one for one in await server.gates() if one.session == turn.session]
+    asked = {str(msgspec.json.decode(one.gate.arguments)["to"]): one for one in found}
+    if sorted(asked) != sorted(MAILED) or len(found) != 5 or len(await server.session(turn.session).gates()) != 5:
+        violations.append(f"after the restart, {sorted(asked)} are asked about")
+    queued = await server.session(turn.session).send("And greet them.", agent="echo")
+    door = _Door(address, await cell.web(), await cell.web(foreign))
+    refused: dict[str, list[int]] = {}
+    refused["forged"] = await door.forge(asked["ada"])
+    refused["foreign"] = await door.come_from_elsewhere(asked["ada"])
+    refused["altered"] = await door.alter(asked["ada"])
+    if cell.effects(turn.session):
+        violations.append("something was done that nobody had allowed")
+    await server.answer(asked["ada"], allow="once")
+    await server.answer(asked["bob"], allow="once")
+    await server.answer(asked["cem"], allow="once", arguments={"to": "zoe"})
+    await server.answer(asked["dan"], deny=FEEDBACK)
+    refused["twice"] = await door.submit_again(asked["ada"], asked["dan"])
+    await server.answer(asked["bob"], allow="once")  # the very same once more is no harm
+    await _done(cell, turn.session, 3)
+    await _waiting(server, turn.session, 1)
+    waiting = cell.provider.requests - before
+    if waiting != 1:
+        violations.append(f"{waiting} requests went to the model, and its five calls are not done")
+    if (await server.session(queued.session).turn(queued.id).state()).phase.is_terminal:
+        violations.append("a message that came later did not wait")
+
+    await cell.kill_all()
+    await cell.start(nodes, workers, later)
+    server = await cell.server()
+    [left] = await _waiting(server, turn.session, 1)
+    await server.answer(left, allow="once")
+    events = await _ended(server, server.session(turn.session).turn(turn.id))
+    await _ended(server, server.session(queued.session).turn(queued.id))
+    violations += _wrong(cell, turn, events, refused)
+    opened = max(event.at for event in events) - min(event.at for event in events)
+    if opened < DAY:
+        violations.append(f"only {opened:.0f} s passed")
+    wanted = {effect_hash("mail", {"to": to}): to for to in (*MAILED, "zoe")}
+    sent = [wanted.get(line.hash, "?") for line in cell.effects(turn.session)]
+    return Gated(refused, waiting, opened, sent, time.monotonic() - began, violations)
+
+
+def _wrong(cell: ApiCell, turn: RemoteTurn, events: list[Event], refused: dict[str, list[int]]) -> list[str]:
+    found: list[str] = []
+    wanted = {"forged": [404], "foreign": [404], "altered": [409], "twice": [409]}
+    found += [f"{kind}: {codes}" for kind, codes in refused.items() if sorted(set(codes)) != wanted[kind]]
+    effects = sorted(line.hash for line in cell.effects(turn.session))
+    allowed = sorted(effect_hash("mail", {"to": to}) for to in ("ada", "bob", "zoe", "eve"))
+    if effects != allowed:
+        found.append(f"{len(effects)} mails were sent, and not the four that were allowed, once each")
+    if type(events[-1]).__name__ != "TurnCompleted":
+        found.append(f"the turn ended with {events[-1]}")
+    told = [one for one in cell.provider.seen if FEEDBACK in msgspec.json.encode(one.body).decode()]
+    if not told:
+        found.append("the model was never told why it may not")
+    if cell.provider.refusals:
+        found.append(f"the provider refused: {cell.provider.refusals}")
+    return found
+
+
+class _Door:
+    """Those who come with what is not theirs, or not true."""
+
+    def __init__(self, address: str, web: aiohttp.ClientSession, foreign: aiohttp.ClientSession) -> None:
+        self._address, self._web, self._foreign = address, web, foreign
+
+    async def _post(self, web: aiohttp.ClientSession, session: str, gate: str, body: Any) -> int:
+        url = f"{self._address}/api/sessions/{session}/gates/{gate}/answer"
+        async with web.post(url, json=body) as answer:
+            return answer.status
+
+    async def forge(self, asked: api.GateView) -> list[int]:
+        """Ids that nobody gave out."""
+        body, gate = {"hash": asked.gate.hash, "allow": "once"}, asked.gate.id
+        forged = ((asked.session, gate + "x"), (asked.session, "gate_1"), ("session_1", gate))
+        return [await self._post(self._web, session, one, body) for session, one in forged]
+
+    async def come_from_elsewhere(self, asked: api.GateView) -> list[int]:
+        """The right id, of another tenant."""
+        body = {"hash": asked.gate.hash, "allow": "once"}
+        return [await self._post(self._foreign, asked.session, asked.gate.id, body)]
+
+    async def alter(self, asked: api.GateView) -> list[int]:
+        """An answer to something else than what is asked."""
+        body = {"hash": asked.gate.hash[:-1] + "-", "allow": "once"}
+        return [await self._post(self._web, asked.session, asked.gate.id, body)]
+
+    async def submit_again(self, allowed: api.GateView, denied: api.GateView) -> list[int]:
+        """Once more, with another mind: no to what was allowed, yes to what was denied."""
+        no, yes = {"hash": allowed.gate.hash, "deny": "no"}, {"hash": denied.gate.hash, "allow": "once"}
+        return [
+            await self._post(self._web, allowed.session, allowed.gate.id, no),
+            await self._post(self._web, denied.session, denied.gate.id, yes),
+        ]
+
+
+async def _waiting(server: Server, session: str, count: int) -> list[api.GateView]:
+    async with asyncio.timeout(60):
+        while True:
+            found = [one for one in await server.gates() if one.session == session]
+            if len(found) == count:
+                return found
+            await asyncio.sleep(GLANCE)
+
+
+async def _done(cell: ApiCell, session: str, count: int) -> None:
+    async with asyncio.timeout(60):
+        while len(cell.effects(session)) < count:  # noqa: ASYNC110 - it happens in other processes
+            await asyncio.sleep(GLANCE)
+
+
+async def _ended(server: Server, turn: RemoteTurn) -> list[Event]:
+    async with asyncio.timeout(60):
+        return [item.event async for item in turn.events() if item.event is not None]

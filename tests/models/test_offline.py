@@ -1,0 +1,80 @@
+"""The model that needs no network: it says what it is, and shows what a turn can do."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from everturn.chat import Chat
+from everturn.config.demo import demo_tools
+from everturn.core.events import CallSettled, GateOpened
+from everturn.errors import ConfigError
+from everturn.models.named import named
+from everturn.models.offline import OfflineModel
+
+
+async def test_it_says_that_it_is_a_demo_and_how_to_name_a_real_model():
+    chat = Chat(OfflineModel(pace=0))
+    answer = (await (await chat.send("hello  there"))).text
+
+    assert "offline demo" in answer
+    assert "“hello there”" in answer
+    assert "--model openai:gpt-5.2" in answer
+
+
+async def test_it_says_the_same_every_time():
+    texts = {(await (await Chat(OfflineModel(pace=0)).send("hello"))).text for _ in range(3)}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"),
+    [
+        ("What time is it?", ["current_time"]),
+        ("please note that it rains", ["take_note"]),
+        ("Take a note: buy milk", ["take_note"]),
+        ("remember to call", ["take_note"]),
+        ("hello", []),
+        ("nothing notable, sometimes", []),
+    ],
+)
+async def test_it_calls_the_tool_that_a_message_asks_for(said: str, calls: list[str]):
+    chat = Chat(OfflineModel(pace=0), tools=demo_tools())
+    turn, settled, asked = await chat.send(said), list[str](), list[str]()
+    async for shown in turn.events():
+        if isinstance(shown, GateOpened):
+            asked.append(shown.gate.tool)
+            await turn.answer(shown.gate, allow="once")
+        if isinstance(shown, CallSettled):
+            settled.append(shown.state)
+
+    assert settled == ["completed"] * len(calls)
+    assert asked == [name for name in calls if name == "take_note"]
+    messages = await chat.messages()
+    assert all(f"{name} says: " in repr(messages[-1]) for name in calls)
+
+
+async def test_what_a_person_denies_is_not_noted():
+    chat = Chat(OfflineModel(pace=0), tools=demo_tools())
+    turn = await chat.send("note that it rains")
+    async for shown in turn.events():
+        if isinstance(shown, GateOpened):
+            assert shown.gate.arguments == '{"text":"it rains"}'
+            await turn.answer(shown.gate, deny="no")
+    assert "noted:" not in repr(await chat.messages())
+
+
+async def test_without_tools_it_calls_none_and_opens_no_connection(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*args: object) -> None:
+        raise AssertionError("no network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    answer = await (await Chat(named("offline:demo")).send("note the time"))
+    assert "no model was asked. You said: “note the time”" in answer.text
+
+
+def test_there_is_only_one_of_it():
+    assert named("offline:demo").name == "offline:demo"
+    with pytest.raises(ConfigError, match="offline:demo"):
+        named("offline:other")

@@ -1,0 +1,138 @@
+"""Recorded turns, played to every major of the `ai` package: the first of it, which was strict, and a late one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everturn.core.deltas import CallDelta, Shown, TextDelta
+from everturn.core.events import Entry, Event, GateAnswered, StepFinished, StepRestarted, TurnEvent, TurnFailed
+from everturn.core.parts import ReasoningPart, TextPart, ToolPart
+from everturn.core.state import TurnState, fold
+from everturn.protocols.ai_sdk import AiSdk
+from everturn.protocols.standing import Place
+from tests.protocols.streams import NAMES, encoded, play, shown, turns_of, values, with_clients
+from tests.protocols.test_ai_sdk import TURN, call, opening
+
+pytestmark = with_clients
+
+TAKES = {
+    5: ("ai-5-first", "ai-5", "ai-6-first", "ai-6", "ai-7-first", "ai"),
+    6: ("ai-6-first", "ai-6", "ai-7-first", "ai"),
+    7: ("ai",),
+}
+TURNS = [(name, at, turn) for name in NAMES for at, turn in enumerate(turns_of(name))]
+
+
+def state_of(turn: list[Entry]) -> TurnState:
+    return fold(entry.event for entry in turn)
+
+
+def check(told: dict[str, Any], turn: list[Entry], level: int) -> None:
+    """Hold what a client has against what the log says."""
+    state = state_of(turn)
+    failed = [entry.event.problem.text for entry in turn if isinstance(entry.event, TurnFailed)]
+    assert told["errors"] == failed
+    parts = [part for message in state.messages.values() if message.role == "assistant" for part in message.parts]
+    for kind, ours in (("text", TextPart), ("reasoning", ReasoningPart)):
+        theirs = [part["text"] for part in told["message"]["parts"] if part["type"] == kind]
+        assert theirs == [part.text for part in parts if isinstance(part, ours)]
+    tools = {part["toolCallId"]: part for part in told["message"]["parts"] if part["type"] == "dynamic-tool"}
+    made = {part.call: part for part in parts if isinstance(part, ToolPart)}
+    assert set(made) <= set(tools)
+    for name, part in made.items():
+        theirs = tools[name]
+        assert theirs["toolName"] == part.name
+        if part.state == "completed":
+            assert part.output is not None
+            assert (theirs["state"], theirs["output"]) == ("output-available", part.output.text)
+        elif part.state == "denied" and level > 5:
+            assert theirs["state"] == "output-denied"
+        elif part.output is not None:
+            assert (theirs["state"], theirs["errorText"]) == ("output-error", part.output.text)
+
+
+@pytest.mark.parametrize("level", [5, 6, 7])
+def test_a_recorded_turn_is_in_a_client_what_it_is_in_the_log(level: Any, tmp_path: Path):
+    asked: list[dict[str, Any]] = []
+    for _, _, turn in TURNS:
+        stream = encoded(AiSdk("s", level=level, mode="open"), shown(turn, lambda text: [*text] or [""])).decode()
+        asked += [{"client": client, "streams": [stream], "piece": 50} for client in TAKES[level]]
+    answers = iter(play("play.mjs", asked, tmp_path))
+    for _, _, turn in TURNS:
+        for _ in TAKES[level]:
+            check(next(answers), turn, level)
+
+
+def test_a_level_above_a_client_kills_it(tmp_path: Path):
+    """Why there are levels. When this fails, a level can go."""
+    [denied] = turns_of("denied")
+    streams = {level: encoded(AiSdk("s", level=level, mode="open"), shown(denied)).decode() for level in (6, 7)}
+    asked = [
+        {"client": client, "streams": [streams[level]], "piece": 50}
+        for level, client in ((6, "ai-5-first"), (6, "ai-5"), (7, "ai-6-first"), (7, "ai-6"))
+    ]
+    assert all(told["errors"] for told in play("play.mjs", asked, tmp_path))
+
+
+def closed(turn: list[Entry], level: Any) -> list[str]:
+    """The streams that a client has of a turn who answers with its next request, each time at once."""
+    streams: list[str] = []
+    place: Place | None = None
+    answered: set[str] = set()
+    while True:
+        encoder = AiSdk("s", level=level, place=place)
+        stream = encoded(encoder, shown(turn))
+        streams.append(stream.decode())
+        asked = _asked(stream) - answered
+        if not asked or len(streams) > 9:
+            return streams
+        answered |= asked
+        place = Place(shown=frozenset(asked), answered=frozenset(asked), at=1.0)
+
+
+def _asked(stream: bytes) -> set[str]:
+    told = [chunk["data"] for chunk in values(stream) if chunk["type"] == "data-approval"]
+    decided = {one["gate"] for one in told if "verdict" in one}
+    return {one["gate"] for one in told if one["kind"] in ("call", "egress", "loop", "result", "client")} - decided
+
+
+@pytest.mark.parametrize("level", [6, 7])
+def test_a_turn_in_several_streams_is_in_a_client_what_it_is_in_one(level: Any, tmp_path: Path):
+    gated = [turn for _, _, turn in TURNS if any(isinstance(entry.event, GateAnswered) for entry in turn)]
+    asked: list[dict[str, Any]] = []
+    for turn in gated:
+        streams = closed(turn, level)
+        asked += [{"client": client, "streams": streams, "piece": 50} for client in TAKES[level]]
+    assert max(len(one["streams"]) for one in asked) > 1
+    answers = iter(play("play.mjs", asked, tmp_path))
+    for turn in gated:
+        for _ in TAKES[level]:
+            check(next(answers), turn, level)
+
+
+@pytest.mark.parametrize("level", [6, 7])
+def test_a_step_that_is_begun_again_leaves_one_call_with_its_own_arguments(level: Any, tmp_path: Path):
+    events: list[Event] = opening()[:3]
+    seen: list[Shown] = [
+        *events,
+        TextDelta(TURN, 3, 0, 0, "Hel"),
+        CallDelta(TURN, 3, 1, 0, '{"to":"Al', "t-1-1", "mail"),
+        StepRestarted(turn=TURN, step=1),
+        CallDelta(TURN, 4, 0, 0, '{"to":"Bob"}', "t-1-1", "mail"),
+        StepFinished(turn=TURN, step=1, parts=(call(),), finish="tool_calls"),
+    ]
+    stream = encoded(AiSdk(level=level), iter(seen)).decode()
+    asked = [{"client": client, "streams": [stream], "piece": 50} for client in TAKES[level]]
+    for told in play("play.mjs", asked, tmp_path):
+        tools = [part for part in told["message"]["parts"] if part["type"] == "dynamic-tool"]
+        assert told["errors"] == []
+        assert [part["input"] for part in tools] == [{"to": "Bob"}]
+        if level == 7:
+            assert not any(part["type"] == "text" for part in told["message"]["parts"])
+
+
+def test_the_recorded_turns_are_turns():
+    assert all(isinstance(turn[0].event, TurnEvent) for _, _, turn in TURNS)

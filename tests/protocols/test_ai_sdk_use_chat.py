@@ -1,0 +1,87 @@
+"""`useChat` as it comes, in a page without a screen, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everturn.testing import say
+from tests.protocols.streams import play, with_clients
+from tests.protocols.ui_house import BELL, MAILING, MAILS, RINGING, TALK, Served, served
+
+pytestmark = with_clients
+
+LONG = "Hello, Ada. This is an answer that takes a while."
+
+
+async def page(here: Served, scene: str, folder: Path, role: str = "approver", **more: Any) -> dict[str, Any]:
+    asked = {"address": here.address, "key": here.face(role).key, "scene": scene, "sdk": 6, **more}
+    told: Any = await asyncio.to_thread(play, "use_chat.mjs", asked, folder)
+    return told
+
+
+def texts(told: dict[str, Any]) -> list[str]:
+    answer = told["messages"][-1]
+    return [part["text"] for part in answer["parts"] if part["type"] == "text"]
+
+
+def tools(told: dict[str, Any]) -> list[dict[str, Any]]:
+    return [part for part in told["messages"][-1]["parts"] if part["type"] == "dynamic-tool"]
+
+
+@pytest.mark.parametrize("sdk", [6, 7])
+async def test_a_page_approves_in_closed_streams(sdk: int, tmp_path: Path):
+    async with served(*MAILING) as here:
+        told = await page(here, "closed", tmp_path, sdk=sdk)
+    assert told["errors"] == []
+    assert MAILS == ["Bob"]
+    assert texts(told) == ["One moment.", "It was sent."]
+    assert [(part["toolName"], part["state"], part["output"]) for part in tools(told)] == [
+        ("look", "output-available", "seen a"),
+        ("mail", "output-available", "sent to Bob"),
+    ]
+    assert told["calls"] == ["POST /ai-sdk/chat"] * 2  # and not once more by itself
+    assert told["onToolCalls"] == []  # nothing of ours is for the page to run
+
+
+@pytest.mark.parametrize("sdk", [6, 7])
+async def test_a_page_approves_beside_an_open_stream(sdk: int, tmp_path: Path):
+    async with served(*MAILING) as here:
+        told = await page(here, "open", tmp_path, sdk=sdk)
+    assert told["errors"] == []
+    assert MAILS == ["Bob"]
+    assert texts(told) == ["One moment.", "It was sent."]
+    assert told["calls"] == ["POST /ai-sdk/chat"]
+    assert told["onToolCalls"] == []
+
+
+async def test_a_page_runs_a_tool_of_its_own_once(tmp_path: Path):
+    async with served(*RINGING) as here:
+        told = await page(here, "client", tmp_path, role="member", clients=[BELL])
+    assert told["errors"] == []
+    assert told["onToolCalls"] == ["bell"]
+    assert texts(told) == ["I ring.", "It rang."]
+    assert [(part["state"], part["output"]) for part in tools(told)] == [("output-available", "ding")]
+    assert told["calls"] == ["POST /ai-sdk/chat"] * 2
+
+
+async def test_a_page_that_is_opened_again_has_the_whole_answer(tmp_path: Path):
+    async with served(say(LONG), pace=0.05) as here:
+        told = await page(here, "resume", tmp_path, role="member", ends="takes a while.")
+    assert told["errors"] == []
+    assert told["calls"] == ["POST /ai-sdk/chat", "GET /ai-sdk/chat/c1/stream"]
+    assert texts(told) == [LONG]
+
+
+async def test_a_page_asks_for_another_answer(tmp_path: Path):
+    async with served(*TALK) as here:
+        told = await page(here, "regenerate", tmp_path, role="member")
+        [info] = await here.house.runtime.store.listed("ours")
+        tree = await here.house.runtime.store.tree(info.id)
+    assert told["errors"] == []
+    answers = [message for message in tree.messages.values() if message.role == "assistant"]
+    assert len(answers) == 2
+    assert len({message.parent for message in answers}) == 1

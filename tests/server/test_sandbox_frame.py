@@ -1,0 +1,47 @@
+"""The frame in which a page runs code: one file for anybody, with a policy that knows its script by its hash."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from everturn.server.sandbox import PATH, policy
+from tests.server.asking import ask, make, make_house
+
+SCRIPT = b"onmessage = () => {}"
+PAGE = b"<!doctype html><script>" + SCRIPT + b"</script>"
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "sandbox").mkdir()
+    (tmp_path / "sandbox" / "frame.html").write_bytes(PAGE)
+    monkeypatch.setenv("EVERTURN_WEB", str(tmp_path))
+    return tmp_path
+
+
+async def test_the_frame_has_no_origin_no_network_and_one_script(built: Path) -> None:
+    answer = await ask(make(await make_house()), "GET", PATH)
+    assert (answer.status, answer.body) == (200, PAGE)
+    header = answer.header("content-security-policy")
+    told = dict((f"{part} ").split(" ", 1) for part in header.split("; "))
+    held = {name: value.split() for name, value in told.items()}
+    digest = base64.b64encode(hashlib.sha256(SCRIPT).digest()).decode()
+    assert held["sandbox"] == ["allow-scripts"]  # and not its origin
+    assert held["default-src"] == held["connect-src"] == held["base-uri"] == held["form-action"] == ["'none'"]
+    assert held["script-src"] == [f"'sha256-{digest}'", "blob:", "'unsafe-eval'"]
+    assert held["frame-ancestors"] == ["'self'"]
+    assert (answer.header("x-frame-options"), answer.header("cache-control")) == ("SAMEORIGIN", "no-store")
+
+
+def test_each_script_counts_and_a_page_without_one_runs_none() -> None:
+    assert policy(PAGE + b"<script>\nalert(1)\n</script>").count("sha256-") == 2
+    assert "sha256-" not in policy(b"<p>nothing</p>")
+
+
+async def test_where_it_was_not_built_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERTURN_WEB", str(tmp_path))
+    assert (await ask(make(await make_house()), "GET", PATH)).status == 404

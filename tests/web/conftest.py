@@ -1,0 +1,83 @@
+"""The server, a browser and somebody at it, for every test of the page. One server and one browser per file of tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from everturn.server.pages import ELSEWHERE, HERE
+from tests.web.driving import Screen, Visitor, visitor
+from tests.web.rig import Rig, a_rig
+
+CHROMIUM: Final = os.environ.get("EVERTURN_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
+ARGUMENTS: Final = ("--no-sandbox", "--disable-dev-shm-usage")
+
+Visit = Callable[..., Visitor]
+
+
+def missing(what: str) -> None:
+    """Leave a test out, and say why; where everything has to be there, that is a failure."""
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    """The server, with the page."""
+    web = os.environ.get(ELSEWHERE, "")
+    if not (Path(web or HERE) / "index.html").is_file():
+        missing("the page is not built; run scripts/web")
+    with a_rig(web=web) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real one, without a window."""
+    if not CHROMIUM:
+        missing("there is no Chromium; install one, or name it in EVERTURN_CHROMIUM")
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def _logins(rig: Rig, browser: Browser) -> dict[str, Any]:
+    """What a browser keeps of a login, by user: each logs in once."""
+    return {}
+
+
+@pytest.fixture
+def visit(rig: Rig, browser: Browser, _logins: dict[str, Any]) -> Iterator[Visit]:
+    """Let somebody come: `visit("viewer", **PHONE)`. At the end nothing must have gone wrong in front of anybody."""
+    came: list[Visitor] = []
+
+    def come(user: str = "local", **options: Any) -> Visitor:
+        if user not in _logins:
+            first = visitor(rig, browser)
+            first.log_in(user)
+            _logins[user] = first.context.storage_state()
+            first.check()
+            first.context.close()
+        came.append(visitor(rig, browser, _logins[user], **options))
+        return came[-1]
+
+    yield come
+    for one in came:
+        one.context.close()
+    for one in came:
+        one.check()
+
+
+@pytest.fixture
+def screen(visit: Visit) -> Screen:
+    """The local operator, where a new conversation begins."""
+    return visit().open()

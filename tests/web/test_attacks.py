@@ -1,0 +1,157 @@
+"""What could hurt a person at the page: an answer that goes to another question, a secret that comes back, poisoned memory."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.web.asking import Question
+from tests.web.conftest import Visit
+from tests.web.deeds import SECRET
+from tests.web.driving import Screen
+from tests.web.rig import Rig
+
+FETCH: Final = "async (path) => { const got = await fetch(path); return [got.status, await got.text(), got.headers.get('cache-control')]; }"
+
+
+def _three(screen: Screen) -> str:
+    """Three questions that wait."""
+    session = screen.say("mails")
+    gates = screen.page.locator(".gate[data-open]")
+    expect(gates).to_have_count(3, timeout=15_000)
+    screen.page.wait_for_timeout(700)
+    for gate in gates.all():
+        expect(gate).to_have_attribute("data-steady", "true")
+    return session
+
+
+def _sent(rig: Rig) -> int:
+    return len(rig.deeds("mail"))
+
+
+def test_a_key_that_is_pressed_twice_answers_one_question(rig: Rig, visit: Visit) -> None:
+    screen = visit(viewport={"width": 1280, "height": 4000}).open()  # nothing has to be scrolled, so nothing moves
+    _three(screen)
+    screen.page.goto(f"{rig.url}/#/inbox")
+    gates = screen.page.locator(".inbox .gate[data-open]")
+    expect(gates.nth(2)).to_be_visible(timeout=15_000)
+    screen.page.wait_for_timeout(700)
+    before, count = _sent(rig), gates.count()
+    last = gates.last  # from there the focus goes to the first one, which has not moved
+    name = last.get_attribute("data-gate")
+    last.focus()
+    screen.page.wait_for_timeout(700)
+    screen.page.keyboard.press("y")
+    # As soon as the focus has gone on, more of them come, as from somebody who is in a hurry.
+    screen.page.wait_for_function(
+        "(last) => { const at = document.activeElement?.dataset.gate; return at && at !== last; }", arg=name
+    )
+    for _ in range(4):
+        screen.page.keyboard.press("y")
+        screen.page.wait_for_timeout(50)
+    screen.page.wait_for_timeout(1200)
+    assert _sent(rig) == before + 1
+    expect(gates).to_have_count(count - 1)
+    screen.page.keyboard.press("y")  # and who has seen the next one can answer it
+    expect(gates).to_have_count(count - 2, timeout=10_000)
+
+
+def test_a_double_click_answers_one_question(rig: Rig, screen: Screen) -> None:
+    before = _sent(rig)
+    _three(screen)
+    gate = screen.page.locator(".gate[data-open]").first
+    button = gate.get_by_role("button", name="Allow once")
+    button.scroll_into_view_if_needed()
+    screen.page.wait_for_timeout(600)
+    box = button.bounding_box()
+    assert box is not None
+    for _ in range(6):
+        screen.page.mouse.click(box["x"] + 8, box["y"] + 8)
+        screen.page.wait_for_timeout(50)
+    screen.page.wait_for_timeout(1200)
+    assert _sent(rig) == before + 1
+    expect(screen.page.locator(".gate[data-open]")).to_have_count(2)
+
+
+def test_enter_in_the_reason_denies(rig: Rig, screen: Screen) -> None:
+    before = _sent(rig)
+    screen.say("mail")
+    question = screen.question("send_mail")
+    question.press("n")
+    question.place.get_by_role("textbox").fill("y")
+    question.is_steady()
+    screen.page.keyboard.press("Enter")
+    question.is_gone()
+    screen.wait_idle()
+    assert _sent(rig) == before
+    expect(screen.cards("send_mail")).to_have_attribute("data-state", "denied")
+
+
+def test_what_was_taken_out_is_nowhere_for_whoever_may_not_review(rig: Rig, visit: Visit, screen: Screen) -> None:
+    session = screen.say("review")
+    gate = screen.page.locator('.gate[data-open][data-kind="result"]')
+    expect(gate).to_be_visible(timeout=15_000)
+    viewer = visit("viewer").open(session)
+    expect(viewer.page.locator(".gate")).to_be_visible(timeout=15_000)
+    assert SECRET not in viewer.page.content()
+    question = Question(screen.page, gate)
+    question.redact(SECRET)
+    question.send("redacted")
+    screen.wait_idle()
+    viewer.page.wait_for_timeout(500)
+    assert SECRET not in viewer.page.content()
+    for path in ("log", "messages", "tree", "gates", "queue"):
+        status, text, cache = viewer.page.evaluate(FETCH, f"/api/sessions/{session}/{path}")
+        assert (status, cache) == (200, "no-store"), path
+        assert SECRET not in text, path
+    assert not [body for body in rig.model.bodies("review") if SECRET in json.dumps(body)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "#/s/<img src=x onerror=alert(1)>",
+        "#/s/..%2F..%2Fapi%2Flogout",
+        "#/s/__proto__/compare/constructor/__proto__",
+        "#/s/%00/m/%E0%A4%A",
+        "#/constructor",
+        "#//evil.example/",
+        "#javascript:alert(1)",
+    ],
+)
+def test_an_address_leads_nowhere_else(visit: Visit, path: str) -> None:
+    somebody = visit()
+    somebody.forgive(r"status of (?:4\d\d)")
+    page = somebody.open(path=path).page
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    page.wait_for_timeout(500)
+    assert page.locator("#main").count() == 1
+    assert page.locator("#main img[src=x]").count() == 0
+    page.goto(f"{somebody.rig.url}/#/inbox")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()  # and the page goes on
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "null",
+        "[]",
+        '"x"',
+        "{",
+        '{"browserTools": null, "language": "constructor", "theme": "x y", "agent": 7, "model": {}, "notify": "yes"}',
+        '{"browserTools": {"browser_js_eval": "allow", "write_file": 1, "read_file": "__proto__"}}',
+    ],
+)
+def test_poisoned_memory_neither_stops_the_page_nor_gives_leave(visit: Visit, kept: str) -> None:
+    screen = visit().open()
+    screen.page.evaluate("(kept) => localStorage.setItem('everturn.settings', kept)", kept)
+    screen.page.reload()
+    with screen.page.expect_request(lambda one: one.method == "POST" and "/api/sessions" in one.url) as asked:
+        screen.say("plain 5")
+    tools = {one["name"]: one["execute"] for one in (asked.value.post_data_json or {}).get("clients", [])}
+    assert {how for name, how in tools.items() if "eval" in name or "write" in name} == {"ask_once"}
+    screen.page.goto(f"{screen.rig.url}/#/settings")
+    expect(screen.page.get_by_role("heading", name="Settings").first).to_be_visible()

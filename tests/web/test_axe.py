@@ -1,0 +1,119 @@
+"""Everybody can use it, as far as a machine can tell: axe-core finds nothing serious, on any page of it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.web.conftest import Visit, missing
+from tests.web.driving import PHONE, Screen, Visitor, visitor
+from tests.web.measuring import AXE, axe
+from tests.web.rig import Rig
+
+PAGES: Final = ("inbox", "permissions", "mcp", "usage", "settings")
+LOOKS: Final[dict[str, dict[str, Any]]] = {
+    "light": {},
+    "dark": {"color_scheme": "dark"},
+    "phone": PHONE,
+    "chinese": {"locale": "zh-CN", "color_scheme": "dark"},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _has_axe() -> None:
+    if not AXE.is_file():
+        missing("axe-core is not installed; run npm ci in web")
+
+
+@pytest.fixture(scope="module")
+def talks(rig: Rig) -> dict[str, str]:
+    """Sessions with something of everything, by what is in them."""
+    words = (
+        "mail",
+        "review",
+        "form",
+        "hand",
+        "loop",
+        "shell",
+        "files",
+        "subagent",
+        "fails",
+        "error",
+        "page",
+        "picture",
+    )
+    made = {word: rig.say(f"{word} pace 0")["session"] for word in words}
+    made["all"] = rig.say("reason")["session"]
+    for text in ("parallel", "table", "math", "code", "unknown", "forbidden", "repaired", "mail"):
+        rig.say(text, made["all"])
+    for session in made.values():
+        rig.wait_idle(session, 30)
+    return made
+
+
+@pytest.fixture(params=LOOKS)
+def somebody(request: pytest.FixtureRequest, visit: Visit) -> Visitor:
+    """Somebody who looks at it in one of the ways."""
+    return visit(**LOOKS[request.param])
+
+
+def settle(screen: Screen) -> None:
+    """Wait until what comes later has come."""
+    expect(screen.page.get_by_role("main")).to_be_visible()
+    screen.page.wait_for_timeout(500)
+
+
+def judge(screen: Screen, what: str, path: str = "") -> None:
+    """Nothing serious, where it is or at another path.
+
+    Raises:
+        AssertionError: something is.
+    """
+    if path:
+        screen.page.goto(f"{screen.rig.url}/{path}")
+    settle(screen)
+    found = axe(screen.page)
+    assert not found, "\n".join((what, *found))
+
+
+@pytest.mark.timeout(120)
+def test_conversations(somebody: Visitor, talks: dict[str, str]) -> None:
+    screen = somebody.open(talks["all"])
+    for word, session in talks.items():
+        judge(screen, word, f"#/s/{session}")
+
+
+def test_pages(somebody: Visitor, talks: dict[str, str]) -> None:
+    screen = somebody.open()
+    judge(screen, "new")
+    for page in PAGES:
+        judge(screen, page, f"#/{page}")
+
+
+def test_comparing(rig: Rig, somebody: Visitor) -> None:
+    session = rig.say("plain 20")["session"]
+    rig.wait_idle(session)
+    first = rig.messages(session)[-1]["id"]
+    rig.api("POST", f"/api/sessions/{session}/messages/{first}/rerun", {})
+    rig.wait_idle(session)
+    second = rig.messages(session)[-1]["id"]
+    judge(somebody.open(path=f"#/s/{session}/compare/{first}/{second}"), "compare")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_way_in(rig: Rig, browser: Browser, look: str) -> None:
+    stranger = visitor(rig, browser, **LOOKS[look])
+    stranger.forgive("401")
+    screen = stranger.open()
+    judge(screen, "log in")
+    stranger.context.close()
+    stranger.check()
+
+
+def test_the_judge_can_tell(somebody: Visitor) -> None:
+    screen = somebody.open()
+    settle(screen)
+    screen.page.evaluate("() => { document.querySelector('main').append(document.createElement('button')); }")
+    assert any("button-name" in line for line in axe(screen.page))

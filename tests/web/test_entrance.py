@@ -1,0 +1,23 @@
+"""The way in: a link, a button, and then the page."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Browser, expect
+
+from tests.web.conftest import Visit
+from tests.web.driving import visitor
+from tests.web.rig import Rig
+
+
+def test_a_stranger_is_told_how_to_come_in(rig: Rig, browser: Browser) -> None:
+    somebody = visitor(rig, browser)
+    somebody.forgive("401")
+    page = somebody.open().page
+    expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
+    somebody.context.close()
+    somebody.check()
+
+
+def test_whoever_logs_in_is_inside(rig: Rig, visit: Visit) -> None:
+    page = visit().open().page
+    expect(page.get_by_role("main")).to_be_visible()

@@ -1,0 +1,59 @@
+/** A session of an Everturn server as a runtime of assistant-ui. */
+import { useEffect, useMemo, useRef, useState } from "react";
+import { useExternalStoreRuntime, type AppendMessage, type AssistantRuntime, type ThreadMessage } from "@assistant-ui/react";
+import { isOver, type SessionFollower, type TurnState } from "@everturn/client";
+import { convert, type Drawn } from "./convert";
+
+const NOTHING: ThreadMessage[] = [];
+
+export function useEverturnRuntime(session: SessionFollower): AssistantRuntime {
+  const [version, setVersion] = useState(0);
+  const drawn = useRef<Drawn>(new WeakMap());
+  useEffect(() => {
+    const stop = session.subscribe("*", () => setVersion((before) => before + 1));
+    session.start();
+    return () => {
+      stop();
+      session.pause();
+    };
+  }, [session]);
+
+  const repository = useMemo(() => convert(session.state, drawn.current), [session, version]);
+  const { client, id } = session;
+  const running = runningTurn(session);
+  return useExternalStoreRuntime<ThreadMessage>({
+    messageRepository: repository,
+    isRunning: running !== undefined,
+    isLoading: session.connection === "loading",
+    onNew: async (message) => void (await client.say(id, { text: textOf(message) })),
+    onEdit: async (message) => void (await client.edit(id, message.sourceId!, { text: textOf(message) })),
+    onReload: async (parent) => {
+      const answers = session.state.children.get(parent) ?? [];
+      if (answers.length) await client.rerun(id, answers.at(-1)!);
+    },
+    onCancel: async () => {
+      if (running) await client.cancel(id, running.id);
+    },
+    onRespondToToolApproval: async ({ approvalId, approved, optionId, reason }) => {
+      const asked = [...session.state.turns.values()].map((turn) => turn.gates.get(approvalId)).find((one) => one !== undefined);
+      if (!asked) return;
+      // The hash says what was seen when this was answered: if that has changed, the server refuses it.
+      const { hash } = asked.gate;
+      await client.answer(id, approvalId, approved ? { hash, allow: optionId === "always" ? "always" : "once" } : { hash, deny: reason || true });
+    },
+    setMessages: () => NOTHING, // lets branches be switched; the log says which one is, and the next state brings it
+    unstable_onBranchChange: ({ headId }) => void client.select(id, { message: headId }),
+  });
+}
+
+/** The turn that runs on the branch that is selected. */
+function runningTurn(session: SessionFollower): TurnState | undefined {
+  const { state } = session;
+  const leaf = state.leaf === null ? undefined : state.messages.get(state.leaf);
+  const turn = leaf?.turn ? state.turns.get(leaf.turn) : undefined;
+  return turn && !isOver(turn) ? turn : undefined;
+}
+
+function textOf(message: AppendMessage): string {
+  return message.content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}

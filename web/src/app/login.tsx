@@ -1,0 +1,70 @@
+/** What somebody sees who is not logged in. */
+import { useEffect, useState } from "preact/hooks";
+import { Button } from "../ui/kit";
+import { comeBack } from "./entering";
+import { change, settings } from "./settings";
+import { useStore } from "./store";
+import { language, words } from "./words";
+import "./login.css";
+
+const useWords = words(
+  {
+    title: "Log in",
+    how: "Open the link that the server printed when it started. It opens once; if it was used or is older than ten minutes, make another on the machine of the server:",
+    then: "Open it in this browser. This page goes on by itself as soon as you are logged in.",
+    provider: "Log in with your provider",
+    or: "or with a link",
+    look: "I am logged in",
+    still: "This browser is not logged in yet.",
+    other: "中文",
+  },
+  {
+    title: "登录",
+    how: "请打开服务器启动时打印的链接。它只能使用一次；如果已经用过或超过十分钟，请在服务器所在的机器上再生成一个：",
+    then: "在此浏览器中打开该链接。登录成功后，本页会自动继续。",
+    provider: "使用身份提供方登录",
+    or: "或使用链接",
+    look: "我已登录",
+    still: "此浏览器尚未登录。",
+    other: "English",
+  },
+);
+
+export function Login() {
+  const t = useWords();
+  useStore(settings);
+  const spoken = useStore(language);
+  const [isStill, setStill] = useState(false);
+  useEffect(() => {
+    const look = () => void comeBack();
+    addEventListener("focus", look);
+    return () => removeEventListener("focus", look);
+  }, []);
+  return (
+    <main class="login">
+      <div class="box">
+        <p class="brand">Everturn</p>
+        <h1>{t.title}</h1>
+        {hasProvider() && (
+          <>
+            <a class="button primary" href="/oidc/login">{t.provider}</a>
+            <p class="or small muted">{t.or}</p>
+          </>
+        )}
+        <p>{t.how}</p>
+        <pre><code>everturn login</code></pre>
+        <p>{t.then}</p>
+        <div class="row wrap">
+          <Button onClick={() => void comeBack().then((isBack) => setStill(!isBack))}>{t.look}</Button>
+          <span class="grow small muted" role="status">{isStill && t.still}</span>
+          <Button kind="quiet" little lang={spoken === "zh" ? "en" : "zh-CN"} onClick={() => change({ language: spoken === "zh" ? "en" : "zh" })}>{t.other}</Button>
+        </div>
+      </div>
+    </main>
+  );
+}
+
+/** Whether the server offers OpenID Connect: the page that it sent says so. */
+function hasProvider(): boolean {
+  return document.querySelector<HTMLMetaElement>('meta[name="everturn-oidc"]')?.content === "yes";
+}

@@ -1,0 +1,194 @@
+/** Where one writes: a message, files to go with it, and the way to stop what runs. */
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { newKey, textOf, type Message, type SessionFollower, type TurnState } from "@everturn/client";
+import { attempt, client } from "../app/app";
+import { go } from "../app/route";
+import { words } from "../app/words";
+import { AgentPicker } from "../around/pickers";
+import { Button, Menu, Spinner } from "../ui/kit";
+import { Attached } from "./attached";
+import { keepDraft, readDraft, type Draft } from "./drafts";
+import { Queue } from "./queue";
+import { useSending } from "./sending";
+import { useUploads } from "./uploads";
+import "./composer.css";
+
+const useWords = words(
+  {
+    ask: "Write a message", more: "Write what comes next, or steer", edit: "Edit your message", send: "Send", save: "Send as a new version", queue: "Send when it is done",
+    steer: "Steer", steerTitle: "Give this to the model at its next step", attach: "Attach files", drop: "Drop the files here",
+    stop: "Stop", stopTitle: "Stop the turn (Esc). Closing the page does not: it goes on without you.", hard: "Stop and end its tools", stopMore: "Other ways to stop",
+    cancel: "Cancel", sending: "Sending…", again: "Try again", back: "Back to the text", unknown: "The page was left before the server answered. Trying again sends it once only.", failed: "It was not sent:",
+  },
+  {
+    ask: "输入消息", more: "输入接下来的内容，或引导模型", edit: "编辑您的消息", send: "发送", save: "作为新版本发送", queue: "完成后发送",
+    steer: "引导", steerTitle: "在模型的下一步交给它", attach: "添加文件", drop: "将文件拖放到这里",
+    stop: "停止", stopTitle: "停止这一轮（Esc）。关闭页面不会停止：它会继续运行。", hard: "停止并终止其工具", stopMore: "其他停止方式",
+    cancel: "取消", sending: "正在发送…", again: "重试", back: "返回编辑", unknown: "页面在服务器答复之前被关闭。重试不会重复发送。", failed: "未能发送：",
+  },
+);
+
+interface Props {
+  session?: SessionFollower;
+  running?: TurnState;
+  /** A message of which a new version is written. */
+  edited?: Message;
+  onDone?: () => void;
+  /** ↑ in an empty box. */
+  onUp?: () => void;
+  /** A text that was suggested; each new object is put into the box. */
+  suggested?: { readonly text: string } | null;
+}
+
+const NOTHING: Draft = { text: "", files: [] };
+
+export function Composer({ session, running, edited, onDone, onUp, suggested }: Props) {
+  const t = useWords();
+  const place = session?.id ?? "";
+  const [first] = useState(() => (edited ? { ...NOTHING, text: textOf(edited.parts) } : readDraft(place)));
+  const [text, setText] = useState(first.text);
+  const [sent, setSent] = useState(0);
+  const [isOver, setOver] = useState(false);
+  const uploads = useUploads(first.files);
+  const box = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
+  const sending = useSending(session, edited, first.pending ?? null, (done) => {
+    setSent((count) => count + 1);
+    if (edited) return onDone?.();
+    keepDraft(place, NOTHING);
+    if (!session) go({ page: "session", session: done.session });
+  }, t.unknown);
+  useGrowing(box, text);
+  useOldFiles(session, edited, uploads.add);
+  // Before anything is painted: a page that is left right after a key was pressed has kept it.
+  useLayoutEffect(() => {
+    if (!edited) keepDraft(place, { text, files: uploads.files, ...(sending.pending && { pending: sending.pending }) });
+  }, [text, uploads.files.length, sending.pending]);
+  useEffect(() => {
+    if (!suggested) return;
+    setText(suggested.text);
+    box.current?.focus();
+  }, [suggested]);
+  useEffect(() => {
+    // A phone would open its keyboard over half of the page.
+    if (edited || matchMedia("(pointer: fine)").matches) box.current?.focus({ preventScroll: true });
+  }, []);
+
+  const isReady = (text.trim() !== "" || uploads.files.length > 0) && !uploads.isBusy && (!sending.pending || sending.problem !== "");
+  const send = (busy: "queue" | "steer" = "queue") => {
+    if (!isReady || sending.pending) return;
+    sending.send({ key: newKey(), text: text.trim(), files: uploads.files, busy });
+    if (edited) return;
+    setText("");
+    uploads.set([]);
+  };
+  const takeBack = () => {
+    const back = sending.drop();
+    if (!back || edited) return;
+    setText((now) => [back.text, now].filter(Boolean).join("\n\n"));
+    uploads.set([...back.files, ...uploads.files]);
+    box.current?.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    // Enter that ends the writing of a character is not ours; Safari says so by the code only.
+    if (event.isComposing || event.keyCode === 229) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
+      event.preventDefault();
+      send(event.ctrlKey || event.metaKey ? (running ? "steer" : "queue") : "queue");
+    } else if (event.key === "ArrowUp" && !text && onUp) {
+      event.preventDefault();
+      onUp();
+    } else if (event.key === "Escape" && edited) {
+      event.preventDefault();
+      event.stopPropagation();
+      onDone?.();
+    }
+  };
+  const onDrop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    uploads.add(event.dataTransfer?.files ?? []);
+  };
+  const onPaste = (event: ClipboardEvent) => {
+    if (!event.clipboardData?.files.length) return;
+    event.preventDefault();
+    uploads.add(event.clipboardData.files);
+  };
+  return (
+    <form class={`composer ${isOver ? "over" : ""}`} onSubmit={(event) => { event.preventDefault(); send(); }}
+      onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={onDrop}>
+      {session && !edited && <Queue session={session} running={running?.id} sent={sent} onBack={(back) => setText((now) => [now, back].filter(Boolean).join("\n\n"))} />}
+      {sending.pending && !edited && <Unsent text={sending.pending.text} problem={sending.problem} onAgain={sending.again} onBack={takeBack} />}
+      {sending.problem && edited && <p class="error-line" role="alert">{t.failed} {sending.problem}</p>}
+      <div class="box">
+        <Attached uploads={uploads} />
+        <textarea class="composer-text" ref={box} rows={1} dir="auto" value={text} aria-label={edited ? t.edit : t.ask}
+          placeholder={isOver ? t.drop : running ? t.more : t.ask} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} onPaste={onPaste} />
+        <div class="tools">
+          <input type="file" multiple hidden ref={picker} onChange={(event) => { uploads.add(event.currentTarget.files ?? []); event.currentTarget.value = ""; }} />
+          <Button kind="quiet" little icon="attach" aria-label={t.attach} onClick={() => picker.current?.click()} />
+          <div class="grow">{!edited && <AgentPicker session={session?.id} />}</div>
+          {edited && <Button little kind="quiet" onClick={() => onDone?.()}>{t.cancel}</Button>}
+          {running && session && !edited && <Stop session={session.id} turn={running.id} />}
+          {running && !edited && text.trim() && <Button little disabled={!isReady || !!sending.pending} title={t.steerTitle} onClick={() => send("steer")}>{t.steer}</Button>}
+          <Button type="submit" kind="primary" little icon={sending.pending && !sending.problem ? undefined : "send"} disabled={!isReady || (!!sending.pending && !edited)}
+            aria-label={edited ? t.save : running ? t.queue : t.send} title={edited ? t.save : running ? t.queue : t.send}
+            onClick={edited && sending.pending ? (event) => { event.preventDefault(); sending.again(); } : undefined}>
+            {sending.pending && !sending.problem ? <Spinner label={t.sending} /> : null}
+          </Button>
+        </div>
+      </div>
+    </form>
+  );
+}
+
+function Unsent({ text, problem, onAgain, onBack }: { text: string; problem: string; onAgain: () => void; onBack: () => void }) {
+  const t = useWords();
+  return (
+    <div class={`unsent ${problem ? "bad" : ""}`} role={problem ? "alert" : "status"}>
+      {!problem && <Spinner />}
+      <span class="grow">
+        <span class="ellipsis" dir="auto">{text}</span>
+        <span class="small">{problem ? `${t.failed} ${problem}` : t.sending}</span>
+      </span>
+      {problem && <Button little onClick={onAgain}>{t.again}</Button>}
+      {problem && <Button little kind="quiet" onClick={onBack}>{t.back}</Button>}
+    </div>
+  );
+}
+
+function Stop({ session, turn }: { session: string; turn: string }) {
+  const t = useWords();
+  const [asked, setAsked] = useState("");
+  const stop = async (hard: boolean) => {
+    setAsked(turn);
+    if ((await attempt(client.cancel(session, turn, { hard }).then(() => true))) === undefined) setAsked("");
+  };
+  return (
+    <div class="stop">
+      <Button little icon="stop" disabled={asked === turn} title={t.stopTitle} onClick={() => void stop(false)}>{t.stop}</Button>
+      <Menu up end button={{ icon: "more", label: t.stopMore }} items={[{ label: t.hard, icon: "stop", onSelect: () => void stop(true) }]} />
+    </div>
+  );
+}
+
+const TALLEST = 320;
+
+function useGrowing(box: { current: HTMLTextAreaElement | null }, text: string): void {
+  useLayoutEffect(() => {
+    const area = box.current;
+    if (!area) return;
+    area.style.height = "auto";
+    area.style.height = `${Math.min(area.scrollHeight, TALLEST)}px`;
+  }, [text]);
+}
+
+/** The files of the message that is edited belong to the new version as well: they are handed in again. */
+function useOldFiles(session: SessionFollower | undefined, edited: Message | undefined, add: (files: Iterable<File>) => void): void {
+  useEffect(() => {
+    for (const part of edited?.parts ?? []) {
+      if (part.type !== "file" || !session) continue;
+      void attempt(client.blob(session.id, part.blob)).then((bytes) => bytes && add([new File([bytes], part.name ?? "", { type: part.media_type })]));
+    }
+  }, []);
+}

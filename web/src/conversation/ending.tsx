@@ -1,0 +1,153 @@
+/** How a turn stands, and how it ended: each end in its own words. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { isOver, openGates, type SessionFollower, type TurnState } from "@everturn/client";
+import { attempt, client, may } from "../app/app";
+import { useTopics } from "../app/store";
+import { say, words } from "../app/words";
+import { GateCard } from "../gates/gate";
+import { Button, Icon, Spinner, type IconName } from "../ui/kit";
+import { visible } from "./plain";
+
+const useWords = words(
+  {
+    preparing: "Getting ready", thinking: "Thinking", writing: "Writing", calling: "Preparing a call", waiting: "Waiting for you", asks: (count: number) => (count === 1 ? "One question waits for an answer" : `${count} questions wait for an answer`),
+    parked: "Waiting for something from outside", running: (count: number) => (count === 1 ? "One tool is running" : `${count} tools are running`), client: "Waiting for a browser or an app to do its part",
+    deciding: "Going on", finalizing: "Finishing", restarted: "The connection to the model broke; it starts again",
+    cancelled: "Stopped.", hard: "Stopped, and its tools were ended.",
+    out: (count: number) => (count === 1 ? "One tool still runs. Its result will be attached to its call when it comes." : `${count} tools still run. Their results will be attached to their calls when they come.`),
+    late: (count: number) => (count === 1 ? "One result came after the end; it stands at its call." : `${count} results came after the end; they stand at their calls.`),
+    failed: "The turn failed", again: "Try again", limit: (scope: string) => `A limit of ${scope} is reached`,
+    turn: "this turn", session: "this conversation", tenant: "all conversations", above: "the turn above",
+    steps: (count: number) => `The turn has had its ${count} steps; the last one was asked to conclude without tools.`,
+    loop: "A loop was stopped: the same calls came round again and again.", reports: "A plugin reports a problem", deadline: "It had its time",
+  },
+  {
+    preparing: "准备中", thinking: "思考中", writing: "书写中", calling: "正在准备调用", waiting: "等待您的答复", asks: (count: number) => `有 ${count} 个问题等待答复`,
+    parked: "等待外部事件", running: (count: number) => `${count} 个工具正在运行`, client: "等待浏览器或应用完成它的部分",
+    deciding: "继续中", finalizing: "收尾中", restarted: "与模型的连接中断，正在重新开始",
+    cancelled: "已停止。", hard: "已停止，其工具也已终止。",
+    out: (count: number) => `仍有 ${count} 个工具在运行。结果到达后会附在对应的调用上。`,
+    late: (count: number) => `有 ${count} 个结果在结束之后到达，已附在对应的调用上。`,
+    failed: "这一轮失败了", again: "重试", limit: (scope: string) => `已达到${scope}的限额`,
+    turn: "本轮", session: "本对话", tenant: "全部对话", above: "上级轮次",
+    steps: (count: number) => `这一轮的 ${count} 步已用完；最后一步被要求不用工具直接总结。`,
+    loop: "循环已被制止：同样的调用反复出现。", reports: "插件报告了问题", deadline: "时间已用完",
+  },
+);
+
+interface Props {
+  session: SessionFollower;
+  id: string;
+}
+
+/** What stands under the last message of a turn. */
+export function TurnFoot({ session, id }: Props) {
+  useTopics(session, `turn:${id}`, `live:${id}`);
+  const turn = session.state.turns.get(id);
+  if (!turn) return null;
+  const asked = [...turn.gates.values()].filter(({ gate }) => !gate.call || !turn.calls.has(gate.call));
+  return (
+    <>
+      {asked.map((one) => <GateCard key={one.gate.id} session={session.id} asked={one} />)}
+      {isOver(turn) ? <End session={session} turn={turn} /> : <Status turn={turn} />}
+    </>
+  );
+}
+
+/** What is going on, and for how long. */
+function Status({ turn }: { turn: TurnState }) {
+  const said = useStanding(turn);
+  const now = useNow();
+  const since = turn.started ? Math.max(0, now - turn.started) : 0;
+  return (
+    <p class={`turn-status ${said.isWaiting ? "waiting" : ""}`} role="status">
+      {said.isWaiting ? <Icon name="wait" /> : <Spinner />}
+      <span>{said.text}</span>
+      <span class="muted" aria-hidden="true">{since >= 1 ? say.seconds(Math.floor(since)).replace(/\.0 /, " ") : ""}</span>
+    </p>
+  );
+}
+
+function useStanding(turn: TurnState): { text: string; isWaiting: boolean } {
+  const t = useWords();
+  const gates = openGates(turn);
+  const running = [...turn.calls.values()].filter((call) => call.state === "running" && !call.parent).length;
+  const people = gates.filter(({ gate }) => gate.kind !== "client");
+  const step = turn.steps.at(-1);
+  if (turn.phase === "finalizing") return { text: t.finalizing, isWaiting: false };
+  if (people.length) return { text: running ? `${t.asks(people.length)} · ${t.running(running)}` : t.asks(people.length), isWaiting: true };
+  if (gates.length) return { text: t.client, isWaiting: true };
+  if (running) return { text: t.running(running), isWaiting: false };
+  if (turn.phase === "waiting") return { text: t.parked, isWaiting: true };
+  if (turn.phase === "preparing" || turn.phase === "idle") return { text: t.preparing, isWaiting: false };
+  if (step && !step.ended) {
+    const live = turn.live.at(-1);
+    if (!live) return { text: step.restarts ? t.restarted : t.thinking, isWaiting: false };
+    return { text: live.kind === "text" ? t.writing : live.kind === "call" ? t.calling : t.thinking, isWaiting: false };
+  }
+  return { text: t.deciding, isWaiting: false };
+}
+
+function useNow(): number {
+  const [now, setNow] = useState(() => Date.now() / 1000);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}
+
+function End({ session, turn }: { session: SessionFollower; turn: TurnState }) {
+  const t = useWords();
+  const calls = [...turn.calls.values()];
+  const out = calls.filter((call) => call.isOut).length;
+  const late = calls.filter((call) => call.late).length;
+  const isLoop = [...turn.gates.values()].some(({ gate, verdict }) => gate.kind === "loop" && verdict && !verdict.allowed);
+  const isLast = turn.steps.at(-1)?.closing && !turn.limit;
+  const scope = turn.limit && t[turn.limit.scope];
+  return (
+    <div class="turn-end">
+      {turn.limit && <Line icon="chart" tone="warn" title={t.limit(scope!)}>{visible(turn.limit.text)}</Line>}
+      {isLast && <Line icon="chart" tone="warn">{t.steps(turn.options.max_steps ?? turn.steps.length - 1)}</Line>}
+      {isLoop && <Line icon="redo" tone="warn">{t.loop}</Line>}
+      {turn.phase === "cancelled" && <Line icon="stop" tone="quiet">{turn.ending?.hard ? t.hard : t.cancelled}</Line>}
+      {turn.phase === "error" && <Failed session={session} turn={turn} />}
+      {out > 0 && <Line icon="wait" tone="quiet" isBusy>{t.out(out)}</Line>}
+      {late > 0 && <Line icon="clock" tone="quiet">{t.late(late)}</Line>}
+      {turn.reports.map((one, at) => <Line key={at} icon="plug" tone="warn" title={t.reports}>{visible(one.text)}</Line>)}
+    </div>
+  );
+}
+
+function Failed({ session, turn }: { session: SessionFollower; turn: TurnState }) {
+  const t = useWords();
+  const from = turn.input ?? turn.parent;
+  const [isAsked, setAsked] = useState(false);
+  const again = async () => {
+    setAsked(true);
+    await attempt(client.rerun(session.id, from!));
+    setAsked(false);
+  };
+  return (
+    <Line icon="alert" tone="bad" title={turn.problem?.kind === "deadline" ? t.deadline : t.failed} code={turn.problem?.kind}
+      action={from && may("member") ? <Button little icon="redo" disabled={isAsked} onClick={() => void again()}>{t.again}</Button> : null}>
+      {visible(turn.problem?.text ?? "")}
+    </Line>
+  );
+}
+
+export function Line({ icon, tone, title, code, action, isBusy = false, children }: {
+  icon: IconName; tone: "quiet" | "warn" | "bad"; title?: string; code?: string; isBusy?: boolean; action?: ComponentChildren; children: ComponentChildren;
+}) {
+  return (
+    <div class={`end-line ${tone}`}>
+      {isBusy ? <Spinner /> : <Icon name={icon} />}
+      <div class="grow">
+        {title && <strong>{title}{code && <code>{code}</code>}</strong>}
+        <span dir="auto">{children}</span>
+      </div>
+      {action}
+    </div>
+  );
+}

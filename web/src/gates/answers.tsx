@@ -1,0 +1,171 @@
+/** What can be said to a gate that takes more than a click. */
+import type { Gate, Rule } from "@everturn/client";
+import { useMemo, useState } from "preact/hooks";
+import { may, tools } from "../app/app";
+import { useStore } from "../app/store";
+import { diff } from "../tools/diff";
+import { Diff } from "../tools/diffview";
+import { Button, Field } from "../ui/kit";
+import type { Said } from "./answering";
+import { Block, Oddities } from "./exact";
+import { SchemaForm } from "./form";
+import { isExact, isObject, parse } from "./json";
+import { sayRule } from "./rule";
+import { check, fieldOf, initial, type Schema } from "./schema";
+import { useGateWords } from "./words";
+
+interface Panel {
+  readonly gate: Gate;
+  readonly isReady: boolean;
+  readonly onSend: (said: Said) => void;
+  readonly onBack: () => void;
+}
+
+export function Always({ gate, isReady, onSend, onBack }: Panel) {
+  const t = useGateWords();
+  const offers = gate.offers ?? [];
+  const [rule, setRule] = useState<Rule | undefined>(offers[0]);
+  const [everywhere, setEverywhere] = useState(false);
+  const [seconds, setSeconds] = useState(0);
+  return (
+    <div class="panel">
+      <p>{offers.length > 1 ? t.alwaysOne : t.alwaysTitle}</p>
+      {offers.map((offer, at) => (
+        <label class="offer" key={at}>
+          {offers.length > 1 && <input type="radio" name={`rule-${gate.id}`} checked={rule === offer} onChange={() => setRule(offer)} />}
+          <code>{sayRule(offer)}</code>
+        </label>
+      ))}
+      {gate.kind === "loop" && <p class="small muted">{t.loopAlways}</p>}
+      <div class="row wrap">
+        <Field label={t.scope}>
+          <select class="input" value={everywhere ? "all" : "here"} onChange={(event) => setEverywhere(event.currentTarget.value === "all")}>
+            <option value="here">{t.here}</option>
+            {may("owner") && <option value="all">{t.everywhere}</option>}
+          </select>
+        </Field>
+        <Field label={t.how}>
+          <select class="input" value={String(seconds)} onChange={(event) => setSeconds(Number(event.currentTarget.value))}>
+            <option value="0">{t.forever}</option>
+            <option value="3600">{t.hour}</option>
+            <option value="86400">{t.day}</option>
+            <option value="604800">{t.week}</option>
+          </select>
+        </Field>
+      </div>
+      <div class="row wrap">
+        <Button kind="primary" icon="check" aria-disabled={!isReady} disabled={!rule}
+          onClick={() => onSend({ allow: "always", rule, everywhere, until: seconds ? Math.floor(Date.now() / 1000) + seconds : 0 })}>{t.store}</Button>
+        <Button kind="quiet" onClick={onBack}>{t.cancel}</Button>
+      </div>
+    </div>
+  );
+}
+
+export function Deny({ gate, isReady, onSend, onBack, label }: Panel & { label?: string }) {
+  const t = useGateWords();
+  const [reason, setReason] = useState("");
+  const [others, setOthers] = useState(false);
+  const send = () => onSend({ deny: reason.trim() || true, others });
+  return (
+    <div class="panel">
+      <Field label={t.reason} hint={t.reasonHint}>
+        <textarea class="input" rows={2} maxLength={10_000} value={reason} ref={focusOnce} onInput={(event) => setReason(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229 && (event.preventDefault(), send())} />
+      </Field>
+      {may("approver") && gate.kind !== "result" && (
+        <label class="row small"><input type="checkbox" checked={others} onChange={(event) => setOthers(event.currentTarget.checked)} /> {t.others}</label>
+      )}
+      <div class="row wrap">
+        <Button kind="danger" icon="close" aria-disabled={!isReady} onClick={send}>{label ?? t.denyNow}</Button>
+        <Button kind="quiet" onClick={onBack}>{t.cancel}</Button>
+      </div>
+    </div>
+  );
+}
+
+export function Edit({ gate, isReady, onSend, onBack }: Panel) {
+  const t = useGateWords();
+  const known = useStore(tools);
+  const first = useMemo(() => parse(gate.arguments), [gate.arguments]);
+  const [value, setValue] = useState<unknown>(first);
+  const schema = known?.tools.find((tool) => tool.name === gate.tool)?.schema ?? null;
+  const wrong = useMemo(() => (schema && value !== undefined ? check(fieldOf(schema), value) : []), [schema, value]);
+  if (!isExact(gate.arguments)) return <div class="panel"><p>{t.inexact}</p><Button kind="quiet" onClick={onBack}>{t.cancel}</Button></div>;
+  const [before, after] = [JSON.stringify(first, null, 2), JSON.stringify(value, null, 2)];
+  const isSame = before === after;
+  const canSend = isReady && isObject(value) && !isSame && !wrong.length;
+  return (
+    <div class="panel">
+      <p>{t.editTitle}</p>
+      <SchemaForm key={String(schema !== null)} schema={schema} value={value} onChange={setValue} wrong={wrong} />
+      <p class="small label">{t.changes}</p>
+      {isSame || after === undefined ? <p class="small muted">{t.unchanged}</p> : <Diff lines={diff(before, after)} />}
+      {after !== undefined && <Oddities text={after} />}
+      {gate.preview && !isSame && <p class="small warn">{t.previewEdited}</p>}
+      <div class="row wrap">
+        <Button kind="primary" icon="check" disabled={!isObject(value) || isSame || wrong.length > 0} aria-disabled={!canSend} onClick={() => canSend && onSend({ allow: "once", arguments: value as Record<string, unknown> })}>{t.runEdited}</Button>
+        <Button icon="revert" disabled={isSame} onClick={() => setValue(first)}>{t.reset}</Button>
+        <Button kind="quiet" onClick={onBack}>{t.cancel}</Button>
+      </div>
+    </div>
+  );
+}
+
+/** What came of it, in words: done by hand, or the answer to a question. */
+export function Words({ isReady, onSend, onBack, isResult }: Panel & { isResult: boolean }) {
+  const t = useGateWords();
+  const [text, setText] = useState("");
+  const [failed, setFailed] = useState(false);
+  return (
+    <div class="panel">
+      <Field label={isResult ? t.handTitle : t.answer}>
+        <textarea class="input" rows={3} value={text} ref={focusOnce} onInput={(event) => setText(event.currentTarget.value)} />
+      </Field>
+      <Oddities text={text} />
+      {isResult && <label class="row small"><input type="checkbox" checked={failed} onChange={(event) => setFailed(event.currentTarget.checked)} /> {t.failed}</label>}
+      <div class="row wrap">
+        <Button kind="primary" icon="check" aria-disabled={!isReady} disabled={!text.trim()} onClick={() => onSend({ result: text, failed })}>{isResult ? t.handSend : t.answerSend}</Button>
+        <Button kind="quiet" onClick={onBack}>{t.cancel}</Button>
+      </div>
+    </div>
+  );
+}
+
+/** A form that a running tool asks to have filled in. */
+export function Fill({ gate, isReady, onSend, onDeny }: { gate: Gate; isReady: boolean; onSend: (said: Said) => void; onDeny: () => void }) {
+  const t = useGateWords();
+  const schema = useMemo(() => (parse(gate.form ?? "") as Schema | undefined) ?? null, [gate.form]);
+  const field = useMemo(() => fieldOf(schema ?? {}), [schema]);
+  const [value, setValue] = useState<unknown>(() => initial(field));
+  const [isTried, setTried] = useState(false);
+  const wrong = check(field, value);
+  const send = () => {
+    if (wrong.length || value === undefined) return setTried(true);
+    onSend({ result: JSON.stringify(value) });
+  };
+  return (
+    <div class="panel bare">
+      <SchemaForm schema={schema} value={value} onChange={setValue} wrong={isTried ? wrong : []} />
+      <div class="row wrap">
+        <Button kind="primary" icon="check" aria-disabled={!isReady} onClick={send}>{t.answerSend}</Button>
+        <Button kind="danger" onClick={onDeny}>{t.deny}</Button>
+      </div>
+    </div>
+  );
+}
+
+export function Question({ text }: { text: string }) {
+  return (
+    <>
+      <Block text={text} />
+      <Oddities text={text} />
+    </>
+  );
+}
+
+function focusOnce(element: HTMLElement | null): void {
+  if (!element || element.dataset["focused"]) return;
+  element.dataset["focused"] = "yes";
+  element.focus();
+}

@@ -1,0 +1,98 @@
+/** All questions that wait, in all sessions. */
+import type { GateView } from "@everturn/client";
+import { useRef, useState } from "preact/hooks";
+import { inbox, may } from "../app/app";
+import { link } from "../app/route";
+import { useTopics } from "../app/store";
+import { titleOf } from "../app/titles";
+import { say, words } from "../app/words";
+import { Badge, Button, Icon } from "../ui/kit";
+import { GateCard } from "./gate";
+import { plain } from "./hidden";
+import { isTypingIn, stepTo } from "./keys";
+import "./inbox.css";
+
+const useWords = words(
+  {
+    title: "Inbox", count: (n: number) => (n === 1 ? "One question waits" : `${n} questions wait`), empty: "Nothing waits for you", emptyWhy: "When a tool asks to run, or a result is to be read, it appears here, whatever conversation it comes from.",
+    oldest: "Oldest first", newest: "Newest first", open: "Open the conversation", untitled: "Untitled conversation", since: (when: string) => `asked ${when}`, keys: "J and K move between questions, Y allows once, N denies.", lost: "Connecting …", programs: "For connected programs",
+  },
+  {
+    title: "待办", count: (n: number) => `${n} 个问题等待回答`, empty: "没有等待您的事项", emptyWhy: "当工具请求运行或结果需要审阅时，无论来自哪个对话，都会出现在这里。",
+    oldest: "最早在前", newest: "最新在前", open: "打开对话", untitled: "未命名对话", since: (when: string) => `${when}提出`, keys: "J 和 K 在问题间移动，Y 允许一次，N 拒绝。", lost: "正在连接…", programs: "等待客户端程序",
+  },
+);
+
+export interface Group {
+  readonly session: string;
+  readonly title: string;
+  readonly gates: readonly GateView[];
+}
+
+/** By the session that they come from; in a group and among groups in the same order. */
+export function grouped(gates: readonly GateView[], isNewest: boolean): Group[] {
+  const found = new Map<string, GateView[]>();
+  const sorted = [...gates].sort((a, b) => (isNewest ? b.opened - a.opened : a.opened - b.opened));
+  for (const gate of sorted) found.set(gate.session, [...(found.get(gate.session) ?? []), gate]);
+  return [...found].map(([session, some]) => ({ session, title: some[0]!.title, gates: some }));
+}
+
+export function Inbox() {
+  const t = useWords();
+  useTopics(inbox, "gates", "connection");
+  const [isNewest, setNewest] = useState(false);
+  const root = useRef<HTMLDivElement>(null);
+  const people = inbox.gates.filter((one) => one.gate.kind !== "client");
+  const programs = inbox.gates.filter((one) => one.gate.kind === "client");
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (isTypingIn(event.target) || event.ctrlKey || event.altKey || event.metaKey) return;
+    const all = [...(root.current?.querySelectorAll<HTMLElement>(".gate[data-open]") ?? [])];
+    const at = all.findIndex((one) => one.contains(document.activeElement));
+    const to = stepTo(event.key, at, all.length);
+    if (to === null) return;
+    event.preventDefault();
+    all[to]?.focus();
+    all[to]?.scrollIntoView({ block: "nearest" });
+  };
+  return (
+    <div class="page inbox" ref={root} tabIndex={-1} onKeyDown={onKeyDown}>
+      <div class="inner">
+        <div class="row wrap head">
+          <h1 class="grow">{t.title} {people.length > 0 && <Badge tone="warn">{t.count(people.length)}</Badge>}</h1>
+          {people.length > 1 && <Button little kind="quiet" onClick={() => setNewest(!isNewest)}>{isNewest ? t.newest : t.oldest}</Button>}
+        </div>
+        {people.length > 1 && may("approver") && <p class="small muted keys">{t.keys}</p>}
+        {!inbox.gates.length && (inbox.isOpen ? <Empty /> : <p class="muted">{t.lost}</p>)}
+        {grouped(people, isNewest).map((group) => <Section key={group.session} group={group} />)}
+        {programs.length > 0 && <h2 class="programs">{t.programs}</h2>}
+        {grouped(programs, isNewest).map((group) => <Section key={group.session} group={group} />)}
+      </div>
+    </div>
+  );
+}
+
+function Empty() {
+  const t = useWords();
+  return (
+    <div class="empty">
+      <Icon name="inbox" />
+      <p>{t.empty}</p>
+      <p class="small muted">{t.emptyWhy}</p>
+    </div>
+  );
+}
+
+function Section({ group }: { group: Group }) {
+  const t = useWords();
+  return (
+    <section class="from" aria-label={plain(titleOf(group.session, group.title)) || t.untitled}>
+      <div class="row wrap">
+        <h2 class="grow"><a href={link({ page: "session", session: group.session })} title={t.open} dir="auto">{plain(titleOf(group.session, group.title)) || t.untitled}</a></h2>
+        <span class="small muted" title={say.moment(group.gates[0]!.opened)}>{t.since(say.ago(group.gates[0]!.opened))}</span>
+      </div>
+      {group.gates.map(({ gate, opened, claim, session, title }) => (
+        <GateCard key={gate.id} session={session} title={title} asked={{ gate, opened, claim, verdict: null, answered: 0, grant: null }} />
+      ))}
+    </section>
+  );
+}

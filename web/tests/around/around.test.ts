@@ -1,0 +1,127 @@
+import { describe, expect, it } from "vitest";
+import type { AgentView, SessionPage, SessionView } from "@everturn/client";
+import { amount, chartOf, daysUntil, roundUp } from "../../src/around/charts";
+import { agentNamed, asSent, modelsOf } from "../../src/around/choice";
+import { searchable, snippet, wordsOf } from "../../src/around/finding";
+import { SessionList, topOf } from "../../src/around/list";
+import { best, fit } from "../../src/around/matching";
+
+const agent = (name: string, model: string, models: string[] = [], is_default = false): AgentView => ({ name, description: "", model, tools: null, is_default, models });
+const ALL = [agent("first", "m1", ["m2"], true), agent("other", "m3")];
+
+describe("a choice of agent and model", () => {
+  it("sends only what differs from what the server takes by itself", () => {
+    expect(asSent(ALL, { agent: "", model: "" })).toEqual({ agent: "", model: "" });
+    expect(asSent(ALL, { agent: "other", model: "m3" })).toEqual({ agent: "other", model: "" });
+    expect(asSent(ALL, { agent: "first", model: "m2" })).toEqual({ agent: "first", model: "m2" });
+    expect(asSent(ALL, { agent: "first", model: "m2" }, "first")).toEqual({ agent: "", model: "m2" });
+  });
+
+  it("forgets what is no more, and what another agent had", () => {
+    expect(asSent(ALL, { agent: "gone", model: "m2" })).toEqual({ agent: "", model: "m2" });
+    expect(asSent(ALL, { agent: "other", model: "m2" })).toEqual({ agent: "other", model: "" });
+    expect(asSent(ALL, { agent: "", model: "m2" }, "other")).toEqual({ agent: "", model: "" });
+  });
+
+  it("names the models once, the agent's own first", () => {
+    expect(modelsOf(agent("a", "m1", ["m2", "m1"]))).toEqual(["m1", "m2"]);
+    expect(agentNamed(ALL, "nobody")?.name).toBe("first");
+    expect(agentNamed([], "")).toBeUndefined();
+  });
+});
+
+describe("what was found", () => {
+  const shown = (text: string, query: string) => snippet(text, wordsOf(query)).map((piece) => (piece.isHit ? `[${piece.text}]` : piece.text)).join("");
+  it("is shown around the first of the words, all of them marked", () => {
+    expect(shown("The rain in Spain", "RAIN spain")).toBe("The [rain] in [Spain]");
+    expect(shown("x".repeat(100) + " needle " + "y".repeat(300), "needle")).toMatch(/^…x{39} \[needle\] y+…$/);
+    expect(shown("天气很好", "天气")).toBe("[天气]很好");
+  });
+  it("takes signs for themselves", () => {
+    expect(shown("a.b (c) a+b", "a.b")).toBe("[a.b] (c) a+b");
+    expect(shown("<img onerror>", "<img")).toBe("[<img] onerror>");
+    expect(shown("nothing here", "absent")).toBe("nothing here");
+    expect(shown("", "x")).toBe("");
+  });
+  it("may stand in what a tool was asked and said", () => {
+    const message = { id: "m", parent: null, role: "assistant" as const, parts: [
+      { type: "tool" as const, call: "c", name: "look", arguments: '{"city":"Oslo"}', output: { text: "rain" } }, { type: "text" as const, text: "Wet." }] };
+    expect(searchable(message)).toBe('Wet. · look · {"city":"Oslo"} · rain');
+  });
+});
+
+const session = (id: string, touched: number, more: Partial<SessionView> = {}): SessionView => ({ id, title: id, agent: "", by: "", created: 0, touched, leaf: null, is_awake: false, stuck: "", above: "", ...more });
+
+function listOf(pages: SessionPage[]) {
+  const inbox = { sessions: new Map<string, SessionView>(), isOpen: true, listeners: [] as (() => void)[], subscribe(_: string, listener: () => void) { this.listeners.push(listener); return () => {}; } };
+  const asked: string[] = [];
+  const list = new SessionList(async (_, before) => { asked.push(before); const page = pages[asked.length - 1]; if (!page) throw new Error("away"); return page; }, inbox);
+  return { list, asked, tell: (one: SessionView) => { inbox.sessions.set(one.id, one); inbox.listeners.forEach((listener) => listener()); } };
+}
+const shown = (list: SessionList) => list.shown.value.map((one) => one.id).join(" ");
+
+describe("the list of sessions", () => {
+  it("is read page by page until it is whole", async () => {
+    const { list, asked } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "p" }, { sessions: [session("a", 1)], next: "" }]);
+    await list.more();
+    expect([shown(list), list.state.value]).toEqual(["c b", "idle"]);
+    await Promise.all([list.more(), list.more()]);
+    expect([shown(list), list.state.value, asked]).toEqual(["c b a", "whole", ["", "p"]]);
+    await list.more();
+    expect(asked.length).toBe(2);
+  });
+  it("moves what moves to the top, and keeps what is below a turn out", async () => {
+    const { list, tell } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "" }]);
+    await list.more();
+    tell(session("b", 9, { title: "new title" }));
+    tell(session("b-call", 10, { above: "b" }));
+    tell(session("c", 1));
+    expect(shown(list)).toBe("b c");
+    expect(list.get("b")?.title).toBe("new title");
+    list.forget("b");
+    expect(shown(list)).toBe("c");
+  });
+  it("says when it could not be read, and can be asked again", async () => {
+    const { list } = listOf([]);
+    await list.more();
+    expect(list.state.value).toBe("failed");
+    await list.more();
+    expect(list.state.value).toBe("failed");
+  });
+  it("knows which session a sub-turn belongs to", () => expect([topOf("s1-c.2-d"), topOf("s1")]).toEqual(["s1", "s1"]));
+});
+
+describe("what fits what was typed", () => {
+  it("is ordered by how well", () => {
+    expect(best(["Open settings", "Settings", "Rest", "Nothing"], "settings", (one) => one, 9)).toEqual(["Settings", "Open settings"]);
+    expect(fit("Dark theme", "dt")).toBe(10);
+    expect(fit("Do a very long and dull thing", "dt")).toBe(0);
+    expect(fit("Dark theme", "theme dark")).toBe(50);
+    expect(fit("Dark theme", "drk")).toBe(10);
+    expect(fit("深色主题", "主题")).toBeGreaterThan(0);
+    expect(best(["a", "b", "c"], "", (one) => one, 2)).toEqual(["a", "b"]);
+  });
+});
+
+describe("the chart of what was used", () => {
+  const used = (day: string, name: string, tokens: number) => ({ day, agent: name, spent: { steps: 1, calls: 2, usage: { input: tokens, output: 0, cost: null } } });
+  it("has a bar for every day, and a piece for every agent", () => {
+    const chart = chartOf([used("2026-11-15", "a", 30), used("2026-11-15", "b", 70), used("2026-11-16", "a", 5), used("2026-01-01", "a", 900)], "tokens", 3, "2026-11-16", "others");
+    expect(chart.agents).toEqual(["a", "b"]);
+    expect(chart.bars).toEqual([
+      { day: "2026-11-14", pieces: [0, 0], total: 0 }, { day: "2026-11-15", pieces: [30, 70], total: 100 }, { day: "2026-11-16", pieces: [5, 0], total: 5 },
+    ]);
+    expect(chart.most).toBe(100);
+  });
+  it("puts those that used least together when there are many", () => {
+    const many = Array.from({ length: 9 }, (_, at) => used("2026-11-16", `a${at}`, 10 - at));
+    const chart = chartOf(many, "tokens", 1, "2026-11-16", "others");
+    expect(chart.agents).toEqual(["a0", "a1", "a2", "a3", "a4", "others"]);
+    expect(chart.bars[0]!.pieces.at(-1)).toBe(5 + 4 + 3 + 2);
+  });
+  it("knows its days and a round top", () => {
+    expect(daysUntil("2026-03-01", 3)).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
+    expect([0, 1, 3, 11, 240, 5001, 0.013].map(roundUp)).toEqual([1, 1, 5, 20, 250, 10000, 0.02]);
+    expect(amount({ usage: { cost: null } }, "cost")).toBe(0);
+  });
+});

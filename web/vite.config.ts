@@ -1,0 +1,29 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig, type ProxyOptions } from "vite";
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+// `npm run dev`: a server that runs beside it. It takes changes from its own pages only, so requests are told to come from one.
+const server = process.env["EVERTURN_URL"] ?? "http://127.0.0.1:8000";
+const proxied: ProxyOptions = {
+  target: server,
+  changeOrigin: true,
+  configure: (proxy) => void proxy.on("proxyReq", (request) => request.hasHeader("origin") && request.setHeader("origin", new URL(server).origin)),
+};
+
+// The page is built into the Python package, from where `everturn serve` serves it and the wheel takes it.
+export default defineConfig({
+  base: "/",
+  resolve: { alias: { "@everturn/client": here("./client/src/index.ts") } },
+  build: {
+    outDir: here("../src/everturn/server/web"),
+    emptyOutDir: true,
+    assetsDir: "assets",
+    assetsInlineLimit: 0, // nothing inline: the policy of the page allows no `data:` script, style or font
+    modulePreload: { polyfill: false }, // the polyfill is an inline script
+    target: "es2022",
+    sourcemap: false,
+    manifest: true,
+  },
+  server: { proxy: { "/api": proxied, "/login": proxied, "/sandbox": proxied } },
+});
