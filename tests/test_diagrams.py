@@ -14,7 +14,11 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture
 def diagrams() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("diagrams", ROOT / "scripts" / "diagrams.py")
+    return _script("diagrams")
+
+
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -45,3 +49,18 @@ def test_every_row_of_a_table_is_in_its_diagram(diagrams: ModuleType, table: dic
     for state, row in table.items():
         block = drawn.split(f"{state}\n", 1)[1]
         assert all(event.__name__ in block for event in row)
+
+
+def test_the_pictures_in_the_docs_are_what_would_be_drawn_now(tmp_path: Path):
+    drawings = _script("drawings")
+
+    assert drawings.outdated(ROOT / "docs" / "assets") == []
+    assert drawings.outdated(tmp_path) == list(drawings.DRAWINGS)
+
+
+def test_a_picture_of_another_machine_is_not_drawn(monkeypatch: pytest.MonkeyPatch):
+    drawings = _script("drawings")
+    monkeypatch.setattr(drawings, "TRANSITIONS", {phase: {} for phase in TRANSITIONS})
+
+    with pytest.raises(AssertionError, match="nothing leads from preparing to streaming"):
+        drawings.turn()

@@ -6,6 +6,7 @@ its own, runs the test that is named beside it there, and prints how many were c
 
 from __future__ import annotations
 
+from tests.mutants.faces import FACES_MUTANTS
 from tests.mutants.media import MEDIA_MUTANTS
 from tests.mutants.models import MODEL_MUTANTS
 from tests.mutants.mutant import Mutant
@@ -35,6 +36,7 @@ MUTANTS = [
     *SERVED_MUTANTS,
     *STEERING_MUTANTS,
     *PAGE_MUTANTS,
+    *FACES_MUTANTS,
     Mutant(
         "calls are not settled on cancel",
         "turn/finalize.py",

@@ -10,22 +10,31 @@ import pytest
 from tests.mutants.mutants import MUTANTS, Mutant
 from tests.mutants.run import is_caught, passes
 
-SHORT = 2  # one in so many is planted in CI, always the same ones; `scripts/test -m "" tests/mutants` plants them all
+SHORT = 5  # one in so many is planted in CI, always the same ones; `scripts/test -m "" tests/mutants` plants them all
 
 
-def _planted(mutant: Mutant) -> object:
-    is_long = crc32(mutant.name.encode()) % SHORT != 0
-    return pytest.param(mutant, id=mutant.name, marks=[pytest.mark.long] if is_long else [])
+def _is_short(mutant: Mutant) -> bool:
+    return crc32(mutant.name.encode()) % SHORT == 0
 
 
-@pytest.mark.parametrize("mutant", [_planted(mutant) for mutant in MUTANTS])
+def _long_unless(is_short: bool) -> list[pytest.MarkDecorator]:
+    return [] if is_short else [pytest.mark.long]
+
+
+FILES = sorted({mutant.test.partition("::")[0] for mutant in MUTANTS})
+SHORT_FILES = {mutant.test.partition("::")[0] for mutant in MUTANTS if _is_short(mutant)}
+
+
+@pytest.mark.parametrize(
+    "mutant", [pytest.param(one, id=one.name, marks=_long_unless(_is_short(one))) for one in MUTANTS]
+)
 def test_the_bug_is_caught(mutant: Mutant) -> None:
     assert is_caught(mutant)
 
 
 # Otherwise a test that fails in such a process for another reason would count as one that notices.
 @pytest.mark.timeout(240)  # many tests in one
-@pytest.mark.parametrize("file", sorted({mutant.test.partition("::")[0] for mutant in MUTANTS}))
+@pytest.mark.parametrize("file", [pytest.param(one, marks=_long_unless(one in SHORT_FILES)) for one in FILES])
 def test_where_no_bug_is_planted_the_same_tests_pass(file: str) -> None:
     assert passes(sorted({mutant.test for mutant in MUTANTS if mutant.test.partition("::")[0] == file}))
 

@@ -26,7 +26,8 @@ from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestResult
 from everturn.errors import ConfigError
 from everturn.models.scripted import Answer
-from everturn.terminal.talk import Options, Reach, read_budget, talk
+from everturn.permissions.reading import load_rules
+from everturn.terminal.talk import Configured, Options, Reach, read_budget, talk
 from everturn.testing import Fail, Hang, ScriptedModel, call, calls, say, think
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m"
@@ -120,6 +121,10 @@ if __name__ == "__main__":
     words.add_argument("--mcp", action="append", default=[])
     words.add_argument("--gate-timeout", type=float, default=0.0)
     given = words.parse_args()
+    try:
+        rules = load_rules(given.permissions) if given.permissions else []
+    except ConfigError as error:
+        sys.exit(f"refused: {error}")
     begin = Options(
         given.model,
         given.system,
@@ -130,7 +135,6 @@ if __name__ == "__main__":
         given.store,
         given.session,
         tuple(given.tools),
-        given.permissions,
         TurnOptions(
             result=given.review,
             by_hand=tuple(given.by_hand),
@@ -138,6 +142,7 @@ if __name__ == "__main__":
             gate_timeout=given.gate_timeout,
         ),
         Reach(given.files, given.virtual_files, given.code, given.shell, given.web, tuple(given.mcp)),
+        Configured(rules=tuple(rules)),
     )
     try:
         sys.exit(talk(begin, make_model))

@@ -10,6 +10,7 @@ from everturn.cli.serving import config_file
 from everturn.config.checking import missing
 from everturn.config.loading import load, shown
 from everturn.config.models import usual_model
+from everturn.terminal.screen import printable
 
 
 def config(options: argparse.Namespace) -> int:
@@ -21,10 +22,10 @@ def config(options: argparse.Namespace) -> int:
     loaded = load(config_file(options))
     if options.about == "show":
         for line in shown(loaded):
-            print(line)
+            print(printable(line))
         return 0
     for line in missing(loaded.config, os.environ):  # it may be there where the server runs
-        print(f"note: {line}", file=sys.stderr)
-    agents = ", ".join(loaded.config.agents) or f"assistant ({usual_model(os.environ)})"
+        print(f"note: {printable(line)}", file=sys.stderr)
+    agents = printable(", ".join(loaded.config.agents)) or f"assistant ({usual_model(os.environ)})"
     print(f"{', '.join(loaded.files) or 'no file'}: this makes sense; agents: {agents}")
     return 0

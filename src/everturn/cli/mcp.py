@@ -12,8 +12,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any
 
+from everturn.cli.mcp_words import mcp_parser as _parser
+from everturn.cli.saying import long_wait
 from everturn.core.canonical import clean
 from everturn.core.options import TurnOptions
 from everturn.errors import ConfigError, NeedsLogin, StoreBusy, StoreUnavailable
@@ -23,29 +25,10 @@ if TYPE_CHECKING:
     from everturn.mcp.trust import ToolFacts
     from everturn.mcp_server.stdio import Wire
 
-ABOUT = """\
-Serve an agent over MCP, or look after the MCP servers that a file names.
-
-  everturn mcp serve --model openai:gpt-5.2 --tools mytools.py --permissions everturn.toml --store talks.db
-  everturn mcp list servers.json
-  everturn mcp trust servers.json NAME
-  everturn mcp login servers.json NAME
-
-Without a command it serves. stdout carries the protocol and nothing else; what there is to say goes to stderr. What asks
-a person is put to the client; where that cannot ask anybody it is denied, and a rule can allow it.
-With --http it listens on this machine only, for clients that have the token in EVERTURN_MCP_TOKEN; without one a new
-one is made, and said on stderr.
-"""
-COMMANDS: Final = ("serve", "list", "trust", "login")
 NO_MODEL = "which model? For example `everturn mcp serve --model openai:gpt-5.2` with OPENAI_API_KEY set"
 PATIENCE = 15.0  # seconds a server has to say what it has
 
 _nowhere = logging.NullHandler()
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see `everturn mcp --help`\n")
 
 
 def mcp(argv: Sequence[str]) -> int:
@@ -62,45 +45,6 @@ def mcp(argv: Sequence[str]) -> int:
         return _complain(str(error), 2)
     except KeyboardInterrupt:
         return 130
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="everturn mcp",
-        description=ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    commands = parser.add_subparsers(dest="command", metavar="|".join(COMMANDS), required=True)
-    serve = commands.add_parser("serve", help="serve an agent and its tools", allow_abbrev=False)
-    for name, metavar, about in (
-        ("--model", "NAME", "such as openai:gpt-5.2; or EVERTURN_MODEL in the environment"),
-        ("--base-url", "URL", "a server of your own; its key is read from EVERTURN_API_KEY"),
-        ("--system", "TEXT", "what the model is told before every task"),
-        ("--store", "FILE", "keep sessions in a file such as talks.db: what waits for an answer outlives the server"),
-        ("--permissions", "FILE", "rules for tools, in TOML"),
-        ("--budget", "LIMITS", "how much a task may use, such as cost=1.00,calls=40"),
-        ("--name", "NAME", "what clients are told this is; everturn"),
-    ):
-        serve.add_argument(name, metavar=metavar, default="", help=about)
-    serve.add_argument("--tools", metavar="FILE[:NAME]", action="append", default=[], help="tools; may be given again")
-    serve.add_argument("--http", metavar="PORT", type=int, help="listen on this machine, instead of stdio; 0: any port")
-    for name, about in (
-        ("list", "say how the servers of a file are, whether they are trusted, and what tools they have"),
-        ("trust", "show what a server would run and what has changed, and trust it as it is now"),
-        ("login", "log in to a server"),
-    ):
-        one = commands.add_parser(name, help=about, allow_abbrev=False)
-        one.add_argument("file", metavar="FILE", help="a list of MCP servers, in JSON or TOML")
-        if name != "list":
-            one.add_argument("server", metavar="NAME", help="one of them")
-        one.add_argument("--trust-file", metavar="FILE", default="", help="where trust is kept")
-        if name == "trust":
-            one.add_argument("--yes", action="store_true", help="do not ask")
-            one.add_argument("--forget", action="store_true", help="trust it no more")
-        if name == "login":
-            one.add_argument("--open", action="store_true", help="open the browser")
-    return parser
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -259,10 +203,12 @@ def token_folder() -> Path:
 async def look(spec: ServerSpec) -> tuple[list[ToolFacts], str]:
     """What a server says of its tools, as turns would be told of them, or why it says nothing."""
     from everturn.mcp.servers import McpServers
+    from everturn.mcp.trust import visible
 
     servers = McpServers([spec], patience=PATIENCE, tokens=token_folder())
     try:
-        await servers.open(lambda origin, tools: None)
+        with long_wait(f"asking {visible(spec.name)}"):
+            await servers.open(lambda origin, tools: None)
         (status,) = servers.status()
         if status.state == "ready":
             return servers.facts(spec.name), ""

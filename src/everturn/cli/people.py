@@ -18,12 +18,13 @@ from shlex import quote
 from typing import Any
 from urllib.parse import urlsplit
 
+from everturn.cli.saying import long_wait
 from everturn.cli.serving import address_file, config_file
 from everturn.clock import SystemClock
 from everturn.config.building import Given, cluster_of, server_options, store_of, token_file
 from everturn.config.loading import load
 from everturn.core.accounts import LOCAL, Accounts, AuditRecord, Credential, Role, Tenant, User
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, StoreUnavailable
 from everturn.stores.named import SUFFIXES, named_store
 
 DAY = 86_400.0  # seconds
@@ -49,12 +50,25 @@ def there(store: str) -> str:
 
     Raises:
         ConfigError: there is none.
+        StoreUnavailable: it is on a server, and nobody answers there; to connect is tried for half a minute, and a
+            person who mistyped an address is not made to wait for that.
     """
     if store == "memory":
         raise ConfigError("what is in memory only its own process sees; name a file or a database with --store")
     if "://" not in store and Path(store).suffix in SUFFIXES and not Path(store).exists():
         raise ConfigError(f"there is no store {store} yet; start `everturn serve` first, or name another with --store")
+    with suppress(ValueError):  # which is no address, and `named_store` says so
+        where = urlsplit(store)
+        if where.scheme in ("postgresql", "postgres") and where.hostname and "," not in where.netloc:
+            _refuse_if_silent(where.hostname, where.port or 5432)
     return store
+
+
+def _refuse_if_silent(host: str, port: int) -> None:
+    try:
+        socket.create_connection((host, port), timeout=5.0).close()
+    except OSError as error:
+        raise StoreUnavailable(f"nobody answers at {host}:{port} ({error.strerror or error})") from None
 
 
 def people(options: argparse.Namespace) -> int:
@@ -63,8 +77,12 @@ def people(options: argparse.Namespace) -> int:
     Raises:
         ConfigError: there is no such store, user or key.
     """
-    store = there(store_meant(options))
-    for line in asyncio.run(_people(options, store)):
+    with long_wait("asking the store"):
+        lines = asyncio.run(_people(options, there(store_meant(options))))
+    if options.command == "login":
+        url = (options.url or _where_it_is(options)).rstrip("/")
+        lines = [f"{url}/login?token={link}" for link in lines]
+    for line in lines:
         print(line)
     return 0
 
@@ -89,8 +107,7 @@ async def _login(options: argparse.Namespace, accounts: Accounts) -> list[str]:
         await _user(accounts, options.tenant, options.user)
     link = await Entrance(accounts, SystemClock()).login_link(options.tenant, options.user)
     await _note(accounts, options.tenant, "link.create", options.user)
-    url = (options.url or _where_it_is(options)).rstrip("/")
-    return [f"{url}/login?token={link}"]
+    return [link]
 
 
 def _where_it_is(options: argparse.Namespace) -> str:
@@ -104,12 +121,12 @@ def _where_it_is(options: argparse.Namespace) -> str:
     url = f"http://{host}:{how.port}"
     with suppress(OSError):
         url = place.read_text(encoding="utf-8").strip()
-    if not _answers(url):  # a server that was killed has not taken its word back
+    if not answers(url):  # a server that was killed has not taken its word back
         print(f"note: nobody listens at {url} now; if the server is elsewhere, say where: --url", file=sys.stderr)
     return url
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
     """Whether somebody listens there: a server that was told another port may not be known here."""
     try:
         where = urlsplit(url)

@@ -5,20 +5,26 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-SERVE = """\
-Serve sessions over HTTP, to many: an API with streams of events, OpenAI's and other protocols, logins and keys.
+from everturn.cli.parsing import add, port, positive
+
+SERVE: Final = """\
+Serve sessions over HTTP, to many: an API with streams of events, OpenAI's and other protocols, logins and keys, and a
+page for the browser.
 
 Without a configuration it keeps sessions in a file of yours, listens on this machine alone, and answers with the model
 of EVERTURN_MODEL, or of a key that is in the environment, or by itself (offline:demo).
-  everturn serve
-  everturn serve --model openai:gpt-5.2 --port 8000
-  everturn serve --config /etc/everturn/everturn.toml --cluster
 """
-CONFIG = """\
-Look at the configuration. Later ones win: built-in defaults, /etc/everturn/everturn.toml,
+WORKER: Final = """Drive sessions beside other workers. PostgreSQL keeps them, Restate says who drives, NATS shows what is being written.
+"""
+CONFIG: Final = """Look at the configuration. Later ones win: built-in defaults, /etc/everturn/everturn.toml,
 ~/.config/everturn/everturn.toml, the environment (EVERTURN_SERVER__PORT=8001). A FILE that is named takes the place of
 both files. A file in the current folder is not read unless it is named.
 """
+PS: Final = """Say what runs, what waits and for whom, and what is stuck, in a store. Nothing is changed by it, and it may be asked
+beside a server or workers that are running.
+"""
+SERVED: Final = "exit codes: 0 it was told to leave, and left; 2 it could not begin: one line says why"
+DONE: Final = "exit codes: 0 it is done; 2 there is no such store, user or key"
 PLACES: Final = {
     "database": ("URL", "postgresql://user@host/database"),
     "restate": ("URL", "the ingress of Restate, http://127.0.0.1:8080"),
@@ -35,28 +41,36 @@ def add_server(commands: Any) -> None:
     """Add all of them to the command line."""
     _add_serve(commands)
     _add_worker(commands)
-    ps = _add(commands, "ps", "what runs, what waits and for whom, and what is stuck, in a store")
+    ps = add(
+        commands,
+        "ps",
+        "say what runs, what waits and for whom, and what is stuck",
+        PS,
+        examples=("everturn ps", "everturn ps --store talks.db", "everturn ps --store postgresql://user@host/database"),
+        codes="exit codes: 0 it was said, 2 there is no such store",
+    )
     ps.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
     ps.add_argument("--config", metavar="FILE", help=FILE)
     _add_config(commands)
     _add_people(commands)
 
 
-def _add(commands: Any, name: str, about: str, description: str = "") -> argparse.ArgumentParser:
-    return commands.add_parser(
-        name,
-        help=about,
-        description=description or about[0].upper() + about[1:] + ".",
-        formatter_class=argparse.RawDescriptionHelpFormatter if description else argparse.HelpFormatter,
-        allow_abbrev=False,
-    )
-
-
 def _add_serve(commands: Any) -> None:
-    serve = _add(commands, "serve", "serve sessions over HTTP, to many; needs no configuration", SERVE)
+    serve = add(
+        commands,
+        "serve",
+        "serve sessions over HTTP, with a page for the browser",
+        SERVE,
+        examples=(
+            "everturn serve",
+            "everturn serve --model openai:gpt-5.2 --port 8000",
+            "everturn serve --config /etc/everturn/everturn.toml --cluster",
+        ),
+        codes=SERVED,
+    )
     serve.add_argument("--config", metavar="FILE", help=FILE)
     serve.add_argument("--host", metavar="ADDRESS", default="", help="where to listen; 127.0.0.1 unless said")
-    serve.add_argument("--port", metavar="N", type=_port, help="8000 unless said; 0 for any that is free")
+    serve.add_argument("--port", metavar="N", type=port, help="8000 unless said; 0 for any that is free")
     serve.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
     serve.add_argument("--model", metavar="NAME", default="", help="of agents that name none, such as openai:gpt-5.2")
     serve.add_argument(
@@ -70,10 +84,17 @@ def _add_serve(commands: Any) -> None:
 
 
 def _add_worker(commands: Any) -> None:
-    about = (
-        "drive sessions beside other workers: PostgreSQL keeps them, Restate says who drives, NATS shows the live edge"
+    worker = add(
+        commands,
+        "worker",
+        "drive sessions beside other workers, in a cluster",
+        WORKER,
+        examples=(
+            "everturn worker --config /etc/everturn/everturn.toml --workers 4",
+            "everturn worker mine:make_runtime --database postgresql://user@host/database",
+        ),
+        codes=SERVED,
     )
-    worker = _add(commands, "worker", about)
     worker.add_argument(
         "target",
         metavar="MODULE:FUNCTION",
@@ -82,71 +103,83 @@ def _add_worker(commands: Any) -> None:
         help="makes the Runtime; given store, bus and engine",
     )
     worker.add_argument("--config", metavar="FILE", help=f"{FILE}. Without MODULE:FUNCTION the Runtime is made of it")
-    worker.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes, one by one started again")
+    worker.add_argument("--workers", type=positive, default=1, metavar="N", help="processes, one by one started again")
     for name, (what, help) in PLACES.items():
         worker.add_argument(f"--{name}", metavar=what, default="", help=f"{help}; or EVERTURN_{name.upper()}")
     worker.add_argument(
-        "--writes", type=_positive, default=0, metavar="N", help="the log format to write while older workers still run"
+        "--writes", type=positive, default=0, metavar="N", help="the log format to write while older workers still run"
     )
 
 
 def _add_config(commands: Any) -> None:
-    config = _add(commands, "config", "check the configuration, or show it with where each value comes from", CONFIG)
+    config = add(
+        commands,
+        "config",
+        "check the configuration, or show where each value comes from",
+        CONFIG,
+        examples=("everturn config check", "everturn config show", "everturn config check ./everturn.toml"),
+        codes="exit codes: 0 it makes sense, 2 it does not: a line for each thing, with its place",
+    )
     kinds = config.add_subparsers(dest="about", metavar="check|show", required=True)
-    check = _add(kinds, "check", "say what is wrong in the configuration, each with its line; 0 if nothing is, else 2")
-    show = _add(kinds, "show", "show every value, and where it comes from; secrets are the references that are written")
+    check = add(
+        kinds,
+        "check",
+        "say what is wrong in the configuration, each with its line",
+        examples=("everturn config check", "everturn config check ./everturn.toml"),
+        codes="exit codes: 0 it makes sense, 2 it does not",
+    )
+    show = add(
+        kinds,
+        "show",
+        "show every value, and where it comes from; secrets are the references that are written",
+        examples=("everturn config show",),
+    )
     for one in (check, show):
         one.add_argument("config", metavar="FILE", nargs="?", help=FILE)
 
 
 def _add_people(commands: Any) -> None:
-    login = _add(commands, "login", "make a link that logs a browser in, once, within ten minutes")
+    login = add(
+        commands,
+        "login",
+        "make a link that logs a browser in, once, within ten minutes",
+        examples=("everturn login", "everturn login --user anna --url https://chat.example.org"),
+        codes=DONE,
+    )
     login.add_argument("--user", metavar="ID", default="local", help="who logs in; the local operator unless said")
     login.add_argument(
         "--url", metavar="URL", default="", help="where the server is, if the configuration does not say"
     )
-    keys = _add(commands, "keys", "make, list and revoke keys for the API")
-    kinds = keys.add_subparsers(dest="about", metavar="add|list|revoke", required=True)
-    add = _add(kinds, "add", "make a key, and show it this once")
-    add.add_argument("user", metavar="USER", help="whose it is; see `everturn users`")
-    add.add_argument("--name", metavar="TEXT", default="", help="what it is for")
-    add.add_argument("--role", choices=ROLES, default="member", help="at most this, whatever the user may do")
-    add.add_argument(
-        "--days", metavar="N", type=_positive, default=0, help="how long it holds; until revoked unless said"
-    )
-    listed = _add(kinds, "list", "list the keys of a tenant; the keys themselves nobody has")
-    revoke = _add(kinds, "revoke", "let a key hold no more")
-    revoke.add_argument("key", metavar="ID", help="as `everturn keys list` shows it")
-    users = _add(commands, "users", "make and list the users of a tenant")
-    kinds = users.add_subparsers(dest="about", metavar="add|list", required=True)
-    put = _add(kinds, "add", "make a user, or give one another role")
-    put.add_argument("user", metavar="ID", help="such as anna")
-    put.add_argument("--name", metavar="TEXT", default="", help="as people call them")
-    put.add_argument("--role", choices=ROLES, help="what they may do; as it is unless said, and member for a new one")
-    put.add_argument("--origin", metavar="ISSUER", help="the provider whose tokens speak of them; as it is unless said")
-    people = _add(kinds, "list", "list the users of a tenant")
-    for one in (login, add, listed, revoke, put, people):
+    for one in (login, *_add_keys(commands), *_add_users(commands)):
         one.add_argument("--tenant", metavar="ID", default="local", help="whose; local unless said")
         one.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
         one.add_argument("--config", metavar="FILE", help=FILE)
 
 
-def _port(text: str) -> int:
-    number = _whole(text)
-    if not 0 <= number <= 65_535:
-        raise argparse.ArgumentTypeError(f"{text} is no port; one is from 0 (any that is free) to 65535")
-    return number
+def _add_keys(commands: Any) -> list[argparse.ArgumentParser]:
+    lines = ("everturn keys add anna --name laptop --days 90", "everturn keys list", "everturn keys revoke KEY")
+    keys = add(commands, "keys", "make, list and revoke keys for the API", examples=lines, codes=DONE)
+    kinds = keys.add_subparsers(dest="about", metavar="add|list|revoke", required=True)
+    made = add(kinds, "add", "make a key, and show it this once", examples=lines[:1], codes=DONE)
+    made.add_argument("user", metavar="USER", help="whose it is; see `everturn users`")
+    made.add_argument("--name", metavar="TEXT", default="", help="what it is for")
+    made.add_argument("--role", choices=ROLES, default="member", help="at most this, whatever the user may do")
+    made.add_argument(
+        "--days", metavar="N", type=positive, default=0, help="how long it holds; until revoked unless said"
+    )
+    listed = add(kinds, "list", "list the keys of a tenant; the keys themselves nobody has", examples=lines[1:2])
+    revoke = add(kinds, "revoke", "let a key hold no more", examples=lines[2:], codes=DONE)
+    revoke.add_argument("key", metavar="ID", help="as `everturn keys list` shows it")
+    return [made, listed, revoke]
 
 
-def _positive(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is too few; at least 1")
-    return number
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+def _add_users(commands: Any) -> list[argparse.ArgumentParser]:
+    lines = ("everturn users add anna --role approver", "everturn users list")
+    users = add(commands, "users", "make and list the users of a tenant", examples=lines, codes=DONE)
+    kinds = users.add_subparsers(dest="about", metavar="add|list", required=True)
+    put = add(kinds, "add", "make a user, or give one another role", examples=lines[:1], codes=DONE)
+    put.add_argument("user", metavar="ID", help="such as anna")
+    put.add_argument("--name", metavar="TEXT", default="", help="as people call them")
+    put.add_argument("--role", choices=ROLES, help="what they may do; as it is unless said, and member for a new one")
+    put.add_argument("--origin", metavar="ISSUER", help="the provider whose tokens speak of them; as it is unless said")
+    return [put, add(kinds, "list", "list the users of a tenant", examples=lines[1:])]

@@ -3,204 +3,174 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, NoReturn
+import shutil
+import textwrap
+from typing import Any, Final
 
 from everturn import __version__
+from everturn.cli.chat_words import add_chat
+from everturn.cli.keeping_words import add_keeping
+from everturn.cli.mcp_words import add_mcp
+from everturn.cli.parsing import NO_COLOR, RULES, TOOLS, Parser, abouts, add
+from everturn.cli.replay_words import add_replay
+from everturn.cli.run_words import add_run
 from everturn.cli.server_words import add_server
 
-CHAT = """\
-Talk to a model, line by line. Answers are shown while they come; /help there says what else there is.
+GROUPS: Final = {
+    "Talk": ("chat", "run", "demo"),
+    "Serve": ("serve", "worker", "mcp"),
+    "Look": ("sessions", "ps", "replay", "permissions", "doctor", "version"),
+    "Keep": ("export", "import"),
+    "Set up": ("config", "login", "keys", "users", "completion"),
+}
+"""What somebody may be after → the commands for it, as they are listed."""
 
-Ctrl-C while an answer comes cancels it. Ctrl-C or Ctrl-D at the prompt leaves.
-The conversation is kept in memory, and ends with the command; with --store it is kept, and can be gone on with.
+TOP: Final = """\
+Everturn: a runtime for chat turns that call tools.
 
-Where the input is not a terminal, each of its lines is answered, without a prompt.
-Where the output is not a terminal, it is what the model says and nothing else; the rest goes to stderr.
-
-A model may call tools. Loading a file of them runs it. A tool runs without a question unless it says otherwise with
-execute="ask" (or "ask_once", or "deny"), or a rule does: deny beats ask, and ask beats allow. Whoever is asked is shown
-exactly what would run. Where input and output are not both a terminal there is nobody to ask: what asks is denied.
-  everturn chat --model openai:gpt-5.2 --tools mytools.py --permissions everturn.toml --budget cost=1.00,calls=40
-
-What a model may reach is said by more of them: a folder, a sandbox, the web, MCP servers. Each is tried when the chat
-begins, and what cannot keep its promise on this machine is told and not offered (`everturn doctor` says more).
-  everturn chat --model openai:gpt-5.2 --files ~/project       read, and write once you have seen the diff; /revert
-  everturn chat --model openai:gpt-5.2 --files ~/project:ro --code --shell ~/project
-  everturn chat --model openai:gpt-5.2 --web --mcp servers.json
-
-Models that make pictures, voices and transcripts are asked the same way; a type can be said behind the name:
-  everturn chat --model openai:whisper-1 --attach talk.mp3 </dev/null
-  echo "a red cat" | everturn chat --model mine@image-gen --base-url http://127.0.0.1:8000/v1 --save .
+usage: everturn COMMAND ...      `everturn COMMAND --help` says more, with examples
+       everturn                  talk; the first time, choose a model
 """
-CHAT_CODES = """\
-exit codes:
-  0    you left, or every line of the input was answered
-  1    a line of the input was not answered, a tool asked where there was nobody, a file had no --save to go to, or
-       the output could not be written
-  2    there is no such model, no key for it, or no such file, folder, tool or rule; or what was asked for does not
-       hold here, or is not trusted; nothing was sent
-  130  Ctrl-C while lines of an input were answered, or twice during an answer
+BELOW: Final = """\
+examples:
+  everturn demo                             watch a turn with tools and a question; offline
+  everturn chat --model openai:gpt-5.2      talk, with OPENAI_API_KEY in the environment
+  git diff | everturn run "Review this"     one answer, in a pipe
+  everturn serve                            an API and a page for the browser
+
+options:
+  -h, --help   say this
+  --version    say which version this is
+
+Something does not work? `everturn doctor` says why, and how to mend it.
+The docs are in docs/ of the repository: docs/guides/command-line.md is about all of this.
+"""
+SHELLS: Final = ("bash", "zsh", "fish", "tcsh", "powershell")
+COMPLETION: Final = """\
+Print what lets a shell complete the commands and options of everturn with the Tab key. It is only printed; where it goes
+is yours to say, and it is made anew after an upgrade.
+"""
+INSTALLED: Final = (
+    'eval "$(everturn completion bash)"              in ~/.bashrc',
+    "everturn completion zsh > ~/.zfunc/_everturn     a folder in your $fpath, before compinit",
+    "everturn completion fish > ~/.config/fish/completions/everturn.fish",
+    "everturn completion tcsh | source /dev/stdin     in ~/.tcshrc",
+    "everturn completion powershell | Out-String | Invoke-Expression     in $PROFILE",
+)
+PERMISSIONS_CODES: Final = """\
+exit codes of explain:
+  0  it is allowed
+  2  it cannot be said
+  3  it is asked about
+  4  it is denied
+
+exit codes of check:
+  0  every rule can decide something
+  1  some cannot
+  2  the rules cannot be read
 """
 
 
-PERMISSIONS_CODES = """\
-exit codes of explain:  0 it is allowed, 3 it is asked about, 4 it is denied, 2 it cannot be said
-exit codes of check:    0 every rule can decide something, 1 some cannot, 2 the rules cannot be read
-"""
-TOOLS = "a Python file or module with tools, or one of them; it is run; may be given again"
-RULES = "rules for tools, in TOML: what is allowed, asked and denied"
+class _Top(Parser):
+    """The command line itself: its help is what a newcomer reads first."""
 
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, with the next thing to do."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+    def format_help(self) -> str:
+        """All commands by what one may be after, each in a line."""
+        told = abouts(self)
+        width = max(map(len, told)) + 4
+        room = max(shutil.get_terminal_size().columns - 2, 2 * width)
+        lines = [TOP]
+        for group, names in GROUPS.items():
+            lines.append(group)
+            for name in names:
+                head = f"  {name:<{width - 2}}"
+                lines.append(textwrap.fill(told[name], room, initial_indent=head, subsequent_indent=" " * width))
+            lines.append("")
+        return "\n".join([*lines, BELOW])
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
-    parser = _Parser(prog="everturn", description="A runtime for chat turns that call tools.", allow_abbrev=False)
+    parser = _Top(prog="everturn", description="A runtime for chat turns that call tools.")
     parser.add_argument("--version", action="version", version=f"everturn {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    about = "watch a turn: two tools at once, a question to you, Ctrl-C to cancel; offline"
-    demo = commands.add_parser("demo", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
-    demo.add_argument("--auto", action="store_true", help="answer the question by itself; needs no terminal")
-    demo.add_argument("--fast", action="store_true", help="wait for nothing: no human pace, no slow tools")
-    chat = commands.add_parser(
-        "chat",
-        help="talk to a model, line by line",
-        description=CHAT,
-        epilog=CHAT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    chat.add_argument("--model", metavar="NAME", help="such as openai:gpt-5.2; or EVERTURN_MODEL in the environment")
-    chat.add_argument(
-        "--base-url",
-        metavar="URL",
-        default="",
-        help="a server of your own, such as http://127.0.0.1:8000/v1; its key is read from EVERTURN_API_KEY",
-    )
-    chat.add_argument("--system", metavar="TEXT", default="", help="what the model is told before the conversation")
-    chat.add_argument(
-        "--attach",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="let a file go with the first message, or alone where the input is empty; may be given again",
-    )
-    chat.add_argument(
-        "--save", metavar="DIR", default="", help="write every file that a model makes there; none is written over"
-    )
-    chat.add_argument(
-        "--store", metavar="FILE", default="", help="keep the conversation in a file such as talks.db, or a database"
-    )
-    chat.add_argument("--session", metavar="NAME", default="", help="the conversation in it to go on with, or to begin")
-    _add_tools(chat)
-    _add_reach(chat)
-    _add_permissions(commands)
-    commands.add_parser("mcp", help="serve an agent over MCP; list, trust and log in to MCP servers", add_help=False)
-    doctor = _add_doctor(commands)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    add_chat(commands)
+    add_run(commands)
+    _add_demo(commands)
     add_server(commands)
-    for command in (demo, chat, doctor):
-        command.add_argument("--no-color", action="store_true", help="plain text; so does NO_COLOR in the environment")
+    add_mcp(commands)
+    add_keeping(commands)
+    add_replay(commands)
+    _add_permissions(commands)
+    _add_doctor(commands)
+    _add_version(commands)
+    _add_completion(commands)
     return parser
 
 
-def _add_tools(chat: argparse.ArgumentParser) -> None:
-    chat.add_argument("--tools", metavar="FILE[:NAME]", action="append", default=[], help=TOOLS)
-    chat.add_argument("--permissions", metavar="FILE", default="", help=RULES)
-    chat.add_argument(
-        "--budget",
-        metavar="LIMITS",
-        default="",
-        help="how much a turn may use, such as cost=1.00,calls=40,seconds=120; there are also steps and tokens",
+def _add_demo(commands: Any) -> None:
+    demo = add(
+        commands,
+        "demo",
+        "watch a turn with tools and a question to you; offline",
+        "Watch a turn: two tools at once, a question to you, Ctrl-C to cancel. It needs no key and no network.",
+        examples=("everturn demo", "everturn demo --auto --fast"),
+        codes="exit codes: 0 it was played, 2 there is no terminal to ask on, 130 it was cancelled",
     )
-    chat.add_argument(
-        "--review",
-        choices=("auto", "on_error", "ask"),
-        default="auto",
-        help="read results before the model does: all of them (ask), or those of calls that failed (on_error)",
-    )
-    chat.add_argument(
-        "--by-hand",
-        metavar="PATTERN",
-        action="append",
-        default=[],
-        help="do what these tools are called for yourself, and say what came of it; may be given again",
-    )
+    demo.add_argument("--auto", action="store_true", help="answer the question by itself; needs no terminal")
+    demo.add_argument("--fast", action="store_true", help="wait for nothing: no human pace, no slow tools")
+    demo.add_argument("--no-color", action="store_true", help=NO_COLOR)
 
 
-def _add_reach(chat: argparse.ArgumentParser) -> None:
-    reach = chat.add_argument_group("what it may reach")
-    reach.add_argument(
-        "--files",
-        metavar="DIR[:ro]",
-        default="",
-        help="file tools beneath a folder; writing asks you, with the diff, and /revert takes it back; "
-        "DIR:ro only reads. Such as --files ~/project",
-    )
-    reach.add_argument(
-        "--virtual-files",
-        action="store_true",
-        help="file tools on files that the conversation keeps by itself; no disk is touched",
-    )
-    reach.add_argument(
-        "--code", action="store_true", help="run_python and run_javascript, in sandboxes; pip install 'everturn[code]'"
-    )
-    reach.add_argument(
-        "--shell",
-        metavar="DIR[:rw]",
-        nargs="?",
-        const="",
-        help="run_shell, in a sandbox without network that sees all of DIR, keys and .git in it included, or no folder of "
-        "yours; DIR:rw may write there. You are asked about every command. "
-        "Such as --shell ~/project; pip install 'everturn[shell]'",
-    )
-    reach.add_argument(
-        "--web", action="store_true", help="fetch_url: pages of the public web, and none of your network"
-    )
-    reach.add_argument(
-        "--mcp",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="tools of the MCP servers that a file names, such as servers.json; you are asked before one is started that "
-        "you do not trust yet; may be given again; pip install 'everturn[mcp]'",
-    )
-
-
-def _add_doctor(commands: Any) -> argparse.ArgumentParser:
-    about = "say what works on this machine, what does not, and how to mend it"
-    doctor = commands.add_parser(
+def _add_doctor(commands: Any) -> None:
+    doctor = add(
+        commands,
         "doctor",
-        help=about,
-        description=about[0].upper() + about[1:] + ".",
-        epilog="exit codes: 0 what is installed works, 1 something of it is broken",
-        allow_abbrev=False,
+        "say what works here, what does not, and how to mend it",
+        examples=("everturn doctor", "everturn doctor --json | jq '.checks[] | select(.state == \"broken\")'"),
+        codes="exit codes: 0 what is installed works, 1 something of it is broken",
     )
     doctor.add_argument("--json", action="store_true", help="as JSON, for programs")
-    return doctor
+    doctor.add_argument("--no-color", action="store_true", help=NO_COLOR)
+
+
+def _add_version(commands: Any) -> None:
+    version = add(
+        commands, "version", "say which version this is", examples=("everturn version", "everturn version --json")
+    )
+    version.add_argument("--json", action="store_true", help="as JSON, with Python, the platform and the extras")
+
+
+def _add_completion(commands: Any) -> None:
+    about = "let a shell complete the words of everturn with Tab"
+    completion = add(commands, "completion", about, COMPLETION, examples=INSTALLED)
+    completion.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 
 def _add_permissions(commands: Any) -> None:
-    about = "say what the rules for tools mean"
-    permissions = commands.add_parser(
+    permissions = add(
+        commands,
         "permissions",
-        help=about,
-        description=about[0].upper() + about[1:] + ".",
-        epilog=PERMISSIONS_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "say what the rules for tools mean",
+        examples=(
+            "everturn permissions check --permissions rules.toml",
+            "everturn permissions explain write_file path=notes.md --permissions rules.toml",
+            "everturn permissions explain run 'command=git log' --subject command=command",
+        ),
+        codes=PERMISSIONS_CODES,
     )
     kinds = permissions.add_subparsers(dest="about", metavar="explain|check", required=True)
-    about = "say whether a call would be allowed, asked about or denied, and which rule decides"
-    explain = kinds.add_parser(
-        "explain", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False
+    explain = add(
+        kinds,
+        "explain",
+        "say whether a call would be allowed, asked about or denied, and which rule decides",
+        examples=("everturn permissions explain write_file path=notes.md --permissions rules.toml",),
+        codes="exit codes: 0 it is allowed, 3 it is asked about, 4 it is denied, 2 it cannot be said",
     )
     explain.add_argument("tool", metavar="TOOL", help="the name of a tool")
-    explain.add_argument("arguments", metavar="ARGS", nargs="*", help="its arguments: as JSON, or as name=value")
+    explain.add_argument(
+        "arguments", metavar="ARGS", nargs="*", default=[], help="its arguments: as JSON, or as name=value"
+    )
     explain.add_argument("--tools", metavar="FILE[:NAME]", action="append", default=[], help=TOOLS)
     explain.add_argument("--permissions", metavar="FILE", default="", help=RULES)
     explain.add_argument("--store", metavar="FILE", default="", help="where a conversation is kept; and")
@@ -214,6 +184,11 @@ def _add_permissions(commands: Any) -> None:
         default=[],
         help="of a tool that is not given: what an argument is (path, url, command or text); may be given again",
     )
-    about = "list the rules of a file, those that can never decide, and what is wrong with it"
-    check = kinds.add_parser("check", help=about, description=about[0].upper() + about[1:] + ".", allow_abbrev=False)
+    check = add(
+        kinds,
+        "check",
+        "list the rules of a file, those that can never decide, and what is wrong with it",
+        examples=("everturn permissions check --permissions rules.toml",),
+        codes="exit codes: 0 every rule can decide something, 1 some cannot, 2 the rules cannot be read",
+    )
     check.add_argument("--permissions", metavar="FILE", required=True, help=RULES)

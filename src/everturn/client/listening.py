@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from everturn.errors import DriverLost, EverturnError, NotRecognised, ServerUnav
 
 LONGEST_MESSAGE: Final = 64 * 2**20  # bytes; a step with pictures in it may be long
 PATIENCE: Final = 120.0  # seconds without any node that answers
-_decode = msgspec.json.Decoder(api.Item).decode
+T = TypeVar("T", api.Item, api.InboxItem)
 
 
 class Frames:
@@ -50,19 +50,21 @@ class Frames:
                 yield name, found
 
 
-class Listening:
-    """A stream of one session or one turn; `cursor` is where it is, and where another one can go on."""
+class Stream(Generic[T]):
+    """A stream that goes on by itself; `cursor` is where it is, and where another one can go on."""
 
-    def __init__(self, speaker: Speaker, path: str, after: str = "") -> None:
+    def __init__(self, speaker: Speaker, path: str, kind: type[T], after: str = "") -> None:
         self._speaker, self._path, self.cursor = speaker, path, after
+        self._decode = msgspec.json.Decoder(kind).decode
         self._items = self._listen()
         self._alive = 0.0  # when there was last a sign of life
+        self.is_broken = False  # nobody is heard at the moment
 
-    def __aiter__(self) -> Listening:
+    def __aiter__(self) -> Stream[T]:
         """Listen."""
         return self
 
-    async def __anext__(self) -> api.Item:
+    async def __anext__(self) -> T:
         """What comes next."""
         return await anext(self._items)
 
@@ -70,7 +72,7 @@ class Listening:
         """Stop listening. The turn does not mind."""
         await self._items.aclose()
 
-    async def _listen(self) -> AsyncGenerator[api.Item, None]:
+    async def _listen(self) -> AsyncGenerator[T, None]:
         loop = asyncio.get_running_loop()
         pause, self._alive = FIRST_PAUSE, loop.time()
         while True:
@@ -91,11 +93,12 @@ class Listening:
                 pause = FIRST_PAUSE
             elif loop.time() - self._alive > PATIENCE:
                 raise ServerUnavailable(f"the stream cannot be gone on with: {problem}")
+            self.is_broken = True
             self._speaker.turn_away()
             await asyncio.sleep(pause * random.uniform(0.1, 1.0))
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _once(self) -> AsyncGenerator[api.Item, None]:
+    async def _once(self) -> AsyncGenerator[T, None]:
         """One connection."""
         import aiohttp
 
@@ -108,15 +111,30 @@ class Listening:
                 if answer.status != 200:
                     error = error_of(answer.status, await answer.read(), 1.0)
                     raise ServerUnavailable(str(error)) if answer.status in (502, 503, 504) else error
+                self.is_broken = False
                 async for data in answer.content.iter_any():
                     self._alive = asyncio.get_running_loop().time()
                     for name, found in frames.feed(data):
-                        item = _decode(found)
+                        item = self._decode(found)
                         if name:
                             self.cursor = name
                         yield item
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ServerUnavailable(str(error) or type(error).__name__) from error
+
+
+class Listening(Stream[api.Item]):
+    """The events of one session, or of one turn."""
+
+    def __init__(self, speaker: Speaker, path: str, after: str = "") -> None:
+        super().__init__(speaker, path, api.Item, after)
+
+
+class Inbox(Stream[api.InboxItem]):
+    """What waits for somebody, and what moves; with every connection a new snapshot comes."""
+
+    def __init__(self, speaker: Speaker) -> None:
+        super().__init__(speaker, "/api/events", api.InboxItem)
 
 
 def _check_end(end: str) -> None:

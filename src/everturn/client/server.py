@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 from everturn import api
 from everturn.chat.turn import TurnResult
-from everturn.client.listening import Listening
+from everturn.client.listening import Inbox, Listening
 from everturn.client.speaking import Speaker, read_as
 from everturn.client.words import Reply, Spoken, answered, said
+from everturn.core.canonical import JsonObject
 from everturn.core.deltas import Shown
 from everturn.core.events import TurnCancelled, TurnCompleted, TurnEvent, TurnFailed
 from everturn.core.messages import Message
@@ -106,6 +107,55 @@ class Server:
         """What was used."""
         return await self.speaker.get("/api/usage", api.UsageView, {"since": str(since)})
 
+    async def agent_list(self) -> api.AgentList:
+        """The agents there, and what is known of the models that they name."""
+        return await self.speaker.get("/api/agents", api.AgentList)
+
+    def inbox(self) -> Inbox:
+        """What waits for somebody, and what moves, in all sessions: a snapshot, then what changes, without an end."""
+        return Inbox(self.speaker)
+
+    async def rules(self, agent: str = "") -> api.RulesView:
+        """All that decides on the calls of an agent."""
+        return await self.speaker.get("/api/rules", api.RulesView, {"agent": agent} if agent else None)
+
+    async def explain(
+        self, tool: str, arguments: JsonObject, *, agent: str = "", session: str | None = None
+    ) -> api.ExplainView:
+        """What would become of a call, and which rule decides. Nothing is run."""
+        body = api.Explain(tool=tool, arguments=arguments, agent=agent, session=session)
+        return read_as(await self.speaker.ask("POST", "/api/explain", body=body), api.ExplainView)
+
+    async def grants(self) -> list[api.GrantedView]:
+        """What was allowed from then on, in any session."""
+        return (await self.speaker.get("/api/grants", api.GrantedList)).grants
+
+    async def revoke(self, grant: str) -> None:
+        """Allow it no more."""
+        await self.speaker.ask("DELETE", f"/api/grants/{quote(grant, safe='')}")
+
+    async def mcp_servers(self) -> list[api.McpView]:
+        """The MCP servers there."""
+        return (await self.speaker.get("/api/mcp", api.McpList)).servers
+
+    async def trust_mcp(self, server: api.McpView) -> None:
+        """Trust an MCP server as it was shown."""
+        path = f"/api/mcp/{quote(server.name, safe='')}/trust"
+        await self.speaker.ask("POST", path, body=api.TrustServer(hash=server.hash))
+
+    async def retry_mcp(self, server: str) -> None:
+        """Try an MCP server now."""
+        await self.speaker.ask("POST", f"/api/mcp/{quote(server, safe='')}/retry")
+
+    async def login_mcp(self, server: str) -> str:
+        """Begin to log in to an MCP server; the address at which a person goes on."""
+        got = await self.speaker.ask("POST", f"/api/mcp/{quote(server, safe='')}/login", may_repeat=False)
+        return read_as(got, api.LoginView).address
+
+    async def setup(self) -> api.SetupView:
+        """Which model answers there, and which others could be had."""
+        return await self.speaker.get("/api/setup", api.SetupView)
+
     async def bring_in(self, file: bytes) -> RemoteSession:
         """Make a session of one that was exported."""
         got = await self.speaker.ask("POST", "/api/import", data=file, kind="application/zip", may_repeat=False)
@@ -154,6 +204,10 @@ class RemoteSession:
     async def delete(self, message: str) -> None:
         """Hide a message and everything under it."""
         await self._server.speaker.ask("DELETE", self._of(message, "").rstrip("/"))
+
+    async def queue(self) -> list[api.QueuedView]:
+        """The messages that wait until the turn before them is over."""
+        return (await self._get("/queue", api.QueueList)).queued
 
     def turn(self, turn: str) -> RemoteTurn:
         """A turn of this session, by its id."""

@@ -25,7 +25,7 @@ from everturn.config.models import make_model, usual_model
 from everturn.config.options import ServerOptions
 from everturn.config.schema import AgentTable
 from everturn.config.surveying import survey
-from everturn.config.tools import bring, data_folder
+from everturn.config.tools import Brought, bring, data_folder
 from everturn.config.trouble import nearest
 from everturn.core.accounts import LOCAL, Accounts, AuditRecord, Tenant, User
 from everturn.core.canonical import canonical
@@ -152,9 +152,13 @@ def telemetry_of(loaded: Loaded, environ: Mapping[str, str]) -> Telemetry:
 
 
 def maker(
-    loaded: Loaded, model: str, environ: Mapping[str, str] | None = None, seen: Telemetry | None = None
+    loaded: Loaded,
+    model: str,
+    environ: Mapping[str, str] | None = None,
+    seen: Telemetry | None = None,
+    also: Brought | None = None,
 ) -> Callable[..., Runtime]:
-    """What makes a runtime of a configuration, on whatever store, bus and engine it is given.
+    """What makes a runtime of a configuration, on whatever store, bus and engine it is given; with tools of `also`.
 
     Raises (what it makes):
         ConfigError: a model, a tool or a secret cannot be had here.
@@ -169,6 +173,9 @@ def maker(
         first = next(iter(wanted))
         if OFFLINE in wanted:
             brought.tools += demo_tools()
+        if also is not None:
+            brought.tools += also.tools
+            brought.plugins += also.plugins
         if seen is not None:
             ports["store"] = watched(ports["store"], *seen.watchers)
             brought.plugins += seen.plugins
@@ -257,9 +264,12 @@ def cluster_of(loaded: Loaded, given: Mapping[str, str], environ: Mapping[str, s
 
 @asynccontextmanager
 async def open_house(
-    loaded: Loaded, given: Given | None = None, environ: Mapping[str, str] | None = None
+    loaded: Loaded,
+    given: Given | None = None,
+    environ: Mapping[str, str] | None = None,
+    also: Brought | None = None,
 ) -> AsyncGenerator[House]:
-    """The house of a configuration, until the block ends.
+    """The house of a configuration, until the block ends; `also` is what it has beside what is configured.
 
     Raises:
         ConfigError: something of it cannot be had here.
@@ -268,7 +278,7 @@ async def open_house(
     given, known = given or Given(), os.environ if environ is None else environ
     model = given.model or usual_model(known)
     seen = telemetry_of(loaded, known)
-    make = maker(loaded, model, known, seen)
+    make = maker(loaded, model, known, seen, also)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(seen.aclose)  # last: what a runtime does in the end is told, too
         if given.cluster is not None:

@@ -233,5 +233,10 @@ def data_folder(environ: Mapping[str, str]) -> Path:
 
 def _home(environ: Mapping[str, str], variable: str, usual: str) -> Path:
     given = environ.get(variable, "")
-    base = Path(given) if os.path.isabs(given) else Path(environ.get("HOME") or "~").expanduser() / usual
-    return base / "everturn"
+    if os.path.isabs(given):
+        return Path(given) / "everturn"
+    try:
+        home = Path(environ.get("HOME") or "~").expanduser()
+    except RuntimeError:  # a bare number for a user, as containers have them
+        raise ConfigError("nobody says where your home folder is; set HOME, or name a --store") from None
+    return home / usual / "everturn"

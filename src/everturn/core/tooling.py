@@ -147,6 +147,8 @@ class ToolContext(Struct, frozen=True):
     began: float = 0.0  # when the call was started: the same however often its tool is begun
     files: Files | None = None
     blobs: Blobs | None = None
+    tenant: str = ""  # whose session it is; "local" where nobody is told from anybody
+    by: str = ""  # the user who asked for the turn, where users are known
 
 
 class Tool(Protocol):

@@ -5,7 +5,8 @@
     match = { command = "git log *" }
     action = "allow"
 
-There is one form, the long one. A short one would have to guess which argument a pattern is meant for.
+There is one form, the long one. A short one would have to guess which argument a pattern is meant for; `compact` reads
+the one that a command line has.
 """
 
 from __future__ import annotations

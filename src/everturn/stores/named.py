@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -9,6 +10,7 @@ from everturn.core.ports import Store
 from everturn.errors import ConfigError
 from everturn.stores.memory import MemoryStore
 
+_PASSWORD = re.compile(r"(://[^:/@\s]*):[^\s]*@")
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -18,14 +20,20 @@ def named_store(name: str) -> Store:
     Raises:
         ConfigError: it names none, or what it needs is not installed.
     """
-    url = urlsplit(name)
+    try:
+        url = urlsplit(name)
+        _ = url.port if "," not in url.netloc else 0  # which raises for what is no number
+    except ValueError as error:
+        raise ConfigError(f"{without_password(name)!r} names no store: {error}") from None
     scheme = url.scheme
     if name == "memory":
         return MemoryStore()
     try:
         if scheme in ("postgresql", "postgres"):
             if not url.path.strip("/"):
-                raise ConfigError(f"{name!r} names no database; write postgresql://user@host/database")
+                raise ConfigError(
+                    f"{without_password(name)!r} names no database; write postgresql://user@host/database"
+                )
             from everturn.stores.sql.store import SqlStore
 
             return SqlStore.postgres(name)
@@ -39,5 +47,10 @@ def named_store(name: str) -> Store:
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error.name} is not installed; `pip install 'everturn[postgres]'`") from error
     raise ConfigError(
-        f"{name!r} names no store; there are: a file such as talks.db, postgresql://user@host/database, memory"
+        f"{without_password(name)!r} names no store; there are: a file such as talks.db, postgresql://user@host/database, memory"
     )
+
+
+def without_password(name: str) -> str:
+    """A store as it may be shown, however it is written."""
+    return _PASSWORD.sub(r"\1:...@", name)

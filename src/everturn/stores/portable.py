@@ -14,7 +14,8 @@ import os
 import secrets
 import time
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -77,24 +78,18 @@ async def export_session(store: Store, session: str, file: str | Path) -> None:
     done = {getattr(entry.event, "command", "") for entry in entries}
     commands = [command for command in inbox if command.key not in done]
     names = _mentioned((entry.event for entry in entries), commands)
-    path = Path(file)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with zipfile.ZipFile(partial, "x") as archive:
-            await asyncio.to_thread(_write_log, archive, entries, commands)
-            missing: list[str] = []
-            for name in names:
-                try:
-                    data = await store.blob(name)
-                except UnknownMessage:
-                    missing.append(name)
-                else:
-                    await asyncio.to_thread(archive.writestr, _entry(BLOBS + name, zipfile.ZIP_STORED), data)
-            manifest = Manifest(FORMAT, VERSION, session, len(entries), tuple(missing))
-            archive.writestr(_entry(MANIFEST, zipfile.ZIP_DEFLATED), msgspec.json.encode(manifest))
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with private_file(Path(file)) as out, zipfile.ZipFile(out, "w") as archive:
+        await asyncio.to_thread(_write_log, archive, entries, commands)
+        missing: list[str] = []
+        for name in names:
+            try:
+                data = await store.blob(name)
+            except UnknownMessage:
+                missing.append(name)
+            else:
+                await asyncio.to_thread(archive.writestr, _entry(BLOBS + name, zipfile.ZIP_STORED), data)
+        manifest = Manifest(FORMAT, VERSION, session, len(entries), tuple(missing))
+        archive.writestr(_entry(MANIFEST, zipfile.ZIP_DEFLATED), msgspec.json.encode(manifest))
 
 
 async def import_session(
@@ -152,6 +147,20 @@ def _mentioned(events: Iterable[Event], commands: Iterable[AnyCommand] = ()) -> 
 
 
 # Writing -------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def private_file(path: Path) -> Generator[IO[bytes]]:
+    """A file that only its owner may read, as the store is; whole or not at all, and never written through a link."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    opened = os.open(partial, flags, 0o600)
+    try:
+        with os.fdopen(opened, "w+b") as file:
+            yield file
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _entry(name: str, how: int) -> zipfile.ZipInfo:

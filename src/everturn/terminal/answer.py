@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from everturn import (
     AnswerOpened,
@@ -48,10 +48,29 @@ CUT_OFF: Final[dict[Finish, str]] = {
 }
 
 
+class Typesets(Protocol):
+    """Whoever makes more of a text than its letters."""
+
+    def feed(self, text: str) -> None:
+        """Take in what has come."""
+        ...
+
+    def end(self) -> None:
+        """Print what is left: something else is to stand under it."""
+        ...
+
+
 class Answer:
     """Draws a turn as it happens, and keeps what it came to; `tell` says what nobody may miss, wherever that is."""
 
-    def __init__(self, screen: Screen, turn: str, tell: Callable[[str], None], is_bare: bool = False) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        turn: str,
+        tell: Callable[[str], None],
+        is_bare: bool = False,
+        typeset: Typesets | None = None,
+    ) -> None:
         self.state = TurnState(turn)
         self.problem: Problem | None = None
         self.is_cancelled = False
@@ -60,6 +79,7 @@ class Answer:
         self._progress: Counter[str] = Counter()
         self._told: set[tuple[int, str]] = set()  # steps and roots whose changes were drawn
         self._screen, self._tell, self._is_bare = screen, tell, is_bare
+        self._typeset = typeset
 
     def show(self, shown: Shown) -> None:
         """Draw an event or a delta."""
@@ -120,6 +140,8 @@ class Answer:
                     self._mark(CUT_OFF[finish])
             case StepInterrupted(parts=parts):
                 if not self._is_bare and any(not isinstance(part, FilePart) for part in parts):
+                    if self._typeset is not None:
+                        self._typeset.end()
                     self._screen.write(f" {self._screen.sign('…')}", "dim")
                 self._draw_files(parts)
             case TurnCompleted(usage=usage) | TurnCancelled(usage=usage) | TurnFailed(usage=usage):
@@ -137,13 +159,16 @@ class Answer:
         if not self.has_said:
             text = text.lstrip()
         self.has_said = self.has_said or bool(text)
-        self._screen.write(text)
+        if self._typeset is not None:
+            self._typeset.feed(text)
+        else:
+            self._screen.write(text)
 
     def _think(self, text: str) -> None:
         if self._is_bare:
             return
         if not self._screen.lead:
-            self._screen.end()
+            self._end()
             self._screen.lead = f"{self._screen.sign('│')} "
         self._screen.write(text, "dim")
 
@@ -197,6 +222,8 @@ class Answer:
         self._tell(text)
 
     def _end(self) -> None:
+        if self._typeset is not None:
+            self._typeset.end()
         self._screen.end()
         self._screen.lead = ""
 

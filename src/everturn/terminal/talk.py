@@ -9,23 +9,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from everturn import Chat, EverturnError, MissingInput, TextPart, Turn
 from everturn.core.modality import modality_of
 from everturn.core.options import TurnOptions
+from everturn.core.policy import Rule
 from everturn.core.ports import Model
 from everturn.errors import ConfigError
-from everturn.terminal.answer import Answer
+from everturn.terminal.answer import Answer, Typesets
 from everturn.terminal.asking import Nobody
 from everturn.terminal.ctrl_c import INTERRUPTED, interrupts
 from everturn.terminal.desk import Desk
 from everturn.terminal.files import Files
 from everturn.terminal.leftovers import MakeModel, left_unfinished
 from everturn.terminal.lines import piped, typed
-from everturn.terminal.loading import check_by_hand, load_tools, read_budget
+from everturn.terminal.loading import check_by_hand, load_tools, read_budget, tools_in
 from everturn.terminal.offered import tell_tools, tell_unwell
 from everturn.terminal.paths import dropped, named
 from everturn.terminal.reaching import Brought, Reach, bring
@@ -34,11 +37,19 @@ from everturn.terminal.saying import Sayer
 from everturn.terminal.watching import Watch
 from everturn.terminal.words import BY_HAND, COMMANDS, KEYS, NAMES, lacking, no_command, told
 
-__all__ = ["Options", "Reach", "read_budget", "talk"]
+__all__ = ["Configured", "Options", "Reach", "read_budget", "talk"]
 
 PROMPT = "you> "
 COMING, MOMENT = 15.0, 0.5  # seconds for servers to come before the first line, and before any other
 MAKERS = frozenset({"image-gen", "image-edit", "audio-tts"})  # models whose answers are files
+
+
+class Configured(Struct, frozen=True):
+    """What is there whatever the command line says; all `rules` are in it, those of the command line, too."""
+
+    tools: tuple[Any, ...] = ()
+    plugins: tuple[object, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
 
 class Options(Struct, frozen=True):
@@ -46,8 +57,8 @@ class Options(Struct, frozen=True):
 
     The files of `attach` go with the first message; in the folder `save` every file is kept that a model makes. In the
     `store` the conversation is kept, as `session`; what a process before this one left unfinished there goes on.
-    `tools` says where there are some, `rules` is a file with rules for them, `turn` is what else holds for turns,
-    and `reach` is what else they may reach.
+    `tools` says where there are some, `turn` is what else holds for turns, `reach` is what else they may reach, and
+    `configured` is there anyway. `typeset` gives whoever makes more than letters of an answer.
     """
 
     model: str
@@ -59,9 +70,10 @@ class Options(Struct, frozen=True):
     store: str = ""
     session: str = ""
     tools: tuple[str, ...] = ()
-    rules: str = ""
     turn: TurnOptions = TurnOptions()
     reach: Reach = Reach()
+    configured: Configured = Configured()
+    typeset: Callable[[], Typesets] | None = None
 
 
 def talk(options: Options, make_model: MakeModel) -> int:
@@ -85,16 +97,19 @@ async def _talk(options: Options, make_model: MakeModel) -> int:
     tools = load_tools(options.tools)
     say = Sayer(options.color)
     brought = await bring(options.reach, say, say if options.is_typed else None)
-    check_by_hand(options.turn.by_hand, [*tools, *(tool for tool in brought.tools if tool is not brought.servers)])
+    check_by_hand(
+        options.turn.by_hand,
+        [*_plain(options.configured.tools), *tools, *(tool for tool in brought.tools if tool is not brought.servers)],
+    )
     async with Chat(
         model,
-        tools=[*tools, *brought.tools],
-        plugins=brought.plugins,
-        rules=options.rules or (),
+        tools=[*options.configured.tools, *tools, *brought.tools],
+        plugins=[*options.configured.plugins, *brought.plugins],
+        rules=options.configured.rules,
         system=options.system,
         store=options.store or None,
         session=options.session or None,
-        options=options.turn,
+        options=_with_tools(options.turn, [*tools, *brought.tools]),
     ) as chat:
         talk = Talk(chat, model, make_model, options, say, brought)
         if options.is_typed:
@@ -116,6 +131,18 @@ async def _talk(options: Options, make_model: MakeModel) -> int:
             await talk.listen(["/send"])
         talk.say_where()
         return INTERRUPTED if talk.is_interrupted else int(talk.has_failed)
+
+
+def _with_tools(turn: TurnOptions, tools: Iterable[Any]) -> TurnOptions:
+    """What is named on the command line is wanted, whatever tools the agent has otherwise."""
+    if turn.tools is None:
+        return turn
+    return replace(turn, tools=(*turn.tools, *tools_in(_plain(tools))))
+
+
+def _plain(tools: Iterable[Any]) -> list[Any]:
+    """Those that are there already; what servers bring comes later."""
+    return [one for one in tools if not hasattr(one, "aclose")]
 
 
 class Talk:
@@ -256,7 +283,8 @@ class Talk:
             turn = await sending
             if self._has_answered and not self._options.is_typed:
                 print()
-            answer = Answer(screen, turn.id, self.say, self.say.is_bare)
+            typeset = self._options.typeset() if self._options.typeset is not None and not self.say.is_bare else None
+            answer = Answer(screen, turn.id, self.say, self.say.is_bare, typeset)
             desk = Desk(screen, self._chat) if self._options.is_typed else Nobody(self._chat, self._complain)
 
             def echo() -> None:

@@ -4,7 +4,7 @@
     MemoryStore, MemoryBus, InlineEngine     the reference adapters
     FakeClock, CountingIds                   time and names a test owns
     Crash, MortalStore                       a process that dies after any event
-    everturn.testing.replay                  a recorded session, played again on real tools
+    everturn.testing.replay                  a recorded session, played again: offline, or on real tools
 
 The contract suites of Store, Engine and Bus are in `everturn.testing.contracts` (which needs pytest): an adapter of
 yours passes them, or it is not one.

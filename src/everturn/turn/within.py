@@ -79,6 +79,8 @@ class Within:
             self._began,
             SessionFiles(self._step, call, self._blobs, self.waiting),
             self._blobs,
+            run.ledger.tenant,
+            run.state.options.by,
         )
 
     def _keep(self, state: str) -> None:

@@ -2,7 +2,8 @@
 
 What does not count (`normal` leaves it out):
 
-- when: times, deadlines, whether a turn rested or a tool was put aside meanwhile, who had claimed a call;
+- when: times, deadlines, whether a turn rested or a tool was put aside meanwhile, who had claimed a call, what was asked
+  of a turn when it was over already;
 - what anybody was called: turns, messages, calls and gates are named by their place, and sessions not at all;
 - hashes that bind such names, keys of commands, and the names of blobs with private values, which are salted;
 - in which order things were written that happen at the same time: every call is read by itself.
@@ -23,7 +24,9 @@ from everturn.core.events import (
     AnswerOpened,
     CallPaused,
     CallResumed,
+    CommandDropped,
     Event,
+    GateAnswered,
     GateClaimed,
     GateOpened,
     MessageAdded,
@@ -39,21 +42,22 @@ Placed = tuple[int, Plain]  # in the log
 Lane = tuple[str, str]  # a turn, and a call of it; "" is the turn itself, or the session
 
 IGNORED: Final = frozenset(("at", "expires", "until", "hash", "key", "command", "session", "private"))
-MOMENTS: Final = (TurnParked, StepRestarted, CallPaused, CallResumed, GateClaimed)
+MOMENTS: Final = (TurnParked, StepRestarted, CallPaused, CallResumed, GateClaimed, CommandDropped)
+OF_THE_GATE: Final = ("tool", "identity")  # a grant has them from its gate, and those of old releases did not say so
 MOST = 50  # differences that are told
 SHOWN = 120  # characters of a value that a difference shows
 _OPEN: Final = frozenset(("metadata", "params", "schema"))  # whose keys are somebody else's
 
 
 def normal(recording: Recording, ignore: Collection[str] = ()) -> bytes:
-    """A recording as two of the same are byte-equal: a line for each event, call by call.
+    """A recording as two of the same are byte-equal: a line for each event, call by call; then its sub-turns.
 
     `ignore` names more fields, or keys of metadata, that do not count.
     """
     lanes = _lanes(recording.events, frozenset(ignore))
-    return b"".join(
-        msgspec.json.encode(event, order="sorted") + b"\n" for lane in sorted(lanes) for _, event in lanes[lane]
-    )
+    lines = (msgspec.json.encode(event, order="sorted") for lane in sorted(lanes) for _, event in lanes[lane])
+    below = sorted(recording.below, key=lambda one: one.session)
+    return b"".join(line + b"\n" for line in lines) + b"".join(normal(one, ignore) for one in below)
 
 
 def differences(recorded: Recording, again: Recording, ignore: Collection[str] = ()) -> list[str]:
@@ -155,7 +159,10 @@ def _lanes(events: Sequence[Event], ignore: frozenset[str]) -> dict[Lane, list[P
     for at, event in enumerate(events):
         if not isinstance(event, MOMENTS):
             turn = event.turn if isinstance(event, TurnEvent) else ""
-            plain = cast("Plain", _strip(msgspec.to_builtins(event), rename, IGNORED | ignore, ignore))
+            raw = msgspec.to_builtins(event)
+            if isinstance(event, GateAnswered) and event.grant is not None:
+                raw["grant"] = {key: one for key, one in raw["grant"].items() if key not in OF_THE_GATE}
+            plain = cast("Plain", _strip(raw, rename, IGNORED | ignore, ignore))
             lanes.setdefault((rename(turn), rename(_call_of(event))), []).append((at, plain))
     return lanes
 

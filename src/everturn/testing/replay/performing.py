@@ -32,8 +32,10 @@ from everturn.core.ports import Tool, ToolSource
 from everturn.errors import AnswerUnfit, CommandRefused, GateClosed, SessionBusy, UnknownGrant, UnknownMessage
 from everturn.stores.memory import MemoryStore
 from everturn.testing.doubles import CountingIds
+from everturn.testing.replay.checking import compared
 from everturn.testing.replay.comparing import differences
 from everturn.testing.replay.model import replay_model
+from everturn.testing.replay.playing import again as play_again
 from everturn.testing.replay.recording import Recording
 from everturn.testing.replay.steering import Steering
 from everturn.tools.groups import Group
@@ -48,19 +50,23 @@ LEASE = 60.0  # seconds for a client that has its answer at hand
 async def replay(
     recording: Recording,
     *,
-    tools: Iterable[Tool | Group | ToolSource] = (),
+    tools: Iterable[Tool | Group | ToolSource] | None = None,
     plugins: Iterable[object] = (),
     rules: Iterable[Rule] | str | Path = (),
     settings: Settings | None = None,
     ignore: Collection[str] = (),
 ) -> list[str]:
-    """Let it all happen again with these tools, and say what is different; nothing, where nothing is.
+    """Let it all happen again, and say what is different; nothing, where nothing is.
 
-    `ignore` names fields that do not count, beside those that never do; see `comparing`.
+    Without `tools` everything is played from the recording: tools, plugins, people, time. With them it happens on these,
+    and they are judged by these rules. `ignore` names fields that do not count, beside those that never do; see
+    `comparing`.
 
     Raises:
         ConfigError: this recording cannot be played again.
     """
+    if tools is None:
+        return compared(recording, await play_again(recording), ignore)
     again = await perform(recording, tools=tools, plugins=plugins, rules=rules, settings=settings)
     return differences(recording, again, ignore)
 

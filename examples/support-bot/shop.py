@@ -1,0 +1,61 @@
+"""The tools of the bot. Workers import this: `ctx.tenant` says whose customer it is, whoever the model thinks it is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+
+from everturn import ToolContext, ToolError, tool
+
+ORDERS = {  # a database of yours
+    "north": {"1001": ("lamp", 40), "1002": ("bulb", 6)},
+    "south": {"1001": ("soap", 4), "1003": ("towel", 18)},
+}
+
+
+def order_of(tenant: str, number: str) -> tuple[str, int]:
+    """An order of this shop. Another shop's is not there: that is decided here, and not in a prompt."""
+    orders = ORDERS.get(tenant, {})
+    if number not in orders:
+        raise ToolError(f"there is no order {number}; there are {', '.join(orders) or 'none'}")
+    return orders[number]
+
+
+@tool(effects="read")
+async def find_order(number: str, ctx: ToolContext) -> str:
+    """Look an order up.
+
+    Args:
+        number: As it stands on the bill.
+    """
+    what, price = order_of(ctx.tenant, number)
+    return f"order {number}: a {what} for {price}"
+
+
+@tool(effects="write", execute="ask_once")
+async def refund(number: str, amount: int, ctx: ToolContext) -> str:
+    """Give money back.
+
+    Args:
+        number: Of the order.
+        amount: At most what it has cost.
+    """
+    what, price = order_of(ctx.tenant, number)
+    if not 0 < amount <= price:
+        raise ToolError(f"the {what} has cost {price}, so at most that is given back")
+    await asyncio.to_thread(pay_back, ctx.key, ctx.tenant, number, amount)
+    ctx.progress(f"worker {os.getpid()} waits for the bank")
+    await asyncio.sleep(float(os.environ.get("SHOP_BANK", "0.2")))
+    return f"gave {amount} back for order {number}"
+
+
+def pay_back(key: str, tenant: str, number: str, amount: int) -> None:
+    """The bank: it takes each payment once, by its key. A worker that dies here is followed by one that asks again."""
+    bank = sqlite3.connect(os.environ.get("SHOP_LEDGER", "bank.db"))
+    with bank:
+        bank.execute("CREATE TABLE IF NOT EXISTS paid (key TEXT PRIMARY KEY, tenant TEXT, number TEXT, amount INTEGER)")
+        bank.execute("CREATE TABLE IF NOT EXISTS asked (key TEXT, worker INTEGER)")
+        bank.execute("INSERT INTO asked VALUES (?, ?)", (key, os.getpid()))
+        bank.execute("INSERT OR IGNORE INTO paid VALUES (?, ?, ?, ?)", (key, tenant, number, amount))
+    bank.close()

@@ -1,0 +1,52 @@
+"""A command line and stdin → the text that is sent."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Final
+
+from everturn.errors import ConfigError
+
+LONGEST: Final = 1_000_000  # characters of a message; a server takes no longer ones either
+FILE: Final = "EVERTURN_CONFIG"
+NOTHING: Final = 'what is to be said? For example `everturn run "What time is it?"`, or something on stdin'
+
+
+def config_file(options: argparse.Namespace) -> str | None:
+    """The configuration that is meant, if one is named."""
+    return options.config or os.environ.get(FILE) or None
+
+
+def read_prompt(options: argparse.Namespace) -> str:
+    """The prompt, a blank line, and what came on stdin; or the one of them that there is.
+
+    Raises:
+        ConfigError: there is nothing, too much, or it is no text.
+    """
+    said = "" if options.prompt in (None, "-") else options.prompt
+    wants_input = options.prompt in (None, "-")
+    if wants_input and options.no_stdin and not options.attach:
+        raise ConfigError(NOTHING)
+    came = "" if options.no_stdin else _read(wants_input and not options.attach)
+    text = "\n\n".join(filter(str.strip, (said, came)))
+    if not text and not options.attach:
+        raise ConfigError(NOTHING)
+    if len(text) > LONGEST:
+        raise ConfigError(
+            f"this is too much to say at once: there may be {LONGEST:,} characters; --attach sends a file"
+        )
+    return text
+
+
+def _read(is_needed: bool) -> str:
+    if sys.stdin is None or sys.stdin.isatty():  # `<&-`
+        if is_needed:
+            raise ConfigError(NOTHING)
+        return ""
+    data = sys.stdin.buffer.read(4 * LONGEST + 1)
+    try:
+        return data.decode("utf-8-sig").removesuffix("\n") if len(data) <= 4 * LONGEST else "x" * (LONGEST + 1)
+    except UnicodeDecodeError:
+        raise ConfigError("what comes on stdin is no text in UTF-8; --attach FILE sends a file as it is") from None

@@ -1,0 +1,1 @@
+"""Questions: what would happen, exactly, and the keys to answer."""

@@ -1,0 +1,87 @@
+"""What an overseer asks of a server: agents, the inbox, rules, explanations, grants, MCP servers, the set-up, the queue."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from everturn import api
+from everturn.errors import EverturnError, Forbidden, UnknownGrant
+from tests.client.serving import Node
+from tests.client.test_server import gate_of, key_for
+
+
+async def test_agents_come_with_their_models_and_the_set_up_says_which_answers(node: Node) -> None:
+    async with node.client() as server:
+        found = await server.agent_list()
+        assert found.agents[0].is_default
+        assert [one.name for one in found.agents] == [one.name for one in await server.agents()]
+        setup = await server.setup()
+        assert setup.agent == found.agents[0].name
+
+
+async def test_the_inbox_begins_with_a_snapshot_and_tells_of_a_gate(node: Node) -> None:
+    async with node.client() as server:
+        inbox = server.inbox()
+        try:
+            async with asyncio.timeout(30):
+                first = await anext(inbox)
+                assert first.snapshot is not None
+                turn = await server.begin("what is 2+2?")
+                moved = await anext(inbox)
+                while moved.session is None or moved.session.id != turn.session:
+                    moved = await anext(inbox)
+                assert moved.waits is not None
+        finally:
+            await inbox.aclose()
+
+
+async def test_rules_are_listed_and_a_call_is_explained(node: Node) -> None:
+    async with node.client() as server:
+        view = await server.rules()
+        assert view.agent
+        assert view.tools
+        tool = view.tools[0].name
+        told = await server.explain(tool, {})
+        assert told.action in ("allow", "ask", "deny")
+        assert any(tool in line for line in told.lines)
+        assert (await server.rules(view.agent)).agent == view.agent
+        with pytest.raises(EverturnError):
+            await server.rules("nobody")
+
+
+async def test_a_grant_that_is_not_there_cannot_be_revoked(node: Node) -> None:
+    """That one is listed and revoked is shown where a tool offers it: tests/tui/test_permissions.py."""
+    async with node.client() as server:
+        assert await server.grants() == []
+        with pytest.raises(UnknownGrant):
+            await server.revoke("nothing")
+
+
+async def test_mcp_servers_are_listed_and_only_operators_do_something_about_them(node: Node) -> None:
+    async with node.client() as server:
+        assert await server.mcp_servers() == []
+        for doing in (server.retry_mcp("nowhere"), server.login_mcp("nowhere")):
+            with pytest.raises(EverturnError):
+                await doing
+        view = api.McpView(
+            name="nowhere", transport="stdio", state="untrusted", since=0.0, title="", tools=[], hash="h"
+        )
+        with pytest.raises(EverturnError):
+            await server.trust_mcp(view)
+        _, secret = await key_for(server, "looker", "viewer")
+    async with node.client(token=secret) as viewer:
+        with pytest.raises(Forbidden):
+            await viewer.retry_mcp("nowhere")
+
+
+async def test_what_is_sent_while_a_turn_waits_stands_in_the_queue(node: Node) -> None:
+    async with node.client() as server:
+        turn = await server.begin("note that it hails")
+        session, asked = server.session(turn.session), await gate_of(server, turn.session)
+        behind = await session.send("and then?")
+        assert [(one.turn, one.text) for one in await session.queue()] == [(behind.id, "and then?")]
+        await server.answer(asked, deny="no")
+        await behind
+        assert await session.queue() == []

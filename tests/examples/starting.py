@@ -1,0 +1,149 @@
+"""An example → a copy of it that runs as its README says, and what it did as a recording.
+
+EVERTURN_RECORD=1 python -m pytest -n0 tests/examples      writes examples/*/recorded anew
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+from everturn.stores.named import named_store
+from everturn.testing.replay import Recording, differences, normal
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+EXAMPLES: Final = ROOT / "examples"
+KEYS: Final = re.compile(r"_API_KEY$|^EVERTURN_|^MODEL$|^PORT$")
+OWN: Final = ("identity", "claim")  # of this machine, and of this run
+PATIENCE: Final = 60.0  # seconds for a program to say what is waited for; a loaded machine needs more than one thinks
+
+
+def copied(name: str, place: Path) -> Path:
+    """The example where it may leave files behind."""
+    there = place / name
+    shutil.copytree(
+        EXAMPLES / name, there, ignore=shutil.ignore_patterns("recorded", "__pycache__", "*.db", "kitchen*")
+    )
+    return there
+
+
+def commands(name: str, block: int = 0) -> list[list[str]]:
+    """What the README says under "Start it", line by line; the first block, or another one."""
+    readme = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    start = readme.partition("## Start it\n")[2].partition("\n## ")[0]
+    return [shlex.split(line) for line in re.findall(r"```sh\n(.*?)```", start, re.DOTALL)[block].splitlines()]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """That of somebody who has installed everturn, and nothing else: no key, no configuration, a home of their own."""
+    known = {name: value for name, value in os.environ.items() if not KEYS.search(name)}
+    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+    places = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("DATA", "STATE", "CONFIG")}
+    return known | places | {"PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"} | more
+
+
+def run(words: list[str], cwd: Path, seconds: float = PATIENCE, **more: str) -> str:
+    """What a program says that ends by itself, and well. One that does not is ended with all that it has started."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, cwd=cwd, env=environment(cwd, **more), stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as program:
+        try:
+            said, wrong = program.communicate(timeout=seconds)
+        finally:
+            if program.poll() is None:
+                os.killpg(program.pid, signal.SIGKILL)
+    assert program.returncode == 0, f"{words}: {program.returncode}\n{said}\n{wrong}"
+    return said
+
+
+@contextmanager
+def started(words: list[str], cwd: Path, **more: str) -> Generator[subprocess.Popen[str]]:
+    """A program that runs while the block does."""
+    with (cwd / "programs.log").open("a", encoding="utf-8") as log:
+        program = subprocess.Popen(
+            words, cwd=cwd, env=environment(cwd, **more), stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    try:
+        yield program
+    finally:
+        if program.poll() is None:
+            program.terminate()
+            try:
+                program.wait(20)
+            except subprocess.TimeoutExpired:
+                program.kill()
+        program.wait()
+        assert program.stdout is not None
+        program.stdout.close()
+
+
+def says(program: subprocess.Popen[str], what: str) -> re.Match[str]:
+    """Wait until it says this."""
+    out: IO[str] | None = program.stdout
+    assert out is not None
+    said: list[str] = []
+    while line := out.readline():
+        said.append(line)
+        if found := re.search(what, line):
+            return found
+    raise AssertionError(f"it ended without {what!r}: {''.join(said)}")
+
+
+def wait_for(what: Callable[[], Any], why: str, seconds: float = PATIENCE) -> Any:
+    """What a function says once it is something."""
+    until = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < until, why
+        time.sleep(0.05)
+    return found
+
+
+def is_there(url: str) -> bool:
+    """Whether somebody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=5):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+
+
+async def recording_of(store: Path, session: str = "") -> Recording:
+    """What is in a store; the only session of it, unless one is named."""
+    opened = named_store(str(store))
+    try:
+        if not session:
+            (only,) = await opened.sessions()
+            session = only.id
+        return await Recording.take(opened, session)
+    finally:
+        await opened.aclose()
+
+
+def check_recorded(fresh: Recording, name: str, file: str, places: Mapping[str, str] | None = None) -> None:
+    """What has happened now is what was recorded then, byte for byte but for times and names.
+
+    Two things do not count: the folder, which is part of what tools for files are, and what a tab of a browser calls itself.
+    """
+    fresh = fresh.moved(places or {})
+    kept = EXAMPLES / name / "recorded" / file
+    if os.environ.get("EVERTURN_RECORD"):
+        kept.parent.mkdir(exist_ok=True)
+        fresh.write(kept)
+    recorded = Recording.read(kept)
+    assert differences(recorded, fresh, OWN) == []
+    assert normal(fresh, OWN) == normal(recorded, OWN)

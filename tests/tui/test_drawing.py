@@ -1,0 +1,133 @@
+"""Text → chunks → lines, and a session → blocks."""
+# ruff: noqa: RUF001 - Chinese has its own commas
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everturn.core.events import CallJudged, CallSettled, CallStarted, StepRestarted, TurnCancelled, TurnEnding
+from everturn.core.parts import Output, TextPart, ToolPart
+from everturn.tui.drawing.blocks import Block, Book
+from everturn.tui.drawing.chunks import Chunk, Chunks, chunks_of
+from everturn.tui.drawing.ink import cut, fold, plain, safe, width_of, wrap
+from everturn.tui.drawing.markdown import draw
+from everturn.tui.drawing.paper import Paper
+from everturn.tui.words.talk import EN, ZH
+from tests.tui.stage import Writing, text_delta
+from tests.web import texts
+
+MIXED = (
+    f"{texts.TABLE}\n\n{texts.CODE}\n\n{texts.MATH}\n\n1. one\n\n   ```py\n   x\n\n   y\n   ```\n2. two\n\n> quote\n"
+)
+LINES = st.sampled_from(["", "a b", "```py", "```", "- x", "1. y", "  z", "> q", "|a|b|", "|-|-|", "# h", "中文，字"])
+
+
+@given(st.lists(LINES, max_size=14), st.lists(st.integers(1, 9), min_size=1, max_size=9))
+@settings(deadline=None, max_examples=60)
+def test_wherever_a_text_is_cut_on_its_way_the_same_pieces_come_out(lines: list[str], sizes: list[int]) -> None:
+    text = "\n".join(lines)
+    chunks, at, rest = Chunks(), 0, list[Chunk]()
+    while at < len(text):
+        at += sizes[at % len(sizes)]
+        rest = chunks.feed(text[:at])
+    assert [*chunks.finished, *rest] == chunks_of(text)
+
+
+def test_a_long_line_is_cut_the_same_way_whole_and_in_pieces() -> None:
+    text = "x" * 30_000 + "\nafter"
+    chunks, rest = Chunks(), list[Chunk]()
+    for at in range(0, len(text) + 997, 997):
+        rest = chunks.feed(text[:at])
+    assert [*chunks.finished, *rest] == chunks_of(text)
+    assert max(len(chunk.source) for chunk in chunks_of(text)) <= 8_001
+
+
+@pytest.mark.parametrize("width", [20, 40, 97])
+def test_lines_fit_and_nothing_is_lost(width: int) -> None:
+    drawn = [line for chunk in chunks_of(MIXED) for line in draw(chunk, width)]
+    assert all(width_of(line) <= width for line in drawn)
+    said = "".join(plain(line) for line in drawn).replace(" ", "")
+    assert "brass" in said
+    assert r"\frac{\sqrt{\pi}}{2}" in said.replace("\n", ""), "a formula stays as it was written"
+
+
+def test_wide_characters_are_wrapped_by_columns_and_what_closes_does_not_begin_a_line() -> None:
+    lines = [plain(line) for line in wrap([("中文没有空格，但是也要换行。" * 4, "")], 21)]
+    assert all(width_of([(line, "")]) <= 21 for line in lines)
+    assert not any(line.startswith(("，", "。")) for line in lines)
+    assert "".join(plain(line) for line in fold([("a" * 50, "")], 20)) == "a" * 50
+    assert cut("字" * 30, 9) == "字字字字…"
+    assert safe("a\x1b[31m\u202e") == r"a\x1b[31m\u202e"
+
+
+def call(state: str = "completed") -> Writing:
+    writing = Writing()
+    writing.said("t", "Do it.")
+    writing.answered("t", [TextPart("Well."), ToolPart("t-1", "look", '{"place": "hall"}')], "tool_calls")
+    writing.event(CallJudged(turn="t", call="t-1", tool="look", identity="", hash="", allowed=True, why="a rule"))
+    writing.event(
+        CallStarted(turn="t", call="t-1", tool="look", arguments="{}", hash="", effects="read", key="k", at=1.0)
+    )
+    if state != "running":
+        writing.event(CallSettled(turn="t", call="t-1", state=state, output=Output("It is dark."), at=2.5))  # pyright: ignore[reportArgumentType]
+    return writing
+
+
+def lines(block: Block, **paper: object) -> str:
+    return "\n".join(plain(line) for line in block.draw(Paper(80, **paper)))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("state", "sign"),
+    [("completed", "✓"), ("failed", "✗"), ("denied", "⊘"), ("outcome_unknown", "‽"), ("running", "●")],
+)
+def test_the_state_of_a_call_is_a_sign_and_a_word(state: str, sign: str) -> None:
+    card = next(block for block in Book().blocks(call(state).state) if block.kind == "call")
+    assert f" {sign} look" in lines(card)
+    assert getattr(EN, state) in lines(card)
+    assert getattr(ZH, state) in lines(card, words=ZH)
+    assert ("1.5 s" in lines(card)) is (state != "running")
+    assert "place: hall" not in lines(card)
+    assert "Arguments" in lines(card, is_open=True)
+
+
+def test_what_has_not_changed_is_the_same_block() -> None:
+    writing, book = Writing(), Book()
+    writing.said("t", "Go on.")
+    text = "One.\n\nTwo.\n\nThr"
+    writing.delta(text_delta("t", 0, text))
+    before = book.blocks(writing.state)
+    writing.delta(text_delta("t", len(text), "ee"))
+    book.touch({"t"})
+    after = book.blocks(writing.state)
+    assert [old is new for old, new in zip(before, after, strict=True)][:4] == [True, True, True, True]
+    assert [block.source for block in after if block.kind == "text"] == ["One.", "Two.", "Three"]
+    writing.answered("t", [TextPart(text + "ee")])
+    book.touch({"t"})
+    done = [block for block in book.blocks(writing.state) if block.kind == "text"]
+    assert [(old.id, old.key) for old in after if old.kind == "text"] == [(new.id, new.key) for new in done]
+
+
+def test_a_step_that_begins_again_is_read_anew() -> None:
+    writing, book = Writing(), Book()
+    writing.said("t", "Go on.")
+    writing.delta(text_delta("t", 0, "One.\n\nTwo.\n\n"))
+    book.blocks(writing.state)
+    writing.event(StepRestarted(turn="t", step=1))
+    writing.delta(text_delta("t", 0, "Another, and longer than before.\n\nEnd"))
+    book.touch({"t"})
+    found = [block.source for block in book.blocks(writing.state) if block.kind == "text"]
+    assert found == ["Another, and longer than before.", "End"]
+
+
+def test_a_turn_that_was_stopped_says_that_its_tool_still_runs() -> None:
+    writing = call("running")
+    writing.event(TurnEnding(turn="t", outcome="cancelled"))
+    writing.event(CallSettled(turn="t", call="t-1", state="cancelled", output=Output("stopped"), out=True))
+    writing.event(TurnCancelled(turn="t"))
+    foot = Book().blocks(writing.state)[-1]
+    assert foot.kind == "foot"
+    assert EN.stopped in lines(foot)
+    assert "One tool still runs." in lines(foot)

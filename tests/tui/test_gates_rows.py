@@ -1,0 +1,230 @@
+"""What a person reads at a gate: exactly what would run, however hostile, and in two languages. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from everturn import api
+from everturn.core.asking import Gate, GateKind
+from everturn.core.parts import Output
+from everturn.core.policy import Rule
+from everturn.tui.gates import risk_words
+from everturn.tui.gates.asked import Asked, result_rows, rows_of, title_of, written
+from everturn.tui.gates.choosing import keys_of
+from everturn.tui.gates.differing import differ, drawn, is_diff, read
+from everturn.tui.gates.oddities import is_mixed_way, lookalikes
+from everturn.tui.gates.redaction import MARK, Redaction
+from everturn.tui.gates.rows import text_of
+from everturn.tui.words import gates, inbox, permissions, servers
+
+EVIL = (
+    "[bold red]x[/] [/nope] [@click=app.quit]go[/] \x1b[2J\x1b]8;;http://evil\x07 \u202eabc\u202c \u200b\r\x00\x9b31m"
+)
+KINDS: tuple[GateKind, ...] = ("call", "egress", "loop", "hand", "result", "question", "form", "client")
+UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]")
+
+
+def asked(arguments: dict[str, Any] | str = "", **more: Any) -> Asked:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    fields: dict[str, Any] = {"tool": "send_mail", "kind": "call"} | more
+    gate = Gate("gate", "turn", "call", arguments=text or "{}", hash="h", **fields)
+    return Asked(api.GateView(session="s", title="", opened=0.0, gate=gate))
+
+
+def shown(one: Asked, width: int = 76) -> str:
+    rows = rows_of(one, gates.EN, width)
+    for row in rows:
+        assert sum(cell_len(text) for text, _ in row) <= width, row
+    return text_of(rows)
+
+
+def joined(text: str) -> str:
+    """Without breaks, bars and margins."""
+    return re.sub(r"\n\s*(│ )?", "", text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hostile_texts_in_every_field_are_harmless_and_all_there(kind: GateKind) -> None:
+    gate = Gate(
+        "gate", "turn", "call", EVIL, json.dumps({EVIL: EVIL, "list": [EVIL] * 3}), "h", kind=kind, why=EVIL, preview=f"--- {EVIL}\n+++ b\n@@ -1 @@\n+{EVIL}",
+        offers=(Rule(EVIL, "allow", {EVIL: EVIL}),), output=Output(EVIL), form='{"type": "string"}',
+    )  # fmt: skip
+    view = api.GateView(session="s", title=EVIL, opened=0.0, gate=gate)
+    tool = api.ToolView(name=EVIL, description=EVIL, schema={}, origin=EVIL, execute=EVIL, effects=EVIL)
+    one = Asked(view, tool, is_known=True, here="other")
+    for words in (gates.EN, gates.ZH):
+        for width in (30, 76, 150):
+            text = text_of([*rows_of(one, words, width), *result_rows(one, words, width)]) + title_of(gate, words)
+            assert not UNSAFE.search(text.replace("\n", ""))
+    assert "[/nope]" in shown(one)
+    assert kind == "question" or r"\x1b[2J" in title_of(gate, gates.EN)
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=8), st.text(max_size=60) | st.integers() | st.lists(st.text(max_size=9))
+    )
+)
+@settings(max_examples=30, deadline=None)
+def test_no_argument_is_cut_and_none_does_anything(arguments: dict[str, Any]) -> None:
+    one = asked(arguments)
+    text = joined(shown(one)).replace(" ", "")
+    assert not UNSAFE.search(text)
+    for value in arguments.values():
+        if isinstance(value, str) and re.fullmatch(r"[a-z]{3,}", value) and value not in ("null", "true", "false"):
+            assert value in text
+
+
+def test_a_hundred_kilobytes_are_shown_whole() -> None:
+    body = "".join(chr(97 + at % 26) for at in range(100_000))
+    text = joined(shown(asked({"body": body})))
+    assert body in re.sub(r"\s", "", text)
+
+
+def test_hidden_characters_are_counted_and_written_out() -> None:
+    text = shown(asked({"subject": "safe\u202egnp.exe\u202c", "to": "\u0430nn@example.org"}))
+    assert r"safe\u202egnp.exe\u202c" in text
+    assert "2 characters cannot be seen" in text
+    assert "“\u0430nn” mixes letters of several alphabets" in text
+    assert "cannot be seen" not in shown(asked({"subject": "plain\nlines"}))
+
+
+def test_words_that_look_like_others() -> None:
+    assert [one.why for one in lookalikes("p\u0430ypal")] == ["mixed"]
+    assert [one.why for one in lookalikes("go to \u0441\u043e\u0440\u0435")] == ["foreign"]
+    assert [one.why for one in lookalikes("\uff41\uff42\uff43")] == ["styled"]
+    assert lookalikes("plain 中文 Ünïcode Привет мир") == []
+    assert is_mixed_way("rm \u05d0\u05d1 file")
+    assert not is_mixed_way("\u05d0\u05d1\nabc")
+
+
+def test_a_diff_has_signs_and_is_whole_in_one_column_and_in_two() -> None:
+    text = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n same\n-old line\n+new line\n+more\n tail\n-gone"
+    assert is_diff(text)
+    assert not is_diff("- a list\n- of things")
+    one = text_of(drawn(list(read(text)), 60, is_wide=False))
+    assert "− old line" in one
+    assert "+ new line" in one
+    two = text_of(drawn(list(read(text)), 120, is_wide=True)).split("\n")
+    assert any("− old line" in line and "+ new line" in line for line in two)
+    assert any("− gone" in line for line in two)
+    for piece in ("same", "+ more", "tail"):
+        assert any(piece in line for line in two)
+    assert differ("a\nb\nc", "a\nx\nc") == [(" ", "a"), ("-", "b"), ("+", "x"), (" ", "c")]
+
+
+def test_an_edit_without_a_preview_is_shown_as_what_it_changes() -> None:
+    text = shown(asked({"old_text": "a\nb", "new_text": "a\nc", "path": "x"}, tool="edit_file"))
+    assert "− b" in text
+    assert "+ c" in text
+
+
+def test_a_preview_says_nothing_of_arguments_that_were_changed() -> None:
+    one = asked({"a": 1}, preview="--- a\n+++ b\n@@ -1 +1 @@\n+SECRET PLAN")
+    assert "SECRET PLAN" in shown(one)
+    changed = msgspec.structs.replace(one, edited='{"a": 2}')
+    assert "SECRET PLAN" not in shown(changed)
+    assert "may do something else" in " ".join(shown(changed).split())
+
+
+def test_what_always_would_store_is_shown_to_the_letter_and_not_for_changes() -> None:
+    rules = (Rule("run", "allow", {"command": "git log"}), Rule("run", "allow", {"command": "git *"}))
+    one = asked({"command": "git log"}, offers=rules)
+    for rule in rules:
+        assert str(rule) in shown(one, 120)
+    assert ("a", gates.EN.k_always) in keys_of(one, gates.EN, may_answer=True)
+    changed = msgspec.structs.replace(one, edited='{"command": "git show"}')
+    assert str(rules[0]) not in shown(changed, 120)
+    assert "a" not in dict(keys_of(changed, gates.EN, may_answer=True))
+
+
+def test_each_kind_has_its_keys_and_nobody_else_has_any() -> None:
+    keys = {
+        kind: "".join(
+            key for key, _ in keys_of(asked(kind=kind, output=Output("x")), gates.EN, may_answer=True) if len(key) == 1
+        )
+        for kind in KINDS
+    }
+    assert keys == {
+        "call": "ynNer?",
+        "egress": "ynNer?",
+        "loop": "ynNer?",
+        "hand": "rynN?",
+        "result": "yrRen?",
+        "question": "yn?",
+        "form": "ytn?",
+        "client": "n?",
+    }
+    assert dict(keys_of(asked(), gates.EN, may_answer=False)).keys() == {"?", "escape"}
+
+
+@given(st.text(max_size=30), st.data())
+@settings(max_examples=40, deadline=None)
+def test_what_is_taken_out_is_gone_and_all_else_is_as_it_was(text: str, data: st.DataObject) -> None:
+    made = Redaction(text)
+    sheet = made.shown()
+    start = data.draw(st.integers(0, len(sheet.text)))
+    end = data.draw(st.integers(start, len(sheet.text)))
+    one, other = sheet.source(start, end)
+    cut = made.without(one, other)
+    assert cut.left == (text[:one] + MARK + text[other:] if other > one else text)
+    assert cut.undone().left == text
+    assert not UNSAFE.search(cut.shown().text.replace("\n", ""))
+
+
+def test_half_of_a_written_out_character_is_all_of_it() -> None:
+    made = Redaction("a\u202eb")
+    assert made.shown().text == r"a\u202eb"
+    assert made.without(*made.shown().source(3, 4)).left == f"a{MARK}b"
+    again = Redaction("pass hunter2 and hunter2x").without_all("hunter2")
+    assert again.left == f"pass {MARK} and {MARK}x"
+    assert again.without(0, 5).left == f"{MARK} and {MARK}x"
+
+
+@given(
+    st.recursive(
+        st.text(max_size=8) | st.integers(-(2**53), 2**53) | st.booleans() | st.none(),
+        lambda one: st.lists(one) | st.dictionaries(st.text(), one),
+        max_leaves=8,
+    )
+)
+@settings(max_examples=30, deadline=None)
+def test_what_is_edited_as_json_is_the_same_value_and_can_be_seen(value: Any) -> None:
+    text = written(value)
+    assert json.loads(text) == value
+    assert not UNSAFE.search(text.replace("\n", ""))
+
+
+@pytest.mark.parametrize("area", [gates, inbox, permissions, servers])
+def test_both_languages_say_the_same_things(area: Any) -> None:
+    en, zh = msgspec.structs.asdict(area.EN), msgspec.structs.asdict(area.ZH)
+    for name, text in en.items():
+        if isinstance(text, str):
+            assert text.count("{}") == zh[name].count("{}"), name
+            assert not text or zh[name] != text, name
+    assert area.words("zh") is area.ZH
+    assert area.words("en") is area.EN
+    assert risk_words.EN.keys() == risk_words.ZH.keys()
+
+
+def test_chinese_heads_are_as_wide_as_they_look_and_usual_reasons_are_translated() -> None:
+    one = asked({"a": 1}, why="no rule says anything of this call of run")
+    rows = rows_of(one, gates.ZH, 30)
+    assert "没有规则提到run的这次调用" in re.sub(r"\s", "", text_of(rows))
+    starts = {cell_len(row[0][0]) for row in rows[:2]}
+    assert len(starts) == 1, "what goes on stands below what begins"
+    assert all(sum(cell_len(text) for text, _ in row) <= 30 for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["question", "form"])
+def test_a_question_is_shown_whole(kind: GateKind) -> None:
+    text = "Shall it be so? " + "word " * 60 + "and not otherwise"
+    assert "and not otherwise" in " ".join(shown(asked(text, kind=kind)).split())

@@ -1,0 +1,73 @@
+"""All sessions: listed while they move, searched, opened, exported and erased."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from everturn.tui.sessions import SessionsScreen, found_in
+from tests.tui.person import Person, person
+from tests.web.rig import Rig
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+
+async def opened(one: Person) -> SessionsScreen:
+    await one.press("ctrl+o")
+    await one.until(lambda: isinstance(one.app.screen, SessionsScreen) and one.app.screen._chosen(), "the sessions")
+    assert isinstance(one.app.screen, SessionsScreen)
+    return one.app.screen
+
+
+def test_what_was_found_is_shown_around_the_words() -> None:
+    text = "x " * 100 + "the needle in it"
+    assert "needle" in found_in(text, "needle")[:50]
+    assert found_in("needle first", "needle") == "needle first"
+    assert found_in("other", "needle") == "other"
+
+
+async def test_a_session_is_found_by_its_words_and_opened(rig: Rig) -> None:
+    session = rig.say("a quetzalcoatlus flies over the lagoon")["session"]
+    rig.wait_idle(session, 60)
+    async with person(rig) as one:
+        screen = await opened(one)
+        screen.query_one(Input).value = "quetzalcoatlus"
+        await one.until(lambda: screen._rows and set(screen._rows) == {session}, "what was found")
+        await one.press("enter")
+        await one.closed()
+        await one.sees("a quetzalcoatlus flies")
+        assert one.session == session
+
+
+async def test_a_session_that_waits_is_marked_and_counted(rig: Rig) -> None:
+    async with person(rig) as one:
+        session = rig.say("mail")["session"]
+        await one.until(lambda: any(gate.session == session for gate in one.app.waits), "the question")
+        await one.reads(f"{len(one.app.waits)} wait")
+        await opened(one)
+        await one.reads("waits for you")
+
+
+async def test_a_session_is_exported_and_erased(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with person(rig) as one:
+        session = await one.say("to be taken out")
+        await one.idle()
+        screen = await opened(one)
+        await one.until(lambda: screen._chosen() == session, "the session")
+        await one.press("ctrl+e")
+        await one.until(lambda: any(tmp_path.iterdir()), "the file")
+        await one.until(lambda: zipfile.is_zipfile(tmp_path / f"{session}.zip"), "all of it")
+        await one.press("ctrl+d")
+        await one.press("n")
+        assert rig.messages(session)
+        await one.press("ctrl+d")
+        await one.confirm()
+        await one.until(lambda: session not in one.app.sessions, "its end")
+        assert one.app.follower is None
+    assert session not in {row["id"] for row in rig.api("GET", "/api/sessions")["sessions"]}
+    assert os.listdir(tmp_path) == [f"{session}.zip"]

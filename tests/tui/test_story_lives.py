@@ -1,0 +1,69 @@
+"""What outlives a screen, a second one, and a server: turns, questions, and every letter of an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tui.person import person
+from tests.web import texts
+from tests.web.rig import Rig, a_rig
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[Rig]:
+    """A server that may be killed."""
+    with a_rig() as made:
+        yield made
+
+
+async def test_somebody_leaves_at_a_question_and_comes_back(rig: Rig) -> None:
+    before = len(rig.deeds("mail"))
+    async with person(rig) as one:
+        session = await one.say("mail")
+        await one.gate("send_mail")
+    assert rig.gates(session)
+    async with person(rig, session) as again:
+        await again.allow("send_mail")
+        await again.idle()
+        await again.sees("sent to ann@example.org")
+    assert len(rig.deeds("mail")) == before + 1
+
+
+async def test_two_screens_are_in_step(rig: Rig) -> None:
+    async with person(rig) as one:
+        session = await one.say("mail")
+        await one.gate("send_mail")
+        async with person(rig, session) as other:
+            await other.gate("send_mail")
+            await other.press("y")
+            await one.closed()  # it was answered elsewhere
+            await other.closed()
+            await one.idle()
+            await other.say("plain 60 pace 5")
+            await one.sees("word59")
+            await one.idle()
+            await other.idle()
+            stored = rig.stored_text(session)
+            assert stored == texts.plain(60)
+            await one.sees(stored)
+            await other.sees(stored)
+
+
+async def test_a_server_that_is_killed_loses_no_letter(own: Rig) -> None:
+    async with person(own) as one:
+        session = await one.say("plain 400 pace 10")
+        await one.sees("word20")
+        await asyncio.to_thread(own.kill)
+        await one.reads("not heard")
+        await asyncio.to_thread(own.serve)
+        await one.idle()
+        stored = own.stored_text(session)
+        assert stored == texts.plain(400)
+        await one.sees(stored)
+        assert one.text.count("word399") == 1
+        assert "not heard" not in one.screen
