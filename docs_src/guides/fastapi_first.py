@@ -24,7 +24,8 @@ async def send_mail(to: str, text: str) -> str:
 def make_model() -> Model:
     if name := os.environ.get("EVERTURN_MODEL"):
         return named(name)
-    return ScriptedModel(calls(call("send_mail", to="Ann", text="Lunch?")), say("Ann knows."))
+    asks = calls(call("send_mail", to="Ann", text="Lunch?"))
+    return ScriptedModel(asks, say("Ann knows."))
 
 
 @asynccontextmanager
@@ -32,7 +33,7 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     store = os.environ.get("TALKS", "talks.db")  # or postgresql://…
     model = make_model()
     async with Chat(model, tools=[send_mail], store=store) as first:
-        # One runtime for all sessions; what a process before this one left unfinished goes on by itself.
+        # One runtime for all sessions; what was left unfinished goes on by itself.
         app.state.chat = partial(Chat, model, runtime=first.runtime)
         yield
 
@@ -44,25 +45,33 @@ def chat(session: str) -> Chat:
     return app.state.chat(session=session)  # costs nothing: make one for each request
 
 
+Key = Annotated[str, Header()]
+
+
 class Said(BaseModel):
     text: str
 
 
 @app.post("/talks/{session}")
-async def say_something(session: str, said: Said, idempotency_key: Annotated[str, Header()]) -> dict[str, str]:
-    turn = await chat(session).send(said.text, key=idempotency_key)  # twice with one key is once
+async def say_something(session: str, said: Said, idempotency_key: Key) -> dict[str, str]:
+    turn = await chat(session).send(said.text, key=idempotency_key)  # twice is once
     return {"turn": turn.id}
 
 
 @app.get("/talks/{session}/{turn}")
-async def follow(session: str, turn: str, last_event_id: Annotated[str, Header()] = "") -> StreamingResponse:
-    return StreamingResponse(events(chat(session).turn(turn), last_event_id), media_type="text/event-stream")
+async def follow(session: str, turn: str, last_event_id: Key = "") -> StreamingResponse:
+    shown = events(chat(session).turn(turn), last_event_id)
+    return StreamingResponse(shown, media_type="text/event-stream")
 
 
 async def events(turn: Turn, after: str) -> AsyncGenerator[bytes, None]:
     reading = turn.events(after)
     async for shown in reading:  # to stop reading does not stop the turn
-        yield b"id: %s\ndata: %s\n\n" % (str(reading.cursor).encode(), msgspec.json.encode(shown))
+        cursor, data = str(reading.cursor).encode(), msgspec.json.encode(shown)
+        yield b"id: %s\ndata: %s\n\n" % (cursor, data)
+
+
+PERSON = "whoever your login has recognised"
 
 
 class Answer(BaseModel):
@@ -84,8 +93,8 @@ async def answer(session: str, gate: str, answer: Answer) -> None:
         raise HTTPException(409, "this is not asked any more; look at what is")
     try:
         if answer.allow:
-            await talk.answer(asked, allow="once", by="whoever you have recognised")
+            await talk.answer(asked, allow="once", by=PERSON)
         else:
-            await talk.answer(asked, deny=answer.reason or True, by="whoever you have recognised")
+            await talk.answer(asked, deny=answer.reason or True, by=PERSON)
     except GateClosed as error:
         raise HTTPException(409, str(error)) from None

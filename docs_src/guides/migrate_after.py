@@ -11,16 +11,17 @@ async def refund(order: str, cents: int) -> str:
 
 
 async def run(text: str, key: str) -> None:
-    model = named(f"openai-chat:{os.environ['MODEL']}", base_url=os.environ["OPENAI_BASE_URL"])
-    async with Chat(model, tools=[refund], store="talks.db", session="order-7") as chat:
-        turn = await chat.send(text, key=key)  # the same key again, in any process: the same turn
+    name, url = f"openai-chat:{os.environ['MODEL']}", os.environ["OPENAI_BASE_URL"]
+    model = named(name, base_url=url)
+    async with Chat(model, tools=[refund], store="talks.db", session="o7") as chat:
+        turn = await chat.send(text, key=key)  # the same key again: the same turn
         async for event in turn:
             match event:
                 case TextDelta(text=piece):
                     print(piece, end="", flush=True)
                 case GateOpened(gate=gate):
-                    answer = await asyncio.to_thread(input, f"{gate.tool} {gate.arguments}? ")
-                    if answer == "y":
+                    asked = f"{gate.tool} {gate.arguments}? "
+                    if await asyncio.to_thread(input, asked) == "y":
                         await turn.answer(gate, allow="once")
                     else:
                         await turn.answer(gate, deny="the person said no")

@@ -12,7 +12,10 @@ TOOLS: Any = [
             "description": "Give somebody their money back.",
             "parameters": {
                 "type": "object",
-                "properties": {"order": {"type": "string"}, "cents": {"type": "integer"}},
+                "properties": {
+                    "order": {"type": "string"},
+                    "cents": {"type": "integer"},
+                },
                 "required": ["order", "cents"],
             },
         },
@@ -32,7 +35,8 @@ def run(text: str) -> str:
     client, model = OpenAI(), os.environ["MODEL"]
     messages: Any = [{"role": "user", "content": text}]
     for _ in range(10):
-        with client.chat.completions.stream(model=model, messages=messages, tools=TOOLS) as stream:
+        asked: Any = {"model": model, "messages": messages, "tools": TOOLS}
+        with client.chat.completions.stream(**asked) as stream:
             answer: Any = stream.get_final_completion().choices[0].message
         messages.append(answer)
         if not answer.tool_calls:
@@ -40,10 +44,11 @@ def run(text: str) -> str:
         for call in answer.tool_calls:
             name, arguments = call.function.name, call.function.arguments
             if ask_person(name, arguments):
-                result = refund(**json.loads(arguments))  # and if it dies here, after the money has gone?
+                result = refund(**json.loads(arguments))  # and if it dies right here?
             else:
                 result = "the person said no"
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+            told = {"role": "tool", "tool_call_id": call.id, "content": result}
+            messages.append(told)
     raise RuntimeError("it went on and on")
 
 

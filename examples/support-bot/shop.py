@@ -44,18 +44,21 @@ async def refund(number: str, amount: int, ctx: ToolContext) -> str:
     what, price = order_of(ctx.tenant, number)
     if not 0 < amount <= price:
         raise ToolError(f"the {what} has cost {price}, so at most that is given back")
-    await asyncio.to_thread(pay_back, ctx.key, ctx.tenant, number, amount)
+    await asyncio.to_thread(pay_back, ctx.key, ctx.tenant, number, amount, price)
     ctx.progress(f"worker {os.getpid()} waits for the bank")
     await asyncio.sleep(float(os.environ.get("SHOP_BANK", "0.2")))
     return f"gave {amount} back for order {number}"
 
 
-def pay_back(key: str, tenant: str, number: str, amount: int) -> None:
+def pay_back(key: str, tenant: str, number: str, amount: int, price: int) -> None:
     """The bank: it takes each payment once, by its key. A worker that dies here is followed by one that asks again."""
+    before = "SELECT coalesce(sum(amount), 0) FROM paid WHERE tenant = ? AND number = ? AND key != ?"
     bank = sqlite3.connect(os.environ.get("SHOP_LEDGER", "bank.db"))
     with bank:
         bank.execute("CREATE TABLE IF NOT EXISTS paid (key TEXT PRIMARY KEY, tenant TEXT, number TEXT, amount INTEGER)")
         bank.execute("CREATE TABLE IF NOT EXISTS asked (key TEXT, worker INTEGER)")
         bank.execute("INSERT INTO asked VALUES (?, ?)", (key, os.getpid()))
+        if bank.execute(before, (tenant, number, key)).fetchone()[0] + amount > price:
+            raise ToolError(f"order {number} has cost {price}, and some of that was given back already")
         bank.execute("INSERT OR IGNORE INTO paid VALUES (?, ?, ?, ?)", (key, tenant, number, amount))
     bank.close()

@@ -12,12 +12,14 @@ from typing import Any
 import aiohttp
 import pytest
 import uvicorn
-from docs_src.guides import fastapi_first
+from docs_src.guides.fastapi_first import app
+from docs_src.guides.migrate_after import refund
+from docs_src.guides.migrate_before import TOOLS
 
 from everturn.testing.provider import Call, Item, Provider, Say
 from everturn.testing.servers.process import free_port
 
-GUIDES = Path(fastapi_first.__file__).parent
+GUIDES = Path(__file__).parents[2] / "docs_src" / "guides"
 
 
 class Served:
@@ -25,7 +27,7 @@ class Served:
 
     def __init__(self) -> None:
         self.port = free_port()
-        config = uvicorn.Config(fastapi_first.app, port=self.port, log_level="error", lifespan="on")
+        config = uvicorn.Config(app, port=self.port, log_level="error", lifespan="on")
         self._server = uvicorn.Server(config)
 
     async def __aenter__(self) -> Served:
@@ -92,6 +94,15 @@ async def test_a_service_of_ones_own_keeps_what_it_promises(tmp_path: Path, monk
 
 
 # Moving over -----------------------------------------------------------------------------------------------------------
+
+
+def test_both_offer_the_same_tool() -> None:
+    (written,) = TOOLS
+    made = refund.spec.schema["properties"]
+    assert written["function"]["name"] == refund.spec.name
+    assert {name: one["type"] for name, one in made.items()} == {
+        name: one["type"] for name, one in written["function"]["parameters"]["properties"].items()
+    }
 
 
 def script() -> list[list[Item]]:

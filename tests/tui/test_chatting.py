@@ -68,10 +68,27 @@ def test_who_is_told_to_end_puts_the_terminal_back(tmp_path: Path, number: signa
         assert is_restored(one)
 
 
-def test_it_ends_when_the_terminal_is_gone_without_a_word(tmp_path: Path) -> None:
+STUCK = """
+import signal, time
+
+from everturn import tool
+
+signal.signal(signal.SIGUSR1, lambda *_: time.sleep(600))
+
+
+@tool(effects="read")
+async def look() -> str:
+    "Look."
+    return "seen"
+"""
+
+
+@pytest.mark.parametrize("is_stuck", [False, True])
+def test_it_ends_when_the_terminal_is_gone_without_a_word(tmp_path: Path, is_stuck: bool) -> None:
     ours, theirs = pty.openpty()  # it controls nobody, so nobody gets a signal when it goes
+    (tmp_path / "stuck.py").write_text(STUCK, encoding="utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-m", "everturn", "chat"],
+        [sys.executable, "-m", "everturn", "chat", "--tools", str(tmp_path / "stuck.py")],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -83,6 +100,8 @@ def test_it_ends_when_the_terminal_is_gone_without_a_word(tmp_path: Path) -> Non
         drawn = b""
         while b"about?" not in drawn:
             drawn += os.read(ours, 1 << 16)
+        if is_stuck:  # as when what draws waits for a terminal that takes nothing
+            process.send_signal(signal.SIGUSR1)
         os.close(ours)
         assert process.wait(PATIENCE) == 128 + signal.SIGHUP
     finally:

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TextIO
@@ -105,9 +106,8 @@ async def _draw(options: argparse.Namespace) -> int:
                 is_here=housed.is_here,
             )
             with _told_to_end(app):
-                watching = asyncio.create_task(_while_there(app))
-                code = await app.run_async()
-                watching.cancel()
+                with _while_there(app):
+                    code = await app.run_async()
     if app.problem:
         return complain(f"the screen broke down: {app.problem}; please report this, with {log}", 1)
     for line in app.farewell:
@@ -174,13 +174,29 @@ def _text(number: int) -> TextIO:
     return io.TextIOWrapper(io.FileIO(number, "w"), encoding="utf-8", errors="replace", write_through=True)
 
 
-async def _while_there(app: EverturnApp) -> None:
-    """Leave when the terminal is gone without a word: nobody sees anything any more, and nobody can press a key."""
-    while os.isatty(0):  # noqa: ASYNC110 - nobody tells
-        await asyncio.sleep(LOOK)
-    # What draws may wait for a terminal that takes nothing; what was sent is safe, and goes on another time.
-    asyncio.get_running_loop().call_later(GONE, os._exit, 128 + 1)
-    app.exit(128 + 1)
+@contextlib.contextmanager
+def _while_there(app: EverturnApp) -> Generator[None]:
+    """Leave when the terminal is gone without a word: nobody sees anything any more, and nobody can press a key.
+
+    A thread looks: what draws may wait for ever for a terminal that takes nothing, and the loop with it. What was sent
+    is safe, and goes on another time.
+    """
+    loop, over = asyncio.get_running_loop(), threading.Event()
+
+    def look() -> None:
+        while os.isatty(0):
+            if over.wait(LOOK):
+                return
+        with contextlib.suppress(RuntimeError):  # it has ended meanwhile
+            loop.call_soon_threadsafe(app.exit, 128 + 1)
+        if not over.wait(GONE):
+            os._exit(128 + 1)
+
+    threading.Thread(target=look, name="terminal", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 @contextlib.contextmanager
