@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 from fastapi import FastAPI, Header, HTTPException
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel
 
 from everturn import Chat, Turn, named, tool
@@ -48,18 +48,22 @@ def chat(session: str) -> Chat:
 Key = Annotated[str, Header()]
 
 
+class Sent(BaseModel):
+    turn: str
+
+
 class Said(BaseModel):
     text: str
 
 
 @app.post("/talks/{session}")
-async def say_something(session: str, said: Said, idempotency_key: Key) -> dict[str, str]:
+async def say_something(session: str, said: Said, idempotency_key: Key) -> Sent:
     turn = await chat(session).send(said.text, key=idempotency_key)  # twice is once
-    return {"turn": turn.id}
+    return Sent(turn=turn.id)
 
 
 @app.get("/talks/{session}/{turn}")
-async def follow(session: str, turn: str, last_event_id: Key = "") -> StreamingResponse:
+async def follow(session: str, turn: str, last_event_id: Key = "") -> Response:
     shown = events(chat(session).turn(turn), last_event_id)
     return StreamingResponse(shown, media_type="text/event-stream")
 
