@@ -23,7 +23,7 @@ async def test_a_turn_ends_as_if_nothing_had_happened_wherever_its_worker_is_kil
     ("sabotage", "point", "found"),
     [
         ("once is done again", "tool.pay.after", "I23"),
-        ("nothing is written before it is done", "tool.pay.after", "I25"),
+        pytest.param("nothing is written before it is done", "tool.pay.after", "I25", marks=pytest.mark.long),
     ],
     ids=["once again", "unwritten"],
 )
