@@ -1661,6 +1661,7 @@ MAKES_SQL = {
     # called when a store is opened, with what the operator says
     "migrating.py:upgrade_postgres": "the name of the schema",
     "sqlite.py:_connect": "settings of ours",
+    "everturn/cli/doctor_store.py:_version": "the name of a table of ours, when a file is looked at",
     "sqlite.py:_enter": "a number",
     "walls.py:_make": "the name of a role, quoted",
     # called while it serves

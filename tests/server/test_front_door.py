@@ -176,7 +176,7 @@ MISTYPED = [
     (("keys", "add", "o'x", "--tenant", "a b"), "`everturn users add 'o'\"'\"'x' --tenant 'a b'` makes one"),
     (("keys", "add", "local", "--days", "soon"), "'soon' is no whole number"),
     (("keys", "add", "local", "--days", "0"), "at least 1"),
-    (("keys", "add", "local", "--role", "king"), "choose from 'viewer', 'member'"),
+    (("keys", "add", "local", "--role", "king"), "'king' is none of viewer, member"),
     (("keys", "add", "local", "--store", "memory"), "name a file or a database with --store"),
     (("keys", "add", "local", "--store", "gone.db"), "start `everturn serve` first, or name another with --store"),
     (("keys", "revoke", "key_x", "--tenant", "t"), "`everturn keys list --tenant t` shows those that there are"),
@@ -187,8 +187,8 @@ MISTYPED = [
     (("login", "--user", "nobody"), "`everturn users add nobody` makes one"),
     (("login", "--url", "here"), "is no address of a server; for example http://127.0.0.1:8000"),
     (("login", "--url", "http://here:port"), "is no address of a server; for example http://127.0.0.1:8000"),
-    (("ps", "--store", "gone.db"), "there is no file gone.db"),
-    (("doctor", "--loud"), "see `everturn --help`"),
+    (("ps", "--store", "gone.db"), "there is no store gone.db yet"),
+    (("doctor", "--loud"), "see `everturn doctor --help`"),
 ]
 
 

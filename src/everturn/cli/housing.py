@@ -167,12 +167,8 @@ def with_flags(loaded: Loaded, options: argparse.Namespace, also: Brought) -> Lo
     config, table = loaded.config, loaded.config.tools
     if options.files or options.virtual_files:
         table = replace(table, files="", virtual_files=False)
-    table = replace(
-        table,
-        code=table.code and not options.code,
-        shell=False if options.shell is not None else table.shell,
-        web=table.web and not options.web,
-    )
+    anew = {"code": options.code, "shell": options.shell is not None, "web": options.web}
+    table = replace(table, **{name: False for name, is_said in anew.items() if is_said})
     agents = config.agents or {ASSISTANT: AgentTable(description="a plain assistant")}
     first = next(iter(agents))
     models, system = config.models, clean(options.system)
