@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from everturn.core.events import CallJudged, CallSettled, CallStarted, StepRestarted, TurnCancelled, TurnEnding
 from everturn.core.parts import Output, TextPart, ToolPart
 from everturn.tui.drawing.blocks import Block, Book
-from everturn.tui.drawing.chunks import Chunk, Chunks, chunks_of
 from everturn.tui.drawing.ink import cut, fold, plain, safe, width_of, wrap
 from everturn.tui.drawing.markdown import draw
 from everturn.tui.drawing.paper import Paper
+from everturn.tui.drawing.pieces import Piece, Pieces, pieces_of
 from everturn.tui.words.talk import EN, ZH
 from tests.tui.stage import Writing, text_delta
 from tests.web import texts
@@ -28,25 +28,25 @@ LINES = st.sampled_from(["", "a b", "```py", "```", "- x", "1. y", "  z", "> q",
 @settings(deadline=None, max_examples=60)
 def test_wherever_a_text_is_cut_on_its_way_the_same_pieces_come_out(lines: list[str], sizes: list[int]) -> None:
     text = "\n".join(lines)
-    chunks, at, rest = Chunks(), 0, list[Chunk]()
+    chunks, at, rest = Pieces(), 0, list[Piece]()
     while at < len(text):
         at += sizes[at % len(sizes)]
         rest = chunks.feed(text[:at])
-    assert [*chunks.finished, *rest] == chunks_of(text)
+    assert [*chunks.finished, *rest] == pieces_of(text)
 
 
 def test_a_long_line_is_cut_the_same_way_whole_and_in_pieces() -> None:
     text = "x" * 30_000 + "\nafter"
-    chunks, rest = Chunks(), list[Chunk]()
+    chunks, rest = Pieces(), list[Piece]()
     for at in range(0, len(text) + 997, 997):
         rest = chunks.feed(text[:at])
-    assert [*chunks.finished, *rest] == chunks_of(text)
-    assert max(len(chunk.source) for chunk in chunks_of(text)) <= 8_001
+    assert [*chunks.finished, *rest] == pieces_of(text)
+    assert max(len(chunk.source) for chunk in pieces_of(text)) <= 8_001
 
 
 @pytest.mark.parametrize("width", [20, 40, 97])
 def test_lines_fit_and_nothing_is_lost(width: int) -> None:
-    drawn = [line for chunk in chunks_of(MIXED) for line in draw(chunk, width)]
+    drawn = [line for chunk in pieces_of(MIXED) for line in draw(chunk, width)]
     assert all(width_of(line) <= width for line in drawn)
     said = "".join(plain(line) for line in drawn).replace(" ", "")
     assert "brass" in said

@@ -29,10 +29,10 @@ from everturn.core.parts import FileChange, FilePart, NoticePart, Output, Reason
 from everturn.terminal.screen import KEPT
 from everturn.tui.drawing import code
 from everturn.tui.drawing.blocks import Block, Book
-from everturn.tui.drawing.chunks import Chunk, chunks_of
 from everturn.tui.drawing.ink import GUTTER, Line, plain
 from everturn.tui.drawing.markdown import draw
 from everturn.tui.drawing.paper import Paper
+from everturn.tui.drawing.pieces import Piece, pieces_of
 from everturn.tui.state import SessionState
 from tests.tui.hostile import CORPUS, LONG, MARKDOWN, SHORT
 from tests.tui.stage import Stage, Writing, text_delta
@@ -141,15 +141,15 @@ SLOW = {
 @pytest.mark.parametrize("text", [*SLOW.values(), *MARKDOWN], ids=lambda text: repr(text[:12]))
 def test_no_piece_of_a_text_holds_the_screen_up(text: str) -> None:
     """Each costs some 50 ms at most where nobody else works; the better of two tries, and much room for company."""
-    draw(Chunk("code", "x", "cpp"), 80)  # what is only loaded once
+    draw(Piece("code", "x", "cpp"), 80)  # what is only loaded once
     began = process_time()
-    pieces = chunks_of(text)
+    pieces = pieces_of(text)
     assert process_time() - began < 1.0
     for piece in pieces:
         assert min(cost(piece), cost(piece)) < 0.4, (piece.kind, len(piece.source))
 
 
-def cost(piece: Chunk) -> float:
+def cost(piece: Piece) -> float:
     began = process_time()
     draw(piece, 80)
     return process_time() - began
@@ -157,13 +157,13 @@ def cost(piece: Chunk) -> float:
 
 def test_a_long_list_stays_a_list_and_a_language_that_nobody_knows_is_not_looked_for() -> None:
     text = "\n".join(f"{number}. an item with **weight** and some words behind it" for number in range(1, 401))
-    pieces = chunks_of(text)
+    pieces = pieces_of(text)
     assert len(pieces) > 1
     assert {piece.kind for piece in pieces} == {"markdown"}
     drawn_lines = [plain(line) for piece in pieces for line in draw(piece, 80)]
     assert drawn_lines[-1].startswith("400. an item with weight")
     looked = code._lexer.cache_info()
-    draw(Chunk("code", "x", "no-such-language"), 80)
+    draw(Piece("code", "x", "no-such-language"), 80)
     assert code._lexer.cache_info() == looked
 
 

@@ -10,9 +10,9 @@ import re
 import pytest
 
 from everturn.tui import scrollback
-from everturn.tui.drawing.chunks import chunks_of
 from everturn.tui.drawing.ink import plain
 from everturn.tui.drawing.markdown import draw
+from everturn.tui.drawing.pieces import pieces_of
 
 TEXT = """\
 # A heading
@@ -82,7 +82,7 @@ async def typed(text: str, seed: int) -> str:
 
 def expected(text: str) -> list[str]:
     lines: list[str] = []
-    for at, chunk in enumerate(chunks_of(text)):
+    for at, chunk in enumerate(pieces_of(text)):
         goes_on = chunk.kind == "code" and chunk.first != at
         lines += ([""] if at and not goes_on else []) + [plain(line) for line in draw(chunk, 59)]
     return [line.rstrip() for line in lines]

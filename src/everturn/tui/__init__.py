@@ -12,6 +12,7 @@ words/         what is said, in English and in Chinese
 drawing/       state → blocks → lines that can only be read
 transcript.py  blocks as one long roll of lines; only what streams is drawn again
 composer.py    where a person writes
+scrollback.py  an answer while it comes → markdown, for the chat that goes line by line
 status.py      the lines around a conversation; side.py, sessions.py, branches.py, … are lists beside it
 gates/         questions: what would happen, exactly, and the keys to answer
 """

@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from everturn.tui.drawing.chunks import Chunks
 from everturn.tui.drawing.ink import Line
 from everturn.tui.drawing.markdown import draw
+from everturn.tui.drawing.pieces import Pieces
 
 BEAT: Final = 0.05  # seconds between two drawings
 WIDEST: Final = 100  # columns; longer lines are hard to read
@@ -56,7 +56,7 @@ class Scrollback:
         self._begin()
 
     def _begin(self) -> None:
-        self._chunks = Chunks()
+        self._chunks = Pieces()
         self._pieces: list[str] = []
         self._printed = 0  # finished pieces
         self._tail = 0  # lines of the open end that stand on the screen

@@ -1,7 +1,7 @@
 """State → blocks → lines that can only be read. Pure: no widget, and no server.
 
 ink.py       text with names of styles → lines of a width; whatever is drawn passes here, and is made safe
-chunks.py    a text that grows → pieces of markdown, of which all but the last are finished
+pieces.py    a text that grows → pieces of markdown, of which all but the last are finished
 markdown.py  a piece of markdown → lines
 paper.py     what something is drawn on: a width, a time, a language
 code.py      code, diffs and exact text → lines

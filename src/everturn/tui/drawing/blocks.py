@@ -14,10 +14,10 @@ from everturn.core.parts import FilePart, FilesPart, NoticePart, Part, Reasoning
 from everturn.core.state import TurnState
 from everturn.tui.drawing import cards, marks
 from everturn.tui.drawing.cards import Card
-from everturn.tui.drawing.chunks import Chunk, Chunks, chunks_of
 from everturn.tui.drawing.ink import GUTTER, Line, under, wrap
 from everturn.tui.drawing.markdown import draw as draw_text
 from everturn.tui.drawing.paper import Paper
+from everturn.tui.drawing.pieces import Piece, Pieces, pieces_of
 from everturn.tui.state import Live, SessionState
 
 Kind = Literal["said", "badge", "text", "thought", "call", "file", "step", "notice", "files", "foot", "gate", "queued"]
@@ -71,7 +71,7 @@ class Book:
         self.contexts = dict(contexts or {})  # model -> tokens that it can take at once
         self._kept: dict[str, tuple[tuple[object, ...], list[Block]]] = {}
         self._versions: dict[str, int] = {}
-        self._texts: dict[str, tuple[Chunks, list[Block]]] = {}  # of what streams
+        self._texts: dict[str, tuple[Pieces, list[Block]]] = {}  # of what streams
 
     def touch(self, turns: Iterable[str]) -> None:
         """These turns are not what they were."""
@@ -113,11 +113,11 @@ class Book:
             if not turn.phase.is_terminal and not turn.messages and turn.parent == last:
                 yield from _foot(state, turn, self._versions.get(turn.id, 0), last or "")
 
-    def texts(self, name: str, text: str, make: Callable[[int, Chunk], Block], is_live: bool) -> list[Block]:
+    def texts(self, name: str, text: str, make: Callable[[int, Piece], Block], is_live: bool) -> list[Block]:
         """The blocks of a text: of one that streams, only what is new is read."""
         if not is_live and name not in self._texts:
-            return [make(number, chunk) for number, chunk in enumerate(chunks_of(text))]
-        cutter, finished = self._texts.setdefault(name, (Chunks(), []))
+            return [make(number, chunk) for number, chunk in enumerate(pieces_of(text))]
+        cutter, finished = self._texts.setdefault(name, (Pieces(), []))
         rest = cutter.feed(text)
         finished += [make(at, cutter.finished[at]) for at in range(len(finished), len(cutter.finished))]
         if not is_live:
@@ -144,7 +144,7 @@ def _bound(draw: Callable[..., list[Line]], *given: object) -> Callable[[Paper],
     return lambda paper: draw(*given, paper)
 
 
-def _text(chunk: Chunk, paper: Paper) -> list[Line]:
+def _text(chunk: Piece, paper: Paper) -> list[Line]:
     return under(draw_text(chunk, paper.width - GUTTER))
 
 
@@ -254,7 +254,7 @@ class _Writer:
         times = self.steps.get(open_step)
         name = f"{self.message.id}.{at}"
 
-        def make(number: int, chunk: Chunk) -> Block:
+        def make(number: int, chunk: Piece) -> Block:
             draw, group = _bound(_text, chunk), f"{name}.code{chunk.first}" if chunk.kind == "code" else ""
             return self._block(f"{at}.{number}", "text", (chunk,), draw, source=chunk.source, group=group)
 

@@ -11,9 +11,9 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.tree import SyntaxTreeNode
 
-from everturn.tui.drawing.chunks import Chunk
 from everturn.tui.drawing.code import code
 from everturn.tui.drawing.ink import LEAST, Line, Run, lead, split, width_of, wrap
+from everturn.tui.drawing.pieces import Piece
 
 COLUMN: Final = 4  # columns that a cell of a table has at least
 BULLETS: Final = "•◦▪"
@@ -40,7 +40,7 @@ def _math(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def draw(chunk: Chunk, width: int) -> list[Line]:
+def draw(chunk: Piece, width: int) -> list[Line]:
     """The lines of a piece of an answer."""
     if chunk.kind == "code":
         return code(chunk.source, chunk.language, width)

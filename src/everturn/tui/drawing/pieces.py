@@ -31,7 +31,7 @@ _SIGN: Final = re.compile(r"[*_\[\]`<\\$&~|]")
 Kind = Literal["markdown", "code", "plain"]
 
 
-class Chunk(Struct, frozen=True):
+class Piece(Struct, frozen=True):
     """A piece: markdown, lines of code of a language, or what is drawn as it was written."""
 
     kind: Kind
@@ -40,11 +40,11 @@ class Chunk(Struct, frozen=True):
     first: int = 0  # the number of the piece that its fence began with: they are copied together
 
 
-class Chunks:
+class Pieces:
     """Cuts a text that only ever grows."""
 
     def __init__(self) -> None:
-        self.finished: list[Chunk] = []
+        self.finished: list[Piece] = []
         self._read = 0  # characters that were cut into lines
         self._lines: list[str] = []  # of the piece that is open
         self._size = self._weight = self._columns = 0
@@ -52,7 +52,7 @@ class Chunks:
         self._inner = ""  # the fence within an item of a list
         self._is_list = self._is_blank = self._is_plain = False
 
-    def feed(self, text: str) -> list[Chunk]:
+    def feed(self, text: str) -> list[Piece]:
         """Take in what the text is now, and give what comes after the finished pieces: nothing, or the open one."""
         end = text.rfind("\n") + 1
         if end > self._read:
@@ -68,25 +68,25 @@ class Chunks:
         at = 0
         while len(line) - at > LONGEST:
             self._close()
-            self.finished.append(Chunk("plain", line[at : at + LONGEST], first=len(self.finished)))
+            self.finished.append(Piece("plain", line[at : at + LONGEST], first=len(self.finished)))
             at += LONGEST
         return at, line[at:] if at else line
 
-    def _open(self, rest: str) -> list[Chunk]:
+    def _open(self, rest: str) -> list[Piece]:
         lines = [*self._lines, rest] if rest else self._lines
         if self._fence and rest and self._ends_fence(rest):
             lines = self._lines
         chunk = self._chunk(lines)
         return [chunk] if chunk is not None else []
 
-    def _chunk(self, lines: list[str]) -> Chunk | None:
+    def _chunk(self, lines: list[str]) -> Piece | None:
         if self._fence:
-            return Chunk("code", "\n".join(lines), self._language, self._first)
+            return Piece("code", "\n".join(lines), self._language, self._first)
         source = "\n".join(lines).strip("\n")
         if not source.strip():
             return None
         odd = self._is_plain or any(map(_is_odd, lines))
-        return Chunk("plain" if odd else "markdown", source, first=len(self.finished))
+        return Piece("plain" if odd else "markdown", source, first=len(self.finished))
 
     def _close(self) -> None:
         chunk = self._chunk(self._lines)
@@ -178,8 +178,8 @@ def _is_odd(line: str) -> bool:
     return line.count("|") > MOST_COLUMNS or (len(line) > MOST_SIGNS and len(_SIGN.findall(line)) > MOST_SIGNS)
 
 
-def chunks_of(text: str) -> list[Chunk]:
+def pieces_of(text: str) -> list[Piece]:
     """The pieces of a text that is whole."""
-    chunks = Chunks()
+    chunks = Pieces()
     rest = chunks.feed(text)
     return [*chunks.finished, *rest]
