@@ -9,7 +9,7 @@ import argparse
 import sys
 import typing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -20,8 +20,11 @@ from everturn.core.asking import GateKind
 from everturn.core.events import Effects, LogEvent, Terminal
 from everturn.core.parts import CallState, Finish, Part, StreamedPart
 from everturn.core.state import TRANSITIONS
+from everturn.tools.browser import BROWSER_JS_EVAL, MOST_TIME, USUAL_TIME
 
 TO: Final = Path(__file__).parent.parent / "web" / "client" / "src" / "types.gen.ts"
+EVAL_TO: Final = Path(__file__).parent.parent / "web" / "src" / "sandbox" / "eval.gen.ts"
+EVAL_HEAD: Final = "// Made by scripts/web_types.py from everturn.tools.browser. Do not edit.\n"
 HEAD: Final = "// Made by scripts/web_types.py from the types in everturn.api and everturn.core. Do not edit.\n"
 UNIONS: Final = {
     "LogEvent": LogEvent,
@@ -104,14 +107,15 @@ def _type(schema: dict[str, Any]) -> str:
         return msgspec.json.encode(schema["const"]).decode()
     if "anyOf" in schema:
         return " | ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
-    kind = schema.get("type")
+    kind: Any = schema.get("type")
     if isinstance(kind, list):
-        return " | ".join(PLAIN[one] for one in kind)
+        return " | ".join(PLAIN[one] for one in cast("list[str]", kind))
     if kind == "array":
         return _array(schema)
     if kind == "object":
-        below = schema.get("additionalProperties")
-        return f"Readonly<Record<string, {_type(below) if isinstance(below, dict) else 'unknown'}>>"
+        below: Any = schema.get("additionalProperties")
+        told = _type(cast("dict[str, Any]", below)) if isinstance(below, dict) else "unknown"
+        return f"Readonly<Record<string, {told}>>"
     return PLAIN.get(kind, "unknown")
 
 
@@ -121,18 +125,31 @@ def _array(schema: dict[str, Any]) -> str:
     return f"readonly ({_type(schema['items'])})[]" if schema.get("items") else "readonly unknown[]"
 
 
+def write_eval() -> str:
+    """`browser_js_eval` as a page declares it: there is one definition of it, and this is a copy."""
+    tool = BROWSER_JS_EVAL
+    declared = {"description": tool.description, "schema": tool.schema, "effects": tool.effects}
+    text = msgspec.json.format(msgspec.json.encode(declared), indent=2).decode()
+    return (
+        f"{EVAL_HEAD}export const USUAL_TIME = {USUAL_TIME}; // milliseconds\n"
+        f"export const MOST_TIME = {MOST_TIME};\n"
+        f"export const BROWSER_JS_EVAL = {text} as const;\n"
+    )
+
+
 def main() -> int:
     """Write it, or say that it is not as it would be written."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if it would change")
     check = parser.parse_args().check
-    text = write()
-    if not check:
-        TO.write_text(text, encoding="utf-8")
-    elif not TO.exists() or TO.read_text(encoding="utf-8") != text:
-        print(f"{TO.name} is not what the types say; run python scripts/web_types.py", file=sys.stderr)
-        return 1
-    return 0
+    failed = 0
+    for to, text in ((TO, write()), (EVAL_TO, write_eval())):
+        if not check:
+            to.write_text(text, encoding="utf-8")
+        elif not to.exists() or to.read_text(encoding="utf-8") != text:
+            print(f"{to.name} is not what the types say; run python scripts/web_types.py", file=sys.stderr)
+            failed = 1
+    return failed
 
 
 if __name__ == "__main__":
