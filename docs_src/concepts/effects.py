@@ -40,7 +40,7 @@ async def live(store: Any) -> TurnResult:
 async def main() -> None:
     store = MemoryStore()
     # It dies when the three calls have run, before any result is written down.
-    mortal = MortalStore(store, lives=10, before_next=True)
+    mortal = MortalStore(store, lives=11, before_next=True)
     first = asyncio.ensure_future(live(mortal))
     await mortal.died.wait()
     first.cancel()

@@ -93,7 +93,7 @@ NAMES = [  # what is meant by git here is something else
     "../git log", "/tmp/git log", "bin/git log", "./git\\ log", "'git log'", '"git log"', "git\\ log", "git' log'", "gitlog", "git-log", "GIT log",
     "Git log", "gIT log", "git LOG", "git Log", "GIT LOG", "!! log", "!git", "git.exe log", "-git log", "=git log", "%1", "git\\\tlog", "git'\t'log",
     "$0 log", "$_ log", "${!#} log", "$@", '"$@"', "$* log", "''  log", "'' git log", '"" git log', "$'' git log", "$EMPTY git log", "${EMPTY} git log",
-    "$(true) git log", "`:` git log", "git $EMPTY log", "git ${X:-push}", "git $(echo push)", "git l*", "git {log,push}", "git lo[g]", "git ~log",
+    "$(true) git log", "`:` git log", "git $EMPTY log", "git ${X:-push}", "git $(echo push)", "git l*", "git {-C,x,push}", "git lo[g]", "git ~log",
     "git $'l\\x6fx'", "git 'log '", "git ' log'", "git ''log''x", "git '' log", "git -c core.pager=rm log", "git -C /tmp log", "git --exec-path=/tmp log",
     "git --git-dir=/tmp log", "git", "git push", "git commit", "git\nlog", "git;log", "git|log", "git&log", "git --no-pager log", "git -- log",
 ]  # fmt: skip
@@ -160,5 +160,11 @@ BENIGN = [
     "git log HEAD~3..HEAD", "git log HEAD^", "git log HEAD@{1}", "git log --format='%h %s'", 'git log --format="%h %an"', "git log --since=2.weeks", "git log -- a b",
     "git log $(git log)", 'git log "$(git log -1)"', "git log `git log`", "git log <(git log)", "git log ${X%.*}", "git log $((1+1))", "git log -n$((2*3))", "git log '$(rm x)'",
     "git log '; rm x'", 'git log "; rm x"', "git log \\; rm x", "git log 'rm' x", "git log '`rm x`'", 'git log "\\$(rm x)"', 'git log "\\`rm x\\`"', "git log \\$x", "git log '>' x",
-    "git log \\> x", "git log a#b", "git log '#' x", "git log !x", "git log 'é' ü", "git log 日本", "case a in a) git log;; *) git log;; esac", "git log 'a\nrm x'",
+    "git log \\> x", "git log a#b", "git log '#' x", "git log !x", "git log 'é' ü", "git log 日本", "case a in a) git log;; *) git log;; esac", "git log 'a\nrm x'", "git {log,push}", "git log x{a,b}",
+]  # fmt: skip
+
+# Of these only the shell knows the words, and git has options that run and write: they are asked about.
+ASKED = [
+    "git log $X", 'git log "$X"', "git log ${X}", 'git log "${X:-y}" z', "git log *.py", "git log ~/x", "git log $(git log)", 'git log "$(git log -1)"',
+    "git log `git log`", "git log ${X%.*}", "git log $((1+1))", "git log -n$((2*3))",
 ]  # fmt: skip

@@ -14,10 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.permissions.corpus import BENIGN, HOSTILE
 
+from everturn.core.globs import Fits, Token
+from everturn.core.policy import Subject
+from everturn.core.shell_expansion import MARK, Words, could_fit
 from everturn.permissions.shell import Unreadable, read_command
 
 # Each writes how it was called into descriptor 9, in one piece. `no` fails, so that loops end.
@@ -33,7 +37,6 @@ UNSAFE = re.compile(
     r"[/~]|\b(?:while|until|select|kill|cd|pushd|ulimit|read|mapfile|command|hash|enable|suspend|fg|bg|sleep|PATH)\b"
     r"|\(\( *;|env -|ld-linux|9|\d\d|%|:.*:|wait|exec|\.\."
 )
-EXPANDED = re.compile(r"[$`*?\[{~<>]")
 
 
 class World:
@@ -102,31 +105,47 @@ def _calls(said: bytes) -> list[tuple[str, ...]]:
     return calls
 
 
-def is_read(call: tuple[str, ...], items: list[tuple[str, ...]]) -> bool:
-    """Is there an item with these words? Behind a word that bash expands, anything may follow."""
+def is_read(call: tuple[str, ...], items: Sequence[Subject]) -> bool:
+    """Is there an item that could become these words? What stands behind a word that bash expands has to be there too."""
     # A shell finds a script on the path too, behind its options.
-    files = [words[at:] for words in items if words[0] in (".", "source", "bash", "sh") for at in range(1, len(words))]
-    return any(_fits(call, words) for words in items + files)
+    files = [
+        Subject("command", "", item.words[at:], item.expansions[at:])
+        for item in items
+        if item.words[0] in (".", "source", "bash", "sh")
+        for at in range(1, len(item.words))
+    ]
+    return any(_fits(call, item) for item in [*items, *files])
 
 
-def _fits(call: tuple[str, ...], words: tuple[str, ...]) -> bool:
-    if words[0].rpartition("/")[2] != call[0]:
-        return False
-    known = next((at for at, word in enumerate(words) if at and EXPANDED.search(word)), None)
-    return words == call if known is None else words[:known] == call[:known]
+def _fits(call: tuple[str, ...], item: Subject) -> bool:
+    name = item.words[0].rpartition("/")[2]
+    value = Words((name, *item.words[1:]), item.expansions)
+    # The call, as a pattern of literal words.
+    tokens: list[list[Token]] = [[word] if word else [] for word in call]
+    if not item.expansions:
+        return value.words == call
+    globs: list[Fits] = [word.__eq__ for word in call]
+    return could_become(value, tokens, globs)
+
+
+def could_become(value: Words, tokens: Sequence[Sequence[Token]], globs: Sequence[Fits]) -> bool:
+    """As a rule that denies sees it, but for the spelling of an expansion, which is nothing it becomes."""
+    never = tuple(word if each is None else MARK for word, each in zip(value.words, value.expansions, strict=True))
+    return could_fit(Words(never, value.expansions), tokens, globs, is_open=False)
 
 
 def unread(world: World, line: str) -> list[tuple[str, ...]] | None:
     """Return the calls that bash made of a line and that were not read in it; None if it could not be read."""
     try:
-        items = [item.words for item in read_command(line)]
+        items = read_command(line)
     except Unreadable:
         return None
     world.clear()
     wrong = [call for call in world.run(line) or [] if not is_read(call, items)]
-    written = {words[1] for words in items if words[0] in (">", ">>")}
-    if not any(EXPANDED.search(target) for target in written):
-        wrong += [(">", name) for name in os.listdir(world.place) if name not in written]
+    written = [item for item in items if item.words[0] in (">", ">>")]
+    if not any(item.expansions for item in written):
+        names = {item.words[1] for item in written}
+        wrong += [(">", name) for name in os.listdir(world.place) if name not in names]
     return wrong
 
 

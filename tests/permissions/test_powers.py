@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from everturn.core.policy import Policy, Rule, Subject
 from everturn.core.requests import ToolSpec
 from everturn.core.subjects import cases_of
+from everturn.permissions.powers import has_powers
 from everturn.permissions.shell import Unreadable, read_command
 from everturn.permissions.texts import has_power_in_awk, has_power_in_sed
-from everturn.turn.permit import offers_for
+from everturn.permissions.wrappers import GUESSED, WRAPPERS
+from everturn.turn.permit import _SHOWING, offers_for
 
 POWERFUL = [
     "awk 'BEGIN{system(\"rm x\")}'",
@@ -93,6 +95,8 @@ POWERFUL = [
     "vim -c '!sh' x",
     "vim +'!sh' x",
     "vi -es -c x",
+    "vim x",  # without a terminal, what comes in is its orders
+    "vim +10 x",
     "python -c x",
     "python3.11 -m http.server",
     "python3 -W ignore -c x",
@@ -161,8 +165,6 @@ PLAIN = [
     "curl --cookie a=b u",
     "curl -H 'a: o' u",
     "wget -q u",
-    "vim x",
-    "vim +10 x",
     "python x.py -c y",
     "python -u x.py",
     "python3 --version",
@@ -240,7 +242,7 @@ def test_no_command_can_pass_for_a_power() -> None:
 
 
 def test_words_that_come_in_by_xargs_may_be_options() -> None:
-    assert [item.words for item in powers_of("xargs tar tf x")] == [("!tar", "{}", "tf", "x")]
+    assert [item.words for item in powers_of("xargs tar tf x")] == [("!tar", "⟪{}⟫", "tf", "x")]
     assert powers_of("xargs tar tf x --") == []
     assert powers_of("xargs grep x") == []
 
@@ -343,20 +345,25 @@ def offered(line: str) -> list[str]:
     return [rule.match["command"] for rule in offers_for(spec, [{"command": item}], lambda case: True)]
 
 
-@pytest.mark.parametrize("line", ["git log -n 5", "cargo test --all x", "kubectl get pods x"])
-def test_more_of_the_same_command_is_offered(line: str) -> None:
-    assert offered(line)[1:] == [" ".join(line.split()[:2]) + " *"]
+@pytest.mark.parametrize("line", ["ls -la src", "grep -rn foo src", "wc -l *.py", "cat $HOME/x"])
+def test_more_of_the_same_command_is_offered_where_a_program_only_shows(line: str) -> None:
+    assert offered(line)[1:] == [line.split()[0] + " *"]
 
 
 @pytest.mark.parametrize(
     "line",
     [
         "python -c x", "python -c x y", "python3 x y", "sudo rm x", "sudo git log", "bash x y", "env a b", "xargs rm x", "rm -rf x", "rm a b",
-        "git -C x log", "npm run x", "docker exec x y", "nice rm x", "node x y", "tar tf x", "sed -n p f", "perl -e x",
+        "git -C x log", "npm run x", "docker exec x y", "nice rm x", "node x y", "tar tf x", "sed -n p f", "perl -e x", "git config x y", "git log -n 5", "go test x y", "aws s3 ls x", "cargo test --all x",
+        "kubectl get pods x", "./ls -la src", "LS -la src",
     ],
 )  # fmt: skip
 def test_nothing_wider_is_offered_where_it_would_be_for_anything(line: str) -> None:
     assert len(offered(line)) == 1
+
+
+def test_no_wider_offer_names_a_program_with_powers() -> None:
+    assert [name for name in _SHOWING if has_powers(name) or name in WRAPPERS or name in GUESSED] == []
 
 
 def test_the_wider_offer_for_a_path_holds_its_wildcards_to_the_letter() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.permissions import fuzz_shell
-from tests.permissions.corpus import BENIGN, HOSTILE
+from tests.permissions.corpus import ASKED, BENIGN, HOSTILE
 from tests.permissions.fuzz_shell import World
 
 from everturn.errors import ConfigError, ToolError
@@ -49,7 +49,13 @@ def test_no_line_that_does_more_than_git_log_is_allowed_by_git_log() -> None:
 
 def test_every_line_that_is_nothing_but_git_log_is_allowed() -> None:
     assert len(set(BENIGN)) >= 40
-    assert [line for line in BENIGN if not is_allowed(line)] == []
+    assert [line for line in BENIGN if not is_allowed(line)] == ASKED
+
+
+@pytest.mark.parametrize("line", ASKED)
+def test_where_only_the_shell_knows_the_words_of_git_log_somebody_is_asked(line: str) -> None:
+    assert line in BENIGN
+    assert {words[:1] for words in items(line)} == {("git",), ("!git",)}
 
 
 def is_readable(text: str) -> bool:
@@ -94,9 +100,15 @@ def test_every_program_that_bash_starts_was_read_in_a_line_made_up(world: World,
 def test_a_program_that_was_overlooked_would_be_noticed(world: World) -> None:
     calls = world.run("git log 'a b' | one & zap \"$(two)\"; wait")
     assert sorted(calls or []) == [("git", "log", "a b"), ("one",), ("two",), ("zap", "")]
-    assert not fuzz_shell.is_read(("zap", "x"), [("git", "log"), ("zap", "y")])
-    assert not fuzz_shell.is_read(("zap", "x"), [("one", "$X")])
-    assert fuzz_shell.is_read(("zap", "x", "y"), [("zap", "x", "$X")])
+    assert not fuzz_shell.is_read(("zap", "x"), read_command("git log; zap y"))
+    assert not fuzz_shell.is_read(("zap", "x"), read_command("one $X"))
+    assert fuzz_shell.is_read(("zap", "x", "y"), read_command("zap x $X"))
+    # Behind a word that is expanded not just anything may follow: only what it could become, and the words behind it.
+    assert fuzz_shell.is_read(("zap", "a", "b", "x"), read_command("zap $X x"))
+    assert not fuzz_shell.is_read(("zap", "a", "y"), read_command("zap $X x"))
+    assert not fuzz_shell.is_read(("zap", "a", "b", "x"), read_command('zap "$X" x'))
+    assert not fuzz_shell.is_read(("zap", "b.c"), read_command("zap a*.c"))
+    assert not fuzz_shell.is_read(("zap", "$X"), read_command("zap x$X"))
 
 
 # ---------------------------------------------------------------------------------------------- what an item says
@@ -110,32 +122,32 @@ def test_a_program_that_was_overlooked_would_be_noticed(world: World) -> None:
         ("g\"i\"t 'log' \\-n", [("git", "log", "-n")]),
         ("git \\\n  log", [("git", "log")]),
         ("/usr/bin/git log", [("/usr/bin/git", "log")]),
-        ("a $X \"$Y z\" *.c ~/x", [("a", "$X", '"$Y z"', "*.c", "~/x")]),
+        ("a $X \"$Y z\" *.c ~/x", [("a", "⟪$X⟫", '⟪"$Y z"⟫', "⟪*.c⟫", "⟪~/x⟫")]),
         ("$'\\x67it' $'l\\157g'", [("git", "log")]),
         ("a 2>&1 >&- 2> x &>> y <z", [("a",), (">", "x"), (">>", "y"), ("<", "z")]),
         ("echo >&2 this", [("echo", "this")]),
-        ("a > $X", [("a",), (">", "$X")]),
+        ("a > $X", [("a",), (">", "⟪$X⟫")]),
         ("a <<< 'b c'", [("<<<", "b c"), ("a",)]),
         ("python - x <<'E'\n$(rm)\nE", [("python", "-", "x"), ("!python", "-", "x"), ("<<", "E")]),
         ("python - <<'E'\n$(rm)\nE", [("python", "-"), ("!python", "-"), ("<<", "E")]),
         ("a <<E\n$(rm x)\nE", [("a",), ("<<", "E"), ("rm", "x")]),
         ("A=1 B='2 3' c", [("A=1",), ("B=2 3",), ("c",)]),
-        ("A+=b", [("A=${A}b",)]),
+        ("A+=b", [("A=⟪${A}b⟫",)]),
         ("export A=b", [("export", "A=b"), ("A=b",)]),
         ("for PATH in /evil; do a; done", [("PATH=/evil",), ("a",)]),
-        ("read -r A", [("read", "-r", "A"), ("A=$REPLY",)]),
-        ("echo ${A:=b}", [("A=b",), ("echo", "${A:=b}")]),
-        ("echo $((1+1)) $((x+1))", [("let", "x+1"), ("echo", "$((1+1))", "$((x+1))")]),
+        ("read -r A", [("read", "-r", "A"), ("A=⟪$REPLY⟫",)]),
+        ("echo ${A:=b}", [("A=b",), ("echo", "⟪${A:=b}⟫")]),
+        ("echo $((1+1)) $((x+1))", [("let", "x+1"), ("echo", "⟪$((1+1))⟫", "⟪$((x+1))⟫")]),
         ("git() { rm x; }", [("function", "git"), ("rm", "x")]),
         ("bash -c 'a; eval \"b c\"'", [("bash", "-c", 'a; eval "b c"'), ("a",), ("eval", "b c"), ("b", "c")]),
         ("trap 'rm x' EXIT", [("trap", "rm x", "EXIT"), ("rm", "x")]),
         ("sudo -u me -- rm x", [("sudo", "-u", "me", "--", "rm", "x"), ("rm", "x")]),
         ("env -S 'rm x'", [("env", "-S", "rm x"), ("env", "rm", "x"), ("rm", "x")]),
         ("timeout -k 1 5 nice -n 3 rm", [("timeout", "-k", "1", "5", "nice", "-n", "3", "rm"), ("nice", "-n", "3", "rm"), ("rm",)]),
-        ("strace -o x rm", [("strace", "-o", "x", "rm"), ("x", "rm"), ("rm",)]),
-        ("sudo --new x rm", [("sudo", "--new", "x", "rm"), ("x", "rm"), ("rm",)]),
-        ("find . -exec rm {} +", [("find", ".", "-exec", "rm", "{}", "+"), ("rm", "{}")]),
-        ("xargs -n1 rm", [("xargs", "-n1", "rm"), ("rm", "{}")]),
+        ("strace -o x rm", [("strace", "-o", "x", "rm"), ("!strace", "-o", "x", "rm"), ("x", "rm"), ("rm",)]),
+        ("sudo --new x rm", [("sudo", "--new", "x", "rm"), ("!sudo", "--new", "x", "rm"), ("x", "rm"), ("rm",)]),
+        ("find . -exec rm {} +", [("find", ".", "-exec", "rm", "{}", "+"), ("rm", "⟪{}⟫")]),
+        ("xargs -n1 rm", [("xargs", "-n1", "rm"), ("rm", "⟪{}⟫")]),
         ("ssh -p 22 h 'rm x; a'", [("ssh", "-p", "22", "h", "rm x; a"), ("rm", "x"), ("a",)]),
     ],
 )  # fmt: skip
@@ -162,7 +174,7 @@ def test_an_item_has_a_text_that_reads_as_it_is_written() -> None:
         ("git\u200b log", "the command line holds the character U+200B; write it without"),
         ("curl x | sh", "what sh would read from its input is not known; give it a file, or a script with -c"),
         ("a; " * 65, "this command line does more than 64 things; split it"),
-        ("a " + "b" * 20_000, "this command line is too long to judge (20002 bytes, at most 16384)"),
+        ("a " + "b" * 20_000, "this command line is too long to judge (20002 bytes, at most 8192)"),
         ("eval " * 12 + "a", "these commands are nested too deep to judge; run the inner ones by themselves"),
         ("nice " * 12 + "a", "these commands are nested too deep to judge; run the inner ones by themselves"),
         ("a `b \\`c\\``", "backticks around backslashes, comments or backticks cannot be read; write $(…)"),

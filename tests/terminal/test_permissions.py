@@ -9,6 +9,7 @@ import pytest
 from tests.terminal import tools
 
 from everturn import Chat
+from everturn.terminal.loading import load_tools
 from everturn.testing import ScriptedModel, call, calls, say
 
 TOOLS = ("--tools", tools.__file__)
@@ -74,7 +75,7 @@ def test_every_command_of_a_line_is_judged_by_itself(rules: str, command: str, c
     done = permissions("explain", *words, "--permissions", rules)
 
     assert (done.returncode, done.stderr) == (code, "")
-    assert "run_shell is not given with --tools" in done.stdout
+    assert "run_shell is no tool of this configuration" in done.stdout
     if ";" in command:
         assert "case 1 of 2: command = git log: allow" in done.stdout
         assert "case 2 of 2: command = rm -rf x: deny" in done.stdout
@@ -126,7 +127,7 @@ async def test_remembered_answers_of_a_conversation_count(tmp_path: Path):
     store = str(tmp_path / "talks.db")
     words = ("explain", "send_mail", "to=ada", "text=Hi", *TOOLS)
     script = (calls(call("send_mail", to="ada", text="Hi")), say("bye"))
-    async with Chat(ScriptedModel(*script), tools=[tools.send_mail], store=store, session="lunch") as chat:
+    async with Chat(ScriptedModel(*script), tools=load_tools([tools.__file__]), store=store, session="lunch") as chat:
         turn = await chat.send("Go")
         async for _ in turn:
             if gates := await chat.gates():

@@ -35,7 +35,9 @@ def started(hash: str = "h", tool: str = "t") -> CallStarted:
 
 
 def opened(kind: str) -> GateOpened:
-    return GateOpened(turn="1", gate=Gate("g", "1", "c", "t", "{}", "h", kind=kind))  # pyright: ignore[reportArgumentType]
+    output = Output("seen") if kind == "result" else None
+    gate = Gate("g", "1", "c", "t", "{}", "h", kind=kind, output=output)  # pyright: ignore[reportArgumentType]
+    return GateOpened(turn="1", gate=gate)
 
 
 def a_call(*events: CallJudged | CallStarted | GateOpened | GateAnswered | CallSettled) -> Call:
@@ -110,7 +112,7 @@ async def test_a_tool_that_changed_after_it_was_offered_is_not_run(change: str) 
 
     store, model = MemoryStore(), ScriptedModel(calls(call("look", path="a")), say("Done."))
     before: list[Tool] = [tool(name="look")(look)]
-    mortal = MortalStore(store, 4)  # it dies when the model has called, and before anything was judged
+    mortal = MortalStore(store, 5)  # it dies when the model has called, and before anything was judged
     async with Chat(model, runtime=Runtime(model, tools=before, store=mortal), session="s") as chat:
         turn = await chat.send("please")
         await mortal.died.wait()

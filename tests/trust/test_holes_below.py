@@ -70,7 +70,10 @@ async def test_a_sub_turn_has_no_group_that_is_off_for_the_turn_above(selected: 
     await talk.tell(model=scenes)
     is_on = selected is not None and "@danger" in selected
     assert ran == (["wipe"] if is_on else [])
-    assert [spec.name for spec in scenes.requests[1].tools] == (["wipe"] if is_on else [])
+    offered = [[spec.name for spec in request.tools] for request in scenes.requests]
+    # Left with none of its tools the sub-turn asks no model, and its call says why.
+    assert offered[1] == (["wipe"] if is_on else offered[0])
+    assert is_on or not any("wipe" in names for names in offered)
 
 
 @pytest.mark.parametrize("reply", [{"deny": "stop", "others": True}, {"allow": "always"}], ids=["deny", "always"])

@@ -9,6 +9,7 @@ import pytest
 
 from everturn import ToolContext, tool
 from everturn.core.asking import Gate
+from everturn.core.events import LimitReached
 from everturn.core.policy import Rule
 from everturn.core.ports import Store, SubTurn, Tool
 from everturn.models.scripted import ScriptedCall
@@ -99,11 +100,10 @@ async def test_what_does_not_come_round_a_third_time_is_never_asked_about(rounds
 
 
 @pytest.mark.parametrize("pattern", ["a", "ab", "abcd"])
-async def test_it_is_asked_about_in_a_model_that_never_stops(pattern: str) -> None:
-    """Whatever is answered: who says no each time is asked by every call that goes on like that."""
+async def test_it_is_asked_about_once_in_a_model_that_never_stops_and_is_told_no(pattern: str) -> None:
     world, talk = await told(steps(pattern * 6), reply=never)
     assert world.ran == list(pattern * 3)[:-1]
-    assert len(talk.asked) == len(pattern) * 3 + 1
+    assert len(talk.asked) == 1
 
 
 SAME = [
@@ -182,8 +182,18 @@ async def test_once_is_for_this_time_and_it_is_asked_again_the_next() -> None:
 
 async def test_a_denial_is_told_to_the_model() -> None:
     _, talk = await told(steps("aaa"), reply=lambda gate: {"deny": "you have seen it"})
-    assert "you have seen it" in str(talk.requests[-1].messages[-1])
+    assert "you have seen it" in str(talk.requests[-1].messages[-2])  # the last says that it is over
     assert [one.state for one in await talk.settled()] == ["completed", "completed", "denied"]
+
+
+@pytest.mark.parametrize("rules", [[], [Rule("doom_loop", "deny", {"tool": "look"})]], ids=["a person", "a rule"])
+async def test_a_denied_loop_ends_the_turn_however_the_model_insists(rules: list[Rule]) -> None:
+    world, talk = await told(steps("aaaaaaa"), reply=never, rules=rules)
+    last = talk.requests[-1]
+    assert (len(talk.asked), len(talk.requests), world.ran) == (0 if rules else 1, 4, ["a", "a"])
+    assert (last.tools, "going on with them was denied" in str(last.messages[-1])) == ([], True)
+    reached = [entry.event for entry in await talk.store.events(talk.session) if isinstance(entry.event, LimitReached)]
+    assert [(event.limit, event.scope) for event in reached] == [("loop", "turn")]
 
 
 def always(gate: Gate) -> dict[str, Any]:
@@ -221,7 +231,7 @@ async def test_a_rule_about_loops_decides_without_a_person(action: Any, where: s
     talk.options["rules"] = (rule,) if where == "turn" else ()
     script = [*steps("aaa")[:-1], *(calls(call("put", path="a")) for _ in range(3)), say("Done.")]
     await talk.tell(*script, reply=never)
-    assert [gate.tool for gate in talk.asked] == (["look", "put"] if action == "ask" else ["put"])
+    assert [gate.tool for gate in talk.asked] == {"allow": ["put"], "deny": [], "ask": ["look"]}[action]
     assert world.ran.count("a") == (3 if action == "allow" else 2)
     third = (await talk.settled())[2]
     assert third.state == ("completed" if action == "allow" else "denied")

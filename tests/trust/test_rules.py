@@ -16,7 +16,7 @@ from everturn.core.policy import Layer, Policy, Rule
 from everturn.core.ports import Store, Tool
 from everturn.testing import MemoryStore, call, calls, say
 from everturn.turn.shaping import Limits
-from tests.permissions.corpus import BENIGN, HOSTILE
+from tests.permissions.corpus import ASKED, BENIGN, HOSTILE
 from tests.trust.talks import Talk, check_judged, never
 from tests.trust.vectors import AT_HOME, INSIDE, PATHS, SCOPED, SECRETS, URLS
 
@@ -79,8 +79,9 @@ async def test_no_command_that_does_more_than_it_may_is_run_and_every_one_that_d
     assert await talk.events(CallStarted) == []
 
     other = Talk(shell(ran), rules=[GIT_LOG], limits=WIDE)
-    await attempt(other, "run_shell", "command", BENIGN)
-    assert sorted(ran) == sorted(BENIGN)
+    plain = [line for line in BENIGN if line not in ASKED]
+    await attempt(other, "run_shell", "command", plain)
+    assert sorted(ran) == sorted(plain)
     assert other.asked == []
 
 

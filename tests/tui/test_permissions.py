@@ -12,7 +12,7 @@ from everturn.tui.permissions import PermissionsScreen
 from tests.tui.asking import Desk, at
 from tests.web.rig import Rig
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 
 async def shown(desk: Desk) -> PermissionsScreen:

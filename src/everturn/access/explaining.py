@@ -9,11 +9,10 @@ from msgspec import Struct
 
 from everturn.core.canonical import JsonObject
 from everturn.core.options import TurnOptions
-from everturn.core.policy import Case, Judgement, Policy, Rule
+from everturn.core.policy import Judgement, Policy, Rule
 from everturn.core.requests import ToolSpec
-from everturn.errors import ToolError
 from everturn.permissions import explaining
-from everturn.turn.permit import Permits
+from everturn.turn.permit import Permits, is_acting
 
 MOST: Final = 64  # cases and rules that are told
 
@@ -25,24 +24,37 @@ class Explained(Struct, frozen=True):
     each: Sequence[Judgement]
     others: Sequence[Rule]  # that fit some case, and do not decide
     lines: list[str]
+    uncovered: Sequence[tuple[str, Rule]] = ()  # the parts that no rule covers, each with one that would
 
 
-def explained(
-    permits: Permits, spec: ToolSpec, arguments: JsonObject, options: TurnOptions, granted: Sequence[Rule]
+async def explained(
+    permits: Permits,
+    tool: ToolSpec,
+    given: JsonObject,
+    meant: JsonObject,
+    options: TurnOptions,
+    granted: Sequence[Rule] = (),
 ) -> Explained:
-    """Judge a call as a turn with these options would."""
-    try:
-        cases = permits.cases(spec, arguments, options, granted)
-    except ToolError as error:
-        judged = Judgement("deny", is_final=True, reason=str(error))
-        return Explained(judged, (), (), explaining.explain(Policy(()), spec.name, arguments, [], judged))
-    judged = permits.judge(spec, cases, options, granted)
-    said = Permits().judge(spec, cases, TurnOptions()).rule  # what the tool says of itself
+    """Judge a call as a turn with these options would: by `Permits.decide`, as turns do.
+
+    `meant` is what the tool makes of what is `given`: with its defaults, and numbers for what only looks like one.
+    """
+
+    async def grants() -> Sequence[Rule]:
+        return granted
+
+    decided = await permits.decide(tool, given, meant, options, grants)
+    judged, cases = decided.judgement, list(decided.cases)
+    if not cases and judged.action == "deny" and judged.rule is None:  # it could not be read, so no rule was looked at
+        return Explained(judged, (), (), explaining.explain(Policy(()), tool.name, given, [], judged))
+    cases = cases or [{}]
+    said = Permits().judge(tool, cases, TurnOptions()).rule  # what the tool says of itself
     own = [said] if said is not None else []
-    policy = Policy([*own, *permits.policy.rules, *options.rules, *granted])
+    policy, acts = Policy([*own, *permits.policy.rules, *options.rules, *granted]), is_acting(tool)
     others: list[Rule] = []
-    empty: list[Case] = [{}]
-    for case in (cases or empty)[:MOST]:
-        others += [rule for rule in policy.fitting(spec.name, case) if rule != judged.rule and rule not in others]
-    each = list(policy.judge_each(spec.name, cases))[:MOST]
-    return Explained(judged, each, others[:MOST], explaining.explain(policy, spec.name, arguments, cases, judged))
+    for case in cases[:MOST]:
+        others += [rule for rule in policy.fitting(tool.name, case, acts) if rule != judged.rule and rule not in others]
+    each = list(policy.judge_each(tool.name, cases, acts))[:MOST]
+    lines = explaining.explain(policy, tool.name, meant, cases, judged, acts)
+    open_parts = explaining.uncovered(tool.name, each, cases) if judged.action == "ask" and judged.rule is None else ()
+    return Explained(judged, each, others[:MOST], lines, open_parts)

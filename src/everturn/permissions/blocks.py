@@ -73,7 +73,7 @@ class BlockReader(CommandReader):
     def function(self, node: Node) -> None:
         check_gaps(node, self.source, LINES)
         name = next(child for child in node.children if child.type == "word")
-        self.add(("function", self.word(name).text))
+        self.add((reading.literal("function"), self.word(name)))
         for child in node.children:
             if child.is_named and child != name:
                 self.visit(child)
@@ -84,12 +84,12 @@ class BlockReader(CommandReader):
         check_gaps(node, self.source, LINES)
         _, name, *others = node.children
         values = [child for child in others if child.type in LITERALS]
-        for value in values:
-            self.assign(f"{self.text(name)}={self.word(value).text}")
+        for word in [word for value in values for word in self.words(value)]:
+            self.assign(reading.assigned(self.text(name), word))
         if name.type != "variable_name":
             raise self.unknown(name)
         if not values:
-            self.assign(f"{self.text(name)}=$@")
+            self.assign(reading.assigned(self.text(name), reading.expanded('"$@"', reading.HOLE)))
         for child in others:
             if child.type in ("do_group", "compound_statement"):
                 self.visit(child)
@@ -145,7 +145,7 @@ class BlockReader(CommandReader):
         is_long = first.type == "[["
         if first.type not in ("[", "[[") or others[-1].type not in ("]", "]]"):
             raise self.unknown(node)
-        words = [Word(first.type, True, first.type)]
+        words = [reading.literal(first.type)]
         at = first.end_byte
         for part in _leaves(others[:-1]):
             gap = self.source[at : part.start_byte]
@@ -157,7 +157,7 @@ class BlockReader(CommandReader):
         check_gap(self.source[at : others[-1].start_byte], LINES if is_long else BLANKS)
         if at == others[-1].start_byte:
             raise self.unknown(node)
-        self.run([*words, Word(others[-1].type, True, "")])
+        self.run([*words, reading.literal(others[-1].type, "")])
 
     def _test_word(self, node: Node, is_long: bool) -> Word:
         if node.type in LITERALS:
@@ -166,7 +166,7 @@ class BlockReader(CommandReader):
             self._pattern(node)
         elif node.type not in (LONG_TESTS if is_long else TESTS):
             raise self.unknown(node)
-        return Word(self.text(node), True, self.text(node))
+        return reading.literal(self.text(node))
 
 
 def _leaves(nodes: Sequence[Node]) -> list[Node]:

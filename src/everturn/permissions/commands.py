@@ -21,12 +21,21 @@ if TYPE_CHECKING:
 LOST_DASH = re.compile(rb"[ \t]+-[ \t]+")
 
 
+MAX_ITEMS = 64
+
+
 class CommandReader(WordReader):
     """Reads what stands between two signs of a command line."""
 
     def __init__(self, source: bytes, items: list[Subject]) -> None:
         super().__init__(source)
         self.items = items
+
+    def keep(self, item: Subject) -> None:
+        """Add an item to those of the line."""
+        if len(self.items) >= MAX_ITEMS:
+            raise Unreadable(f"this command line does more than {MAX_ITEMS} things; split it")
+        self.items.append(item)
 
     @abstractmethod
     def run(self, words: Sequence[Word]) -> None:
@@ -36,11 +45,11 @@ class CommandReader(WordReader):
         words: list[Word] = []
         for child in self._apart(node):
             if child.type == "variable_assignment" and not words:
-                self.assign(self.assignment(child).text)
+                self.assign(self.assignment(child))
             elif child.type == "command_name" and not words and len(child.children) == 1:
                 words.append(self._name(child.children[0]))
             elif child.type in LITERALS and words:
-                words.append(self.word(child))
+                words += self.words(child)
             elif child.type in REDIRECTS:
                 if self.redirect(child):
                     raise Unreadable(f"{self.text(child)!r} cannot be read with certainty; put redirects last")
@@ -79,7 +88,7 @@ class CommandReader(WordReader):
     def builtin(self, node: Node) -> None:
         """`export`, `declare`, `unset` and the like, of which the parser makes nodes of their own."""
         first, *others = self._apart(node)
-        words = [Word(self.text(first), True, self.text(first))]
+        words = [reading.literal(self.text(first))]
         for child in others:
             if child.type == "variable_assignment":
                 words.append(self.assignment(child))
@@ -100,7 +109,7 @@ class CommandReader(WordReader):
         at = node.start_byte
         for child in children:
             if LOST_DASH.fullmatch(self.source[at : child.start_byte]):
-                more.append(Word("-", True, "-"))
+                more.append(reading.literal("-"))
             if child.type in REDIRECTS:
                 more += self.redirect(child)
             at = child.end_byte
@@ -113,14 +122,14 @@ class CommandReader(WordReader):
         elif body:
             self.visit(body[0])
         for item in redirects:
-            self.add(item.words, item.text)
+            self.keep(item)
 
     def lone_redirect(self, node: Node) -> None:
         if self.redirect(node):
             raise self.unknown(node)
 
     def lone_assignment(self, node: Node) -> None:
-        self.assign(self.assignment(node).text)
+        self.assign(self.assignment(node))
 
     def assignments(self, node: Node) -> None:
         for child in self._apart(node):

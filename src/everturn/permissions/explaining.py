@@ -10,7 +10,7 @@ from everturn.core.canonical import JsonObject, canonical
 from everturn.core.patterns import exactly
 from everturn.core.policy import Case, Judgement, Policy, Rule
 
-__all__ = ["explain", "visible"]
+__all__ = ["explain", "uncovered", "visible"]
 
 LONGEST = 200  # of one value, in characters
 MOST_SHOWN = 16  # cases, and rules that lost
@@ -25,15 +25,23 @@ def visible(text: str, longest: int = LONGEST) -> str:
     return shown if len(text) <= longest else f"{shown}… ({len(text) - longest:,} more)"
 
 
-def explain(policy: Policy, tool: str, arguments: JsonObject, cases: Sequence[Case], judgement: Judgement) -> list[str]:
+def explain(
+    policy: Policy,
+    tool: str,
+    arguments: JsonObject,
+    cases: Sequence[Case],
+    judgement: Judgement,
+    is_acting: bool = False,
+) -> list[str]:
     """Say what was decided on a call, by which rule, what else fitted, and what would change it."""
-    each = list(policy.judge_each(tool, cases or ({},)))
+    each = list(policy.judge_each(tool, cases or ({},), is_acting))
     return [
         f"{visible(tool)}: {judgement.action}",
         f"  arguments: {visible(_json(arguments))}",
         *_deciding(judgement),
         *_cases(each),
-        *_losers(policy, tool, cases or ({},), judgement),
+        *_losers(policy, tool, cases or ({},), judgement, is_acting),
+        *_too_wide(policy, is_acting),
         f"  to change it: {_change(tool, cases, each, judgement)}",
     ]
 
@@ -58,9 +66,25 @@ def _cases(each: Sequence[Judgement]) -> Iterator[str]:
         yield f"  … and {len(each) - MOST_SHOWN} more cases"
 
 
-def _losers(policy: Policy, tool: str, cases: Sequence[Case], judgement: Judgement) -> Iterator[str]:
+def uncovered(tool: str, each: Sequence[Judgement], cases: Sequence[Case]) -> list[tuple[str, Rule]]:
+    """The parts of a call that no rule covers, each with the narrowest rule that would; none where all are covered."""
+    parts: dict[str, Rule] = {}
+    for case, one in zip(cases, each, strict=False):
+        if one.action == "ask" and one.rule is None:
+            parts.setdefault(_pairs(one.case), _allowing(tool, case))
+    return list(parts.items())
+
+
+def _too_wide(policy: Policy, is_acting: bool) -> Iterator[str]:
+    """A rule that looks as if it would cover the call, and does not."""
+    for rule in policy.rules:
+        if is_acting and not rule.is_generous and rule.is_for_every_tool:
+            yield f"  does not cover a tool that acts, for it names none: {_named(rule)}"
+
+
+def _losers(policy: Policy, tool: str, cases: Sequence[Case], judgement: Judgement, is_acting: bool) -> Iterator[str]:
     """The other rules that fitted some case."""
-    fitting = [rule for case in cases for rule in policy.fitting(tool, case)]
+    fitting = [rule for case in cases for rule in policy.fitting(tool, case, is_acting)]
     lost: list[Rule] = []
     for rule in fitting:
         if rule != judgement.rule and rule not in lost:

@@ -25,13 +25,13 @@ class Script(NamedTuple):
 class Assigned(NamedTuple):
     """A variable and its value, NAME=value."""
 
-    text: str
+    word: Word
 
 
 class Power(NamedTuple):
     """Something that a command may do beyond its trade, as an item of its own."""
 
-    words: tuple[str, ...]
+    words: tuple[Word, ...]
     text: str
 
 
@@ -46,5 +46,5 @@ def base_name(name: str) -> str:
 def static(word: Word) -> str:
     """Return the value of a word that has to be known."""
     if not word.is_static:
-        raise Unreadable(f"{word.text[:60]!r} is only known when it runs, and decides what runs; write it out")
+        raise Unreadable(f"{word.shown[:60]!r} is only known when it runs, and decides what runs; write it out")
     return word.text

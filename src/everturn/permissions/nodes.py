@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from everturn.permissions import words as reading
 from everturn.permissions.parsing import BLANKS, LINES, Unreadable, check_gap, check_gaps
-from everturn.permissions.words import Word
+from everturn.permissions.words import Piece, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -26,8 +26,11 @@ LEAVES = {
 }
 SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution"})
 LITERALS = SUBSTITUTIONS | frozenset(
-    "word number raw_string string ansi_c_string concatenation simple_expansion expansion arithmetic_expansion".split()
+    "word number raw_string string ansi_c_string concatenation simple_expansion expansion arithmetic_expansion "
+    "brace_expression".split()
 )
+RANGE = re.compile(r"\{-?[0-9]{1,9}\.\.-?[0-9]{1,9}\}")
+LISTS = re.compile(r"^\s*\$(?:@|\{.*@)", re.DOTALL)  # even in quotes they are any number of words
 REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
 # However it is written, a redirect writes, appends or reads.
 OPERATORS = {">": ">", ">|": ">", "&>": ">", ">&": ">", ">>": ">>", "&>>": ">>", "<": "<", "<&": "<"}
@@ -47,7 +50,7 @@ class WordReader(ABC):
         """Read a statement."""
 
     @abstractmethod
-    def add(self, words: Sequence[str], text: str = "") -> None:
+    def add(self, words: Sequence[Word], text: str = "") -> None:
         """Note something that the command line does."""
 
     def text(self, node: Node) -> str:
@@ -74,7 +77,11 @@ class WordReader(ABC):
             return reading.joined([self.word(child) for child in node.children])
         self._expanded(node)
         text = self.text(node).lstrip()
-        return Word(text, False, text)
+        return reading.expanded(text, _hole(node.type, text))
+
+    def words(self, node: Node) -> list[Word]:
+        """Read an argument: one word, or several where bash makes several of it."""
+        return reading.spread(self.word(node))
 
     def _expanded(self, node: Node) -> None:
         """See what an expansion runs or assigns."""
@@ -86,9 +93,14 @@ class WordReader(ABC):
             self.arithmetic(text[3:])
         elif node.type == "expansion" and reading.EXPANSION.fullmatch(text):
             if assigned := reading.ASSIGNING.fullmatch(text):
-                self.assign(f"{assigned[1]}={assigned[2]}")
+                is_plain = re.fullmatch(r"[\w./-]*", assigned[2], re.ASCII)
+                text = assigned[2]
+                value = reading.literal(text) if is_plain else reading.expanded(text, reading.HOLE)
+                self.assign(reading.assigned(assigned[1], value))
         elif node.type == "array":
             self._array(node)
+        elif node.type == "brace_expression" and RANGE.fullmatch(text):
+            pass  # numbers, one after the other
         elif not (node.type == "simple_expansion" and reading.VARIABLE.fullmatch(text)):
             raise self.unknown(node)
 
@@ -99,7 +111,20 @@ class WordReader(ABC):
         if not (text.startswith('"') and text.endswith('"')):
             raise self.unknown(node)
         self._literal_and_expanded(node, node.children[1:-1], node.start_byte + 1, node.end_byte - 1, reading.IN_STRING)
-        return Word(text, False, text)
+        return reading.expanded(text, *self._pieces(node))
+
+    def _pieces(self, node: Node) -> Iterator[Piece]:
+        """What a string with expansions in it is made of; they are not split, but for a list such as "$@"."""
+        at = node.start_byte + 1
+        for child in node.children[1:-1]:
+            if child.type == "string_content" or (not child.is_named and self.text(child).strip() == "$"):
+                continue
+            # In a string, the parser counts the blanks in front of an expansion as part of it.
+            blanks = len(self.text(child)) - len(self.text(child).lstrip())
+            yield Piece(reading.unquoted(self.source[at : child.start_byte + blanks].decode()), is_quoted=True)
+            yield Piece("", hole="any" if LISTS.search(self.text(child)) else "one")
+            at = child.end_byte
+        yield Piece(reading.unquoted(self.source[at : node.end_byte - 1].decode()), is_quoted=True)
 
     def _literal_and_expanded(
         self, node: Node, children: Sequence[Node], at: int, end: int, literal: re.Pattern[bytes]
@@ -143,14 +168,14 @@ class WordReader(ABC):
         if not text.endswith("))") or not reading.ARITHMETIC.fullmatch(body) or not _is_balanced(body):
             raise Unreadable(f"(({text[:60]} cannot be read with certainty; write it more plainly")
         if reading.NAMED.search(body):
-            self.add(("let", body.strip()))
+            self.add((reading.literal("let"), reading.literal(body.strip())))
 
-    def assign(self, text: str) -> None:
+    def assign(self, word: Word) -> None:
         """Note an assignment, NAME=value."""
-        name, _, value = text.partition("=")
-        if EVALUATED.match(name) and ("$" in value or "`" in value or "[" in name):
+        name, _, value = word.text.partition("=")
+        if EVALUATED.match(name) and ("$" in value or "`" in value or "[" in name or not word.is_static):
             raise Unreadable(f"what {name} holds is evaluated by the shell itself; leave it as it is")
-        self.add((text,), text)
+        self.add((word,), word.shown)
 
     def assignment(self, node: Node) -> Word:
         """Read NAME=value, as one word."""
@@ -159,9 +184,10 @@ class WordReader(ABC):
         name = self.text(target)
         if not re.fullmatch(r"[A-Za-z_]\w*(?:\[[0-9]+\])?", name, re.ASCII) or len(values) > 1:
             raise self.unknown(node)
-        value = self.word(values[0]) if values else Word("", True, "")
-        before = f"${{{name}}}" if sign.type == "+=" else ""
-        return Word(f"{name}={before}{value.text}", value.is_static and not before, self.text(node))
+        value = self.word(values[0]) if values else reading.literal("")
+        if sign.type == "+=":
+            value = reading.expanded(f"${{{name}}}{value.source}", reading.HOLE)
+        return reading.assigned(name, value)
 
     # -------------------------------------------------------------------------------------------------- redirects
 
@@ -194,7 +220,7 @@ class WordReader(ABC):
         sign = "<<<" if node.type == "herestring_redirect" and operator == "<<<" else OPERATORS.get(operator)
         if sign is None:
             raise self.unknown(node)
-        self.add((sign, target.text), f"{sign} {target.text}")
+        self.add((reading.literal(sign), target), f"{sign} {target.shown}")
 
     def _heredoc(self, node: Node) -> None:
         parts = {child.type: child for child in node.children}
@@ -203,7 +229,7 @@ class WordReader(ABC):
         start, body, end = parts["heredoc_start"], parts["heredoc_body"], parts["heredoc_end"]
         delimiter = _delimiter(self.text(start))
         self._check_heredoc(node, start, body, end, delimiter.text)
-        self.add(("<<", delimiter.text), f"<< {delimiter.text}")
+        self.add((reading.literal("<<"), delimiter), f"<< {delimiter.text}")
         if delimiter.source == delimiter.text:
             self._literal_and_expanded(body, body.children, body.start_byte, body.end_byte, reading.IN_HEREDOC)
         # The rest of the line stands between the delimiter and the text.
@@ -233,10 +259,17 @@ class WordReader(ABC):
 def _delimiter(source: str) -> Word:
     """Read the word behind `<<`."""
     if re.fullmatch(r"\w+", source, re.ASCII):
-        return Word(source, True, source)
+        return reading.literal(source)
     if inner := re.fullmatch(r"""'(\w+)'|"(\w+)"|\\(\w+)""", source, re.ASCII):
-        return Word(inner[1] or inner[2] or inner[3], True, source)
+        return reading.literal(inner[1] or inner[2] or inner[3], source)
     raise Unreadable(f"{source!r} cannot be read as the end of a here-document; use a plain word")
+
+
+def _hole(kind: str, text: str) -> Piece:
+    """What stands in the place of an expansion without quotes."""
+    if kind == "process_substitution":
+        return Piece("/", hole="one")  # the name of a pipe
+    return reading.HOLE
 
 
 def _is_balanced(text: str) -> bool:

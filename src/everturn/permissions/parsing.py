@@ -16,7 +16,7 @@ from everturn.errors import ConfigError, ToolError
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser
 
-MAX_BYTES = 16 * 1024
+MAX_BYTES = 8 * 1024
 NOT_INSTALLED = "to judge shell commands, install everturn[shell]"
 
 # Blanks between words. A continuation counts only beside a blank: without one it joins what stands left and right of it.

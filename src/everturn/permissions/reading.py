@@ -30,7 +30,7 @@ USUAL_KINDS: Final[Mapping[str, SubjectKind]] = {"command": "command", "path": "
 
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*([\"']?)permissions\1[ \t]*\]\]")
 _ROW = re.compile(r"^[ \t]*(permissions[ \t]*=[ \t]*\[[ \t]*)?\{")
-_KEY = re.compile(r"^[ \t]*\[{0,2}[ \t]*[\"']?permissions\b")
+_KEY = re.compile(r"^[ \t]*+\[{0,2}+[ \t]*[\"']?permissions\b")
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from everturn.permissions.inner import Argv, Assigned, Found, Script, base_name, static
 from everturn.permissions.parsing import Unreadable
-from everturn.permissions.words import ASSIGNMENT, IDENTIFIER, Word
+from everturn.permissions.words import ASSIGNMENT, HOLE, IDENTIFIER, Word, assigned, expanded
 
 SHELLS = frozenset("sh bash dash ash ksh mksh rbash yash".split())
 OTHER_SHELLS = frozenset("zsh fish csh tcsh nu pwsh powershell elvish xonsh rc es".split())
@@ -169,7 +169,7 @@ def _declaring(words: Sequence[Word]) -> Iterator[Found]:
         if re.match(r"[-+]\w*[in]", word.text) and base_name(words[0].text) not in ("export", "readonly"):
             raise Unreadable(f"the option {word.text!r} evaluates what a variable holds; leave it out")
         if ASSIGNMENT.match(word.text):
-            yield Assigned(word.text)
+            yield Assigned(word)
         else:
             static(word)
 
@@ -181,21 +181,30 @@ def _unsetting(words: Sequence[Word]) -> Iterator[Found]:
         static(word)
 
 
+def _filled(name: str) -> Assigned:
+    """A variable that is given what is read."""
+    return Assigned(assigned(name, expanded("$REPLY", HOLE)))
+
+
 def _reading(words: Sequence[Word]) -> Iterator[Found]:
     """`read` and the like, which fill the variables that they are given."""
     yield from _evaluating(words)
-    if base_name(words[0].text) in ("mapfile", "readarray") and any(word.text.startswith("-C") for word in words):
+    is_mapping = base_name(words[0].text) in ("mapfile", "readarray")
+    if is_mapping and any(re.match(r"-[a-zA-Z]*C", word.text) for word in words):
         raise Unreadable("-C runs a command for what is read; leave it out")
     for word in words[1:]:
-        if IDENTIFIER.fullmatch(static(word)):
-            yield Assigned(f"{word.text}=$REPLY")
+        text = static(word)
+        if re.fullmatch(r"-\w+", text, re.ASCII) and (option := re.match(r"-[a-zA-Z]*?[avp](?=[A-Za-z_])", text)):
+            yield _filled(text[option.end() :])
+        if IDENTIFIER.fullmatch(text):
+            yield _filled(text)
 
 
 def _printing(words: Sequence[Word]) -> Iterator[Found]:
     """`printf -v NAME` and `wait -p NAME`."""
-    for word in words[1:2]:
-        # Unquoted, it may become several words, and the first of them -v.
-        if word.text[:1] in "$`" and not word.is_static:
+    # What is not known may become several words, and the first of them -v: that is a power of printf.
+    if base_name(words[0].text) == "wait":
+        for word in words[1:]:
             static(word)
     if any(re.match(r"-[a-z]*[vp]", word.text) for word in words[1:3]):
         yield from _reading(words[:3])

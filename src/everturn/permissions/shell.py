@@ -7,22 +7,22 @@ It runs nothing, and looks nothing up: no variable, no alias, no file. Where it 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from everturn.core.policy import Subject
+from everturn.core.shell_expansion import Expansion
 from everturn.permissions.blocks import BlockReader
+from everturn.permissions.commands import MAX_ITEMS
 from everturn.permissions.parsing import Unreadable, parse
-from everturn.permissions.words import Word
+from everturn.permissions.words import Word, as_written
 from everturn.permissions.wrappers import Argv, Assigned, Power, Script, inner
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Unreadable", "read_command"]
+__all__ = ["MAX_ITEMS", "Unreadable", "read_command"]
 
-MAX_ITEMS = 64
 MAX_SCRIPTS = 8  # a script in a script in a script
 MAX_NESTING = 60
 
@@ -81,11 +81,9 @@ class _Reader(BlockReader):
             "test_command": self.test,
         }
 
-    def add(self, words: Sequence[str], text: str = "") -> None:
+    def add(self, words: Sequence[Word], text: str = "") -> None:
         """Note something that the command line does."""
-        if len(self.items) >= MAX_ITEMS:
-            raise Unreadable(f"this command line does more than {MAX_ITEMS} things; split it")
-        self.items.append(Subject("command", text or shlex.join(words), tuple(words)))
+        self.keep(_subject(words, text))
 
     def visit(self, node: Node) -> None:
         """Read a statement."""
@@ -104,19 +102,30 @@ class _Reader(BlockReader):
         """Note a command, and what it would run in its turn."""
         name = words[0]
         if not name.is_static or not name.text:
-            raise Unreadable(f"{name.text[:60]!r} is only known when it runs; name the command itself")
+            raise Unreadable(f"{name.shown[:60]!r} is only known when it runs; name the command itself")
         if "=" in name.text or name.text in SIGNS_OF_ITEMS or name.text.startswith("!"):
             raise Unreadable(f"{name.text[:60]!r} as the name of a command looks like something else; rename it")
         if depth > MAX_SCRIPTS:
             raise Unreadable("these commands are nested too deep to judge; run the inner ones by themselves")
-        self.add([word.text for word in words])
+        self.add(words)
         for found in inner(words):
             match found:
                 case Argv(argv):
                     self.run(argv, depth + 1)
-                case Assigned(text):
-                    self.assign(text)
+                case Assigned(word):
+                    self.assign(word)
                 case Power(said, text):
                     self.add(said, text)
                 case Script(text, is_bash):
                     _read_script(text, self.items, self._scripts + 1, is_bash)
+
+
+def _subject(words: Sequence[Word], text: str) -> Subject:
+    """An item: literal words by their values, and others with a mark and what they could become."""
+    is_static = all(word.is_static for word in words)
+    return Subject(
+        "command",
+        text or " ".join(map(as_written, words)),
+        tuple(word.text for word in words),
+        () if is_static else tuple(None if word.is_static else word.expansion or Expansion() for word in words),
+    )

@@ -1,4 +1,8 @@
-"""A script of awk or sed → whether it could run a command or write a file."""
+"""A script of awk or sed → whether it could run a command or write a file.
+
+The text comes from a model, so no regular expression reads it that could go back: each function here walks forward, and
+its time grows with the text and no faster. What is not understood counts as a script that could do anything.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,15 @@ import re
 from typing import Final
 
 # What runs a command by its name, and what loads or calls something under a name of its own.
-AWK: Final = re.compile(r"system[\s\\]*\(|@[\s\\]*[A-Za-z_]\w*[\s\\]*[(\"]")
+AWK: Final = re.compile(r"system[\s\\]*+\(|@[\s\\]*+[A-Za-z_]\w*+[\s\\]*+[(\"]")
 
-# Between two delimiters. Some seds end a pattern at one in brackets and some do not, so there it may stand escaped only.
-_PATTERN = r"(?:(?!\1)[^\\\n\[]|\\.|\[\^?\]?(?:\\\1|(?!\1)[^\]\n])*\])*"
-_BODY = r"(?:(?!\1)[^\\\n]|\\.)*"
-_ADDRESS = r"/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:\\/|[^/\]\n])*\])*/[IM]*"
-# Commands that neither run nor write, and what may stand around them. `a`, `i` and `c` take the rest of their line.
-SED: Final = re.compile(
-    rf"[\s;{{}}!,$~+]|\d+|{_ADDRESS}|#[^\n]*|:[ ]*[\w.-]*|[btT][ ]*[\w.-]*(?=[\s;}}]|$)|[aic][^\n]*|[rR][^\n]*"
-    rf"|s([^\w\s\\]){_PATTERN}\1{_BODY}\1[gpiImM0-9]*|[pPdDqQhHgGxnNlFz=]",
-    re.DOTALL,
-)
-_TRANSLATION: Final = re.compile(rf"y([^\w\s\\]){_BODY}\1{_BODY}\1", re.DOTALL)
+_NO_COMMAND: Final = frozenset(";{}!,$~+")  # what may stand around commands
+_PLAIN: Final = frozenset("pPdDqQhHgGxnNlFz=")  # commands that neither run nor write
+_TO_END_OF_LINE: Final = frozenset("#aicrR")
+_FLAGS: Final = frozenset("gpiImM0123456789")  # of `s`; not `e` and `w`
+_NO_DELIMITER: Final = frozenset("[]^_\\")  # with these, what is in brackets could be read in two ways
+_CLASSES: Final = (":", ".", "=")  # [[:alpha:]]
+_NOT_UNDERSTOOD: Final = -1
 
 
 def has_power_in_awk(text: str) -> bool:
@@ -33,9 +33,86 @@ def has_power_in_awk(text: str) -> bool:
 def has_power_in_sed(text: str) -> bool:
     """Whether a script of sed could; anything that is not understood could."""
     at = 0
-    while at < len(text):
-        found = SED.match(text, at) or _TRANSLATION.match(text, at)
-        if found is None:
-            return True
-        at = found.end()
-    return False
+    while 0 <= at < len(text):
+        at = _after_item(text, at)
+    return at == _NOT_UNDERSTOOD
+
+
+def _after_item(text: str, at: int) -> int:
+    """Where an address, a command or a sign that begins at `at` ends; -1 if it is none that is known to be harmless."""
+    char = text[at]
+    if char.isspace() or char in _NO_COMMAND or char.isdecimal() or char in _PLAIN:
+        return at + 1
+    if char in _TO_END_OF_LINE:
+        end = text.find("\n", at)
+        return len(text) if end < 0 else end
+    if char == "/":
+        end = _after_pattern(text, at + 1, "/")
+        return end if end < 0 else _skip(text, end, "IM")
+    if char == ":" or char in "btT":
+        return _after_label(text, at)
+    if char in "sy":
+        return _after_substitution(text, at)
+    return _NOT_UNDERSTOOD
+
+
+def _after_label(text: str, at: int) -> int:
+    end = _skip(text, at + 1, " ")
+    while end < len(text) and (text[end].isalnum() or text[end] in "_.-"):
+        end += 1
+    is_ended = text[at] == ":" or end == len(text) or text[end].isspace() or text[end] in ";}"
+    return end if is_ended else _NOT_UNDERSTOOD
+
+
+def _after_substitution(text: str, at: int) -> int:
+    """`s` and `y`, with two texts between delimiters."""
+    delimiter = text[at + 1 : at + 2]
+    if not delimiter or delimiter.isalnum() or delimiter.isspace() or delimiter in _NO_DELIMITER:
+        return _NOT_UNDERSTOOD
+    is_pattern = text[at] == "s"
+    end = _after_pattern(text, at + 2, delimiter) if is_pattern else _after_body(text, at + 2, delimiter)
+    if end >= 0:
+        end = _after_body(text, end, delimiter)
+    return _skip(text, end, _FLAGS) if is_pattern and end >= 0 else end
+
+
+def _after_body(text: str, at: int, delimiter: str) -> int:
+    while at < len(text) and text[at] != "\n":
+        if text[at] == delimiter:
+            return at + 1
+        at += 2 if text[at] == "\\" else 1
+    return _NOT_UNDERSTOOD
+
+
+def _after_pattern(text: str, at: int, delimiter: str) -> int:
+    while 0 <= at < len(text) and text[at] != "\n":
+        if text[at] == delimiter:
+            return at + 1
+        if text[at] == "[":
+            at = _after_brackets(text, at, delimiter)
+        else:
+            at += 2 if text[at] == "\\" else 1
+    return _NOT_UNDERSTOOD
+
+
+def _after_brackets(text: str, at: int, delimiter: str) -> int:
+    """`[^]a-z[:digit:]]`. Some seds end a pattern at a delimiter in brackets and some do not: it may stand escaped only."""
+    at += 2 if text[at + 1 : at + 2] == "^" else 1
+    at += text[at : at + 1] == "]"
+    while at < len(text) and text[at] not in ("\n", delimiter):
+        if text[at] == "]":
+            return at + 1
+        if text[at] == "[" and text[at + 1 : at + 2] in _CLASSES:
+            end = text.find(f"{text[at + 1]}]", at + 2)
+            if end < 0 or delimiter in text[at:end] or "\n" in text[at:end]:
+                return _NOT_UNDERSTOOD
+            at = end + 2
+        else:
+            at += 2 if text[at] == "\\" and text[at + 1 : at + 2] == delimiter else 1
+    return _NOT_UNDERSTOOD
+
+
+def _skip(text: str, at: int, signs: str | frozenset[str]) -> int:
+    while at < len(text) and text[at] in signs:
+        at += 1
+    return at

@@ -13,14 +13,15 @@ from typing import NamedTuple
 from everturn.permissions import scripts
 from everturn.permissions.inner import Argv, Assigned, Found, Power, Script, base_name, static
 from everturn.permissions.parsing import Unreadable
-from everturn.permissions.powers import has_powers, power, powers
-from everturn.permissions.words import ASSIGNMENT, Word
+from everturn.permissions.powers import power, powers
+from everturn.permissions.words import ASSIGNMENT, HOLE, Piece, Word, expanded, literal
 
 __all__ = ["RESERVED", "Argv", "Assigned", "Found", "Power", "Script", "inner"]
 
 # Where a command is expected bash reads these as signs, and not as names. `time` and `coproc` are wrappers here.
 RESERVED = frozenset("! { } [[ ]] case do done elif else esac fi for function if in select then until while".split())
 
+MOST_STARTS = 4
 ANY_ASSIGNMENT = ".*="  # to programs, unlike to the shell, any name will do
 
 
@@ -78,7 +79,7 @@ GUESSED = frozenset(
     "strace ltrace valgrind gdb lldb chrt taskset numactl runuser setpriv nsenter prlimit systemd-run firejail bwrap "
     "proxychains proxychains4 torsocks torify fakeroot eatmydata dbus-run-session xvfb-run caffeinate unbuffer rlwrap "
     "faketime cgexec softlimit setarch linux32 linux64 catchsegv sshpass entr pkexec gosu su-exec tini dumb-init sg "
-    "capsh script start-stop-daemon daemonize run-parts choom uclampset perf hyperfine expect env-update "
+    "capsh script start-stop-daemon daemonize run-parts choom uclampset perf hyperfine expect env-update jobs "
     "ld.so chpst setuidgid envdir with-contenv s6-setuidgid unminimize sudoedit nocorrect noglob".split()
 )
 
@@ -94,19 +95,20 @@ def inner(words: Sequence[Word]) -> Iterator[Found]:
     elif name in WRAPPERS:
         yield from _wrapped(words, WRAPPERS[name])
     elif name in GUESSED or name.startswith("ld-linux"):
-        yield from _every_suffix(words[1:])
+        yield from _every_suffix(words, 1)
 
 
 def _wrapped(words: Sequence[Word], wrapper: Wrapper) -> Iterator[Found]:
     at, is_certain = _skip_options(words, wrapper)
     if not is_certain:
-        yield from _every_suffix(words[at:])
+        yield from _every_suffix(words, at)
         return
     for word in words[at : at + wrapper.skipped]:
         static(word)
     at += wrapper.skipped
     while wrapper.assigns and at < len(words) and re.match(wrapper.assigns, words[at].text, re.DOTALL):
-        yield Assigned(static(words[at]))
+        static(words[at])
+        yield Assigned(words[at])
         at += 1
     if at < len(words):
         yield from _command(words[at:])
@@ -120,10 +122,13 @@ def _command(words: Sequence[Word]) -> Iterator[Found]:
     yield Argv(words)
 
 
-def _every_suffix(words: Sequence[Word]) -> Iterator[Found]:
-    for at, word in enumerate(words):
+def _every_suffix(words: Sequence[Word], start: int) -> Iterator[Found]:
+    """Every word that might be the command; and every option, for what it does is not known."""
+    for at, word in enumerate(words[start:], start):
         static(word)
-        if not word.text.startswith("-") and word.text:
+        if word.text.startswith("-") and word.text not in ("-", "--"):
+            yield power(words, word)
+        elif word.text:
             yield from _command(words[at:])
 
 
@@ -166,16 +171,20 @@ def _short_width(letters: str, wrapper: Wrapper) -> int:
 
 def _env(words: Sequence[Word]) -> Iterator[Found]:
     """`env`, whose -S makes several words of one."""
-    for at, word in enumerate(words[1:], 1):
-        is_split = word.text.startswith("--s") or (word.text.startswith("-") and "S" in word.text[:4])
-        if is_split and word.text[1:2] != "-" and word.text[1] != "S":
-            raise Unreadable("write -S of env by itself, or better the command without it")
-        if is_split:
+    at = 1
+    wrapper = WRAPPERS["env"]
+    while at < len(words):
+        text = static(words[at])
+        if not text.startswith("-") or text in ("-", "--"):
+            break
+        is_long = text.startswith("--")
+        if text.startswith("--s") or text.startswith("-S"):
             yield from _split(words, at)
             return
-        if not word.text.startswith("-"):
-            break
-    yield from _wrapped(words, WRAPPERS["env"])
+        if not is_long and "S" in re.split(f"[{wrapper.valued}]", text)[0]:
+            raise Unreadable("write -S of env by itself, or better the command without it")
+        at += max(1, _long_width(text[2:], wrapper) if is_long else _short_width(text[1:], wrapper))
+    yield from _wrapped(words, wrapper)
 
 
 def _split(words: Sequence[Word], at: int) -> Iterator[Found]:
@@ -185,7 +194,7 @@ def _split(words: Sequence[Word], at: int) -> Iterator[Found]:
         value, rest = static(rest[0]), rest[1:]
     if any(sign in value for sign in "\\$'\"#"):
         raise Unreadable("the text behind -S of env cannot be read; write the command without it")
-    pieces = [Word(piece, True, piece) for piece in value.split()]
+    pieces = [literal(piece) for piece in value.split()]
     yield Argv([words[0], *words[1:at], *pieces, *rest])
 
 
@@ -202,18 +211,20 @@ def _xargs(words: Sequence[Word]) -> Iterator[Found]:
     if not argv:
         return  # it echoes
     if marks:
-        argv = [_marked(word, marks[-1]) for word in argv]
+        argv = [_marked(word, marks[-1], HOLE._replace(hole="one")) for word in argv]
     else:
-        argv.append(Word("{}", False, "{}"))
+        argv.append(expanded("{}", HOLE))  # words of any kind, options too
     yield from _command(argv)
-    # Its input is words of any kind, options too.
-    if has_powers(argv[0].text) and not any(word.text == "--" for word in argv):
-        yield power(argv, "{}")
 
 
-def _marked(word: Word, mark: str) -> Word:
+def _marked(word: Word, mark: str, hole: Piece) -> Word:
     """A word in which something is put in the place of a mark is not known beforehand."""
-    return word._replace(is_static=word.is_static and mark not in word.text)
+    if not word.is_static or not mark or mark not in word.text:
+        return word
+    pieces: list[Piece] = []
+    for text in word.text.split(mark):
+        pieces += [hole, Piece(text, is_quoted=True)] if text else [hole]
+    return expanded(word.text, *pieces[1:])
 
 
 def _find(words: Sequence[Word]) -> Iterator[Found]:
@@ -224,13 +235,28 @@ def _find(words: Sequence[Word]) -> Iterator[Found]:
         ends = [end for end in range(at + 1, len(words)) if words[end].text in (";", "+")]
         if not ends or ends[0] == at + 1:
             raise Unreadable(f"the command behind {word.text} of find has no end; close it with \\;")
+        starts = ["./"] if word.text.endswith("dir") else _starts(words)
         # A '+' ends it only behind {}; so the command up to each of the possible ends.
         for end in ends:
-            yield from _command([_marked(each, "{}") for each in words[at + 1 : end]])
+            for start in starts:
+                hole = Piece(start, hole="some")
+                yield from _command([_marked(each, "{}", hole) for each in words[at + 1 : end]])
             if words[end].text == ";":
                 break
-    if any(not word.is_static and word.text[0] in "$`" for word in words) and len(words) > 2:
-        raise Unreadable("find with a variable may hold a command of its own; write it out")
+
+
+def _starts(words: Sequence[Word]) -> Sequence[str]:
+    """What the names that find finds may begin with."""
+    at = 1
+    while at < len(words) and words[at].text in ("-H", "-L", "-P"):
+        at += 1
+    found: list[str] = []
+    for word in words[at:]:
+        if word.text[:1] in ("-", "(", "!"):
+            break
+        found.append(word.text if word.is_static else word.expansion.prefix if word.expansion else "")
+    is_listed = any(word.text.startswith("-files0") for word in words)
+    return [""] if is_listed or len(found) > MOST_STARTS else found or ["."]
 
 
 def _parallel(words: Sequence[Word]) -> Iterator[Found]:

@@ -11,17 +11,17 @@ from typing import Any, Final, cast, get_args
 
 from everturn.access.explaining import explained
 from everturn.clock import SystemClock
+from everturn.core.asking import Grant
 from everturn.core.canonical import JsonObject, clean_all, parse_object
 from everturn.core.options import TurnOptions
-from everturn.core.policy import Action, Policy, Rule, Subject, SubjectKind
+from everturn.core.policy import Action, Policy, Rule, SubjectKind
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
 from everturn.errors import ConfigError, UnknownSession
 from everturn.permissions import explaining
 from everturn.permissions.reading import load_rules
 from everturn.stores.named import SUFFIXES, named_store
-from everturn.terminal.loading import load_tools, tools_in
-from everturn.turn.permit import Permits
+from everturn.wiring import Runtime
 
 CODES: Final[dict[Action, int]] = {"allow": 0, "ask": 3, "deny": 4}
 SHADOWED = 1
@@ -47,43 +47,49 @@ def check(path: str) -> Told:
 
 
 async def explain(
-    tool: str,
+    name: str,
     words: Sequence[str],
+    runtime: Runtime,
+    options: TurnOptions,
     *,
-    tools: Sequence[str] = (),
-    rules: str = "",
     subjects: Sequence[str] = (),
+    must_be_there: bool = False,
     store: str = "",
     session: str = "",
 ) -> Told:
-    """Say what becomes of a call, and which rule decides.
+    """Say what becomes of a call of a turn with these options, and which rule decides.
 
     Raises:
-        ConfigError: the tools, the rules or the store cannot be read, or the words are no arguments.
+        ConfigError: the store cannot be read, there is no such tool, or the words are no arguments.
         BadArguments: they do not fit the tool.
     """
-    there = tools_in(load_tools(tools))
-    found = there.get(tool)
-    if tools and found is None:
-        raise ConfigError(f"there is no tool called {tool!r}; there are: {', '.join(there)}")
-    if found is not None and subjects:
-        raise ConfigError(f"--subject is for a tool that is not given; {tool} says itself what its arguments are")
-    arguments = _arguments(words, found)
-    if found is not None:
-        found.validate(arguments)
+    there = runtime.registry.enabled(options.tools)
+    tool = there.get(name)
+    if tool is None and (
+        must_be_there or name in runtime.tools
+    ):  # one that the agent does not have is not offered to it
+        raise ConfigError(f"there is no tool called {name!r}; there are: {', '.join(there)}")
+    if tool is not None and subjects:
+        raise ConfigError(f"--subject is for a tool that is not given; {name} says itself what its arguments are")
+    arguments = _arguments(words, tool)
+    meant = arguments if tool is None else tool.validate(arguments) or arguments
     # Where it is not known what the tool says of itself, only rules do.
-    spec = found.spec if found is not None else ToolSpec(tool, "", {}, execute="ask_once", subjects=_subjects(subjects))
-    own = load_rules(rules) if rules else []
-    granted = await _granted(store, session) if store else []
-    told = explained(Permits(own, _read_command), spec, arguments, TurnOptions(), granted)
-    return [*_notes(spec, found, subjects), *told.lines], CODES[told.judgement.action]
+    spec = tool.spec if tool is not None else ToolSpec(name, "", {}, execute="ask_once", subjects=_subjects(subjects))
+    grants = await _grants(store, session) if store else []
+    granted = runtime.permits.granted(grants, runtime.tools.get, options.by) if tool is not None else _rules_of(grants)
+    told = await explained(runtime.permits, spec, arguments, meant, options, granted)
+    return [*_notes(spec, tool, subjects), *told.lines], CODES[told.judgement.action]
+
+
+def _rules_of(grants: Sequence[Grant]) -> list[Rule]:
+    return [grant.rule for grant in grants]
 
 
 def _notes(spec: ToolSpec, tool: Tool | None, subjects: Sequence[str]) -> list[str]:
     """What matters beside the rules."""
     if tool is None:
         read = "as it was said" if subjects else "as plain text; --subject command=command reads one as a command"
-        return [f"{spec.name} is not given with --tools: only rules decide, and its arguments are read {read}"]
+        return [f"{spec.name} is no tool of this configuration: only rules decide, and its arguments are read {read}"]
     notes: list[str] = []
     if spec.by_hand:
         notes.append(f"{spec.name} is run by a person, who is asked whatever the rules allow")
@@ -134,7 +140,7 @@ def _subjects(words: Iterable[str]) -> dict[str, SubjectKind]:
     return found
 
 
-async def _granted(name: str, session: str) -> list[Rule]:
+async def _grants(name: str, session: str) -> list[Grant]:
     """What people have allowed from now on in a conversation."""
     if not session:
         raise ConfigError("--store holds many conversations; say which with --session")
@@ -143,17 +149,11 @@ async def _granted(name: str, session: str) -> list[Rule]:
         raise ConfigError(f"there is no file {name}")  # looking must not make one
     store = named_store(name)
     try:
-        return [grant.rule for grant in await store.grants(session, SystemClock().now())]
+        return await store.grants(session, SystemClock().now())
     except UnknownSession:
         raise ConfigError(f"there is no conversation {session!r} in {name}") from None
     finally:
         await store.aclose()
-
-
-def _read_command(text: str) -> Sequence[Subject]:
-    from everturn.permissions.shell import read_command  # only who asks about commands pays for the parser
-
-    return read_command(text)
 
 
 def _whole(text: str) -> str:

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from everturn import api
@@ -17,6 +16,7 @@ from everturn.core.canonical import parse_object
 from everturn.errors import EverturnError
 from everturn.terminal.exact import hidden, seen
 from everturn.tui.base import host
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.gates.keys import Key, Keys
 from everturn.tui.gates.roll import Roll
 from everturn.tui.gates.rows import Row, pair, say, write
@@ -30,7 +30,7 @@ STYLES: Final = {"allow": "good", "ask": "warn", "deny": "bad"}
 SIGNS: Final = {"allow": "✓", "ask": "?", "deny": "×"}
 
 
-class PermissionsScreen(Screen[None]):
+class PermissionsScreen(ClosingScreen[None]):
     """What may be done, and why."""
 
     DEFAULT_CSS = """

@@ -1,7 +1,7 @@
 /** A call that nobody has made, and what would become of it. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ExplainView, GrantedView, ToolRules } from "@everturn/client";
-import { tools as allTools } from "../app/app";
+import { explain as inWords, tools as allTools } from "../app/app";
 import { useStore } from "../app/store";
 import { words } from "../app/words";
 import { Button, ErrorLine, Field, Fold } from "../ui/kit";
@@ -59,7 +59,7 @@ export function ExplainForm({ agent, tools, grants, told, onTold }: {
       setProblem("");
     } catch (error) {
       onTold(null);
-      setProblem(error instanceof Error ? error.message : String(error));
+      setProblem(inWords(error));
     } finally {
       setBusy(false);
     }

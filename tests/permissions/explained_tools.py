@@ -1,0 +1,39 @@
+"""Tools of every kind that rules can be about, for `explained.py`."""
+
+from everturn import tool
+
+
+@tool(execute="ask_once", effects="read", subjects={"path": "path"})
+def look(path: str) -> str:
+    """Look at a file."""
+    return path
+
+
+@tool(execute="ask_once", subjects={"path": "path"})
+def write(path: str = "notes/new.md", text: str = "hello") -> str:
+    """Write a file."""
+    return path
+
+
+@tool(execute="ask_once", subjects={"command": "command"})
+def shell(command: str) -> str:
+    """Run a command."""
+    return command
+
+
+@tool(execute="ask")
+def shout(text: str) -> str:
+    """Shout."""
+    return text
+
+
+@tool
+def note(text: str) -> str:
+    """Note something."""
+    return text
+
+
+@tool(execute="deny")
+def launch(text: str = "now") -> str:
+    """Launch."""
+    return text
