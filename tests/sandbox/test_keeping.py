@@ -1,4 +1,4 @@
-"""What is protected in a folder stays so in a shell: hidden, or as it was; and what a command makes of the kind is told."""
+"""What is protected in a folder stays so in a shell: hidden, or as it was."""
 
 from __future__ import annotations
 
@@ -185,21 +185,6 @@ async def test_what_other_programs_obey_is_not_changed_and_the_rest_is(folder: P
     assert sorted(path.name for path in (folder / ".git/hooks").iterdir()) == ["pre-commit.sample"]
     assert (folder / "b.txt").read_text() == "b\n"
     assert "made" not in (said.metadata or {})
-
-
-@pytest.mark.live
-async def test_what_a_command_makes_that_other_programs_obey_is_told(folder: Path) -> None:
-    tool = shell(folder, writable=True)
-    said = await use(tool, "mkdir -p new/.git/hooks; echo x > new/.git/hooks/post-checkout; echo x > everturn.toml")
-    assert "it made 'everturn.toml', 'new/.git': other programs take that as their orders" in said.text
-    assert said.metadata is not None
-    assert said.metadata["made"] == ["everturn.toml", "new/.git"]
-    again = await use(tool, "echo y > everturn.toml; echo y > new/.git/hooks/post-checkout")
-    assert again.text.count("Read-only file system") == 2
-    linked = await use(tool, "ln -s a.txt CLAUDE.md")
-    assert "'CLAUDE.md' is protected, and is a symbolic link" in linked.text
-    with pytest.raises(ToolError, match="symbolic link"):
-        await use(tool, "echo hello")
 
 
 @pytest.mark.live

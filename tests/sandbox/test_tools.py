@@ -45,7 +45,9 @@ async def test_a_shell_says_what_was_written_and_how_it_ended() -> None:
     said = await use(tool, command="echo out; echo err >&2; exit 4")
     assert said.text == "out\n[stderr]\nerr\n[exit 4]"
     assert said.metadata is not None
-    assert said.metadata["guarantees"] == list(GUARANTEES)
+    held = bubblewrap_probe.check().holds  # without a cgroup, memory is not among them
+    assert said.metadata["guarantees"] == [one for one in GUARANTEES if one in held]
+    assert held >= ALL - {"memory"}
     assert str(said.metadata["sandbox"]).startswith("bubblewrap ")
     assert (said.metadata["exit"], said.metadata["killed"]) == (4, "")
     assert (await use(tool, command="true")).text == "[it wrote nothing, and ended well]"
@@ -56,7 +58,7 @@ async def test_a_shell_says_what_was_written_and_how_it_ended() -> None:
 @pytest.mark.live
 def test_a_person_is_asked_about_commands_which_rules_can_read() -> None:
     spec = run_shell().spec
-    assert (spec.name, spec.execute, spec.effects) == ("run_shell", "ask", "once")
+    assert (spec.name, spec.execute, spec.effects) == ("run_shell", "ask_once", "once")
     assert spec.subjects == {"command": "command"}
     assert spec.timeout > 300
     assert "no network" in spec.description
@@ -175,7 +177,22 @@ def test_the_other_engine_of_the_same_name_is_not_taken(monkeypatch: pytest.Monk
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("lost", GUARANTEES)
+async def test_a_shell_without_a_limit_of_memory_is_offered_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert "watched" not in run_shell().spec.description or "memory" not in bubblewrap_probe.check().holds
+    monkeypatch.setattr(
+        bubblewrap_probe, "check", _cached(Report("some", "1", ALL - {"memory"}, {"memory": "no cgroup"}))
+    )
+    with caplog.at_level(logging.WARNING):
+        tool = run_shell()
+    assert "not limited as a whole: no cgroup" in caplog.text
+    assert "what the kernel keeps for them (sockets, files in /tmp) is not limited" in tool.spec.description
+    assert "memory" not in (await use(tool, command="true")).metadata["guarantees"]  # type: ignore[index]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("lost", [one for one in GUARANTEES if one != "memory"])
 def test_what_does_not_hold_makes_a_tool_absent_unless_it_is_done_without(
     lost: Guarantee, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +243,7 @@ WELL: dict[str, Any] = {
     "read": [], "passwd": 1, "written": [], "open": [], "connected": [], "arrived": [], "interfaces": ["lo"],
     "families": [], "variables": ["HOME"], "forks": 62, "processes": 2, "signalled": False, "memory": False,
     "scratch": {"/tmp": 1}, "watched": True, "cpu": 11, "ended": "time", "filtered": True, "privileges": False,
-    "calls": [],
+    "calls": [], "ungrouped": "", "hogs": dict.fromkeys((*bubblewrap_probe.MEMORY_HOGS, "disk", "files"), True),
 }  # fmt: skip
 
 
@@ -237,7 +254,10 @@ WELL: dict[str, Any] = {
         ("connected", ["tcp"], "net"), ("arrived", ["udp"], "net"), ("interfaces", ["lo", "eth0"], "net"),
         ("families", [16], "net"), ("variables", ["HOME", "OPENAI_API_KEY"], "env"), ("forks", 72, "processes"),
         ("processes", 90, "processes"), ("signalled", True, "processes"), ("memory", True, "memory"),
-        ("scratch", {"/tmp": 10**10}, "memory"), ("watched", False, "memory"), ("cpu", -1, "cpu"), ("ended", "", "cpu"),
+        ("scratch", {"/tmp": 10**10}, "memory"), ("watched", False, "memory"),
+        ("ungrouped", "no cgroup", "memory"), *(("hogs", {**WELL["hogs"], kind: False}, "memory") for kind in bubblewrap_probe.MEMORY_HOGS),
+        ("hogs", {**WELL["hogs"], "disk": False}, "disk"), ("hogs", {**WELL["hogs"], "files": False}, "disk"),
+        ("hogs", {}, "disk"), ("cpu", -1, "cpu"), ("ended", "", "cpu"),
         ("filtered", False, "syscalls"), ("privileges", True, "syscalls"), ("calls", ["ptrace"], "syscalls"),
     ],
 )  # fmt: skip

@@ -86,7 +86,7 @@ async def test_it_says_what_was_printed_and_what_the_last_expression_came_to():
 
 async def test_every_result_says_where_it_ran_and_what_that_guarantees():
     metadata = (await run("1")).metadata or {}
-    assert metadata["guarantees"] == ["files", "net", "env", "processes", "memory", "cpu", "syscalls"]
+    assert metadata["guarantees"] == ["files", "net", "env", "processes", "memory", "disk", "cpu", "syscalls"]
     assert str(metadata["sandbox"]).startswith("monty ")
 
 

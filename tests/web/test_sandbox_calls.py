@@ -197,7 +197,7 @@ def test_tools_that_python_declares_are_run_by_the_page(rig: Rig, visit: Visit) 
         call("browser_write_file", path="a", content="one"),
         call("browser_read_file", path="a"),
         call("browser_list_directory"),
-        call("browser_js_eval", code="return 1", timeout=500),
+        call("browser_js_eval", code="return 1", timeout_ms=500),
     ]
     session = rig.say(calls[0], clients=declared)["session"]
     screen = visit().open(session)

@@ -13,14 +13,14 @@ from msgspec import Struct
 
 from everturn.core.canonical import JsonObject
 
-Guarantee = Literal["files", "net", "env", "processes", "memory", "cpu", "syscalls"]
+Guarantee = Literal["files", "net", "env", "processes", "memory", "disk", "cpu", "syscalls"]
 """What code cannot do, get at or use up: files that it was not given, any network, the environment of the host,
-processes (to see, to signal, to outlive its run in, or without number), memory, time, and the dangerous calls of the
-kernel."""
+processes (to see, to signal, to outlive its run in, or without number), memory (its own, and what the kernel
+keeps for it), the disk of a folder that it may write to, time, and the dangerous calls of the kernel."""
 
 GUARANTEES: Final[tuple[Guarantee, ...]] = get_args(Guarantee)
 
-Killed = Literal["", "time", "memory", "output", "cancelled"]
+Killed = Literal["", "time", "memory", "disk", "output", "cancelled"]
 """Why a run was ended from outside; "": it was not."""
 
 

@@ -4,12 +4,15 @@ and a function `check() -> Report` that probes it once in a process: it blocks, 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from everturn.core.sandboxes import GUARANTEES, Guarantee, Report
 from everturn.errors import ConfigError
+
+NOT_NEEDED: Final[Mapping[str, frozenset[Guarantee]]] = {"bubblewrap": frozenset({"memory"})}
+"""Backend → guarantees without which its tool is still offered, and says so: few machines give a cgroup to a process."""
 
 
 def available() -> list[Report]:

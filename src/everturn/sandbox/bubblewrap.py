@@ -23,11 +23,14 @@ from typing import Any, Final, cast
 from msgspec import json
 
 from everturn.core.canonical import JsonObject
-from everturn.core.sandboxes import Ran, Report
+from everturn.core.sandboxes import Killed, Ran, Report
 from everturn.errors import ConfigError, ToolError
+from everturn.sandbox import cgroups
 from everturn.sandbox.bubblewrap_walls import PROGRAMS, WORK, Limits, limited, options, passwd
-from everturn.sandbox.keeping import Judge, Kept, can_keep, check_mounted, find, open_beneath
+from everturn.sandbox.disk import DiskWatch
+from everturn.sandbox.keeping import OBEYED, Judge, Kept, can_keep, check_mounted, find, open_beneath
 from everturn.sandbox.keeping import words as words_for
+from everturn.sandbox.quarantine import Quarantined, move_away
 from everturn.sandbox.running import Bounds, Stop, in_thread, read_all, read_soon
 from everturn.sandbox.seccomp import for_shell
 
@@ -110,6 +113,22 @@ class Bubblewrap:
             return Kept()
         return find(self._opened, self._judge, writable=self.writable)
 
+    def quarantine(self, before: Kept, why: str) -> Quarantined:
+        """Move away what is protected and was not there before, where no program obeys it; it blocks.
+
+        Raises:
+            ToolError: the folder cannot be gone through.
+        """
+        if self.folder is None or self._judge is None or not self.writable:
+            return Quarantined()
+        links: list[str] = []
+        after = find(self._opened, self._judge, writable=True, links=links)
+        made = {*after.all, *links} - before.all
+        whole = made - after.repositories
+        # Of a folder that has become a repository, only what makes it one: the rest may have been there before.
+        parts = {f"{one}/{name}" for one in made & after.repositories if one not in OBEYED for name in OBEYED}
+        return move_away(self._opened, sorted({*whole, *parts, *(made & OBEYED)}), why)
+
     async def aclose(self) -> None:
         """Nothing is kept ready."""
 
@@ -129,6 +148,7 @@ class Bubblewrap:
         """
         kept = self.kept()
         with contextlib.ExitStack() as owned:
+            group = self._group(owned)
             block, info, process = self._start(argv, stdin, variables or {}, seconds, kept, owned)
             first = _first_process(info.fileno(), process)
             pidfd = os.pidfd_open(first)
@@ -146,6 +166,9 @@ class Bubblewrap:
                 check_mounted(first, kept, WORK)
             except ProcessLookupError:
                 raise _failed(process) from None
+            if group is not None:
+                group.add(first)
+            watch = self._watch(first, group)
             block.write(b"x")  # it waited until we had hold of it
             assert process.stdout is not None and process.stderr is not None  # noqa: PT018 - both are pipes
             read = read_all(
@@ -155,17 +178,38 @@ class Bubblewrap:
                 Bounds(seconds, self.limits.keep, self.limits.flood),
                 stop,
                 kill,
-                lambda: used(first) > self.limits.memory,
+                watch,
             )
             exited = process.wait()
+            killed = read.killed or watch()  # it may have ended before anybody looked
         return Ran(
-            None if read.killed else exited,
+            None if killed else exited,
             read.stdout.decode(errors="replace"),
             read.stderr.decode(errors="replace"),
             read.is_stdout_cut,
             read.is_stderr_cut,
-            read.killed,
+            killed,
         )
+
+    def _group(self, owned: contextlib.ExitStack) -> cgroups.Group | None:
+        """A control group for a run, where one can be had."""
+        parent = cgroups.parent()
+        if isinstance(parent, str):
+            return None
+        group = cgroups.make(parent, self.limits.memory, self.limits.processes)
+        owned.callback(group.remove)
+        return group
+
+    def _watch(self, first: int, group: cgroups.Group | None) -> Callable[[], Killed]:
+        """Say why a run has to be ended, if it has."""
+        disk = DiskWatch(self._opened, self.limits, lambda: alive(first)) if self.writable and self.folder else None
+
+        def watch() -> Killed:
+            if (group is not None and group.was_stopped()) or used(first) > self.limits.memory:
+                return "memory"
+            return "disk" if disk is not None and disk.is_exceeded() else ""
+
+        return watch
 
     def _start(
         self,
@@ -245,16 +289,25 @@ class Bubblewrap:
         return words_for(kept, WORK, opened, lambda: hold(given(b"")))
 
 
-def used(first: int) -> int:
-    """Bytes of memory that a process and all its descendants hold, pages of files aside."""
-    total, waiting = 0, [str(first)]
+def alive(first: int) -> list[str]:
+    """The numbers of a process and all its descendants."""
+    found, waiting = list[str](), [str(first)]
     while waiting:
         one = waiting.pop()
+        found.append(one)
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            for children in glob.glob(f"/proc/{one}/task/*/children"):
+                waiting += Path(children).read_text(encoding="utf-8").split()
+    return found
+
+
+def used(first: int) -> int:
+    """Bytes of memory that a process and all its descendants hold, pages of files aside."""
+    total = 0
+    for one in alive(first):
         with contextlib.suppress(OSError, ValueError):  # it ended meanwhile
             status = Path("/proc", one, "status").read_text(encoding="utf-8")
             total += sum(int(number) for number in re.findall(r"^Rss(?:Anon|Shmem):\s*(\d+) kB", status, re.MULTILINE))
-            for children in glob.glob(f"/proc/{one}/task/*/children"):
-                waiting += Path(children).read_text(encoding="utf-8").split()
     return total * 1024
 
 

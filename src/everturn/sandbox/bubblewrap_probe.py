@@ -12,15 +12,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import DecodeError, json
+from msgspec.structs import replace
 
 from everturn.core.sandboxes import GUARANTEES, Guarantee, Ran, Report
-from everturn.errors import ConfigError
-from everturn.sandbox.bubblewrap import DEFAULTS, Bubblewrap
-from everturn.sandbox.bubblewrap_walls import ENVIRONMENT, PROGRAMS, Limits
+from everturn.errors import ConfigError, ToolError
+from everturn.sandbox import cgroups
+from everturn.sandbox.bubblewrap import DEFAULTS, UID, Bubblewrap
+from everturn.sandbox.bubblewrap_walls import ENVIRONMENT, MIB, PROGRAMS, Limits
 from everturn.sandbox.seccomp import ARCHITECTURES, CLONE, CLONE3, REFUSED, for_shell
 
 INSTALL: Final = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
@@ -34,6 +37,10 @@ TRIED: Final = (
     "init_module", "perf_event_open", "userfaultfd", "process_vm_readv", "pidfd_getfd", "open_by_handle_at",
     "memfd_create", "shmget", "fsopen", "open_tree",
 )  # fmt: skip
+MEMORY_HOGS: Final = ("idle", "mapped", "sockets", "tcp", "udp", "scratch", "inodes")
+TIGHT: Final = Limits(memory=48 * MIB, scratch=48 * MIB, disk=8 * MIB, disk_files=500, free=0)
+WANTED_FILES: Final = 2 * TIGHT.disk_files
+HOGS_AT_ONCE: Final = 5
 KERNEL_FAMILIES: Final = (16, 17, 38, 40)  # netlink, packet, crypto, and the one between a VM and its host
 
 
@@ -80,6 +87,13 @@ def judge(facts: Mapping[str, Any], limits: Limits) -> dict[Guarantee, str]:
     hold("processes", facts["forks"] >= limits.processes, f"made {facts['forks']} processes at once")
     hold("processes", facts["processes"] > 10, f"could see {facts['processes']} processes")
     hold("processes", facts["signalled"], "could signal a process of the host")
+    hold("memory", bool(facts["ungrouped"]), str(facts["ungrouped"]))
+    unstopped = [kind for kind, is_stopped in facts["hogs"].items() if not is_stopped]
+    taken = [kind for kind in unstopped if kind not in ("disk", "files")]
+    hold("memory", bool(taken), f"was not stopped at the limit when it took memory by {', '.join(taken)}")
+    filled = [kind for kind in unstopped if kind in ("disk", "files")]
+    hold("disk", bool(filled), f"was not stopped at the quota of a folder when it wrote {', '.join(filled)}")
+    hold("disk", not {"disk", "files"} <= set(facts["hogs"]), "it was not tried")
     hold("memory", facts["memory"], f"took {2 * limits.address_space} bytes at once")
     large = {place: size for place, size in facts["scratch"].items() if size > 2 * limits.scratch}
     hold("memory", bool(large), f"could fill {large}")
@@ -135,9 +149,50 @@ def _facts() -> dict[str, Any]:
             except OSError:
                 continue
             facts["arrived"].append(kind)
+    facts |= _hogs(python, prefix)
     facts["watched"] = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
     facts["ended"] = sandbox.run_program(["/bin/sleep", "5"], seconds=0.1).killed
     return facts
+
+
+def _hogs(python: str, prefix: list[str]) -> dict[str, Any]:
+    """Let code take more memory and disk than it may, each in a way of its own, and see whether it was stopped."""
+    parent = cgroups.parent()
+    is_grouped = not isinstance(parent, str)
+    with tempfile.TemporaryDirectory() as above, ThreadPoolExecutor(HOGS_AT_ONCE) as pool:
+        os.chmod(above, 0o755)
+
+        def try_one(kind: str) -> bool:
+            folder = Path(above, kind)
+            folder.mkdir()
+            if os.geteuid() == 0:
+                os.chown(folder, UID, UID)
+            return is_stopped(kind, folder, python, prefix)
+
+        kinds = [*(MEMORY_HOGS if is_grouped else ()), "disk", "files"]
+        return {
+            "ungrouped": "" if is_grouped else parent,
+            "hogs": dict(zip(kinds, pool.map(try_one, kinds), strict=True)),
+        }
+
+
+def is_stopped(kind: str, folder: Path, python: str, prefix: list[str]) -> bool:
+    """Whether hostile code that takes what it can was ended, or got no more than the limit."""
+    source = Path(__file__).with_name("hogs.py").read_text(encoding="utf-8")
+    limits = replace(TIGHT, memory=TIGHT.memory // 2) if kind == "inodes" else TIGHT  # a process alone, and many calls
+    is_disk = kind in ("disk", "files")
+    sandbox = Bubblewrap(folder if is_disk else None, writable=is_disk, read_only=prefix, limits=limits)
+    wanted = WANTED_FILES if kind == "files" else 2 * limits.memory
+    try:
+        ran = sandbox.run_program([python, "-I", "-S", "-c", source, kind, str(wanted)], seconds=10)
+    except ToolError:
+        return False
+    if kind == "idle":
+        return not ran.killed  # or the others were stopped for nothing
+    if ran.killed:
+        return ran.killed == ("disk" if is_disk else "memory")
+    got = ran.stdout.strip()
+    return not is_disk and got.isdigit() and int(got) < limits.memory  # it was refused more
 
 
 def _read(ran: Ran) -> dict[str, Any]:

@@ -29,12 +29,17 @@ ENVIRONMENT: Final = {
 class Limits(Struct, frozen=True):
     """How much one run may use; sizes in bytes."""
 
-    memory: int = 512 * MIB  # of all its processes together, looked at again and again
+    memory: int = (
+        512 * MIB
+    )  # of all its processes together and of the kernel for them; without a cgroup only the former
     address_space: int = 512 * MIB  # of each process, held by the kernel; node wants 8 GiB of it and uses little
     processes: int = 64
     open_files: int = 256
     file: int = 64 * MIB
     scratch: int = 64 * MIB  # of /tmp, its home, /dev/shm, and of /work where that is no folder: each
+    disk: int = 2048 * MIB  # taken in a folder that can be written to, by one run
+    disk_files: int = 200_000  # made or changed there, by one run
+    free: int = 256 * MIB  # that are left on that disk, or a run which takes of them is ended
     keep: int = 200_000  # of each of stdout and stderr
     flood: int = 16 * MIB  # written in all, after which it is killed
 

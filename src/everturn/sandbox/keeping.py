@@ -6,12 +6,14 @@ asked whether all of it is in place: somebody else may have moved it meanwhile.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
@@ -27,6 +29,9 @@ Judge = Callable[[str], tuple[Kind, int]]
 MOST_ENTRIES: Final = 300_000
 MOST_KEPT: Final = 500
 DEEPEST: Final = 100
+OBEYED: Final = frozenset(("HEAD", "config", "config.worktree", "commondir", "hooks", "modules", "worktrees"))
+"""What git obeys of a repository, where the folder itself is one and cannot be kept as a whole."""
+
 FURNISHED: Final = 5.0  # seconds in which all mounts are made
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOUNTED: Final = re.compile(rb"^\S+ \S+ \S+ \S+ (\S+) ", re.MULTILINE)
@@ -40,6 +45,7 @@ class Kept(Struct, frozen=True):
     emptied: tuple[str, ...] = ()  # hidden in what is fixed: it reads as empty, so that git still works
     fixed: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()  # folders that keep their names
+    repositories: frozenset[str] = frozenset()  # those of the fixed ones that git obeys whatever they are called
 
     @property
     def all(self) -> frozenset[str]:
@@ -47,8 +53,11 @@ class Kept(Struct, frozen=True):
         return frozenset((*self.hidden_files, *self.hidden_folders, *self.emptied, *self.fixed))
 
 
-def find(folder: int, judge: Judge, *, writable: bool) -> Kept:
-    """Go through an open folder.
+def find(folder: int, judge: Judge, *, writable: bool, links: list[str] | None = None) -> Kept:
+    """Go through an open folder. A folder that git takes for a repository without a name of its own (a bare one) is kept
+    as if it were called `.git`.
+
+    `links` is for after a run: it is given the links, and there is no bound, for what cannot be kept is moved away.
 
     Raises:
         ToolError: there is too much in it, or a link in the place of something that is kept.
@@ -57,19 +66,23 @@ def find(folder: int, judge: Judge, *, writable: bool) -> Kept:
     pinned: set[str] = set()
     closed: list[str] = []
     kept = 0
-    for path, entry, is_fixed in _walk(folder, lambda path: judge(path)[0], closed):
+    repositories: list[str] = []
+    bound = MOST_ENTRIES if links is None else sys.maxsize // 2
+    for path, entry, is_fixed in _walk(folder, lambda path: judge(path)[0], closed, repositories, bound):
         kind, pins = judge(path)
         if not kind or (kind == "fixed" and (is_fixed or not writable)):
             continue
         if entry.is_symlink():
-            if writable and not is_fixed:
+            if links is not None:
+                links.append(path)
+            elif writable and not is_fixed:
                 raise ToolError(
                     f"{path!r} is protected, and is a symbolic link, which cannot be kept as it is: put a file in its place, "
                     f"or give the shell a folder without it, or let go of it with protect=PROTECTED.but({path!r})"
                 )
             continue
         kept += 1
-        if kept > MOST_KEPT:
+        if kept > MOST_KEPT and links is None:
             raise ToolError(
                 f"the shell was not run: more than {MOST_KEPT} files and folders in its folder are protected; give it a "
                 "smaller folder, or protect less"
@@ -81,17 +94,27 @@ def find(folder: int, judge: Judge, *, writable: bool) -> Kept:
         if writable and not is_fixed:
             first = 0 if pins < 0 else max(0, len(above) - pins)
             pinned.update("/".join(above[: size + 1]) for size in range(first, len(above)))
+    if writable:
+        found["fixed"] += repositories
     folders = sorted((*found["folders"], *closed))
     fixed = tuple(sorted(found["fixed"]))
-    return Kept(tuple(found["files"]), tuple(folders), tuple(found["emptied"]), fixed, tuple(sorted(pinned)))
+    return Kept(
+        tuple(found["files"]),
+        tuple(folders),
+        tuple(found["emptied"]),
+        fixed,
+        tuple(sorted(pinned)),
+        frozenset(repositories),
+    )
 
 
 def _walk(
-    folder: int, judge: Callable[[str], Kind], closed: list[str]
+    folder: int, judge: Callable[[str], Kind], closed: list[str], repositories: list[str], bound: int
 ) -> Generator[tuple[str, os.DirEntry[str], bool]]:
     """All that is in it but for what is in hidden folders, and whether it is in a fixed one.
 
-    `closed` are folders that are too deep or cannot be read: a command that owns one could let itself in, so they are hidden.
+    `closed` are folders that are too deep or cannot be read: a command that owns one could let itself in, so they are hidden. `repositories` are bare ones; of the folder itself, what
+    git obeys in it.
     """
     waiting: list[tuple[str, bool]] = [("", False)]
     seen = 0
@@ -108,13 +131,19 @@ def _walk(
             continue
         try:
             with os.scandir(here) as entries:
-                for entry in entries:
-                    seen += 1
-                    if seen > MOST_ENTRIES or len(closed) > MOST_KEPT:
-                        raise ToolError(
-                            f"the shell was not run: its folder has more than {MOST_ENTRIES:,} entries, and what is "
-                            "protected among them cannot be found in time; give it a smaller folder"
-                        )
+                listed = list(itertools.islice(entries, max(0, bound - seen) + 1))
+                seen += len(listed)
+                if seen > bound or (len(closed) > MOST_KEPT and bound == MOST_ENTRIES):
+                    raise ToolError(
+                        f"the shell was not run: its folder has more than {MOST_ENTRIES:,} entries, and what is "
+                        "protected among them cannot be found in time; give it a smaller folder"
+                    )
+                if not is_fixed and is_repository(entry.name for entry in listed):
+                    is_kept = judge(f"{at}/.git" if at else ".git") != ""
+                    is_fixed = is_kept and at != ""
+                    if is_kept:
+                        repositories += [at] if at else [one.name for one in listed if one.name in OBEYED]
+                for entry in listed:
                     path = f"{at}/{entry.name}" if at else entry.name
                     yield path, entry, is_fixed
                     if entry.is_dir(follow_symlinks=False) and (kind := judge(path)) != "hidden":
@@ -124,6 +153,12 @@ def _walk(
                             closed.append(path)
         finally:
             os.close(here)
+
+
+def is_repository(names: Iterable[str]) -> bool:
+    """Whether git takes a folder with these names in it for a repository, and obeys the settings in it."""
+    there = {name.lower() for name in names}
+    return "head" in there and (there >= {"objects", "refs"} or "commondir" in there)
 
 
 def open_beneath(folder: int, path: str, flags: int = _DIRECTORY) -> int:

@@ -38,6 +38,7 @@ TRIES: Final[Mapping[Guarantee, tuple[str, ...]]] = {
         "import multiprocessing",
     ),
     "memory": ("len('x' * 640_000_000)", "x = []\nwhile True:\n    x.append('x' * 1_000_000)"),
+    "disk": ("open({written!r}, 'a').write('x')", "from pathlib import Path\nPath({written!r}).write_text('x')"),
     "cpu": ("while True:\n    pass",),
     "syscalls": ("import ctypes", "import mmap", "import _posixsubprocess", "__import__('ctypes')"),
 }

@@ -126,6 +126,7 @@ def found(host: int) -> list[str]:
     tried = {
         "files": lambda: os.listdir("/"),
         "files ": lambda: os.open("/etc/passwd", os.O_RDONLY),
+        "disk": lambda: os.open(f"/var/tmp/everturn-{os.getpid()}", os.O_CREAT | os.O_WRONLY),
         "net": lambda: socket.socket(socket.AF_INET),
         "net ": lambda: socket.socket(socket.AF_UNIX),
         "processes": fork,

@@ -109,7 +109,7 @@ def read_all(
     bounds: Bounds,
     stop: Stop | None,
     kill: Callable[[], None],
-    is_too_big: Callable[[], bool],
+    watch: Callable[[], Killed],
 ) -> Read:
     """Read both pipes until they and the process have ended; kill it if there is a reason. What floods is not kept."""
     now = time.monotonic()
@@ -128,7 +128,7 @@ def read_all(
             now = time.monotonic()
             if now >= watched:
                 watched = now + WATCH
-                why = why or ("memory" if not killed and is_too_big() else "")
+                why = why or ("" if killed else watch())
             if now >= deadline:
                 if killed:
                     break  # the pipes of the dead end by themselves; one that does not is not waited for

@@ -1,5 +1,6 @@
 /** A call of one of our tools → what is answered. The arguments were held against the schema by the server. */
 import type { Gate } from "@everturn/client";
+import { MOST_TIME, USUAL_TIME } from "./eval.gen";
 import type { Files } from "./files";
 import { FilesError } from "./paths";
 import type { ToolName } from "./tools";
@@ -11,16 +12,13 @@ export interface Done {
 
 type Given = Readonly<Record<string, unknown>>;
 
-const MOST_TIME = 30_000;
-const USUAL_TIME = 5000;
 const USUAL_LINES = 2000;
 const MOST_READ = 50_000; // characters
 
 /** Milliseconds that a call may take. */
 export function timeOf(tool: ToolName, gate: Gate): number {
   if (tool !== "browser_js_eval") return USUAL_TIME;
-  const { timeout_ms, timeout } = givenOf(gate);
-  const asked = Number(timeout_ms ?? timeout ?? USUAL_TIME);
+  const asked = Number(givenOf(gate)["timeout_ms"] ?? USUAL_TIME);
   return asked >= 1 ? Math.min(asked, MOST_TIME) : USUAL_TIME;
 }
 

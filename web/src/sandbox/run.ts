@@ -28,6 +28,7 @@ export function run(code: string, limit: number, files: Files, signal?: AbortSig
     let said = 0;
     let asked = 0;
     let isOver = false;
+    let stage = 0; // 1: it has the code; 2: that has begun. There is no way back, or a frame could make itself more time
     let before = Promise.resolve(); // files are asked one after the other: the page has other things to do
     const frame = document.createElement("iframe");
     const { port1: port, port2: theirs } = new MessageChannel();
@@ -59,9 +60,13 @@ export function run(code: string, limit: number, files: Files, signal?: AbortSig
     };
 
     port.onmessage = ({ data }: MessageEvent<unknown>) => {
+      if (isOver) return;
       const { kind, line, value, why, id, op, given } = (data ?? {}) as Record<string, unknown>;
-      if (kind === "ready") port.postMessage({ code, limit });
-      else if (kind === "started") {
+      if (kind === "ready" && stage < 1) {
+        stage = 1;
+        port.postMessage({ code, limit });
+      } else if (kind === "started" && stage < 2) {
+        stage = 2;
         clearTimeout(timer);
         const late = `it was stopped after ${limit} ms, or has used up the memory there is`;
         timer = setTimeout(() => end(true, late), limit + GRACE);
@@ -100,7 +105,8 @@ function checked(value: unknown): [failed: boolean, text: string] {
 
 async function ask(files: Files, op: string, given: unknown[]): Promise<unknown> {
   const takes = Object.hasOwn(FILE_OPS, op) ? FILE_OPS[op as keyof typeof FILE_OPS] : 0;
-  if (!takes || given.length !== takes || !given.every((one) => typeof one === "string")) throw new Error("files can list, read and write");
+  // Spread: `every` passes over the holes of a list.
+  if (!takes || given.length !== takes || ![...given].every((one) => typeof one === "string")) throw new Error("files can list, read and write");
   const [path, content] = given as [string, string];
   if (op === "write") return files.write(path, content);
   return op === "read" ? files.read(path) : files.list(path);

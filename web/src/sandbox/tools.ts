@@ -5,6 +5,7 @@
 import { isOver, openGates, type ClientTool, type GateState, type SessionFollower, type TurnState } from "@everturn/client";
 import { me } from "../app/app";
 import { settings, type Settings } from "../app/settings";
+import { BROWSER_JS_EVAL } from "./eval.gen";
 
 export type ToolName = "browser_js_eval" | "list_directory" | "read_file" | "write_file";
 export type Policy = Settings["browserTools"][string];
@@ -50,20 +51,7 @@ const path = { type: "string", maxLength: 512, description: "Beneath the root, l
 const object = (properties: Record<string, unknown>, ...required: string[]) => ({ type: "object", properties, required, additionalProperties: false });
 
 const DECLARED: Readonly<Record<ToolName, Omit<ClientTool, "name">>> = {
-  browser_js_eval: {
-    description:
-      `Run JavaScript ${HERE}, in a sandbox without page, network, cookies or storage. The code is the body of an async ` +
-      "function: return what you want to know. console.log is captured. Files of this conversation: await files.list(path), " +
-      "files.read(path), files.write(path, text).",
-    schema: object(
-      {
-        code: { type: "string", maxLength: 100_000, description: "The body of an async function." },
-        timeout_ms: { type: "integer", minimum: 1, maximum: 30_000, description: "It is stopped then; 5000 if left out." },
-      },
-      "code",
-    ),
-    effects: "write",
-  },
+  browser_js_eval: BROWSER_JS_EVAL,
   list_directory: {
     description: `List a directory of the files that this conversation keeps ${HERE}.`,
     schema: object({ path: { ...path, description: "The directory; '' is the root." } }),

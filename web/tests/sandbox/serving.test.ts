@@ -6,11 +6,12 @@ import { clientTools, toolOf, BROWSER_TOOLS } from "../../src/sandbox/tools";
 import { serve } from "../../src/sandbox/serving";
 
 const kept = new Map<string, string>();
+let held = Promise.resolve(); // what a write waits for
 vi.mock("../../src/sandbox/files", () => ({
   filesOf: async () => ({
     list: async () => [],
     read: async (path: string) => kept.get(path) ?? "",
-    write: async (path: string, text: string) => (kept.set(path, (kept.get(path) ?? "") + text), text.length),
+    write: async (path: string, text: string) => (await held, kept.set(path, (kept.get(path) ?? "") + text), text.length),
     clear: async () => kept.clear(),
   }),
 }));
@@ -133,5 +134,22 @@ describe("a call", () => {
     const { session, answers } = world(fine, async (given) => { if (!given.failed) throw new ServerError(422, "answer_unfit", "no"); });
     serve(session, new AbortController().signal);
     await vi.waitFor(() => expect(answers.at(-1)?.failed).toBe(true));
+  });
+  test("whose claim is taken away while it is worked on brings no result", async () => {
+    vi.useFakeTimers();
+    try {
+      let finish = () => {};
+      held = new Promise<void>((go) => (finish = go));
+      const { session, claims, answers } = world(async () => { if (claims.length > 1) throw new ServerError(409, "claimed_otherwise", "no"); }, fine);
+      serve(session, new AbortController().signal);
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(claims.length).toBeGreaterThan(1);
+      finish();
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(answers).toEqual([]);
+    } finally {
+      held = Promise.resolve();
+      vi.useRealTimers();
+    }
   });
 });

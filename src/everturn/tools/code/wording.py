@@ -14,6 +14,8 @@ from everturn.errors import BadArguments, ConfigError
 WHY = {
     "time": "it was ended: its time, {seconds:g} s, was over",
     "memory": "it was ended: it wanted more memory than it may have",
+    "disk": "it was ended: it wrote more files, or larger ones, than a command may, or the disk is nearly full; what it wrote "
+    "is still there",
     "output": "it was ended: it wrote more than anybody could read",
     "cancelled": "it was cancelled",
 }

@@ -1,0 +1,108 @@
+"""Disk quota of a sandboxed run: whether it has written more into its writable folder than it may.
+
+First the file system is asked how much is free, which costs one call. Only when that has fallen by more than the quota,
+or by a little while the disk is nearly full, is the folder gone through, for somebody else may have written: what was
+changed since the run began counts, and so do files without a name that the run holds open or mapped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+from typing import Final
+
+from everturn.sandbox.bubblewrap_walls import Limits
+from everturn.sandbox.keeping import DEEPEST, open_beneath
+
+BLOCK: Final = 512  # bytes that `st_blocks` counts in
+SLACK: Final = 50_000_000  # nanoseconds by which the clock of a file system may be behind
+PART_OF_TIME: Final = 10  # going through a folder may take one part in so many of the time
+SOME: Final = 16 * 1024 * 1024  # bytes: who has taken less has not filled the disk
+_MAPPED: Final = re.compile(r"^\S+ \S+ \S+ (\S+) (\d+) +\S.* \(deleted\)$", re.MULTILINE)
+
+
+class DiskWatch:
+    """What one run takes of a disk. `processes` says which are alive."""
+
+    def __init__(self, folder: int, limits: Limits, processes: Callable[[], Iterable[str]]) -> None:
+        self._folder, self._limits, self._processes = folder, limits, processes
+        self._begun = time.time_ns() - SLACK
+        self._before = os.fstatvfs(folder)
+        self._next = 0.0
+
+    def is_exceeded(self) -> bool:
+        """Whether it has taken more than it may, or little is left and it has taken some of that."""
+        now, before, limits = os.fstatvfs(self._folder), self._before, self._limits
+        taken = (before.f_bavail - now.f_bavail) * now.f_frsize
+        files = before.f_ffree - now.f_ffree
+        most = SOME if now.f_bavail * now.f_frsize < limits.free else limits.disk
+        is_blind = not now.f_files or not now.f_blocks  # a file system that does not count
+        if not is_blind and taken <= most and files <= limits.disk_files:
+            return False
+        began = time.monotonic()
+        if began < self._next:
+            return False
+        found = self._has_taken(limits.disk if is_blind else most)
+        ended = time.monotonic()
+        self._next = ended + PART_OF_TIME * (ended - began)
+        return found
+
+    def _has_taken(self, most: int) -> bool:
+        """Whether it was this run that wrote so much, or so many files."""
+        size = count = 0
+        seen: set[int] = set()
+        device = os.fstat(self._folder).st_dev
+        for status in self._changed():
+            if status.st_ino in seen:
+                continue
+            seen.add(status.st_ino)
+            size, count = size + status.st_blocks * BLOCK, count + 1
+            if size > most or count > self._limits.disk_files:
+                return True
+        for inode, blocks in self._nameless(device):
+            if inode not in seen:
+                seen.add(inode)
+                size, count = size + blocks, count + 1
+        return size > most or count > self._limits.disk_files
+
+    def _changed(self) -> Generator[os.stat_result]:
+        """All that is in the folder and was changed since."""
+        waiting = [""]
+        while waiting:
+            at = waiting.pop()
+            try:
+                here = open_beneath(self._folder, at)
+            except OSError:  # gone since, or closed to us
+                continue
+            try:
+                with os.scandir(here) as entries:
+                    for entry in entries:
+                        with contextlib.suppress(OSError):
+                            status = entry.stat(follow_symlinks=False)
+                            if status.st_ctime_ns >= self._begun:
+                                yield status
+                            if stat.S_ISDIR(status.st_mode) and at.count("/") < DEEPEST:
+                                waiting.append(f"{at}/{entry.name}" if at else entry.name)
+            finally:
+                os.close(here)
+
+    def _nameless(self, device: int) -> Generator[tuple[int, int]]:
+        """Files that were removed and are still held: by which number, and how large, a mapped one at the most."""
+        place = f"{os.major(device):02x}:{os.minor(device):02x}"
+        for process in self._processes():
+            with contextlib.suppress(OSError):
+                for handle in os.scandir(f"/proc/{process}/fd"):
+                    with contextlib.suppress(OSError):
+                        status = os.stat(handle.path)
+                        if stat.S_ISREG(status.st_mode) and not status.st_nlink and status.st_dev == device:
+                            yield status.st_ino, status.st_blocks * BLOCK
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace")
+                for found in _MAPPED.finditer(text):
+                    if found[1] == place:
+                        yield int(found[2]), self._limits.file

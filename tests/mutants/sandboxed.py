@@ -1,0 +1,200 @@
+"""Seeded bugs in what a sandbox guarantees, and in what leaves on somebody else's word; see `mutants.py`."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+LIMITS = "tests/sandbox/test_limits.py::"
+
+QUARANTINE = "tests/sandbox/test_quarantine.py::"
+REPOSITORIES = "tests/tools_files/test_repositories.py::"
+
+OIDC = "tests/access/test_oidc.py::"
+LOGIN = "tests/mcp_trust/test_login_egress.py::"
+
+SANDBOXED_MUTANTS = [
+    Mutant(
+        "the run is not put into its control group",
+        "sandbox/bubblewrap.py",
+        "group.add(first)",
+        "pass",
+        f"{LIMITS}test_memory_of_any_kind_is_stopped_at_the_limit_by_the_kernel[sockets]",
+    ),
+    Mutant(
+        "buffers of IP sockets are not limited under cgroup v1",
+        "sandbox/cgroups.py",
+        '            _set(folders["memory"], "memory.kmem.tcp.limit_in_bytes", memory // NETWORK_SHARE)\n',
+        "",
+        f"{LIMITS}test_memory_of_any_kind_is_stopped_at_the_limit_by_the_kernel[udp]",
+    ),
+    Mutant(
+        "memory is listed where there is no control group",
+        "sandbox/bubblewrap_probe.py",
+        'hold("memory", bool(facts["ungrouped"]), str(facts["ungrouped"]))',
+        "pass",
+        f"{LIMITS}test_without_a_cgroup_memory_is_not_listed_and_the_reason_is",
+    ),
+    Mutant(
+        "the control group of a run stays",
+        "sandbox/bubblewrap.py",
+        "owned.callback(group.remove)",
+        "pass",
+        f"{LIMITS}test_no_group_is_left_after_a_run_however_it_ends",
+    ),
+    Mutant(
+        "the control group of a killed process stays",
+        "sandbox/cgroups.py",
+        "            sweep(above)\n",
+        "",
+        f"{LIMITS}test_the_group_of_a_process_that_was_killed_is_removed_by_the_next",
+    ),
+    Mutant(
+        "a quota counts bytes and no files",
+        "sandbox/disk.py",
+        "taken <= most and files <= limits.disk_files",
+        "taken <= most",
+        f"{LIMITS}test_a_command_that_writes_more_than_its_quota_is_ended[many small]",
+    ),
+    Mutant(
+        "files that were removed and are held open are not counted",
+        "sandbox/disk.py",
+        "for inode, blocks in self._nameless(device):",
+        "for inode, blocks in list[tuple[int, int]]():",
+        f"{LIMITS}test_a_command_that_writes_more_than_its_quota_is_ended[removed and held]",
+    ),
+    Mutant(
+        "a run is ended for what somebody else writes",
+        "sandbox/disk.py",
+        "found = self._has_taken(limits.disk if is_blind else most)",
+        "found = True",
+        f"{LIMITS}test_a_command_is_not_ended_for_what_somebody_else_writes",
+    ),
+    Mutant(
+        "a disk that is nearly full is filled",
+        "sandbox/disk.py",
+        "most = SOME if now.f_bavail * now.f_frsize < limits.free else limits.disk",
+        "most = limits.disk",
+        f"{LIMITS}test_a_command_that_fills_a_disk_which_is_nearly_full_is_ended",
+    ),
+    Mutant(
+        "what a command makes that git obeys stays where it is",
+        "sandbox/bubblewrap.py",
+        "made = {*after.all, *links} - before.all",
+        "made = set[str]()",
+        f"{QUARANTINE}test_a_repository_that_a_command_makes_is_not_obeyed_by_git[new]",
+    ),
+    Mutant(
+        "a bare repository is nothing that is kept",
+        "sandbox/keeping.py",
+        "if not is_fixed and is_repository(entry.name for entry in listed):",
+        "if False:",
+        f"{QUARANTINE}test_a_repository_that_a_command_makes_is_not_obeyed_by_git[bare]",
+    ),
+    Mutant(
+        "a folder in quarantine is open",
+        "sandbox/quarantine.py",
+        "os.fchmod(moved, 0)",
+        "pass",
+        f"{QUARANTINE}test_what_is_in_quarantine_can_be_put_back_and_is_not_obeyed_there",
+    ),
+    Mutant(
+        "a shell sees the quarantine",
+        "tools/files/protected.py",
+        '"**/.everturn-quarantine*",',
+        "",
+        f"{QUARANTINE}test_neither_a_shell_nor_file_tools_see_the_quarantine",
+    ),
+    Mutant(
+        "write_file completes a bare repository",
+        "tools/files/folder.py",
+        "check(lambda other: self._stat(other) is not None)",
+        "pass",
+        f"{REPOSITORIES}test_of_parts_that_are_written_at_once_one_is_refused",
+    ),
+    Mutant(
+        "a person is asked about a write that will be refused",
+        "tools/files/writing.py",
+        "    await _check_repository(place, system, path)\n",
+        "",
+        f"{REPOSITORIES}test_a_person_is_not_asked_about_what_is_refused",
+    ),
+    Mutant(
+        "a login of an MCP server is led anywhere",
+        "mcp/http.py",
+        """        if not self._policy.is_own(str(request.url)):
+            return await _elsewhere(self._policy, request)
+        response""",
+        "        response",
+        f"{LOGIN}test_a_login_is_led_nowhere_inside[resource]",
+    ),
+    Mutant(
+        "a token is renewed wherever a server says",
+        "mcp/http.py",
+        "if not self._policy.is_own(str(request.url)):  # a token",
+        "if False:  # a token",
+        f"{LOGIN}test_a_token_is_not_renewed_at_an_address_inside",
+    ),
+    Mutant(
+        "a server's own headers go where it leads",
+        "mcp/http.py",
+        " if name in _LOGIN_HEADERS}",
+        "}",
+        f"{LOGIN}test_headers_for_the_server_do_not_go_where_it_leads",
+    ),
+    Mutant(
+        "a person is shown any address to open",
+        "mcp/oauth.py",
+        "        self._check(url)\n",
+        "",
+        f"{LOGIN}test_a_person_is_shown_no_address_that_nobody_should_open[https://10.0.0.1/x]",
+    ),
+    Mutant(
+        "every port of this machine is an own origin",
+        "egress/policy.py",
+        "and origin(url) in self._own",
+        "and origin(url)[:2] in {one[:2] for one in self._own}",
+        f"{OIDC}test_endpoints_that_a_provider_names_elsewhere_inside_are_not_asked",
+    ),
+    Mutant(
+        "an ID token is an API token",
+        "access/oidc.py",
+        "if not is_login and not is_for_requests(",
+        "if False and not is_for_requests(",
+        f"{OIDC}test_a_token_that_says_who_has_logged_in_is_not_one_to_ask_with",
+    ),
+    Mutant(
+        "where one audience is for both kinds of token, any is taken",
+        "access/oidc.py",
+        "return not is_shared or bool(",
+        "return True or bool(",
+        f"{OIDC}test_where_both_kinds_are_for_one_audience_a_token_has_to_show_that_it_is_one_to_ask_with",
+    ),
+    Mutant(
+        "an old token raises a role",
+        "access/claiming.py",
+        "if issued < _last_word(",
+        "if issued < 0 * _last_word(",
+        f"{OIDC}test_a_token_that_is_older_than_the_last_change_raises_nobody",
+    ),
+    Mutant(
+        "the secret is always in the form",
+        "access/oidc_login.py",
+        'if "client_secret_post" in methods and "client_secret_basic" not in methods:',
+        "if True:",
+        f"{OIDC}test_the_secret_is_shown_in_the_way_that_the_provider_takes",
+    ),
+    Mutant(
+        "wrong keys are not counted",
+        "server/app.py",
+        "self._wrong.count(scope)  # beforehand",
+        "pass  # beforehand",
+        "tests/server/test_strangers.py::test_many_wrong_keys_at_once_are_as_few_questions",
+    ),
+    Mutant(
+        "who was recognised is locked out by the wrong keys of others",
+        "server/app.py",
+        "is_remembered = self.entrance.remembers(*shown)",
+        "is_remembered = False",
+        "tests/server/test_strangers.py::test_wrong_keys_are_refused_without_a_question_to_the_store_and_right_ones_go_on",
+    ),
+]
