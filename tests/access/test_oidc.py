@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from everturn.access.entrance import SHOW, Entrance
 from everturn.access.options import OidcOptions
 from everturn.access.people import new_secret
-from everturn.core.accounts import ROLES, Credential, Tenant, User
+from everturn.core.accounts import ROLES, AuditRecord, Credential, Tenant, User
 from everturn.errors import ConfigError, NotRecognised
 from everturn.stores.accounts import MemoryAccounts
 from everturn.testing import FakeClock
@@ -308,7 +308,72 @@ async def test_what_the_provider_takes_away_is_taken_from_keys_and_logins_too(tm
             assert (await door.recognise(f"Bearer {shown}")).role == role
         assert (await door.recognise(f"Bearer {secret}")).role == role
     changes = [record for record in await accounts.audit("ada") if record.did == "user.change"]
-    assert [record.detail for record in changes] == [f'{{"role":"{role}"}}' for role in ("member", "owner", "viewer")]
+    assert [json.loads(record.detail)["role"] for record in changes] == ["member", "owner", "viewer"]
+
+
+ROLE_CLAIM: dict[str, Any] = {"role_claim": "groups", "roles": {"staff": "member", "boss": "owner"}, "role": "viewer"}
+
+
+async def test_a_token_that_is_older_than_the_last_change_raises_nobody(tmp_path: Path) -> None:
+    door, accounts, clock, _ = await a_door(tmp_path, **ROLE_CLAIM)
+
+    async def shows(groups: str, issued: float | None) -> tuple[str, str]:
+        clock.advance(3)
+        who = await door.recognise(f"Bearer {token(sub='new', groups=groups, iat=issued, exp=NOW + 3000)}")
+        found = await accounts.user("ada", "new")
+        assert found is not None
+        return who.role, found[0].role
+
+    assert await shows("boss", NOW) == ("owner", "owner")
+    clock.advance(100)
+    assert await shows("staff", NOW + 60) == ("member", "member")  # the provider has taken it away
+    assert await shows("boss", NOW) == ("member", "member")  # an old token, which still holds
+    assert await shows("boss", None) == ("member", "member")  # one that does not say how old it is
+    assert await shows("boss", NOW + 61) == ("owner", "owner")  # it was given back
+    assert await shows("staff", NOW + 60) == ("member", "owner")  # an old one is good for less, and takes nothing away
+    person = await accounts.user("ada", "new")
+    assert person is not None
+    await accounts.put_user(replace(person[0], role="member"))
+    await accounts.note(AuditRecord("ada", clock.now(), "owner-ada", "k", "user.change", "new"))
+    assert await shows("boss", NOW + 62) == ("member", "member")  # a person has said so later
+    assert await shows("boss", clock.now() + 1) == ("owner", "owner")
+
+
+ID_TOKENS: list[dict[str, Any]] = [
+    {"nonce": "n"}, {"at_hash": "h"}, {"c_hash": "h"}, {"typ": "ID"}, {"typ": "Refresh"}, {"typ": "Logout"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("claims", ID_TOKENS, ids=str)
+async def test_a_token_that_says_who_has_logged_in_is_not_one_to_ask_with(
+    claims: dict[str, Any], tmp_path: Path
+) -> None:
+    door, _, _, _ = await a_door(tmp_path)
+    await door.recognise(f"Bearer {token()}")
+    await refused(door, token(**claims))
+
+
+@pytest.mark.parametrize("kind", ["logout+jwt", "dpop+jwt", "secevent+jwt", "id+jwt"])
+async def test_a_token_of_another_kind_is_refused_and_an_access_token_is_not(kind: str, tmp_path: Path) -> None:
+    door, _, _, _ = await a_door(tmp_path)
+    said = {"iss": ISSUER, "aud": "everturn", "sub": "member-ada", "exp": NOW + 300, "iat": NOW, "nonce": "n"}
+    await refused(door, jwt.encode({**said, "nonce": None}, RSA, "RS256", headers={"kid": "r1", "typ": kind}))
+    for good in ("at+jwt", "application/at+jwt", "AT+JWT"):
+        shown = jwt.encode(said, RSA, "RS256", headers={"kid": "r1", "typ": good})
+        assert (await door.recognise(f"Bearer {shown}")).user == "member-ada"
+    assert (await door.recognise(f"Bearer {token(typ='Bearer', nonce='n')}")).user == "member-ada"
+
+
+async def test_where_both_kinds_are_for_one_audience_a_token_has_to_show_that_it_is_one_to_ask_with(
+    tmp_path: Path,
+) -> None:
+    door, _, _, _ = await a_door(tmp_path, client_id="everturn")
+    await refused(door, token())  # it may be an ID token without a nonce
+    await refused(door, token(azp="everturn", email="a@example.org"))
+    shows: list[dict[str, Any]] = [{"scope": "openid"}, {"scp": ["chat"]}, {"client_id": "other"}]
+    for more in shows:
+        assert (await door.recognise(f"Bearer {token(**more)}")).user == "member-ada"
+    await refused(door, token(scope="openid", nonce="n"))
 
 
 async def test_whoever_comes_by_many_requests_at_once_is_made_once(tmp_path: Path) -> None:
@@ -337,6 +402,7 @@ class Authority:
         self.codes: dict[str, dict[str, str]] = {}
         self.asked: list[dict[str, str]] = []
         self.lies: dict[str, Any] = {}
+        self.takes = "client_secret_basic"
 
     async def document(self, request: web.Request) -> web.Response:
         said = {name: f"{self.url}/{name}" for name in ("jwks_uri", "authorization_endpoint", "token_endpoint")}
@@ -357,12 +423,19 @@ class Authority:
     async def token(self, request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
         self.asked.append(form)
+        proof = request.headers.get("Authorization", "")
+        secret = form.get("client_secret")
+        if self.takes == "client_secret_basic":
+            right = f"Basic {base64.b64encode(b'web:hu%2Fsh').decode()}"  # as RFC 6749, 2.3.1 has it
+            secret = "hu/sh" if proof == right and secret is None else ""
+        elif proof:
+            secret = ""
         query = self.codes.pop(form["code"], None)
         sum_of = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).rstrip(b"=")
         if (
             query is None
             or query["code_challenge"] != sum_of.decode()
-            or form.get("client_secret") != "hush"
+            or secret != "hu/sh"
             or query["redirect_uri"] != form["redirect_uri"]
         ):
             return web.json_response({"error": "invalid_grant"}, status=400)
@@ -391,7 +464,7 @@ HERE = "http://127.0.0.1/oidc/callback"
 
 
 async def a_web_door(authority: Authority, tmp_path: Path) -> tuple[Entrance, FakeClock]:
-    how = {"issuer": authority.url, "jwks": "", "client_id": "web", "client_secret": "hush"}
+    how = {"issuer": authority.url, "jwks": "", "client_id": "web", "client_secret": "hu/sh"}
     door, _, clock, _ = await a_door(tmp_path, **how)
     return door, clock
 
@@ -404,7 +477,7 @@ async def test_a_browser_goes_there_and_back_and_is_logged_in(tmp_path: Path) ->
         cookie, who = await door.finish_oidc(code, state, flow.cookie, HERE)
         assert (who.tenant, who.user, who.kind) == ("ada", "member-ada", "login")
         assert await door.recognise(None, cookie) == who
-        assert "hush" not in flow.url + flow.cookie
+        assert "sh" not in flow.url.partition("state=")[0]
         assert "code_verifier" not in flow.url
         with pytest.raises(NotRecognised):  # the code was used up
             await door.finish_oidc(code, state, flow.cookie, HERE)
@@ -412,12 +485,60 @@ async def test_a_browser_goes_there_and_back_and_is_logged_in(tmp_path: Path) ->
         assert (await door.recognise(f"Bearer {token(iss=authority.url)}")).user == "member-ada"
 
 
+@pytest.mark.parametrize(
+    ("listed", "takes"),
+    [
+        (None, "client_secret_basic"),
+        (["client_secret_basic"], "client_secret_basic"),
+        (["client_secret_post", "client_secret_basic"], "client_secret_basic"),
+        (["private_key_jwt", "client_secret_post"], "client_secret_post"),
+        ("nonsense", "client_secret_basic"),
+    ],
+)
+async def test_the_secret_is_shown_in_the_way_that_the_provider_takes(
+    listed: object, takes: str, tmp_path: Path
+) -> None:
+    async with an_authority() as authority:
+        authority.takes = takes
+        if listed is not None:
+            authority.lies["document"] = {"token_endpoint_auth_methods_supported": listed}
+        door, _ = await a_web_door(authority, tmp_path)
+        flow = await door.begin_oidc(HERE)
+        _, who = await door.finish_oidc(*authority.log_in(flow.url), flow.cookie, HERE)
+        assert who.user == "member-ada"
+
+
+async def test_endpoints_that_a_provider_names_elsewhere_inside_are_not_asked(tmp_path: Path) -> None:
+    arrived: list[bytes] = []
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        arrived.append(await reader.readline())
+        writer.close()
+
+    server = await asyncio.start_server(listen, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, an_authority() as authority:
+        for name in ("token_endpoint", "jwks_uri"):
+            authority.lies["document"] = {name: f"http://127.0.0.1:{port}/latest/meta-data"}
+            door, _ = await a_web_door(authority, tmp_path)
+            flow = await door.begin_oidc(HERE)
+            with pytest.raises(NotRecognised):
+                await door.finish_oidc(*authority.log_in(flow.url), flow.cookie, HERE)
+            assert arrived == []
+        how = {"jwks": "", "client_id": "web", "client_secret": "hu/sh", "login_hosts": (f"127.0.0.1:{port}",)}
+        door, _, _, _ = await a_door(tmp_path, issuer=authority.url, **how)
+        flow = await door.begin_oidc(HERE)
+        with pytest.raises(NotRecognised):
+            await door.finish_oidc(*authority.log_in(flow.url), flow.cookie, HERE)
+        assert set(arrived) == {b"GET /latest/meta-data HTTP/1.1\r\n"}  # the operator has said so
+
+
 @pytest.mark.parametrize(("origin", "role"), [("", None), (None, "owner")])
 async def test_a_login_with_a_provider_makes_nobody_an_operator_nor_somebody_of_ours(
     origin: str | None, role: str | None, tmp_path: Path
 ) -> None:
     async with an_authority() as authority:
-        how = {"issuer": authority.url, "jwks": "", "client_id": "web", "client_secret": "hush", "role": "viewer"}
+        how = {"issuer": authority.url, "jwks": "", "client_id": "web", "client_secret": "hu/sh", "role": "viewer"}
         door, accounts, _, _ = await a_door(tmp_path, **how)
         from_there = authority.url if origin is None else origin
         await accounts.put_user(User("ada", "chief", role="operator", origin=from_there))

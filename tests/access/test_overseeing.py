@@ -252,7 +252,8 @@ async def test_what_a_server_runs_and_why_it_fails_only_an_operator_is_told(tmp_
 
 async def test_a_login_gives_an_address_and_goes_on_by_itself_when_somebody_was_there(tmp_path: Path) -> None:
     async with authority() as giver:
-        spec = ServerSpec("far", url=f"{giver.resource}/mcp?key={CANARY}", auth="oauth")
+        inside = giver.base.removeprefix("http://")  # it is on this machine, and so the operator has to name it
+        spec = ServerSpec("far", url=f"{giver.resource}/mcp?key={CANARY}", auth="oauth", login_hosts=(inside,))
         async with with_servers(spec, trust=None, tokens=tmp_path) as house:
             operator = by(house, "operator", "local")
             before = await _in_state(operator, "needs_login")

@@ -12,7 +12,7 @@ import pytest
 from tests.egress.listeners import Listeners, Names, listening, moved, recorded, reply
 
 from everturn.egress import Guard, Limits, fetch
-from everturn.egress.fetching import _connector, _next
+from everturn.egress.fetching import _next, connector
 from everturn.errors import AddressRefused, FetchFailed
 
 SHORT = Limits(total=20, idle=10, connect=10)
@@ -375,11 +375,11 @@ async def test_a_socket_to_any_other_address_is_never_opened() -> None:
     from everturn.core.urls import Url
     from everturn.egress.guard import Place
 
-    connector = _connector(Place(Url("http", "a.example", "", "/"), 80, (ip_address("127.0.0.1"),)), None)
-    factory = connector._socket_factory
+    opened = connector(Place(Url("http", "a.example", "", "/"), 80, (ip_address("127.0.0.1"),)), None)
+    factory = opened._socket_factory
     assert factory is not None
     for host, port in (("127.0.0.2", 80), ("127.0.0.1", 81), ("localhost", 80)):
         with pytest.raises(AddressRefused, match="not judged"):
             factory((2, 1, 6, "", (host, port)))
     factory((2, 1, 6, "", ("127.0.0.1", 80))).close()
-    await connector.close()
+    await opened.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -243,3 +244,26 @@ def test_the_bounds_of_a_list_are_those_of_all_its_pages():
     kept, problems = bounded([Listed(f"t{at}", "d" * 16_000, {"type": "object"}, {}) for at in range(100)])
     assert len(kept) == 62
     assert "those behind 62 were left out" in problems[0]
+
+
+def test_a_schema_of_many_parts_is_refused_before_it_is_checked():
+    began = time.process_time()
+    trouble = schema_trouble({"type": "object", "properties": {"a": {"anyOf": [{}] * 32_000}}})
+    assert "more than 2000 parts" in trouble
+    assert time.process_time() - began < 1  # to check them all takes 15 s
+    fields = {f"f{at}": {"type": "string", "enum": ["a", "b"], "title": "One"} for at in range(150)}
+    assert schema_trouble({"type": "object", "properties": fields}) == ""
+
+
+def test_a_question_whose_schema_has_too_many_parts_is_not_asked():
+    params = {"message": "?", "requestedSchema": {"type": "object", "properties": {"a": {"anyOf": [{}] * 32_000}}}}
+    began = time.process_time()
+    assert question_of("files", Asked("r1.a", "elicitation/create", params)) is None
+    assert time.process_time() - began < 1
+
+
+def test_of_a_list_whose_schemas_have_too_many_parts_together_the_rest_is_left_out():
+    schema = {"type": "object", "description": "x", "required": [f"a{at}" for at in range(1_500)]}
+    tools, problems = read_tools([{"name": f"t{at}", "inputSchema": schema} for at in range(40)])
+    assert len(tools) == 14
+    assert "more than 20000 parts; those behind 14" in problems[-1]

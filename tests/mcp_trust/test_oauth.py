@@ -29,7 +29,8 @@ async def giver() -> AsyncGenerator[Authority]:
 
 @pytest.fixture
 def spec(giver: Authority) -> ServerSpec:
-    return ServerSpec("far", url=f"{giver.resource}/mcp", auth="oauth")
+    inside = giver.base.removeprefix("http://")  # it is on this machine, and so the operator has to name it
+    return ServerSpec("far", url=f"{giver.resource}/mcp", auth="oauth", login_hosts=(inside,))
 
 
 async def _browse(url: str) -> int:

@@ -11,7 +11,8 @@ overseeing rules, remembered answers, MCP servers, which model there is
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol, runtime_checkable
+from collections.abc import AsyncGenerator
+from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -27,11 +28,14 @@ from everturn.access.overseeing import Overseeing, Survey
 from everturn.access.people import People
 from everturn.access.saying import models_of
 from everturn.access.talking import MOST_LISTED, Talking, session_view
+from everturn.access.titles import with_titles
 from everturn.core.accounts import Accounts, Principal
 from everturn.core.ports import Tool
 from everturn.errors import ConfigError
 from everturn.models.prices import NO_FACTS, Facts
 from everturn.wiring import Runtime
+
+MOST_ASKED: Final = 200  # questions on a page
 
 
 @runtime_checkable
@@ -157,8 +161,29 @@ class Access(Talking, Looking, Overseeing, Gating, Filing, People):
 
     @needs("viewer")
     async def inbox(self) -> api.InboxView:
-        """All that waits for somebody in the tenant, and what is under way."""
+        """What waits for somebody in the tenant, as far as it is on the first page, and what is under way."""
         with self.within():
             found = await self.store.listed(self.principal.tenant, limit=MOST_LISTED)
-        awake = [session_view(info) for info in found if info.is_awake]
-        return api.InboxView(gates=await self.open_gates(), awake=awake)
+            found = await with_titles(self.store, [info for info in found if info.is_awake])
+        awake = [session_view(info) for info in found]
+        page = await self.gates(limit=MOST_ASKED)
+        return api.InboxView(gates=page.gates, awake=awake, next=page.next)
+
+
+async def inbox_after(access: Access, first: api.InboxView) -> AsyncGenerator[api.InboxItem]:
+    """What waits and is not on the first page: each session with all that waits in it, as far as was read."""
+    waits: dict[str, list[api.GateView]] = {}
+    page = api.GateList(gates=first.gates, next=first.next)
+    while True:
+        for gate in page.gates:
+            waits.setdefault(gate.session, []).append(gate)
+        if page.gates is not first.gates:
+            names = list(dict.fromkeys(gate.session for gate in page.gates))
+            with access.within():
+                infos = await access.store.infos(names)
+            for name in names:
+                if name in infos:
+                    yield api.InboxItem(session=session_view(infos[name]), waits=waits[name])
+        if not page.next:
+            return
+        page = await access.gates(limit=MOST_ASKED, after=page.next)

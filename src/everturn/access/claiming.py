@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
+from msgspec import DecodeError, json
 from msgspec.structs import replace
 
 from everturn.access.inside import checked_name
@@ -15,6 +16,9 @@ from everturn.access.options import OidcOptions
 from everturn.core.accounts import ROLES, Accounts, AuditRecord, Principal, Role, User, is_at_least, least
 from everturn.core.canonical import canonical, digest
 from everturn.errors import ConfigError
+
+CHANGES: Final = ("user.create", "user.change", "user.deactivate")
+"""What is noted when somebody becomes more or less."""
 
 MOST: Final[Role] = "owner"
 """What a token can make of somebody at most."""
@@ -32,7 +36,7 @@ async def claimed(
         checked_name(user, "user")
     except ConfigError:  # it would sign as somebody else
         return None
-    role = await _role_in(accounts, tenant, user, options, said_role(options, claims), now)
+    role = await _role_in(accounts, tenant, user, options, said_role(options, claims), _issued(claims), now)
     if role is None:
         return None
     name = digest(options.issuer, jti) if isinstance(jti, str) and jti else unique
@@ -40,7 +44,7 @@ async def claimed(
 
 
 async def _role_in(
-    accounts: Accounts, tenant: str, user: str, options: OidcOptions, said: Role | None, now: float
+    accounts: Accounts, tenant: str, user: str, options: OidcOptions, said: Role | None, issued: float, now: float
 ) -> Role | None:
     found = await accounts.user(tenant, user)
     if found is not None:
@@ -51,7 +55,10 @@ async def _role_in(
         # Their keys and logins are good for what the row says: what the provider takes away is taken from them too.
         role = least(said or ROLES[0], MOST)
         if role != found[0].role and is_at_least(MOST, found[0].role):
-            detail = canonical({"role": role})
+            if issued < _last_word(await accounts.last_note(tenant, user, CHANGES)):
+                # Something newer was said: this token makes them neither more nor less, and is good for the lesser.
+                return None if said is None else least(role, found[0].role)
+            detail = canonical({"issued": issued, "role": role})
             await accounts.note(AuditRecord(tenant, now, user, "", "user.change", user, detail))
             await accounts.put_user(replace(found[0], role=role))
         return None if said is None else role
@@ -61,9 +68,27 @@ async def _role_in(
     # So that there is somebody who can be seen, and turned away.
     said = least(said, MOST)
     if not await accounts.add_user(User(tenant, user, role=said, created=now, origin=options.issuer)):
-        return await _role_in(accounts, tenant, user, options, said, now)  # somebody was first
-    await accounts.note(AuditRecord(tenant, now, user, "", "user.create", user))
+        return await _role_in(accounts, tenant, user, options, said, issued, now)  # somebody was first
+    await accounts.note(AuditRecord(tenant, now, user, "", "user.create", user, canonical({"issued": issued})))
     return said
+
+
+def _issued(claims: dict[str, Any]) -> float:
+    """When a token was issued; one that does not say so is older than everything."""
+    value = claims.get("iat")
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+
+
+def _last_word(record: AuditRecord | None) -> float:
+    """When what somebody may do was last said: by a token, which has a date, or by a person, just then."""
+    if record is None:
+        return 0.0
+    try:
+        detail = json.decode(record.detail, type=dict[str, Any]) if record.detail else {}
+    except DecodeError:
+        detail = {}
+    issued = detail.get("issued")
+    return float(issued) if isinstance(issued, int | float) else record.at
 
 
 def speaks_of(options: OidcOptions, user: User) -> bool:

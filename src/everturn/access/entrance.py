@@ -40,6 +40,7 @@ from everturn.core.ports import Clock
 from everturn.errors import ConfigError, KeyConflict, NotRecognised
 
 FRESH: Final = 2.0  # seconds for which what was found is good
+KNOWN_FOR: Final = 3600.0  # seconds for which somebody is no stranger, whatever else comes from their address
 REMEMBERED: Final = 10_000
 LINK: Final = 600.0  # seconds for which a link can be used
 LOGIN: Final = 14 * 86_400.0  # seconds for which a browser stays logged in
@@ -58,6 +59,7 @@ class Entrance:
         self._issuer = None if oidc is None else Issuer(oidc, clock)
         self._found: dict[str, tuple[float, Known]] = {}
         self._tokens: dict[str, tuple[float, Principal]] = {}
+        self._good: dict[str, float] = {}  # hash of what was shown -> when it last held
         self._secrets: dict[str, bytes] = {}  # they never change
 
     async def recognise(self, authorization: str | None = None, cookie: str | None = None) -> Principal:
@@ -66,6 +68,18 @@ class Entrance:
         Raises:
             NotRecognised: nothing was shown, or it does not hold; the text is the same, whatever is wrong with it.
         """
+        given = [hash_of(one) for one in (authorization, cookie) if one is not None]
+        try:
+            principal = await self._recognise(authorization, cookie)
+        except NotRecognised:
+            for one in given:
+                self._good.pop(one, None)
+            raise
+        for one in given:
+            _remember(self._good, one, self._clock.now())
+        return principal
+
+    async def _recognise(self, authorization: str | None, cookie: str | None) -> Principal:
         shown: list[Principal] = []
         if authorization is not None:
             shown.append(await self._bearer(authorization))
@@ -74,6 +88,12 @@ class Entrance:
         if not shown or any((one.tenant, one.user) != (shown[0].tenant, shown[0].user) for one in shown):
             raise NotRecognised(SHOW)
         return replace(shown[0], role=least(shown[0].role, shown[-1].role))
+
+    def remembers(self, authorization: str | None = None, cookie: str | None = None) -> bool:
+        """Whether all that is shown was recognised within the last hour; it may hold no more."""
+        now = self._clock.now()
+        shown = [one for one in (authorization, cookie) if one is not None]
+        return bool(shown) and all(0 <= now - self._good.get(hash_of(one), -KNOWN_FOR) < KNOWN_FOR for one in shown)
 
     async def _bearer(self, authorization: str) -> Principal:
         match = _BEARER.fullmatch(authorization)

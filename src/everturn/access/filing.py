@@ -92,12 +92,23 @@ class Filing(Inside):
         hidden = await self._hidden({session for session, _ in found})
         found = [(session, message) for session, message in found if session not in hidden]
         shown = self.shown([message for _, message in found])
+        titles = {session: await self._title(session) for session in {session for session, _ in found}}
         return api.FoundList(
             found=[
-                api.FoundView(session=session, message=message)
+                api.FoundView(session=session, message=message, title=titles[session])
                 for (session, _), message in zip(found, shown, strict=True)
             ]
         )
+
+    async def _title(self, session: str) -> str:
+        """The title of a session; for that of a sub-turn, of the one at the top."""
+        try:
+            info = await self.own(session)
+            while info.above:
+                info = await self.own(info.above)
+        except UnknownSession:  # erased just now
+            return ""
+        return info.title
 
     async def _hidden(self, sessions: set[str]) -> set[str]:
         """Those of some sessions that this one may not read; a sub-turn's is named after the one above it."""

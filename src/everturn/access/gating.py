@@ -25,7 +25,6 @@ from everturn.errors import (
     UnknownFile,
     UnknownGate,
     UnknownGrant,
-    UnknownSession,
     UnknownTurn,
 )
 
@@ -85,41 +84,59 @@ class Gating(Inside):
     # Gates -------------------------------------------------------------------------------------------------------
 
     @needs("viewer")
-    async def gates(self, session: str | None = None) -> api.GateList:
-        """What stands open: in a session and its sub-turns, or in all of the tenant's."""
+    async def gates(self, session: str | None = None, limit: int | None = None, after: str = "") -> api.GateList:
+        """What stands open: in a session and its sub-turns, or in all of the tenant's; with a limit, a page of it."""
         if session is not None:
             await self.own(session)
-        return api.GateList(gates=await self.open_gates(session))
+        place, views = _behind(after), list[api.GateView]()
+        while True:
+            with self.within():
+                page = await self.store.gate_page(session, tenant=self.principal.tenant, limit=limit, after=place)
+            views += await self._viewed(page)
+            if limit is None or len(page) < limit:
+                return api.GateList(gates=views)
+            place = (page[-1][1].opened, page[-1][0], page[-1][1].gate.id)
+            if views:  # a page of gates that were all erased meanwhile is none
+                return api.GateList(gates=views, next=f"{place[0]!r}~{place[2]}~{place[1]}")
 
     async def open_gates(self, session: str | None = None) -> list[api.GateView]:
         """Open gates with the titles of their sessions, oldest first."""
-        with self.within():
-            rows = await self.store.gates(tenant=self.principal.tenant)
-        chains: dict[str, list[SessionInfo]] = {}
-        views: list[api.GateView] = []
-        for row in sorted(rows, key=lambda row: row.opened):
-            where = row.gate.session
-            if where not in chains:
-                chains[where] = await self._chain(where)
-            chain = chains[where]
-            if not chain or (session is not None and all(info.id != session for info in chain)):
-                continue
-            gate = self._seen(row.gate)
-            views.append(
-                api.GateView(session=where, title=chain[-1].title, opened=row.opened, gate=gate, claim=row.claim)
-            )
-        return views
+        return (await self.gates(session)).gates
 
-    async def _chain(self, session: str) -> list[SessionInfo]:
-        """A session and those above it, up to the one that a person began; none when it is not theirs."""
-        chain: list[SessionInfo] = []
-        while session and len(chain) < DEEPEST:
-            try:
-                chain.append(await self.own(session))
-            except UnknownSession:  # it was erased just now
-                return []
-            session = chain[-1].above
-        return chain
+    async def _viewed(self, page: list[tuple[str, GateRow]]) -> list[api.GateView]:
+        tops = await self._tops({session for session, _ in page})
+        return [
+            api.GateView(
+                session=where, title=tops[where].title, opened=row.opened, gate=self._seen(row.gate), claim=row.claim
+            )
+            for where, row in page
+            if where in tops
+        ]
+
+    async def _tops(self, sessions: set[str]) -> dict[str, SessionInfo]:
+        """For each of these sessions the one that a person began; those that are not the tenant's are left out.
+
+        One query for each generation, however many sessions there are.
+        """
+        known: dict[str, SessionInfo] = {}
+        wanted = sessions
+        for _ in range(DEEPEST):
+            if not wanted:
+                break
+            with self.within():
+                found = await self.store.infos(sorted(wanted))
+            known |= {name: info for name, info in found.items() if info.tenant == self.principal.tenant}
+            wanted = {info.above for info in found.values() if info.above} - known.keys()
+        tops: dict[str, SessionInfo] = {}
+        for session in sessions:
+            info = known.get(session)
+            for _ in range(DEEPEST):
+                if info is None or not info.above:
+                    break
+                info = known.get(info.above)
+            if info is not None and not info.above:
+                tops[session] = info
+        return tops
 
     def _seen(self, gate: Gate) -> Gate:
         return veil(gate) if self.is_veiled else gate
@@ -153,9 +170,9 @@ class Gating(Inside):
         if (row := _named(here, gate)) is not None:
             return row.gate
         with self.within():
-            below = _named(await self.store.gates(tenant=self.principal.tenant), gate)
-        if below is not None:
-            return below.gate if any(info.id == session for info in await self._chain(below.gate.session)) else None
+            below = await self.store.gate_page(session, tenant=self.principal.tenant, limit=None)
+        if (row := _named([row for _, row in below], gate)) is not None:
+            return row.gate
         with self.within():  # it was answered, or is closed: the same answer again is no news, and another is told so
             log = await self.store.events(session)
         opened = (entry.event.gate for entry in log if isinstance(entry.event, GateOpened))
@@ -169,6 +186,11 @@ class Gating(Inside):
         found = await self._gate(session, gate, answered.hash, answered)
         if answered.rule is not None and answered.allow != "always":
             raise ConfigError('a rule says what is remembered, and goes with allow="always"')
+        tool = self.house.runtime.tools.get(found.tool)
+        if answered.everywhere and tool is not None and "command" in tool.spec.subjects.values():
+            raise ConfigError(
+                "a command is allowed in one session, to the user who asked there; leave out `everywhere`"
+            )
         reply = Reply(
             allow=answered.rule if answered.rule is not None else answered.allow,
             deny=answered.deny,
@@ -261,6 +283,21 @@ def _takes(gate: Gate, answered: api.Answered) -> tuple[Role, str]:
     if gate.kind in FOR_MEMBERS and answered.allow != "always" and not answered.others:
         return "member", "to answer this"
     return "approver", "to answer this"
+
+
+def _behind(after: str) -> tuple[float, str, str] | None:
+    """Where a page of gates goes on: `next` of the one before."""
+    if not after:
+        return None
+    opened, _, rest = after.partition("~")
+    gate, _, session = rest.partition("~")
+    try:
+        at = float(opened)
+    except ValueError:
+        at = float("nan")
+    if not abs(at) < 1e15 or not is_id(gate) or not is_id(session):
+        raise ConfigError("after: say `next` of the page before, as it is")
+    return at, session, gate
 
 
 def _named(rows: list[GateRow], gate: str) -> GateRow | None:

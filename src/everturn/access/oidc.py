@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 
 from everturn.access.options import OidcOptions
 from everturn.core.ports import Clock
-from everturn.errors import ConfigError, NotRecognised
+from everturn.egress import Limits, Policy
+from everturn.errors import AddressRefused, ConfigError, FetchFailed, NotRecognised
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +30,15 @@ SIGNED: Final = frozenset(
 KINDS: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 """The beginning of an algorithm -> the kind of key it takes."""
 
+ID_CLAIMS: Final = frozenset(("nonce", "at_hash", "c_hash", "s_hash"))
+ACCESS_CLAIMS: Final = frozenset(("scope", "scp", "client_id"))
+
 GOOD_FOR: Final = 600.0  # seconds that keys are used before they are read again
 PAUSE: Final = 30.0  # seconds between two looks for a key that nobody knows: a token can name any
 LARGEST: Final = 1024 * 1024  # bytes of a document of the issuer's
 PATIENCE: Final = 10.0  # seconds
+BOUNDS: Final = Limits(size=LARGEST, total=PATIENCE)
+LOOPBACK: Final = tuple(f"http://{host}{end}" for host in ("127.0.0.1", "[::1]", "localhost") for end in (":", "/"))
 MOST_KEYS: Final = 100
 REFUSED: Final = "the token is not one that is taken here"
 
@@ -49,9 +56,12 @@ class Issuer:
         self._read_at = -GOOD_FOR
         self._reading = asyncio.Lock()
         self._document: dict[str, Any] | None = None
+        named = [options.issuer, *([options.jwks] if "://" in options.jwks else [])]
+        self._policy = Policy(named, options.login_hosts)
 
-    async def claims(self, token: str, audience: str = "") -> dict[str, Any]:
-        """What a token says, if it holds now.
+    async def claims(self, token: str, audience: str = "", *, is_login: bool = False) -> dict[str, Any]:
+        """What a token says, if it holds now. One that says who has logged in (an ID token) is for logins alone: it goes
+        through browsers and logs, and whoever finds one must not be able to ask for anything with it.
 
         Raises:
             NotRecognised: it does not; why is for the log of the operator, not for whoever brings it.
@@ -81,6 +91,10 @@ class Issuer:
         except (jwt.PyJWTError, ValueError, TypeError, KeyError):
             raise NotRecognised(REFUSED) from None
         self._check_times(claims)
+        if not is_login and not is_for_requests(
+            header, claims, is_shared=self.options.audience == self.options.client_id
+        ):
+            raise NotRecognised(REFUSED)
         return claims
 
     def _check_times(self, claims: dict[str, Any]) -> None:
@@ -140,13 +154,37 @@ class Issuer:
             self._document = found
         return self._document
 
+    async def ask(
+        self, url: str, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        """Ask the provider: by GET, or with a form by POST. No redirects, no proxies of the environment, all of it bounded.
+
+        What is not at an address that was configured is named by the provider's document, and judged like any other.
+
+        Raises:
+            OSError: it did not answer well, or the address is not one to send secrets to.
+        """
+        if url.startswith("http://") and not url.startswith(LOOPBACK):
+            raise OSError("a provider is asked by https")
+        body, more = None, dict(headers or {})
+        if form is not None:
+            body = urlencode(form).encode()
+            more["Content-Type"] = "application/x-www-form-urlencoded"
+        try:
+            answer = await self._policy.request("GET" if form is None else "POST", url, more, body, limits=BOUNDS)
+        except (AddressRefused, FetchFailed) as error:
+            raise OSError(str(error)) from None
+        if answer.status != 200:
+            raise OSError(f"status {answer.status}")
+        return answer.body
+
     async def _load(self, where: str) -> dict[str, Any]:
         """A document at an address or in a file that the operator has named."""
         try:
             if "://" not in where:
                 data = await asyncio.to_thread(_file, where)
             else:
-                data = await post(where)
+                data = await self.ask(where)
             found = msgspec.json.decode(data)
         except (OSError, ValueError, msgspec.DecodeError, TimeoutError) as error:
             log.warning("nobody can be recognised by a token: %s: %s", where, error)
@@ -154,37 +192,21 @@ class Issuer:
         return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
+def is_for_requests(header: Mapping[str, Any], claims: Mapping[str, Any], *, is_shared: bool) -> bool:
+    """Whether a token is an access token, as far as it can be told; `is_shared`: ID tokens are for the same audience.
+
+    A token says so itself (`typ`: RFC 9068, and Keycloak's claim), or has what only ID tokens have. Where both kinds are
+    for one audience, it has to have what only access tokens have.
+    """
+    kind = str(header.get("typ") or "JWT").lower().removeprefix("application/")
+    said = str(claims.get("typ") or "").lower()
+    if kind == "at+jwt" or said == "bearer":
+        return True
+    if kind != "jwt" or said in ("id", "refresh", "offline", "logout") or ID_CLAIMS & claims.keys():
+        return False
+    return not is_shared or bool(ACCESS_CLAIMS & claims.keys())
+
+
 def _file(where: str) -> bytes:
     with Path(where).open("rb") as file:
         return file.read(LARGEST)
-
-
-async def post(url: str, form: dict[str, str] | None = None) -> bytes:
-    """Ask the provider: by GET, or with a form by POST. No redirects, no proxies of the environment, all of it bounded.
-
-    Raises:
-        OSError: it did not answer well, or the address is not one to send secrets to.
-    """
-    import aiohttp
-
-    parts = urlsplit(url)
-    is_here = parts.hostname in ("127.0.0.1", "::1", "localhost")
-    if parts.scheme != "https" and not (parts.scheme == "http" and is_here):
-        raise OSError(f"{parts.scheme}://{parts.hostname}: a provider is asked by https")
-    timeout = aiohttp.ClientTimeout(total=PATIENCE)
-    try:
-        async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
-            how = session.get(url, allow_redirects=False) if form is None else _sent(session, url, form)
-            async with how as response:
-                if response.status != 200:
-                    raise OSError(f"status {response.status}")
-                data = await response.content.read(LARGEST)
-                while len(data) < LARGEST and (more := await response.content.read(LARGEST - len(data))):
-                    data += more
-                return data
-    except aiohttp.ClientError as error:
-        raise OSError(type(error).__name__) from None
-
-
-def _sent(session: Any, url: str, form: dict[str, str]) -> Any:
-    return session.post(url, data=form, allow_redirects=False)

@@ -10,13 +10,15 @@ import hashlib
 import hmac
 import logging
 import secrets
-from typing import Any, Final
-from urllib.parse import urlencode
+from collections.abc import Mapping
+from typing import Any, Final, cast
+from urllib.parse import quote_plus, urlencode
 
 import msgspec
 from msgspec import Struct
 
-from everturn.access.oidc import Issuer, post
+from everturn.access.oidc import Issuer
+from everturn.access.options import OidcOptions
 from everturn.core.canonical import canonical
 from everturn.errors import NotRecognised
 
@@ -76,7 +78,8 @@ async def finish_flow(
     is_same = hmac.compare_digest(begun.state.encode(), state.encode("utf-8", "replace")) and begun.redirect == redirect
     if not is_same or now >= begun.until or not code:
         raise NotRecognised(AGAIN)
-    where = (await issuer.document()).get("token_endpoint")
+    document = await issuer.document()
+    where = document.get("token_endpoint")
     form = {
         "grant_type": "authorization_code",
         "code": code,
@@ -84,20 +87,34 @@ async def finish_flow(
         "client_id": issuer.options.client_id,
         "code_verifier": begun.verifier,
     }
+    headers: dict[str, str] = {}
     if issuer.options.client_secret:
-        form["client_secret"] = issuer.options.client_secret
+        prove(document, issuer.options, form, headers)
     try:
-        answer: dict[str, Any] = msgspec.json.decode(await post(str(where), form), type=dict[str, Any])
+        answer: dict[str, Any] = msgspec.json.decode(await issuer.ask(str(where), form, headers), type=dict[str, Any])
     except (OSError, ValueError, TimeoutError, msgspec.MsgspecError) as error:
         log.warning("a login was not confirmed: %s: %s", where, error)
         raise NotRecognised("the provider of logins did not confirm this login; log in again") from None
     token = answer.get("id_token")
     if not isinstance(token, str):
         raise NotRecognised("the provider of logins did not say who this is")
-    claims = await issuer.claims(token, issuer.options.client_id)
+    claims = await issuer.claims(token, issuer.options.client_id, is_login=True)
     if not hmac.compare_digest(str(claims.get("nonce")).encode(), begun.nonce.encode()):
         raise NotRecognised(AGAIN)
     return claims
+
+
+def prove(document: Mapping[str, Any], options: OidcOptions, form: dict[str, str], headers: dict[str, str]) -> None:
+    """Show the secret in the way that the provider takes: in a header, unless it only takes it in the form."""
+    listed: Any = document.get("token_endpoint_auth_methods_supported")
+    methods = (
+        cast("list[Any]", listed) if isinstance(listed, list) else ["client_secret_basic"]
+    )  # as the standard has it
+    if "client_secret_post" in methods and "client_secret_basic" not in methods:
+        form["client_secret"] = options.client_secret
+        return
+    pair = f"{quote_plus(options.client_id)}:{quote_plus(options.client_secret)}"
+    headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
 def _begun(secret: bytes, cookie: str) -> _Begun:

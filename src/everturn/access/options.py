@@ -25,4 +25,5 @@ class OidcOptions(Struct, frozen=True):
     roles: dict[str, Role] = {}  # value of the claim -> role
     role: Role | None = None  # of whoever is new; None: whoever is not a user of the tenant is not let in
     algorithms: tuple[str, ...] = ("RS256", "ES256", "EdDSA")
+    login_hosts: tuple[str, ...] = ()  # host:port of endpoints that are inside, and not at the address of the issuer
     leeway: float = 30.0  # seconds that clocks may differ

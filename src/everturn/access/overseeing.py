@@ -20,7 +20,6 @@ from everturn.access.needs import needs
 from everturn.core.accounts import is_at_least
 from everturn.core.canonical import canonical, clean_all, digest
 from everturn.core.policy import Judgement, Policy, Rule
-from everturn.core.requests import ToolSpec
 from everturn.errors import BadArguments, ConfigError, HashMismatch, UnknownGrant, UnknownServer, UnknownTool
 from everturn.models.offline import OFFLINE
 from everturn.turn.permit import is_by_hand
@@ -89,12 +88,13 @@ class Overseeing(Gating):
         if tool is None:
             raise UnknownTool(f"{agent.name} has no tool of this name; it has: {', '.join(there) or 'none'}")
         arguments, problem = clean_all(asked.arguments), ""
+        meant = arguments
         try:
-            tool.validate(arguments)
+            meant = tool.validate(arguments) or arguments
         except BadArguments as error:
             problem = str(error)
-        granted = await self._granted_rules(asked.session, tool.spec) if asked.session is not None else []
-        found = explained(runtime.permits, tool.spec, arguments, agent.options, granted)
+        granted = await self._granted_rules(asked.session) if asked.session is not None else []
+        found = await explained(runtime.permits, tool.spec, arguments, meant, agent.options, granted)
         return api.ExplainView(
             action=found.judgement.action,
             reason="" if found.judgement.rule is not None else found.judgement.reason,
@@ -108,11 +108,12 @@ class Overseeing(Gating):
             review=max(tool.spec.result, agent.options.result, key=REVIEWS.index),
         )
 
-    async def _granted_rules(self, session: str, spec: ToolSpec) -> list[Rule]:
-        """What was allowed in a session from then on, for this very tool: another of its name has no part in it."""
+    async def _granted_rules(self, session: str) -> list[Rule]:
+        """What was allowed in a session from then on, to turns that this user asks for."""
+        runtime = self.house.runtime
         with self.within():
-            found = await self.store.grants(session, self.house.runtime.clock.now())
-        return [grant.rule for grant in found if grant.tool == spec.name and grant.identity == spec.identity]
+            found = await self.store.grants(session, runtime.clock.now())
+        return runtime.permits.granted(found, runtime.tools.get, self.principal.user)
 
     @property
     def _is_operator(self) -> bool:
@@ -137,15 +138,11 @@ class Overseeing(Gating):
         """What people of the tenant have allowed from then on, in any session."""
         with self.within():
             found = await self.store.granted(self.principal.tenant, self.house.runtime.clock.now())
-        titles: dict[str, str] = {}
-        for origin, grant in found:
-            where = grant.session or origin
-            if where not in titles:
-                chain = await self._chain(where)
-                titles[where] = chain[-1].title if chain else ""
+        tops = await self._tops({grant.session or origin for origin, grant in found})
+        titles = {session: info.title for session, info in tops.items()}
         return api.GrantedList(
             grants=[
-                api.GrantedView(grant=grant, origin=origin, title=titles[grant.session or origin])
+                api.GrantedView(grant=grant, origin=origin, title=titles.get(grant.session or origin, ""))
                 for origin, grant in found
             ]
         )

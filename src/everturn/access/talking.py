@@ -12,6 +12,7 @@ from everturn.access.handles import file_of
 from everturn.access.inside import Inside, is_id
 from everturn.access.needs import needs
 from everturn.access.saying import PARAMS, Choice, chosen, model_of, models_of, plain
+from everturn.access.titles import with_title, with_titles
 from everturn.chat import Chat, Turn
 from everturn.core.commands import Send
 from everturn.core.events import TurnStarted
@@ -32,9 +33,12 @@ class Talking(Inside):
         limit = max(1, min(limit, MOST_LISTED))
         with self.within():
             found = await self.store.listed(self.principal.tenant, limit=limit, before=_place(before))
+            waiting = await self.store.waiting([info.id for info in found])
+            found = await with_titles(self.store, found)
         last = found[-1] if len(found) == limit else None
         next_page = f"{last.touched!r}~{last.id}" if last is not None else ""
-        return api.SessionPage(sessions=[session_view(info) for info in found], next=next_page)
+        views = [session_view(info) for info in found]
+        return api.SessionPage(sessions=views, next=next_page, waiting=[one.id for one in views if one.id in waiting])
 
     @needs("member")
     async def begin(self, said: api.NewSession, key: str = "") -> api.Sent:
@@ -54,7 +58,9 @@ class Talking(Inside):
     @needs("viewer")
     async def session(self, session: str) -> api.SessionView:
         """One session."""
-        return session_view(await self.readable(session))
+        info = await self.readable(session)
+        with self.within():
+            return session_view(await with_title(self.store, info))
 
     @needs("owner")
     async def erase(self, session: str) -> None:
@@ -68,12 +74,25 @@ class Talking(Inside):
             raise
 
     @needs("viewer")
-    async def messages(self, session: str, leaf: str | None = None) -> api.MessageList:
-        """The selected branch, or the one that ends at a message, oldest first."""
+    async def messages(
+        self, session: str, leaf: str | None = None, limit: int | None = None, before: str | None = None
+    ) -> api.MessageList:
+        """The selected branch, or the one that ends at a message, oldest first; with a limit, the last of it, or what
+        comes `before` a message of it.
+        """
         info = await self.readable(session)
+        end = info.leaf if leaf is None else _message(leaf)
+        if before is not None:
+            if leaf is not None:
+                raise ConfigError(
+                    "`leaf` says where a branch ends and `before` where a page of it does; say one of them"
+                )
+            end = _message(before)
         with self.within():
-            path = await self.store.path(session, info.leaf if leaf is None else _message(leaf))
-        return api.MessageList(messages=self.shown([one for one in path if not one.hidden]))
+            path = await self.store.path(session, end, None if limit is None else limit + (before is not None))
+        path = path[:-1] if before is not None else path
+        more = path[0].id if path and path[0].parent is not None else ""
+        return api.MessageList(messages=self.shown([one for one in path if not one.hidden]), next=more)
 
     @needs("viewer")
     async def tree(self, session: str) -> api.TreeView:

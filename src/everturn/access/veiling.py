@@ -2,7 +2,8 @@
 
 A result that waits for a review, or was withheld or redacted in one, is for approvers: others see that there is one. Of
 private values not even the name of their blob is shown, for it is their hash, and what is short can be guessed from that.
-Texts of what went wrong behind us name machines and accounts; others are told what kind of trouble it was.
+Texts of what went wrong behind us name machines and accounts; others are told what kind of trouble it was. The system
+prompt, parameters and rules of an agent are for approvers, too.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from everturn.core.asking import Gate
+from everturn.core.deltas import Shown
 from everturn.core.events import (
     AnswerOpened,
+    CallJudged,
     CallSettled,
     Event,
     GateOpened,
@@ -31,6 +34,7 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.messages import Message
+from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, ToolPart
 
 VEILED: Final = "veiled"
@@ -57,6 +61,25 @@ def veil_event(event: Event) -> Event:
     """An event as everybody may see it: itself, when there is nothing to hide in it."""
     hide = _HIDE.get(type(event))
     return event if hide is None else hide(event)
+
+
+def redact_for_client(shown: Shown) -> Shown:
+    """What a browser, or any other client that you do not trust, may be sent of a turn.
+
+    `TurnStarted` keeps who began it, with which model and agent, and the tools of the client itself; the system prompt,
+    parameters, rules and budgets stay here. What was decided about a call is kept, and not by which rule. Results under
+    review, private values and the texts of internal errors are redacted as for somebody who approves nothing.
+    """
+    if not isinstance(shown, Event):
+        return shown
+    event = veil_event(shown)
+    if isinstance(event, TurnStarted):
+        told = event.options
+        options = TurnOptions(model=told.model, agent=told.agent, by=told.by, clients=told.clients)
+        return replace(event, options=options)
+    if isinstance(event, CallJudged):
+        return replace(event, rule=None, why="", identity="", hash="", mark="")
+    return event
 
 
 def veil_message(message: Message) -> Message:
@@ -126,10 +149,11 @@ def _with_failure(event: TurnFailed) -> Event:
     return replace(event, problem=veil_problem(event.problem), reports=reports)
 
 
-def _with_input(event: TurnStarted) -> Event:
-    if event.input is None:
-        return event
-    message = veil_message(event.input)
+def _with_options(event: TurnStarted) -> Event:
+    """Without the system prompt, the parameters and the rules of the agent: those are the operator's."""
+    told, message = event.options, event.input and veil_message(event.input)
+    if told.system or told.params or told.rules:
+        return replace(event, input=message, options=replace(told, system="", params=None, rules=()))
     return event if message is event.input else replace(event, input=message)
 
 
@@ -156,6 +180,6 @@ _HIDE: dict[type[Event], Callable[[Any], Event]] = {
     TurnCancelled: _with_end,
     TurnEnding: _with_ending,
     TurnFailed: _with_failure,
-    TurnStarted: _with_input,
+    TurnStarted: _with_options,
     HookFinished: _with_deferred,
 }

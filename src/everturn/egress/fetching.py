@@ -136,7 +136,7 @@ async def _hop(
     try:
         async with (
             aiohttp.ClientSession(
-                connector=_connector(place, tls),
+                connector=connector(place, tls),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect, sock_read=limits.idle),
                 auto_decompress=False,
@@ -197,7 +197,7 @@ async def _answer(
     return Page(str(url), response.status, media_type, charset[1].lower() if charset else "", body.end())
 
 
-def _connector(place: Place, tls: SSLContext | None) -> TCPConnector:
+def connector(place: Place, tls: SSLContext | None) -> TCPConnector:
     """Connections to the addresses of a place, and to no others, whatever its name means by now."""
     import aiohttp
     from aiohttp.abc import AbstractResolver, ResolveResult

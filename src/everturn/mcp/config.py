@@ -52,6 +52,9 @@ class ServerSpec(Struct, frozen=True):
     effects: dict[str, Effects] = {}  # what a repeat of a tool would do, whatever the server says of it
     auth: Literal["none", "oauth"] = "none"
     insecure: bool = False  # plain http to another machine
+    login_hosts: tuple[
+        str, ...
+    ] = ()  # host:port of an authorization server that is inside; others are public, by https
     written: str = ""  # the line that starts it as it stands in a file: with references in the place of secrets
 
     def __post_init__(self) -> None:
@@ -69,7 +72,8 @@ class ServerSpec(Struct, frozen=True):
         """The hash of all that decides what is started or talked to; it tells nobody the secrets in it."""
         env = {key: digest(value) for key, value in self.env.items()}
         headers = {key.lower(): digest(value) for key, value in self.headers.items()}
-        return digest("launch", self.command, self.args, env, self.folder, self.url, headers)
+        more = (self.login_hosts,) if self.login_hosts else ()
+        return digest("launch", self.command, self.args, env, self.folder, self.url, headers, *more)
 
     @property
     def folder(self) -> str:
@@ -165,6 +169,7 @@ class _Written(Struct, forbid_unknown_fields=True):
     effects: dict[str, Effects] = {}
     auth: Literal["none", "oauth"] = "none"
     insecure: bool = False
+    login_hosts: list[str] = []
     type: str = ""
     disabled: bool = False
 
@@ -202,6 +207,7 @@ def _spec(path: Path, key: str, name: str, table: Any, environ: Mapping[str, str
             written.effects,
             written.auth,
             written.insecure,
+            tuple(written.login_hosts),
             _written_line(written, written.cwd if "${" in written.cwd else folder),
         )
     except ConfigError as error:

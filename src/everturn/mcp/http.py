@@ -16,6 +16,8 @@ import httpx2
 import msgspec
 from mcp.client.streamable_http import streamable_http_client
 
+from everturn.egress import Limits, Policy
+from everturn.errors import AddressRefused, FetchFailed
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.events import UNREACHABLE, Events, Sending
 from everturn.mcp.lines import LINE_LIMIT, SMALL, dropped, mended, read_message
@@ -25,6 +27,10 @@ GOODBYE: Final = 1.0  # seconds for a server to be told that a session is over
 CONNECTIONS: Final = 256
 UNFIT: Final = -32061  # our own code: it answered, and not so that we could take it
 NOT_FOUND: Final = -32601  # as the protocol has it
+_LOGIN_HEADERS: Final = frozenset(("accept", "authorization", "content-type", "mcp-protocol-version", "user-agent"))
+"""What goes to whom a server has named: not the headers that the operator gave for the server."""
+
+_LOGIN_LIMITS: Final = Limits(size=SMALL, total=30.0)
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
@@ -33,6 +39,7 @@ class _Guarded(httpx2.AsyncBaseTransport):
         limits = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20)
         self._inner = httpx2.AsyncHTTPTransport(limits=limits)
         self._events, self._sending, self._has_login = events, sending, spec.auth != "none"
+        self._policy = login_policy(spec)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["accept-encoding"] = "identity"  # what is packed has no size until it is too late
@@ -41,6 +48,8 @@ class _Guarded(httpx2.AsyncBaseTransport):
             sending.is_sent = True
         try:
             async with asyncio.timeout(GOODBYE if request.method == "DELETE" else None):
+                if not self._policy.is_own(str(request.url)):  # a token is renewed where the server said
+                    return await _elsewhere(self._policy, request)
                 return await self._answer(request, await self._inner.handle_async_request(request))
         except _UNSENT as error:
             if sending is not None:
@@ -89,14 +98,39 @@ class _Guarded(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class Bounded(httpx2.AsyncBaseTransport):
-    """For a login: what is larger than that has no place in it, and a stream has no end."""
+class LedAstray(httpx2.ConnectError):
+    """A server named an address to which nobody goes on its word."""
 
-    def __init__(self) -> None:
+
+def login_policy(spec: ServerSpec) -> Policy:
+    """Where a login may lead: to the server itself, and to what is public. A server names its authorization server."""
+    return Policy([spec.url], spec.login_hosts)
+
+
+async def _elsewhere(policy: Policy, request: httpx2.Request) -> httpx2.Response:
+    """Ask whom the server has named, as the policy has it."""
+    headers = {name: value for name, value in request.headers.items() if name in _LOGIN_HEADERS}
+    body = await request.aread()
+    try:
+        answer = await policy.request(request.method, str(request.url), headers, body or None, limits=_LOGIN_LIMITS)
+    except AddressRefused as error:
+        raise LedAstray(str(error), request=request) from None
+    except FetchFailed as error:
+        raise httpx2.ConnectError(str(error), request=request) from None
+    return httpx2.Response(answer.status, headers=list(answer.headers), content=answer.body, request=request)
+
+
+class Bounded(httpx2.AsyncBaseTransport):
+    """For a login: what is larger than that has no place in it, a stream has no end, and where it leads is judged."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
         self._inner = httpx2.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["accept-encoding"] = "identity"
+        if not self._policy.is_own(str(request.url)):
+            return await _elsewhere(self._policy, request)
         response = await self._inner.handle_async_request(request)
         body = bytearray()
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -21,6 +22,9 @@ LONGEST_DESCRIPTION: Final = 16_000
 LARGEST_SCHEMA: Final = 100_000  # characters
 LARGEST_LIST: Final = 1_000_000  # characters of what all tools of a server say of themselves
 DEEPEST: Final = 40  # schemas within schemas
+# Objects, lists and values. To check one takes about half a millisecond, so they are counted before any is checked.
+MOST_NODES: Final = 2_000  # of one schema
+MOST_NODES_LISTED: Final = 20_000  # of all the schemas on a page of a list
 FULL_NAME: Final = 64  # what every provider takes
 RESERVED: Final = ("invalid", "doomloop", "loadskill", "readresult")  # what the registry keeps for itself
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
@@ -42,7 +46,12 @@ def read_tools(raw: Any) -> tuple[list[Listed], list[str]]:
     tools: dict[str, Listed] = {}
     problems: list[str] = []
     rows = cast("list[Any]", raw)
+    left = MOST_NODES_LISTED
     for at, row in enumerate(rows[:MOST_TOOLS]):
+        if left <= 0:
+            problems.append(f"its schemas have more than {MOST_NODES_LISTED} parts; those behind {at} were left out")
+            break
+        left -= count_nodes(row, MOST_NODES)
         tool = _read(row)
         if isinstance(tool, str):
             name = cast("dict[str, Any]", row).get("name") if isinstance(row, dict) else None
@@ -95,11 +104,28 @@ def schema_trouble(schema: Any) -> str:
     words = cast("dict[str, Any]", schema)
     if words.get("type") != "object":
         return "its input schema is not one of an object"
+    if count_nodes(words, MOST_NODES) > MOST_NODES:
+        return f"its input schema has more than {MOST_NODES} parts"
     if trouble := _shape_trouble(words, words, DEEPEST):
         return trouble
     if len(canonical(words)) > LARGEST_SCHEMA:
         return f"its input schema is longer than {LARGEST_SCHEMA} characters"
     return _meta_trouble(words)
+
+
+def count_nodes(schema: Any, most: int) -> int:
+    """Count the values in a schema, itself included; no further than to one more than `most`."""
+    count, ahead = 0, [schema]
+    while ahead and count <= most:
+        node = ahead.pop()
+        count += 1
+        children: Iterable[Any] = ()
+        if isinstance(node, dict):
+            children = cast("dict[str, Any]", node).values()
+        elif isinstance(node, list):
+            children = cast("list[Any]", node)
+        ahead.extend(islice(children, most + 1 - count))
+    return count
 
 
 def _shape_trouble(node: Any, root: JsonObject, deep: int) -> str:

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from everturn.core.canonical import digest
-from everturn.errors import ConfigError, NeedsLogin
+from everturn.errors import AddressRefused, ConfigError, NeedsLogin
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.keeping import read_private, write_private
 
@@ -128,10 +128,11 @@ async def login(
     import httpx2
     from mcp.client.auth import OAuthFlowError
 
-    from everturn.mcp.http import Bounded
+    from everturn.mcp.http import Bounded, LedAstray, login_policy
 
     file = TokenFile(spec, folder)
-    listener = _Listener(show)
+    policy = login_policy(spec)
+    listener = _Listener(show, policy.check)
     try:
         async with asyncio.timeout(patience):
             await listener.open(_port_before(file))
@@ -139,7 +140,7 @@ async def login(
                 await asyncio.to_thread(file.write, client=None)  # it was registered for another way back
             provider = _provider(spec, file, listener)
             async with httpx2.AsyncClient(
-                auth=provider, headers=dict(spec.headers), timeout=30.0, transport=Bounded(), trust_env=False
+                auth=provider, headers=dict(spec.headers), timeout=30.0, transport=Bounded(policy), trust_env=False
             ) as client:
                 answer = await client.post(spec.url, json=_PING, headers={"Accept": _ACCEPT})
         if answer.status_code in (401, 403):
@@ -151,10 +152,21 @@ async def login(
     except OAuthFlowError as error:  # its text may hold what nobody should read
         why = listener.refused or type(error).__name__
         raise NeedsLogin(f"the login to {spec.name} did not work: {why}; try again") from None
+    except AddressRefused as error:
+        raise ConfigError(_astray(spec, str(error))) from None
     except httpx2.HTTPError as error:
+        if isinstance(error, LedAstray):
+            raise ConfigError(_astray(spec, str(error))) from None
         raise ConfigError(f"server {spec.name} cannot be reached: {type(error).__name__}; is its url right?") from None
     finally:
         await listener.aclose()
+
+
+def _astray(spec: ServerSpec, why: str) -> str:
+    return (
+        f"server {spec.name} leads its login to where we do not go on its word: {why}; if its authorization server is "
+        'inside, name it: login_hosts = ["host:port"]'
+    )
 
 
 _ACCEPT: Final = "application/json, text/event-stream"
@@ -263,8 +275,8 @@ def _wanted(spec: ServerSpec) -> str:
 class _Listener:
     """Waits on this machine for the browser to come back, once, with the state it was sent away with."""
 
-    def __init__(self, show: Callable[[str], Awaitable[None] | None]) -> None:
-        self._show = show
+    def __init__(self, show: Callable[[str], Awaitable[None] | None], check: Callable[[str], None]) -> None:
+        self._show, self._check = show, check
         self._server: asyncio.Server | None = None
         self._state = ""
         self._came: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
@@ -280,7 +292,12 @@ class _Listener:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def begin(self, url: str) -> None:
-        """Show the person where to go."""
+        """Show the person where to go: not to whatever a server calls an address.
+
+        Raises:
+            AddressRefused: a person is not sent there.
+        """
+        self._check(url)
         self._state = (parse_qs(urlsplit(url).query).get("state") or [""])[0]
         shown = self._show(url)
         if shown is not None:

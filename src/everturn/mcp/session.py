@@ -118,7 +118,7 @@ class Session:
     def title(self) -> str:
         """What it calls itself."""
         info = self._session.server_info
-        return f"{info.name} {info.version}"[:200] if info is not None else ""
+        return f"{info.name} {info.version}".strip()[:200] if info is not None else ""
 
     async def tools(self) -> tuple[list[Listed], list[str]]:
         """All tools that make sense, and what is wrong with the others."""

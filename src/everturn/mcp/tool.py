@@ -132,7 +132,7 @@ async def answer(server: str, asked: Asked, context: ToolContext) -> JsonObject:
     """
     if asked.method == asking.ROOTS:
         return asking.NO_ROOTS
-    question = asking.question_of(server, asked)
+    question = await asyncio.to_thread(asking.question_of, server, asked)  # the check of a schema takes its time
     if question is None:
         if asked.method == asking.ELICIT:
             return asking.declined("it cannot be asked like this")
