@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,7 @@ from everturn.stores.sql import connecting
 from everturn.stores.sql.database import Operation, Query, Statement
 from everturn.stores.sql.postgres import TRIES, Postgres
 from everturn.stores.sql.store import SqlStore
+from everturn.stores.sql.trouble import has_ended
 from everturn.testing.contracts import StoreContract
 from everturn.testing.contracts.samples import NOON, answer, asked, over, send, started
 from everturn.testing.servers import Proxy, cutting_proxy, private_postgres
@@ -166,6 +168,37 @@ async def test_one_process_holds_the_store_and_keeps_it_when_its_connection_is_l
 
     await place.opened[0].aclose()
     await other.hold()
+
+
+def terminate(url: str, pids: list[int]) -> None:
+    """End connections while the event loop of this thread stands still, as it does in a process that is stopped."""
+
+    async def end() -> None:
+        connection = await asyncpg.connect(url)
+        await connection.fetch("SELECT pg_terminate_backend(pid, 5000) FROM unnest($1::int[]) AS pid", pids)
+        await connection.close()
+
+    thread = threading.Thread(target=asyncio.run, args=(end(),))
+    thread.start()
+    thread.join()
+
+
+async def test_a_connection_that_was_ended_costs_nobody_anything_whenever_that_is_found(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    met = list[BaseException]()
+    monkeypatch.setattr("everturn.stores.sql.postgres.has_ended", lambda error: met.append(error) or has_ended(error))
+    postgres = place.postgres(writers=1, patience=-1.0)
+    for rounds in range(8):
+        await postgres.write(lambda _, n=rounds: grant(f"before {n}"), "s")
+        link = postgres._writers[0]._link
+        assert link is not None
+        terminate(place.url, [link.connection.get_server_pid()])
+        for _ in range(rounds):  # first it is told of the end, and then it is closed
+            await asyncio.sleep(0)
+        assert await postgres.write(lambda _, n=rounds: grant(f"after {n}"), "s") == f"after {rounds}"
+    assert any("is in progress" in str(error) for error in met)
+    assert len(await place.sql("SELECT FROM grants")) == 16
 
 
 # Groups ---------------------------------------------------------------------------------------------------------------

@@ -215,6 +215,10 @@ class Accounts(Protocol):
         """Write down what was done, behind what was done before in this tenant; `n` and `hash` are given here."""
         ...
 
+    async def last_note(self, tenant: str, on: str, did: Collection[str]) -> AuditRecord | None:
+        """The last record of one of these deeds to this subject; None when there is none."""
+        ...
+
     async def audit(self, tenant: str, after: int = 0, limit: int = 100) -> list[AuditRecord]:
         """What was done in a tenant, oldest first."""
         ...

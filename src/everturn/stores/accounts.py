@@ -108,6 +108,11 @@ class MemoryAccounts:
         chain.append(chained(record, chain[-1] if chain else None))
         return chain[-1]
 
+    async def last_note(self, tenant: str, on: str, did: Collection[str]) -> AuditRecord | None:
+        """The last record of one of these deeds to this subject."""
+        chain = reversed(self._audit.get(tenant, []))
+        return next((record for record in chain if record.on == on and record.did in did), None)
+
     async def audit(self, tenant: str, after: int = 0, limit: int = 100) -> list[AuditRecord]:
         """What was done in a tenant, oldest first."""
         return self._audit.get(tenant, [])[max(after, 0) :][: max(limit, 0)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import cast
 
 from everturn.core.asking import Claimed, Grant
@@ -39,7 +39,19 @@ from everturn.core.events import (
 from everturn.core.gates import GateRow, apply_to_gates, check_answer, check_claim
 from everturn.core.messages import Message
 from everturn.core.options import Spent
-from everturn.core.ports import STUCK, STUCK_FOR, TRIES, Claim, Receipt, SessionInfo, is_shown
+from everturn.core.ports import (
+    RESTS,
+    STUCK,
+    STUCK_FOR,
+    TRIES,
+    Claim,
+    Receipt,
+    SessionInfo,
+    Tally,
+    is_shown,
+    is_stuck,
+    retry_pause,
+)
 from everturn.core.tree import Tree
 from everturn.errors import (
     GateClosed,
@@ -292,7 +304,10 @@ class MemoryStore:
         row = self._session(session)
         if not row.is_awake and not 0 < row.due <= now:
             return None
-        if row.tries >= TRIES and -STUCK_FOR < now - row.touched < STUCK_FOR:
+        if _rests(row, now):
+            if not is_stuck(row.tries):
+                pause = retry_pause(row.tries)
+                raise SessionStuck(RESTS.format(session=session, tries=row.tries), row.touched + pause)
             row.stuck = STUCK.format(session=session, tries=row.tries)
             raise SessionStuck(row.stuck)
         row.epoch += 1
@@ -344,6 +359,14 @@ class MemoryStore:
         """The position of the last event; 0 before the first."""
         return len(self._session(session).log)
 
+    async def heads(self, sessions: Sequence[str]) -> dict[str, int]:
+        """The positions of many sessions; those that are not there are left out."""
+        found: dict[str, int] = {}
+        for session in sessions:
+            with suppress(UnknownSession):
+                found[session] = len(self._session(session).log)
+        return found
+
     async def open_turns(self, session: str) -> list[str]:
         """The turns that are not over, oldest first."""
         return list(self._session(session).open_turns)
@@ -359,9 +382,10 @@ class MemoryStore:
         asked_for = sum(isinstance(command, Send) for row in rows for command in row.inbox.values())
         return asked_for + sum(not is_parked for row in rows for is_parked in row.open_turns.values())
 
-    async def path(self, session: str, leaf: str | None) -> list[Message]:
-        """The branch that ends at `leaf`, oldest first."""
-        return self._session(session).tree.path(leaf)
+    async def path(self, session: str, leaf: str | None, limit: int | None = None) -> list[Message]:
+        """The branch that ends at `leaf`, oldest first; with a limit, the last of it."""
+        path = self._session(session).tree.path(leaf)
+        return path if limit is None else path[max(len(path) - limit, 0) :]
 
     async def tree(self, session: str) -> Tree:
         """All messages of a session."""
@@ -377,6 +401,43 @@ class MemoryStore:
             for gate in row.gates.values()
             if gate.is_open and gate.verdict is None
         ]
+
+    async def gate_page(
+        self,
+        session: str | None = None,
+        *,
+        tenant: str | None = None,
+        limit: int | None = 200,
+        after: tuple[float, str, str] | None = None,
+    ) -> list[tuple[str, GateRow]]:
+        """A page of the gates that stand open, oldest first, each with its session."""
+        if session is not None:
+            self._session(session)
+        found = [
+            (name, gate)
+            for name, row in self._sessions.items()
+            if tenant in (None, row.tenant) and (session is None or name in self._below(session))
+            for gate in row.gates.values()
+            if gate.is_open and gate.verdict is None
+            if after is None or (gate.opened, name, gate.gate.id) > after
+        ]
+        return sorted(found, key=lambda pair: (pair[1].opened, pair[0], pair[1].gate.id))[:limit]
+
+    async def waiting(self, sessions: Sequence[str]) -> set[str]:
+        """Of these sessions, those in which a gate stands open, or in a sub-turn of theirs."""
+        there = [name for name in sessions if name in self._sessions]
+        return {name for name in there if await self.gate_page(name, limit=1)}
+
+    async def tally(self) -> Tally:
+        """What is counted of the whole store."""
+        waits = (
+            row.touched
+            for row in self._sessions.values()
+            if row.inbox and not row.stuck and all(row.open_turns.values())
+        )
+        stuck = sum(bool(row.stuck) for row in self._sessions.values())
+        live = len(await self.sessions(awake=True))
+        return Tally(len(await self.gates()), live, stuck, min(waits, default=0.0))
 
     async def grants(self, session: str, now: float) -> list[Grant]:
         """The remembered answers that hold in a session, oldest first."""
@@ -394,10 +455,20 @@ class MemoryStore:
         """The tree that was last recorded for each root."""
         return dict(self._session(session).roots)
 
-    async def sessions(self, awake: bool = False) -> list[SessionInfo]:
-        """The sessions; with `awake` only those that somebody should drive."""
-        infos = [_info(name, row) for name, row in self._sessions.items()]
-        return [info for info in infos if info.is_awake or info.due or not awake]
+    async def sessions(
+        self,
+        awake: bool = False,
+        *,
+        stuck: bool = False,
+        limit: int | None = None,
+        after: tuple[float, str] | None = None,
+    ) -> list[SessionInfo]:
+        """The sessions, oldest first; with `awake` those somebody should drive, with `stuck` those nobody drives."""
+        infos = sorted(
+            (_info(name, row) for name, row in self._sessions.items()), key=lambda one: (one.created, one.id)
+        )
+        found = [info for info in infos if (info.is_awake or info.due or not awake) and (info.stuck or not stuck)]
+        return [info for info in found if after is None or (info.created, info.id) > after][:limit]
 
     async def listed(
         self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
@@ -417,6 +488,10 @@ class MemoryStore:
 
     async def mentions(self, session: str, blob: str) -> bool:
         """Whether a session, or one of its sub-turns and theirs, speaks of a blob."""
+        return any(blob in self._sessions[name].mentions for name in self._below(session))
+
+    def _below(self, session: str) -> set[str]:
+        """A session, those of its sub-turns, and theirs."""
         tenant, names = self._session(session).tenant, {session}
         while below := {
             name
@@ -424,22 +499,26 @@ class MemoryStore:
             if row.above in names and row.tenant == tenant and name not in names
         }:
             names |= below
-        return any(blob in self._sessions[name].mentions for name in names)
+        return names
 
     async def overdue(self, before: float, now: float) -> list[str]:
         """Sessions to be driven that nobody has touched since `before`; of many who ask, one is told of each."""
         late: list[str] = []
         for name, row in self._sessions.items():
-            is_left = row.tries >= TRIES and -STUCK_FOR < now - row.touched < STUCK_FOR
+            is_left = _rests(row, now)
             is_old = row.touched < before or row.touched > now + STUCK_FOR  # by a clock that was ahead
             if (row.is_awake or 0 < row.due <= now) and is_old and not is_left:
-                row.touched, row.tries = now, min(row.tries, TRIES - 1)
+                row.touched = now - retry_pause(row.tries)  # as suspect as it was: if it fails again, it rests again
                 late.append(name)
         return late
 
     async def info(self, session: str) -> SessionInfo:
         """One session."""
         return _info(session, self._session(session))
+
+    async def infos(self, sessions: Sequence[str]) -> dict[str, SessionInfo]:
+        """Those of these sessions that there are."""
+        return {name: _info(name, self._sessions[name]) for name in sessions if name in self._sessions}
 
     async def search(self, text: str, tenant: str | None = None, limit: int = 50) -> list[tuple[str, Message]]:
         """Messages with these words, newest first, with their sessions; an answer is found when its turn is over."""
@@ -512,6 +591,11 @@ class MemoryStore:
 
     async def aclose(self) -> None:
         """There is nothing to let go of."""
+
+
+def _rests(row: _Session, now: float) -> bool:
+    """Whether a session was claimed too often without a move; a time of a clock that was far ahead says nothing."""
+    return row.tries >= TRIES and -STUCK_FOR < now - row.touched < retry_pause(row.tries)
 
 
 def _info(name: str, row: _Session) -> SessionInfo:

@@ -82,7 +82,7 @@ class Rows(Struct):
     finished: dict[str, Message] = {}
     turns: dict[str, Live] = {}
     opened: list[Values] = []  # gate, turn, call, expires, opened, body
-    claimed: dict[str, Values] = {}  # gate -> claim, when it is due, command; one row for each, the last
+    claimed: dict[str, tuple[bytes, float, list[str]]] = {}  # gate -> the last claim, when it is due, all commands
     answered: list[tuple[str, bytes]] = []  # gate, verdict
     closed: list[str] = []  # gates: there is nothing left to ask
     acted_on: list[str] = []  # keys of commands
@@ -140,7 +140,7 @@ class Shadow(Struct):
         move = _MOVED.get(kind)
         if move is not None:
             move(live, event, rows)
-        if kind is GateClaimed:  # with that it waits on
+        if kind is GateClaimed and live.state != "over":  # with that it waits on
             return
         state = "over" if kind in TERMINAL or live.state == "over" else "parked" if kind is TurnParked else "busy"
         if state != live.state:
@@ -222,7 +222,8 @@ def _answers(live: Live, event: GateAnswered, rows: Rows) -> None:
 def _claims(live: Live, event: GateClaimed, rows: Rows) -> None:
     gate = live.asked.get(event.gate)
     if gate is not None:  # of one that is closed it does not matter any more
-        rows.claimed[gate.id] = (dump_claim(event.claim), due_of(gate, event.claim), event.command)
+        _, _, commands = rows.claimed.get(gate.id, (b"", 0.0, []))
+        rows.claimed[gate.id] = (dump_claim(event.claim), due_of(gate, event.claim), [*commands, event.command])
 
 
 def _settles(live: Live, event: CallSettled, rows: Rows) -> None:

@@ -1,9 +1,13 @@
 """What turns have used: a row for each, written with every step it ends, every call it starts and when it is over; sums
 of them are read. A step and the calls it starts are mostly one append, and so one upsert.
+
+What a tenant has used is read off `usage_days`, which triggers keep in the same transaction: a row per day and agent, and
+not one per turn. Only the day on which `since` falls is added up turn by turn.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from everturn.core.options import Spent
@@ -11,6 +15,9 @@ from everturn.core.parts import Usage
 from everturn.stores.books import DAY, account
 from everturn.stores.sql.changes import Live
 from everturn.stores.sql.database import Operation, Query, Row, Statement, clean
+
+END = 2**62  # a day that is behind every other
+LAST = 1e15  # a time behind every other
 
 _COLUMNS = """session, turn, tenant, at, outcome, input, output, cached, reasoning, written, cost, steps, calls,
     top, home, agent"""
@@ -42,20 +49,34 @@ def _sums(column: str) -> Statement:
     )
 
 
-_OF_TENANT = Statement(
+_TOTALS = """sum(u.steps), sum(u.calls), sum(u.input), sum(u.output), sum(u.cached), sum(u.reasoning), sum(u.written),
+    CASE WHEN sum(u.priced) > 0 THEN sum(u.cost) END"""
+_COUNTS = "steps, calls, input, output, cached, reasoning, written"
+
+
+def _totals(day: str, tenant: str, since: str, first: str, until: str) -> str:
+    """Whole days from `first` on, and what happened before that since a time."""
+    return f"""(SELECT d.day, d.agent, {", ".join(f"d.{name}" for name in _COUNTS.split(", "))}, d.cost, d.priced
+        FROM usage_days d WHERE d.tenant = {tenant} AND d.day >= {first}
+        UNION ALL SELECT {day}, t.agent, {", ".join(f"t.{name}" for name in _COUNTS.split(", "))}, coalesce(t.cost, 0),
+            CASE WHEN t.cost IS NULL THEN 0 ELSE 1 END
+        FROM usage t WHERE t.tenant = {tenant} AND t.at >= {since} AND t.at < {until})"""
+
+
+_TOTALS_LITE = _totals(f"CAST(t.at / {DAY} AS INTEGER)", "?1", "?2", "?3", "?4")
+_TOTALS_PG = _totals(f"floor(t.at / {DAY})::bigint", "p.tenant", "p.since", "p.first", "p.until")
+_GIVEN = """unnest($1::text[], $2::float8[], $3::bigint[], $4::float8[]) WITH ORDINALITY
+    AS p(tenant, since, first, until, n)"""
+OF_TENANT = Statement(
     "usage by tenant",
-    f"SELECT {_SUMS} FROM usage u WHERE u.tenant = ? AND u.at >= ?",
-    f"""SELECT p.n, {_SUMS} FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(tenant, since, n)
-    LEFT JOIN usage u ON u.tenant = p.tenant AND u.at >= p.since GROUP BY p.n""",
+    f"SELECT {_TOTALS} FROM {_TOTALS_LITE} u",
+    f"SELECT p.n, {_TOTALS} FROM {_GIVEN} LEFT JOIN LATERAL {_TOTALS_PG} u ON true GROUP BY p.n",
     returns=True,
 )
-_BY_DAY = Statement(
+BY_DAY = Statement(
     "usage by day",
-    f"""SELECT CAST(u.at / {DAY} AS INTEGER) AS day, u.agent, {_SUMS} FROM usage u WHERE u.tenant = ? AND u.at >= ?
-    GROUP BY 1, 2""",
-    f"""SELECT p.n, floor(u.at / {DAY})::bigint AS day, u.agent, {_SUMS}
-    FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(tenant, since, n)
-    JOIN usage u ON u.tenant = p.tenant AND u.at >= p.since GROUP BY 1, 2, 3""",
+    f"SELECT u.day, u.agent, {_TOTALS} FROM {_TOTALS_LITE} u GROUP BY 1, 2",
+    f"SELECT p.n, u.day, u.agent, {_TOTALS} FROM {_GIVEN} CROSS JOIN LATERAL {_TOTALS_PG} u GROUP BY 1, 2, 3",
     returns=True,
 )
 _BY = {column: _sums(column) for column in ("session", "home", "top")}
@@ -87,14 +108,22 @@ def spent(session: str, top: str, tenant: str, since: float) -> Operation[Spent]
 
 def used(tenant: str, since: float) -> Operation[list[tuple[int, str, Spent]]]:
     """What a tenant has used, by day and agent."""
-    rows = yield Query(_BY_DAY, (tenant, since))
+    rows = yield Query(BY_DAY, _since(tenant, since))
     found = [(int(day), str(agent), _spent(sums)) for day, agent, *sums in rows]
     return [row for row in sorted(found, key=lambda row: row[:2]) if row[2] != Spent()]
 
 
 def _sum(column: str, name: str, since: float) -> Operation[Spent]:
-    query = Query(_OF_TENANT, (name, since)) if column == "tenant" else Query(_BY[column], (name,))
+    query = Query(OF_TENANT, _since(name, since)) if column == "tenant" else Query(_BY[column], (name,))
     return _spent((yield query)[0])
+
+
+def _since(tenant: str, since: float) -> tuple[str, float, int, float]:
+    """From when on: the time, the first day that is whole, and when that begins."""
+    if since <= 0:
+        return tenant, 0.0, -END, 0.0
+    first = math.ceil(min(since, LAST) / DAY)
+    return tenant, since, first, float(first * DAY)
 
 
 def _spent(sums: Row) -> Spent:

@@ -20,7 +20,7 @@ from everturn.stores.sql.connecting import Link, Links
 from everturn.stores.sql.database import Operation
 from everturn.stores.sql.grouping import Batch, Run, TornGroup, lockstep
 from everturn.stores.sql.merging import Foretold, merge
-from everturn.stores.sql.trouble import Trouble, has_divided, is_answer, is_waiting, told, trouble_of
+from everturn.stores.sql.trouble import Trouble, has_divided, has_ended, is_answer, is_waiting, told, trouble_of
 from everturn.stores.sql.walls import inside
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Postgres:
                 tries, trouble = tries + 1, trouble_of(error)
                 if trouble is Trouble.NONE:
                     raise
-                if trouble is Trouble.FINAL or loop.time() > until:
+                if trouble is Trouble.FINAL or (loop.time() > until and not (tries == 1 and has_ended(error))):
                     raise told(error) from error
             await asyncio.sleep(_pause(tries))
         if run.error is not None:
@@ -252,7 +252,8 @@ class _Writer:
         for job in reversed(group):
             job.tries += 1
             job.is_alone = job.is_alone or job.tries > 2  # perhaps it is one of them that the server cannot bear
-            if now > job.until:
+            # A process that was stopped for a while has no time left, and finds connections that the server has ended.
+            if now > job.until and not (job.tries == 1 and has_ended(error)):
                 job.fail(told(error))
             else:
                 self._queue.appendleft(job)

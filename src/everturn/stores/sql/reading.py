@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from everturn.core.asking import Claimed
 from everturn.core.commands import AnyCommand
 from everturn.core.events import Entry
 from everturn.core.gates import GateRow
 from everturn.core.messages import Message
-from everturn.core.ports import SessionInfo
+from everturn.core.ports import SessionInfo, Tally
 from everturn.core.tree import Tree
 from everturn.errors import UnknownMessage, UnknownSession
 from everturn.stores.sql import statements as say
@@ -44,6 +46,12 @@ def head(session: str) -> Operation[int]:
     """The position of the last event."""
     row = yield from row_of(session)
     return row[0]
+
+
+def heads(sessions: Sequence[str]) -> Operation[dict[str, int]]:
+    """The positions of many sessions."""
+    rows = yield Query(say.HEADS, (msgspec.json.encode(sessions).decode(),))
+    return {row[0]: row[1] for row in rows}
 
 
 def inbox(session: str) -> Operation[list[AnyCommand]]:
@@ -86,12 +94,12 @@ def under_way(tenant: str) -> Operation[int]:
     return int((yield Query(say.UNDER_WAY, (tenant,)))[0][0])
 
 
-def path(session: str, leaf: str | None) -> Operation[list[Message]]:
-    """The branch that ends at a message, oldest first."""
+def path(session: str, leaf: str | None, limit: int | None = None) -> Operation[list[Message]]:
+    """The branch that ends at a message, oldest first; with a limit, the last of it."""
     if leaf is None:
         yield from row_of(session)
         return []
-    rows = yield Query(say.PATH, (session, leaf))
+    rows = yield Query(say.PATH, (session, leaf, say.END if limit is None else limit))
     if not rows:
         yield from row_of(session)
     found: list[Message] = []
@@ -104,7 +112,7 @@ def path(session: str, leaf: str | None) -> Operation[list[Message]]:
             growing[turn] = yield from _fold(session, turn)
         found.append(load_message(body) if turn is None else growing[turn].messages[name])
         at = parent
-    if at is not None:
+    if at is not None and len(found) != limit:
         raise UnknownMessage(f"there is no message {at!r} in this session")
     found.reverse()
     return found
@@ -141,6 +149,44 @@ def gates(session: str | None, tenant: str | None) -> Operation[list[GateRow]]:
     return [GateRow(load_gate(body), opened, claim=claim_of(claim)) for body, opened, claim in rows]
 
 
+def gate_page(
+    session: str | None, tenant: str | None, limit: int | None, after: tuple[float, str, str] | None
+) -> Operation[list[tuple[str, GateRow]]]:
+    """A page of the gates that stand open, oldest first, each with its session."""
+    place = (*(after or (-say.NEVER, "", "")), say.END if limit is None else limit)
+    if session is not None:
+        row = yield from row_of(session)
+        if tenant not in (None, row[6]):
+            return []
+        rows = yield Query(say.SESSION_GATE_PAGE, (session, *place))
+    elif tenant is not None:
+        rows = yield Query(say.TENANT_GATE_PAGE, (tenant, *place))
+    else:
+        rows = yield Query(say.GATE_PAGE, ("", *place))
+    return [(name, GateRow(load_gate(body), opened, claim=claim_of(claim))) for name, body, opened, claim in rows]
+
+
+def waiting(sessions: Sequence[str]) -> Operation[set[str]]:
+    """Of these sessions, those in which a gate stands open, or in a sub-turn of theirs."""
+    return {row[0] for row in (yield Query(say.WAITING, (_ids(sessions),)))}
+
+
+def infos(sessions: Sequence[str]) -> Operation[dict[str, SessionInfo]]:
+    """Those of these sessions that there are."""
+    found = [info_of(row) for row in (yield Query(say.INFOS, (_ids(sessions),)))]
+    return {info.id: info for info in found}
+
+
+def _ids(sessions: Sequence[str]) -> str:
+    return msgspec.json.encode([one for one in dict.fromkeys(sessions) if "\0" not in one]).decode()
+
+
+def tally() -> Operation[Tally]:
+    """What is counted of the whole store."""
+    ((gates, live, stuck, oldest),) = yield Query(say.TALLY)
+    return Tally(int(gates), int(live), int(stuck), float(oldest or 0.0))
+
+
 def claim_of(body: bytes | None) -> Claimed | None:
     """A client's claim, if there is one."""
     return None if body is None else load_claim(body)
@@ -154,9 +200,12 @@ def roots(session: str) -> Operation[dict[str, str]]:
     return {row[0]: row[1] for row in rows}
 
 
-def sessions(awake: bool) -> Operation[list[SessionInfo]]:
-    """The sessions, or those that somebody should drive, now or when they are due."""
-    rows = yield Query(say.AWAKE_SESSIONS if awake else say.SESSIONS)
+def sessions(
+    awake: bool, stuck: bool = False, limit: int | None = None, after: tuple[float, str] | None = None
+) -> Operation[list[SessionInfo]]:
+    """The sessions, those that somebody should drive, now or when they are due, or those that nobody drives any more."""
+    statement = say.STUCK_SESSIONS if stuck else say.AWAKE_SESSIONS if awake else say.SESSIONS
+    rows = yield Query(statement, (*(after or (-say.NEVER, "")), say.END if limit is None else limit))
     return [info_of(row) for row in rows]
 
 

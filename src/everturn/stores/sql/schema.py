@@ -42,6 +42,9 @@ sa.Index("sessions_listed", sessions.c.tenant, sessions.c.moved, sqlite_where=_i
 _has_above = sessions.c.above != ""
 sa.Index("sessions_below", sessions.c.above, sqlite_where=_has_above, postgresql_where=_has_above)
 
+_is_stuck = sessions.c.stuck != ""
+sa.Index("sessions_stuck", sessions.c.id, sqlite_where=_is_stuck, postgresql_where=_is_stuck)  # they are counted
+
 # Every command that was ever admitted: its key is what makes a second try harmless.
 inbox = sa.Table(
     "inbox",
@@ -119,7 +122,7 @@ _is_asked = sa.and_(gates.c.is_open, gates.c.verdict.is_(None))
 sa.Index("gates_asked", gates.c.session, sqlite_where=_is_asked, postgresql_where=_is_asked)
 # With a condition that other queries do not have: they would read this one from end to end while there are few.
 _is_somebodys = sa.and_(_is_asked, gates.c.tenant != "")
-sa.Index("gates_tenant", gates.c.tenant, sqlite_where=_is_somebodys, postgresql_where=_is_somebodys)
+sa.Index("gates_tenant", gates.c.tenant, gates.c.opened, sqlite_where=_is_somebodys, postgresql_where=_is_somebodys)
 
 # Remembered answers that were not revoked. One may hold in another session than the one in which it was given.
 grants = sa.Table(
@@ -161,6 +164,24 @@ sa.Index("usage_home", usage.c.home)
 _is_below = usage.c.top != ""
 sa.Index("usage_top", usage.c.top, sqlite_where=_is_below, postgresql_where=_is_below)
 
+# What `usage` adds up to by day, kept by triggers that migrations/ makes: sums of months read this and not every turn.
+# A turn counts on the day on which it last moved, so its sums may go from one day to the next. `part` tells apart who counts
+# (on PostgreSQL, the connection): nobody waits for another one's row. `priced` is how many turns have a cost.
+usage_days = sa.Table(
+    "usage_days",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("day", sa.BigInteger, primary_key=True),  # since 1970, UTC
+    sa.Column("agent", sa.Text, primary_key=True),
+    sa.Column("part", sa.Integer, primary_key=True),
+    *(
+        sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
+        for name in ("steps", "calls", "input", "output", "cached", "reasoning", "written")
+    ),
+    sa.Column("cost", sa.Double, nullable=False, server_default="0"),
+    sa.Column("priced", sa.BigInteger, nullable=False, server_default="0"),
+)
+
 # The tree that was last recorded for each root; "" is the session's own, whose trees are blobs.
 files = sa.Table(
     "files",
@@ -198,7 +219,7 @@ mentions = sa.Table(
 )
 sa.Index("mentions_session", mentions.c.session)
 
-# A row per message that can be found; `words` is what stores/words.py made of its text. The index over them is of another
+# A row per message that can be found; `words` is what stores/words.py made of its text (see searching.py). The index over them is of another
 # kind on either database, and no model of SQLAlchemy's: migrations/ makes it.
 lookup = sa.Table(
     "lookup",
@@ -207,8 +228,10 @@ lookup = sa.Table(
     sa.Column("session", sa.Text, nullable=False),
     sa.Column("message", sa.Text, nullable=False),
     sa.Column("words", sa.Text().with_variant(TSVECTOR(), "postgresql"), nullable=False),
+    sa.Column("tenant", sa.Text, nullable=False, server_default=""),
     sa.UniqueConstraint("session", "message", name="lookup_message"),
 )
+sa.Index("lookup_tenant", lookup.c.tenant, lookup.c.n)  # the newest of a tenant
 
 # Who may come in ------------------------------------------------------------------------------------------------------
 

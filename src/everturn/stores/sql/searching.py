@@ -14,60 +14,107 @@ from everturn.stores.sql.walls import inside
 from everturn.stores.words import asked, words
 from everturn.wire import load_message
 
+# On PostgreSQL each word of a message begins with the hash of its tenant. So the GIN index is in effect one index per
+# tenant: what others have written costs nothing to whoever searches here. An index over two columns, one of them no
+# `tsvector`, would need an extension that not every server has. Two tenants may share a hash, and are told apart by the row.
+_PREFIX = "left(md5({tenant}), 8)"
+
+
+def _query(words: str, tenant: str) -> str:
+    """The words of a query, each the beginning of a word of a tenant's: `'hashlun':* & 'hashnoo':*`."""
+    prefix = _PREFIX.format(tenant=tenant)
+    return f"""('''' || {prefix} || replace({words}, ' ', ''':* & ''' || {prefix}) || ''':*')"""
+
+
 _INDEX = Statement(
     "index",
-    "INSERT INTO lookup (session, message, words) VALUES (?, ?, ?) "
+    "INSERT INTO lookup (session, message, words, tenant) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (session, message) DO UPDATE SET words = excluded.words",
-    "INSERT INTO lookup (session, message, words) "
-    "SELECT session, message, array_to_tsvector(string_to_array(words, ' ')) "
-    "FROM unnest($1::text[], $2::text[], $3::text[]) AS given (session, message, words) "
+    "INSERT INTO lookup (session, message, words, tenant) SELECT given.session, given.message, "
+    f"array_to_tsvector(string_to_array({_PREFIX.format(tenant='given.tenant')} || "
+    f"replace(given.words, ' ', ' ' || {_PREFIX.format(tenant='given.tenant')}), ' ')), given.tenant "
+    "FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS given (session, message, words, tenant) "
     "ON CONFLICT (session, message) DO UPDATE SET words = excluded.words",
 )
 
 
-def _search(name: str, sqlite: str, postgres: str, given: str, columns: str) -> Statement:
-    """The newest messages that have the words; a condition says whose."""
-    return Statement(
-        name,
+def _sqlite(condition: str) -> str:
+    """The newest messages that have the words: FTS5 gives them in this order, and stops when there are enough."""
+    return (
         "SELECT l.session, m.body FROM lookup_words JOIN lookup l ON l.n = lookup_words.rowid "
         "JOIN messages m ON m.session = l.session AND m.id = l.message JOIN sessions s ON s.id = l.session "
-        f"WHERE lookup_words MATCH '\"' || replace(?, ' ', '\"* \"') || '\"*' {sqlite}"
-        "AND NOT m.is_deleted AND NOT s.erased ORDER BY lookup_words.rowid DESC LIMIT ?",
-        f"SELECT given.row, f.session, f.body FROM unnest({given}) WITH ORDINALITY AS given ({columns}, row) "
-        "CROSS JOIN LATERAL (SELECT l.n, l.session, m.body FROM lookup l "
-        "JOIN messages m ON m.session = l.session AND m.id = l.message JOIN sessions s ON s.id = l.session "
-        "WHERE l.words @@ ('''' || replace(given.words, ' ', ''':* & ''') || ''':*')::tsquery "
-        f"{postgres}AND NOT m.is_deleted AND NOT s.erased ORDER BY l.n DESC LIMIT given.most) f "
-        "ORDER BY given.row, f.n DESC",
-        returns=True,
+        f"WHERE lookup_words MATCH '\"' || replace(?, ' ', '\"* \"') || '\"*' {condition}"
+        "AND NOT m.is_deleted AND NOT s.erased ORDER BY lookup_words.rowid DESC LIMIT ?"
     )
 
 
-_SEARCH = _search("search", "", "", "$1::text[], $2::bigint[]", "words, most")
-_SEARCH_TENANT = _search(
+def _postgres(tenant: str, words: str, most: str) -> str:
+    """The same on PostgreSQL, by the index. With the LIMIT in sight it would rather read all messages from the newest
+    on, hoping for enough: MATERIALIZED keeps it from that, and OFFSET 0 from reading more of the messages than it gives.
+    """
+    return (
+        f"WITH hits AS MATERIALIZED (SELECT l.n, l.session, l.message, l.tenant FROM lookup l "
+        f"WHERE l.words @@ {_query(words, tenant)}::tsquery) "
+        f"SELECT h.n, h.session, b.body FROM (SELECT * FROM hits WHERE hits.tenant = {tenant} ORDER BY hits.n DESC) h "
+        "CROSS JOIN LATERAL (SELECT m.body FROM messages m JOIN sessions s ON s.id = m.session "
+        "WHERE m.session = h.session AND m.id = h.message AND NOT m.is_deleted AND NOT s.erased OFFSET 0) b "
+        f"ORDER BY h.n DESC LIMIT {most}"
+    )
+
+
+SEARCH_TENANT = Statement(
     "search_tenant",
-    "AND s.tenant = ? ",
-    "AND s.tenant = given.tenant ",
-    "$1::text[], $2::text[], $3::bigint[]",
-    "words, tenant, most",
+    _sqlite("AND l.tenant = ? "),
+    "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY "
+    "AS given (words, tenant, most, row) "
+    f"CROSS JOIN LATERAL ({_postgres('given.tenant', 'given.words', 'given.most')}) f ORDER BY given.row, f.n DESC",
+    returns=True,
 )
-
-
-# Inside the walls of a tenant: see migrations/versions/0002_tenants.py.
+# Of all tenants, one after the other: the names are read off an index, each once.
+_SEARCH = Statement(
+    "search",
+    _sqlite(""),
+    """WITH RECURSIVE whose(tenant) AS (
+        SELECT min(tenant) FROM sessions WHERE NOT erased AND above = ''
+        UNION ALL SELECT (SELECT min(s.tenant) FROM sessions s WHERE s.tenant > w.tenant AND NOT s.erased AND s.above = '')
+        FROM whose w WHERE w.tenant IS NOT NULL)
+    SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS given (words, most, row)
+    CROSS JOIN LATERAL (SELECT one.* FROM whose """
+    f"CROSS JOIN LATERAL ({_postgres('whose.tenant', 'given.words', 'given.most')}) one "
+    "WHERE whose.tenant IS NOT NULL ORDER BY one.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+# A word that is in every other message is found among the newest sooner than all that the index has of it are sorted.
+# A range of one tenant, in the order of its index: else PostgreSQL could choose to walk the messages of all of them.
+NEWEST = 1000  # messages of a tenant
+SEARCH_NEWEST = Statement(
+    "search_newest",
+    "SELECT 1",
+    "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) "
+    "WITH ORDINALITY AS given (words, tenant, newest, most, row) "
+    "CROSS JOIN LATERAL (SELECT l.n, l.session, m.body FROM (SELECT n, session, message, words FROM lookup "
+    "WHERE tenant >= given.tenant AND tenant <= given.tenant ORDER BY tenant DESC, n DESC LIMIT given.newest) l "
+    "JOIN messages m ON m.session = l.session AND m.id = l.message JOIN sessions s ON s.id = l.session "
+    f"WHERE l.words @@ {_query('given.words', 'given.tenant')}::tsquery AND NOT m.is_deleted AND NOT s.erased "
+    "ORDER BY l.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+# Inside the walls of a tenant: see migrations/versions/0002_tenants.py, and 0003_size.py.
 _SEARCH_INSIDE = Statement(
     "search_inside",
     "SELECT 1",
-    "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS given (words, most, row) "
-    "CROSS JOIN LATERAL everturn_found('''' || replace(given.words, ' ', ''':* & ''') || ''':*', given.most) f "
+    "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY "
+    "AS given (words, tenant, most, row) "
+    f"CROSS JOIN LATERAL everturn_found({_query('given.words', 'given.tenant')}, given.most) f "
     "ORDER BY given.row, f.n DESC",
     returns=True,
 )
 
 
-def index(session: str, messages: Iterable[Message]) -> Operation[None]:
+def index(session: str, tenant: str, messages: Iterable[Message]) -> Operation[None]:
     """Let messages be found. One that is hidden, or says nothing, is not."""
     rows = {
-        message.id: (session, message.id, " ".join(there))
+        message.id: (session, message.id, " ".join(there), tenant)
         for message in messages
         if not message.hidden and (there := words(message.text))
     }
@@ -82,17 +129,30 @@ async def search(
     query = asked(text)
     if not query or limit < 1:
         return []
-    wall = inside() if database.dialect == "postgresql" else None
+    words = " ".join(query)
+    if database.dialect != "postgresql":
+        return await database.read(lambda: _found(words, tenant, limit), is_long=True)
+    wall = inside()
     if wall is not None and tenant not in (None, wall):
         return []
-    return await database.read(lambda: _found(" ".join(query), tenant, limit, wall is not None), is_long=True)
+    whose = tenant or wall
+    if whose is not None:
+        newest = await database.read(lambda: _newest(words, whose, limit), is_long=True)
+        if len(newest) == limit:
+            return newest
+    return await database.read(lambda: _found(words, whose, limit, is_inside=wall is not None), is_long=True)
 
 
-def _found(query: str, tenant: str | None, limit: int, is_inside: bool) -> Operation[list[tuple[str, Message]]]:
-    if is_inside:
-        rows = yield Query(_SEARCH_INSIDE, (query, limit))
-    elif tenant is None:
-        rows = yield Query(_SEARCH, (query, limit))
+def _newest(words: str, tenant: str, limit: int) -> Operation[list[tuple[str, Message]]]:
+    rows = yield Query(SEARCH_NEWEST, (words, tenant, NEWEST, limit))
+    return [(session, load_message(body)) for session, body in rows]
+
+
+def _found(words: str, tenant: str | None, limit: int, is_inside: bool = False) -> Operation[list[tuple[str, Message]]]:
+    if tenant is None:
+        rows = yield Query(_SEARCH, (words, limit))
+    elif is_inside:
+        rows = yield Query(_SEARCH_INSIDE, (words, tenant, limit))
     else:
-        rows = yield Query(_SEARCH_TENANT, (query, tenant, limit))
+        rows = yield Query(SEARCH_TENANT, (words, tenant, limit))
     return [(session, load_message(body)) for session, body in rows]

@@ -11,7 +11,9 @@ import asyncio
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -79,7 +81,7 @@ class Sqlite:
 
     async def _ready(self) -> None:
         if self._is_closed:
-            raise StoreUnavailable(f"the store in {self._path} is closed; open another one on the same file")
+            raise self._closed()
         try:
             if self._is_memory:
                 self._open()
@@ -110,7 +112,8 @@ class Sqlite:
         )
         try:
             # FULL: a COMMIT has reached the disk when it returns, whatever happens to the power after that.
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", CHECKPOINT):
+            _switch_to_wal(connection, PATIENCE)
+            for pragma in ("synchronous = FULL", "secure_delete = ON", CHECKPOINT):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
         except BaseException:
             connection.close()
@@ -155,6 +158,9 @@ class Sqlite:
             self._hold.let_go()
             self._hold = None
 
+    def _closed(self) -> StoreUnavailable:
+        return StoreUnavailable(f"the store in {self._path} is closed; open another one on the same file")
+
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
         return StoreUnavailable(f"the store in {self._path} does not work: {error}")
 
@@ -164,7 +170,8 @@ class Sqlite:
         """Run an operation that only reads: at once, or (a long one) in a thread."""
         if self._reader is None:
             await self._ready()
-        assert self._reader is not None
+        if self._reader is None:  # closed while this one waited for the file to open
+            raise self._closed()
         try:
             if not is_long or self._is_memory:
                 return _run(self._reader, operation())
@@ -187,6 +194,8 @@ class Sqlite:
 
     def _join(self, factory: Factory | None, is_long: bool, word: str = "") -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
+        if self._is_closed:  # while this one waited for the file to open
+            raise self._closed()
         if loop is not self._loop:  # an earlier one has ended, and whoever waited in it is gone
             self._loop, self._is_busy, self._waiting = loop, False, []
         future: asyncio.Future[Any] = loop.create_future()
@@ -305,6 +314,23 @@ class Sqlite:
             self._idle.set_result(None)
 
 
+def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
+    """Switch the file to write-ahead logging, also when another connection is doing the same.
+
+    Two that switch a new file at once each hold a read lock the other one needs released: SQLite refuses one of them
+    at once instead of waiting, whatever the busy timeout says.
+    """
+    end = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if not _is_locked(error) or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
+
+
 _NOTHING: Row = ()
 
 
@@ -315,16 +341,28 @@ def _run(connection: sqlite3.Connection, operation: Operation[T]) -> T:
     try:
         while True:
             statement, parameters, many = send(rows)  # type: ignore[arg-type]
+            bound: Any = parameters
+            if _NUMBERS_ARE_NAMES and "?1" in statement.sqlite:
+                bound = [_by_number(row) for row in parameters] if many else _by_number(parameters)
             if many:
-                connection.executemany(statement.sqlite, parameters)
+                connection.executemany(statement.sqlite, bound)
                 rows = []
             else:
-                cursor = connection.execute(statement.sqlite, parameters)
+                cursor = connection.execute(statement.sqlite, bound)
                 rows = cursor.fetchall()
                 if not rows and statement.returns and cursor.rowcount > 0:
                     rows = [_NOTHING] * cursor.rowcount  # RETURNING would double what an UPDATE costs
     except StopIteration as stop:
         return stop.value
+
+
+# CPython 3.12.0 to 3.12.3 warns when numbered parameters (`?1`) are bound by a sequence (gh-117995). A mapping from the
+# number is the same to SQLite, and costs a dictionary that the other versions are spared.
+_NUMBERS_ARE_NAMES = (3, 12, 0) <= sys.version_info[:3] < (3, 12, 4)
+
+
+def _by_number(parameters: Sequence[Any]) -> Mapping[str, Any]:
+    return {str(number): value for number, value in enumerate(parameters, 1)}
 
 
 def _run_job(writer: sqlite3.Connection, job: _Job) -> None:

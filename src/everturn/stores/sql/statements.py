@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from everturn.core.ports import STUCK_FOR, TRIES
+from everturn.core.ports import RETRY_PAUSES, STUCK_FOR, TRIES
 from everturn.stores.sql.database import Statement
 
 END = 2**62  # a position that is behind every other
@@ -51,6 +51,15 @@ SESSION = Statement(
     returns=True,
 )
 
+# The ids are a list in JSON, for a row of parameters is one operation; each is looked up by the primary key.
+HEADS = Statement(
+    "heads",
+    "SELECT s.id, s.head FROM json_each(?) w JOIN sessions s ON s.id = w.value AND NOT s.erased",
+    """SELECT p.n, s.id, s.head FROM unnest($1::text[]) WITH ORDINALITY AS p(ids, n)
+    CROSS JOIN LATERAL json_array_elements_text(p.ids::json) AS w(id) JOIN sessions s ON s.id = w.id AND NOT s.erased""",
+    returns=True,
+)
+
 _INFO = "s.id, s.title, s.leaf, {awake}, {due}, s.stuck, s.tenant, s.agent, s.who, s.above, s.created, s.moved"
 _INFO_LITE, _INFO_PG = _INFO.format(awake=_AWAKE, due=_DUE_LITE), _INFO.format(awake=_AWAKE, due=_DUE_PG)
 
@@ -63,16 +72,31 @@ INFO = Statement(
     FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n) JOIN sessions s ON s.id = p.id AND NOT s.erased""",
     returns=True,
 )
-SESSIONS = Statement(
-    "sessions",
-    f"SELECT {_INFO_LITE} FROM sessions s WHERE NOT s.erased ORDER BY s.created, s.id",
-    f"SELECT 1, {_INFO_PG} FROM sessions s WHERE NOT s.erased ORDER BY s.created, s.id",
-    returns=True,
-)
-AWAKE_SESSIONS = Statement(
-    "awake sessions",
-    f"SELECT {_INFO_LITE} FROM sessions s WHERE s.id IN ({_LIVE_LITE}) AND NOT s.erased ORDER BY s.created, s.id",
-    f"SELECT 1, {_INFO_PG} FROM sessions s WHERE s.id IN ({_LIVE_PG}) AND NOT s.erased ORDER BY s.created, s.id",
+
+
+def _sessions(name: str, lite: str, pg: str) -> Statement:
+    """A page of sessions, by (created, id), the oldest first."""
+    return Statement(
+        name,
+        f"""SELECT {_INFO_LITE} FROM sessions s WHERE {lite} AND NOT s.erased AND s.created >= ?1
+            AND (s.created > ?1 OR s.id > ?2) ORDER BY s.created, s.id LIMIT ?3""",
+        f"""SELECT p.n, {_INFO_PG} FROM unnest($1::float8[], $2::text[], $3::bigint[]) WITH ORDINALITY AS p(at, id, most, n)
+        CROSS JOIN LATERAL (SELECT * FROM sessions l WHERE {pg} AND NOT l.erased AND l.created >= p.at
+            AND (l.created > p.at OR l.id COLLATE "C" > p.id) ORDER BY l.created, l.id COLLATE "C" LIMIT p.most) s
+        ORDER BY p.n, s.created, s.id COLLATE "C\"""",
+        returns=True,
+    )
+
+
+SESSIONS = _sessions("sessions", "1", "true")
+AWAKE_SESSIONS = _sessions("awake sessions", f"s.id IN ({_LIVE_LITE})", f"l.id IN ({_LIVE_PG})")
+STUCK_SESSIONS = _sessions("stuck sessions", "s.stuck != ''", "l.stuck != ''")
+# Many at once: `ids` is a list in JSON, for a parameter is one value.
+INFOS = Statement(
+    "infos",
+    f"""SELECT {_INFO_LITE} FROM json_each(?) j CROSS JOIN sessions s ON s.id = j.value AND NOT s.erased""",
+    f"""SELECT p.n, {_INFO_PG} FROM unnest($1::text[]) WITH ORDINALITY AS p(ids, n)
+    CROSS JOIN LATERAL json_array_elements_text(p.ids::json) AS j(id) JOIN sessions s ON s.id = j.id AND NOT s.erased""",
     returns=True,
 )
 # By (moved, id), the newest first; ids in the order of their letters' numbers, whatever language a database is in.
@@ -183,17 +207,17 @@ PATH = Statement(
         SELECT id, parent, turn, body, is_deleted, 0 FROM messages WHERE session = ?1 AND id = ?2
         UNION ALL
         SELECT m.id, m.parent, m.turn, m.body, m.is_deleted, up.depth + 1
-        FROM up JOIN messages m ON m.session = ?1 AND m.id = up.parent)
+        FROM up JOIN messages m ON m.session = ?1 AND m.id = up.parent WHERE up.depth + 1 < ?3)
     SELECT up.id, up.parent, up.body, up.is_deleted,
         (SELECT t.turn FROM turns t WHERE t.session = ?1 AND t.turn = up.turn AND t.state != 'over')
     FROM up ORDER BY up.depth""",
-    """WITH RECURSIVE up(n, session, id, parent, turn, body, is_deleted, depth) AS (
-        SELECT p.n, m.session, m.id, m.parent, m.turn, m.body, m.is_deleted, 0
-        FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, leaf, n)
+    """WITH RECURSIVE up(n, session, id, parent, turn, body, is_deleted, depth, most) AS (
+        SELECT p.n, m.session, m.id, m.parent, m.turn, m.body, m.is_deleted, 0, p.most
+        FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS p(session, leaf, most, n)
         JOIN messages m ON m.session = p.session AND m.id = p.leaf
         UNION ALL
-        SELECT up.n, m.session, m.id, m.parent, m.turn, m.body, m.is_deleted, up.depth + 1
-        FROM up JOIN messages m ON m.session = up.session AND m.id = up.parent)
+        SELECT up.n, m.session, m.id, m.parent, m.turn, m.body, m.is_deleted, up.depth + 1, up.most
+        FROM up JOIN messages m ON m.session = up.session AND m.id = up.parent WHERE up.depth + 1 < up.most)
     SELECT up.n, up.id, up.parent, up.body, up.is_deleted,
         (SELECT t.turn FROM turns t WHERE t.session = up.session AND t.turn = up.turn AND t.state != 'over')
     FROM up ORDER BY up.n, up.depth""",
@@ -219,6 +243,79 @@ TENANT_GATES = Statement(
     ORDER BY opened, gate""",
     """SELECT p.n, g.body, g.opened, g.claim FROM unnest($1::text[]) WITH ORDINALITY AS p(tenant, n)
     JOIN gates g ON g.tenant = p.tenant AND g.tenant != '' AND g.is_open AND g.verdict IS NULL ORDER BY p.n, g.opened, g.gate""",
+    returns=True,
+)
+
+# Pages of open gates, by (opened, session, gate), the oldest first.
+_SHOWN_GATE = "g.session, g.body, g.opened, g.claim"
+_BEHIND_LITE = """g.is_open = 1 AND g.verdict IS NULL AND g.opened >= ?2
+    AND (g.opened > ?2 OR g.session > ?3 OR (g.session = ?3 AND g.gate > ?4)) ORDER BY g.opened, g.session, g.gate LIMIT ?5"""
+_BEHIND_PG = """g.is_open AND g.verdict IS NULL AND g.opened >= p.at
+    AND (g.opened > p.at OR g.session COLLATE "C" > p.session OR (g.session = p.session AND g.gate COLLATE "C" > p.gate))
+    ORDER BY g.opened, g.session COLLATE "C", g.gate COLLATE "C" LIMIT p.most"""
+_GATES_GIVEN = """unnest($1::text[], $2::float8[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
+    AS p(whose, at, session, gate, most, n)"""
+
+
+def _gate_page(name: str, lite: str, pg: str) -> Statement:
+    return Statement(
+        name,
+        f"{lite} AND {_BEHIND_LITE}",
+        f"""SELECT p.n, {_SHOWN_GATE} FROM {_GATES_GIVEN} CROSS JOIN LATERAL ({pg} AND {_BEHIND_PG}) g
+        ORDER BY p.n, g.opened, g.session COLLATE "C", g.gate COLLATE "C\"""",
+        returns=True,
+    )
+
+
+GATE_PAGE = _gate_page(
+    "gate page",
+    f"SELECT {_SHOWN_GATE} FROM gates g WHERE ?1 = ''",
+    "SELECT * FROM gates g WHERE p.whose = ''",
+)
+TENANT_GATE_PAGE = _gate_page(
+    "gate page of a tenant",
+    f"SELECT {_SHOWN_GATE} FROM gates g WHERE g.tenant = ?1 AND g.tenant != ''",
+    "SELECT * FROM gates g WHERE g.tenant = p.whose AND g.tenant != ''",
+)
+_BELOW = """WITH RECURSIVE below(id, tenant) AS (
+    SELECT id, tenant FROM sessions WHERE id = {session} AND NOT erased
+    UNION SELECT s.id, s.tenant FROM below b JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)"""
+SESSION_GATE_PAGE = _gate_page(
+    "gate page of a session",  # with its sub-turns
+    f"{_BELOW.format(session='?1')} SELECT {_SHOWN_GATE} FROM below b CROSS JOIN gates g ON g.session = b.id WHERE true",
+    f"{_BELOW.format(session='p.whose')} SELECT g.* FROM below b JOIN gates g ON g.session = b.id WHERE true",
+)
+# Of these sessions, those in which a gate stands open, or below which.
+WAITING = Statement(
+    "waiting",
+    """WITH RECURSIVE below(top, id, tenant) AS (
+        SELECT s.id, s.id, s.tenant FROM json_each(?) j CROSS JOIN sessions s ON s.id = j.value AND NOT s.erased
+        UNION SELECT b.top, s.id, s.tenant FROM below b
+        JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)
+    SELECT DISTINCT b.top FROM below b
+    WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open = 1 AND g.verdict IS NULL)""",
+    """WITH RECURSIVE p AS (SELECT * FROM unnest($1::text[]) WITH ORDINALITY AS p(ids, n)),
+    below(n, top, id, tenant) AS (
+        SELECT p.n, s.id, s.id, s.tenant FROM p CROSS JOIN LATERAL json_array_elements_text(p.ids::json) AS j(id)
+        JOIN sessions s ON s.id = j.id AND NOT s.erased
+        UNION SELECT b.n, b.top, s.id, s.tenant FROM below b
+        JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)
+    SELECT DISTINCT b.n, b.top FROM below b
+    WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open AND g.verdict IS NULL)""",
+    returns=True,
+)
+# What is counted of a whole store, by small indexes: gates that stand open, sessions to drive, sessions that are left alone, and since when
+# the one waits that has waited longest for somebody to act on a command while no turn of it runs.
+_TALLY = """(SELECT count(*) FROM gates g WHERE {is_open} AND g.verdict IS NULL),
+    (SELECT count(*) FROM sessions s WHERE s.id IN ({live}) AND NOT s.erased),
+    (SELECT count(*) FROM sessions s WHERE s.stuck != '' AND NOT s.erased),
+    (SELECT min(s.touched) FROM sessions s WHERE s.id IN (SELECT session FROM inbox WHERE is_open) AND NOT s.erased
+        AND s.stuck = '' AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id
+            AND (t.state != 'over' OR t.out > 0) AND t.state = 'busy'))"""
+TALLY = Statement(
+    "tally",
+    f"SELECT {_TALLY.format(is_open='g.is_open = 1', live=_LIVE_LITE)}",
+    f"SELECT 1, {_TALLY.format(is_open='g.is_open', live=_LIVE_PG)}",
     returns=True,
 )
 ROOTS = Statement(
@@ -320,7 +417,9 @@ IS_BUSY = Statement(
 # Who drives ---------------------------------------------------------------------------------------------------------------
 
 # `touched` may be by a clock that was ahead: then it says nothing.
-_MAY_TRY = f"(s.tries < {TRIES} OR s.touched <= {{now}} - {STUCK_FOR} OR s.touched >= {{now}} + {STUCK_FOR})"
+_PAUSES = " ".join(f"WHEN {tries} THEN {pause}" for tries, pause in enumerate(RETRY_PAUSES, TRIES))
+_PAUSE = f"(CASE s.tries {_PAUSES} ELSE {STUCK_FOR} END)"  # `ports.retry_pause`
+_MAY_TRY = f"(s.tries < {TRIES} OR s.touched <= {{now}} - {_PAUSE} OR s.touched >= {{now}} + {STUCK_FOR})"
 
 CLAIM = Statement(
     "claim",
@@ -335,9 +434,9 @@ CLAIM = Statement(
 )
 UNCLAIMED = Statement(
     "unclaimed",
-    f"""SELECT s.erased, {_AWAKE} OR {_DUE_LITE} <= ?2, {_MAY_TRY.format(now="?2")}, s.tries
+    f"""SELECT s.erased, {_AWAKE} OR {_DUE_LITE} <= ?2, {_MAY_TRY.format(now="?2")}, s.tries, s.touched
     FROM sessions s WHERE s.id = ?1""",
-    f"""SELECT p.n, s.erased, {_AWAKE} OR {_DUE_PG} <= p.now, {_MAY_TRY.format(now="p.now")}, s.tries
+    f"""SELECT p.n, s.erased, {_AWAKE} OR {_DUE_PG} <= p.now, {_MAY_TRY.format(now="p.now")}, s.tries, s.touched
     FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(id, now, n) JOIN sessions s ON s.id = p.id""",
     returns=True,
 )
@@ -352,10 +451,13 @@ RELEASE = Statement(
     """UPDATE sessions s SET tries = p.tries FROM unnest($1::int[], $2::text[], $3::bigint[]) AS p(tries, id, epoch)
     WHERE s.id = p.id AND s.epoch = p.epoch""",
 )
-# A session that is stuck is told of when it has its next try, and that one is its last for as long again.
+# A session that rests is told of when it has its next try, and stays as suspect as it was: if that one fails as well, it
+# rests again.
+_TOLD_LITE = f"CASE WHEN sessions.tries < {TRIES} THEN ?2 ELSE ?2 - {_PAUSE.replace('s.tries', 'sessions.tries')} END"
+_TOLD_PG = f"CASE WHEN s.tries < {TRIES} THEN late.now ELSE late.now - {_PAUSE} END"
 OVERDUE = Statement(
     "overdue",
-    f"""UPDATE sessions SET touched = ?2, tries = min(tries, {TRIES - 1}) WHERE id IN (
+    f"""UPDATE sessions SET touched = {_TOLD_LITE} WHERE id IN (
         SELECT s.id FROM sessions s WHERE s.id IN ({_LIVE_LITE}) AND NOT s.erased
         AND (s.touched < ?1 OR s.touched > ?2 + {STUCK_FOR})
         AND {_MAY_TRY.format(now="?2")} AND ({_AWAKE} OR {_DUE_LITE} <= ?2) ORDER BY s.touched LIMIT ?3)
@@ -368,7 +470,7 @@ OVERDUE = Statement(
             AND (s.touched < p.before OR s.touched > p.now + {STUCK_FOR})
             AND {_MAY_TRY.format(now="p.now")} AND ({_AWAKE} OR {_DUE_PG} <= p.now)
             ORDER BY s.touched LIMIT p.most FOR UPDATE OF s SKIP LOCKED) l)
-    UPDATE sessions s SET touched = late.now, tries = least(s.tries, {TRIES - 1}) FROM late WHERE s.id = late.id
+    UPDATE sessions s SET touched = {_TOLD_PG} FROM late WHERE s.id = late.id
     RETURNING late.n, s.id""",
     returns=True,
 )

@@ -24,7 +24,7 @@ from everturn.core.gates import GateRow
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.parts import Usage
-from everturn.core.ports import Claim, Receipt, SessionInfo
+from everturn.core.ports import Claim, Receipt, SessionInfo, Tally
 from everturn.core.tree import Tree
 from everturn.errors import SessionStuck
 from everturn.stores.sql import counting, granting, keeping, reading, searching, walls, writing
@@ -102,8 +102,8 @@ class SqlStore:
     async def claim(self, session: str, now: float) -> Claim | None:
         """Become the driver of a session; None when there is nothing to do in it."""
         claimed = await self._database.write(lambda _: writing.claim(session, now), session)
-        if isinstance(claimed, str):
-            raise SessionStuck(claimed)
+        if isinstance(claimed, SessionStuck):
+            raise claimed
         if claimed is None:
             return None
         self._keep(session, claimed[1])
@@ -165,6 +165,10 @@ class SqlStore:
         """The position of the last event; 0 before the first."""
         return await self._database.read(lambda: reading.head(session))
 
+    async def heads(self, sessions: Sequence[str]) -> dict[str, int]:
+        """The positions of many sessions in one query; those that are not there are left out."""
+        return await self._database.read(lambda: reading.heads(sessions))
+
     async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
         """Make a session that is not there yet from the log of another."""
         token = self._token()
@@ -184,9 +188,9 @@ class SqlStore:
         """How many turns of a tenant run or are asked for."""
         return await self._database.read(lambda: reading.under_way(tenant))
 
-    async def path(self, session: str, leaf: str | None) -> list[Message]:
-        """The branch that ends at `leaf`, oldest first."""
-        return await self._database.read(lambda: reading.path(session, leaf))
+    async def path(self, session: str, leaf: str | None, limit: int | None = None) -> list[Message]:
+        """The branch that ends at `leaf`, oldest first; with a limit, the last of it."""
+        return await self._database.read(lambda: reading.path(session, leaf, limit))
 
     async def tree(self, session: str) -> Tree:
         """All messages of a session."""
@@ -195,6 +199,26 @@ class SqlStore:
     async def gates(self, session: str | None = None, *, tenant: str | None = None) -> list[GateRow]:
         """The gates that stand open: in one session, in all of a tenant's, or in all there are."""
         return await self._database.read(lambda: reading.gates(session, tenant), is_long=session is None)
+
+    async def gate_page(
+        self,
+        session: str | None = None,
+        *,
+        tenant: str | None = None,
+        limit: int | None = 200,
+        after: tuple[float, str, str] | None = None,
+    ) -> list[tuple[str, GateRow]]:
+        """A page of the gates that stand open, oldest first, each with its session."""
+        is_long = limit is None or limit > SHORT
+        return await self._database.read(lambda: reading.gate_page(session, tenant, limit, after), is_long=is_long)
+
+    async def waiting(self, sessions: Sequence[str]) -> set[str]:
+        """Of these sessions, those in which a gate stands open, or in a sub-turn of theirs."""
+        return await self._database.read(lambda: reading.waiting(sessions)) if sessions else set()
+
+    async def tally(self) -> Tally:
+        """What is counted of the whole store."""
+        return await self._database.read(reading.tally)
 
     async def grants(self, session: str, now: float) -> list[Grant]:
         """The remembered answers that hold in a session, oldest first."""
@@ -215,9 +239,16 @@ class SqlStore:
         """The tree that was last recorded for each root."""
         return await self._database.read(lambda: reading.roots(session))
 
-    async def sessions(self, awake: bool = False) -> list[SessionInfo]:
-        """The sessions; with `awake` only those that somebody should drive, now or when they are due."""
-        return await self._database.read(lambda: reading.sessions(awake), is_long=True)
+    async def sessions(
+        self,
+        awake: bool = False,
+        *,
+        stuck: bool = False,
+        limit: int | None = None,
+        after: tuple[float, str] | None = None,
+    ) -> list[SessionInfo]:
+        """The sessions, oldest first; with `awake` those somebody should drive, with `stuck` those nobody drives."""
+        return await self._database.read(lambda: reading.sessions(awake, stuck, limit, after), is_long=True)
 
     async def listed(
         self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
@@ -238,6 +269,10 @@ class SqlStore:
     async def info(self, session: str) -> SessionInfo:
         """One session."""
         return await self._database.read(lambda: reading.info(session))
+
+    async def infos(self, sessions: Sequence[str]) -> dict[str, SessionInfo]:
+        """Those of these sessions that there are."""
+        return await self._database.read(lambda: reading.infos(sessions)) if sessions else {}
 
     async def usage(self, session: str | None = None, *, tenant: str = "local", since: float = 0.0) -> Usage:
         """What the turns of a session have used in all, or those of a tenant since a time."""

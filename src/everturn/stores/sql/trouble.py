@@ -43,6 +43,15 @@ def is_answer(error: BaseException) -> bool:
     return isinstance(error, asyncpg.PostgresError) and trouble_of(error) is not Trouble.LOST
 
 
+def has_ended(error: BaseException) -> bool:
+    """Whether the connection was ended from the other side, and a new one may do.
+
+    Between the server's last words on a connection at rest and its end, asyncpg says that "another operation (2) is in
+    progress": it still waits for the end of the message that nobody asked for.
+    """
+    return trouble_of(error) is Trouble.LOST and not isinstance(error, TimeoutError)
+
+
 def is_waiting(error: BaseException) -> bool:
     """Whether somebody else holds a row, and may do so until he is cut off."""
     return getattr(error, "sqlstate", None) == "55P03"
@@ -72,4 +81,6 @@ def told(error: BaseException) -> BaseException:
         return ConfigError(f"PostgreSQL cannot keep this: {words}")
     if trouble is Trouble.FINAL:
         return StoreUnavailable(f"the database refused: {words}{_NEXT.get(state, '')}")
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
+        return StoreUnavailable(f"the connection to the database was lost: {words}")
     return StoreUnavailable(f"the database does not answer: {words}")

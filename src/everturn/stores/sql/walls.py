@@ -50,7 +50,20 @@ def inside() -> str | None:
 ALONE = "everturn.walls"
 
 TABLES = (
-    *("sessions", "inbox", "events", "turns", "messages", "gates", "grants", "usage", "files", "mentions", "lookup"),
+    *(
+        "sessions",
+        "inbox",
+        "events",
+        "turns",
+        "messages",
+        "gates",
+        "grants",
+        "usage",
+        "usage_days",
+        "files",
+        "mentions",
+        "lookup",
+    ),
     *("tenants", "users", "credentials", "audit", "marks"),
     *("blobs", "chunks"),  # which are nobody's: who knows the hash of one has it, or was shown it by what mentions it
 )

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from everturn.core.events import Entry, Event, MessageDeleted, TurnStarted
-from everturn.core.ports import STUCK, Claim, is_shown
-from everturn.errors import KeyConflict, Stale
+from everturn.core.ports import RESTS, STUCK, Claim, is_shown, is_stuck, retry_pause
+from everturn.errors import KeyConflict, SessionStuck, Stale
 from everturn.stores.checking import began
 from everturn.stores.sql import counting, granting
 from everturn.stores.sql import statements as say
@@ -27,7 +27,7 @@ OVERDUE_AT_ONCE = 500
 # Who drives ---------------------------------------------------------------------------------------------------------------
 
 
-def claim(session: str, now: float) -> Operation[tuple[Claim, Shadow] | str | None]:
+def claim(session: str, now: float) -> Operation[tuple[Claim, Shadow] | SessionStuck | None]:
     """Become the driver of a session: its claim and its shadow, or why it is left alone, or None: nothing is to be done.
 
     Raises:
@@ -40,13 +40,15 @@ def claim(session: str, now: float) -> Operation[tuple[Claim, Shadow] | str | No
         found = yield Query(say.UNCLAIMED, (session, now))
         if not found or found[0][0]:
             raise unknown(session, bool(found))
-        _, has_work, may_try, tries = found[0]
+        _, has_work, may_try, tries, touched = found[0]
         if not has_work:
             return None
         if not may_try:
+            if not is_stuck(tries):
+                return SessionStuck(RESTS.format(session=session, tries=tries), touched + retry_pause(tries))
             why = STUCK.format(session=session, tries=tries)
             yield Query(say.STICK, (why, session))  # nothing is raised: it would not be written
-            return why
+            return SessionStuck(why)
         # Something came in between the two looks.
     else:
         return None
@@ -199,7 +201,10 @@ def _write(session: str, tenant: str, rows: Rows, is_restored: bool = False) -> 
     if rows.opened:
         yield Query(say.OPEN_GATES, [(session, tenant, *row) for row in rows.opened], many=True)
     if rows.claimed:
-        claimed = [(claim, due, session, gate, key) for gate, (claim, due, key) in rows.claimed.items()]
+        # A row for each command of the append: any of them may be the one that the gate was taken by.
+        claimed = [
+            (claim, due, session, gate, key) for gate, (claim, due, keys) in rows.claimed.items() for key in keys
+        ]
         yield Query(say.CLAIM_GATES, claimed, many=True)
     if rows.answered:
         answered = [(verdict, session, gate) for gate, verdict in rows.answered]
@@ -218,12 +223,12 @@ def _write(session: str, tenant: str, rows: Rows, is_restored: bool = False) -> 
     if rows.mentions:
         yield from mention(session, sorted(rows.mentions), rows.at)
     if rows.joined or rows.finished:
-        yield from _index(session, rows)
+        yield from _index(session, tenant, rows)
 
 
-def _index(session: str, rows: Rows) -> Operation[None]:
+def _index(session: str, tenant: str, rows: Rows) -> Operation[None]:
     """Let messages be found: an answer when its turn is over, everything else when it joins."""
     complete = [message for _, _, message in rows.joined if message.role != "assistant"]
     complete += [message for message in rows.finished.values() if message.role == "assistant"]
     if complete:
-        yield from index(session, complete)
+        yield from index(session, tenant, complete)

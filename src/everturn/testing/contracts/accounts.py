@@ -236,6 +236,23 @@ class AccountsContract:
         assert await accounts.audit("acme", after=5) == await accounts.audit("acme", limit=0) == []
         assert await accounts.audit("nobody") == []
 
+    async def test_the_last_deed_to_a_subject_is_found(self) -> None:
+        accounts = await self.make()
+        deeds = [("user.change", "ann"), ("user.change", "bob"), ("key.create", "ann"), ("user.create", "ann")]
+        for n, (did, on) in enumerate([*deeds, ("user.change", "bob")]):
+            await accounts.note(replace(done(did), on=on, detail=f"{n}"))
+        await accounts.note(replace(done("user.change", "evil"), on="ann", detail="theirs"))
+
+        async def last(on: str, *did: str) -> str | None:
+            found = await accounts.last_note("acme", on, did)
+            return None if found is None else found.detail
+
+        assert await last("ann", "user.change", "user.create") == "3"
+        assert await last("ann", "user.change") == "0"
+        assert await last("bob", "user.create", "user.change") == "4"
+        assert await last("bob", "key.create") is None
+        assert await last("nobody", "user.change") is None
+
     async def test_a_hundred_who_note_at_once_leave_no_gap_and_no_fork(self) -> None:
         one, two = await self.make_two()
         numbers = count()
