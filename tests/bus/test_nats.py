@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
@@ -16,9 +18,10 @@ import nats
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.bus.nats_server import BINARY, NatsServer
+from tests.bus.nats_server import BINARY, NatsServer, free_port
 
-from everturn.bus.nats import LOOK_AGAIN, NatsBus
+from everturn.bus.nats import LOOK_AGAIN, NatsBus, encrypted
+from everturn.bus.nats.link import Link
 from everturn.core.commands import Send
 from everturn.core.deltas import CallProgress, DriverGone, Frame, LogMoved, Reader, TextDelta
 from everturn.core.events import AnswerOpened, StepFinished, StepStarted, TurnCompleted, TurnStarted
@@ -27,11 +30,12 @@ from everturn.core.parts import TextPart
 from everturn.core.ports import Tail
 from everturn.stores.memory import MemoryStore
 from everturn.testing.contracts import BusContract
-from everturn.turn.follow import follow
+from everturn.turn.follow import NUDGE, follow
+from everturn.turn.log_poll import LogPoll
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(BINARY is None, reason="there is no nats-server here")]
 
-PATIENCE = 10.0
+PATIENCE = 30.0  # a machine may be busy
 Node = Callable[..., Coroutine[Any, Any, NatsBus]]
 prefixes = count(1)
 
@@ -148,6 +152,9 @@ class Apart:
         self.tail, self.listen = there.tail, there.listen
 
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
+        if isinstance(frames[0], DriverGone):  # for the readers of one process
+            self.there.publish(turn, frames)
+            return
         self.here.publish(turn, frames)
         self.here._sending.hurry()  # the contract waits for single deltas, a thousand times
 
@@ -271,10 +278,11 @@ async def test_a_hostile_id_is_one_subject_and_nobody_elses(node: Node) -> None:
     here.publish("t", [delta("not for you")])
     here.signal("s")
     for at, turn in enumerate(odd):
-        here.publish(turn, [delta(f"for {at:02d}")])
+        here.publish(turn, [LogMoved(100 + at)])
 
     for at, turn in enumerate(odd):
-        assert await text_until(tails[turn], 6) == f"for {at:02d}"
+        async with asyncio.timeout(PATIENCE):
+            assert LogMoved(100 + at) in await anext(tails[turn])
     for at, session in enumerate(odd):
         waiting = {other: asyncio.ensure_future(ear.wait()) for other, ear in ears.items()}
         here.signal(session)
@@ -495,8 +503,102 @@ async def test_without_jetstream_a_reader_sees_what_comes_and_the_rest_out_of_th
         server.stop()
 
 
-async def test_a_turn_that_falls_silent_is_looked_up_in_the_log(node: Node) -> None:
-    here, there = await node(), await node(look_after=0.2)
+async def test_a_reader_that_comes_after_the_stream_has_rolled_sees_the_whole_step_and_what_comes(node: Node) -> None:
+    here, there = await node(max_bytes=2**16), await node(max_bytes=2**16)
+    here.publish("t", [LogMoved(1)])
+    here.publish("t", [delta("a" * 5000)])
+    await here.flush()
+    for number in range(40):  # what other turns say pushes it out
+        here.publish(f"other{number}", [delta("x" * 5000, turn=f"other{number}")])
+        await here.flush()
+
+    tail = there.tail("t")
+    assert await text_until(tail, 5000) == "a" * 5000
+    here.publish("t", [delta("and live", 5000)])
+    assert (await anext(tail))[-1] == delta("and live", 5000)
+    await tail.aclose()
+
+
+async def test_a_stream_that_was_made_smaller_has_the_size_that_is_configured_now(own_server: NatsServer) -> None:
+    for size in (2**20, 2**22):
+        bus = await NatsBus.connect(own_server.url, prefix="sized", max_bytes=size)
+        await bus.aclose()
+
+    nc = await nats.connect(own_server.url)
+    found = await nc.jetstream().stream_info("sized")
+    await nc.close()
+    assert found.config.max_bytes == 2**22
+
+
+async def test_the_first_of_several_servers_that_answers_is_taken(server: NatsServer) -> None:
+    nobody = f"nats://127.0.0.1:{free_port()}"
+
+    bus = await NatsBus.connect(
+        [nobody, server.url, nobody.replace("nats://", "nats://user:secret@")], prefix="several"
+    )
+
+    assert bus._link.nc is not None
+    await bus.aclose()
+
+
+async def test_a_server_without_tls_is_told_nothing_when_tls_is_asked_for(
+    server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = Link([server.url.replace("nats://", "tls://user:secret@")], _never, encrypted())
+    running = asyncio.create_task(link.run())
+    async with asyncio.timeout(PATIENCE):
+        while "does not offer TLS" not in caplog.text:  # noqa: ASYNC110 - a line of a log is no event
+            await asyncio.sleep(0.01)
+    assert link.nc is None
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def _never(_: object) -> None:
+    raise AssertionError("there was a connection")
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> dict[str, str]:
+    """A certificate of this machine, signed by its own key."""
+    names = {"cert": str(tmp_path / "cert.pem"), "key": str(tmp_path / "key.pem")}
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", names["key"], "-out", names["cert"]),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return names
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl here")
+async def test_tls_is_spoken_and_a_server_whom_nobody_vouches_for_is_refused(
+    tmp_path: Path, certificates: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    server = NatsServer(tmp_path)
+    server._command += ["--tls", "--tlscert", certificates["cert"], "--tlskey", certificates["key"]]
+    server.start()
+    try:
+        url = server.url.replace("nats://", "tls://")
+        bus = await NatsBus.connect([url], prefix="tls", tls=encrypted(certificates["cert"]))
+        assert bus._link.nc is not None
+        await bus.aclose()
+
+        link = Link([url], _never, encrypted())
+        running = asyncio.create_task(link.run())
+        async with asyncio.timeout(PATIENCE):
+            while "certificate verify failed" not in caplog.text.lower():  # noqa: ASYNC110 - the same
+                await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    finally:
+        server.stop()
+
+
+async def test_a_turn_whose_driver_died_before_it_could_say_so_is_looked_up_in_the_log(node: Node) -> None:
+    here, there = await node(), await node()
     story = Story(await session(), here)
     await story.begin()
     reader = asyncio.create_task(read(story.store, there))
@@ -504,10 +606,14 @@ async def test_a_turn_that_falls_silent_is_looked_up_in_the_log(node: Node) -> N
     await there.flush()
     story.bus = await node()
     await story.bus.aclose()  # whoever drives it on cannot say so
-
     await story.end()
+    poll = LogPoll(story.store)
+    watch = poll.watch("s", lambda: 0, lambda: there.publish("t", NUDGE))
+
+    await poll.poll()
 
     assert await reader == ("", True)
+    watch.close()
 
 
 PUBLISHER = """

@@ -27,7 +27,7 @@ from everturn.testing.contracts import EngineContract
 from everturn.testing.servers.process import free_port
 from everturn.testing.servers.restate import RestateServer, restate_server
 
-pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 HERE = ("127.0.0.1", 0)
 names = (f"everturn{number}" for number in count())

@@ -384,7 +384,7 @@ BUGS: list[tuple[str, str, str, Doctor]] = [
     ("I2", "another turn than was told", "began as turn-session-a-1", line_of("ack", "send", turn="b")),
     ("I4", "a gap", "position 8 stands where 7 should", gap),
     ("I4", "two events out of order", "position 5 stands where 4 should", swapped),
-    ("I6", "a turn without an end", "has no end; its last event is TitleSet", without(TurnCompleted)),
+    ("I6", "a turn without an end", "has no end; its last event is TurnEnding", without(TurnCompleted)),
     ("I7", "two ends", "ended 2 times", again(TurnCompleted)),
     ("I7", "an event after the end", "went on after its end, with StepStarted", after_the_end),
     ("I8", "a step that ended before it began", "cannot happen", without(StepStarted)),

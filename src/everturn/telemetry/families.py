@@ -46,7 +46,7 @@ ALL: Final = (
     _of("gauge", "streams_open", "Streams of events that are open.", "kind"),
     _of("counter", "streams_ended_total", "Streams of events that ended, and why.", "kind", "why"),
     _of("counter", "streams_revoked_total", "Streams ended because who read them may no more."),
-    _of("counter", "deliveries_total", "Items given to readers.", "kind"),
+    _of("counter", "deliveries_total", "Pieces given to readers: an event, or what came with it.", "kind"),
     _of("counter", "slow_readers_total", "Readers let go because they did not keep up."),
     # turns
     _of("counter", "turns_started_total", "Turns begun."),
@@ -55,6 +55,9 @@ ALL: Final = (
     _of("counter", "turns_taken_over_total", "Turns that another process had begun."),
     _of("counter", "turns_parked_total", "Times a turn began to wait for somebody."),
     _of("histogram", "turn_seconds", "Seconds from a turn's start to its end.", "outcome", bounds=LONG_SECONDS),
+    _of("histogram", "wake_seconds", "Seconds from a command to the driver that acts on it.", bounds=LONG_SECONDS),
+    _of("gauge", "wake_lag_seconds", "Seconds that one waits for a driver who waits longest, in the whole store."),
+    _of("gauge", "sessions_stuck", "Sessions that stopped their drivers and are left alone, in the whole store."),
     _of("counter", "steps_restarted_total", "Steps begun again because their driver died."),
     _of("counter", "limits_reached_total", "Budgets used up.", "limit", "scope"),
     # gates and calls
@@ -72,6 +75,7 @@ ALL: Final = (
     _of("counter", "model_tokens_total", "Tokens.", "model", "type"),
     _of("counter", "model_cost_dollars_total", "What models cost, where the price is known.", "model"),
     # what it stands on
+    _of("gauge", "service_up", "1 while a service answers this process, 0 while it is away.", "service"),
     _of("counter", "store_errors_total", "What the store refused or could not do.", "kind"),
     _of("histogram", "store_append_seconds", "Seconds an append took.", bounds=SECONDS),
     _of("counter", "spans_total", "Spans made for a collector."),

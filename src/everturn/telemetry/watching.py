@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from everturn.core.events import Entry, Event
-from everturn.core.ports import Store
+from everturn.core.ports import Claim, Store
 from everturn.errors import EverturnError
 from everturn.telemetry.metrics import METRICS
 
@@ -43,6 +43,12 @@ class _Watched:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+    async def claim(self, session: str, now: float) -> Claim | None:
+        claim = await self._store.claim(session, now)
+        if claim is not None and claim.inbox and not claim.turns:  # else they may have waited for the turn before them
+            METRICS.observe("wake_seconds", now - min(command.at for command in claim.inbox))
+        return claim
 
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         began = time.monotonic()

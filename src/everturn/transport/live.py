@@ -1,6 +1,7 @@
 """A request over the network, on aiohttp: one pool of connections for each event loop, which ends with its loop.
 
-aiohttp costs a third of a second to import, so that waits for the first request.
+aiohttp costs a third of a second to import, so that waits for the first request, and is done in a thread: a server has
+others to answer meanwhile.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
@@ -26,6 +28,7 @@ TAIL = 0.05  # seconds for the last bytes of a complete answer; a new connection
 READ_BUFFER = 2**17  # bytes read ahead of a slow reader, twice this at most
 
 _Pool = AsyncGenerator["ClientSession", None]
+_imported: set[str] = set()
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[ClientSession, _Pool]] = WeakKeyDictionary()
 
 
@@ -98,6 +101,9 @@ class Live:
     @asynccontextmanager
     async def post(self, post: Post) -> AsyncGenerator[_Reply]:
         """Send it; the socket is closed when the context is left before the end of the answer."""
+        if not _imported:  # `sys.modules` has it before it can be used
+            await asyncio.to_thread(import_module, "aiohttp")
+            _imported.add("aiohttp")
         import aiohttp
 
         session = await _session()

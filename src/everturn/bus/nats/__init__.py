@@ -12,6 +12,7 @@ Nothing here is needed for a turn to be right: every reader can make up what it 
 """
 
 from everturn.bus.nats.bus import NatsBus
+from everturn.bus.nats.link import encrypted
 from everturn.bus.nats.packing import LOOK_AGAIN
 
-__all__ = ["LOOK_AGAIN", "NatsBus"]
+__all__ = ["LOOK_AGAIN", "NatsBus", "encrypted"]

@@ -7,6 +7,7 @@ answer, a reader is shown the live edge from now on and the rest out of the log.
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,8 @@ from nats.errors import Error as NatsError
 from everturn.bus.nats.link import subscribe
 from everturn.bus.nats.packing import age_of
 from everturn.errors import UnreadableLog
+
+log = logging.getLogger(__name__)
 
 ANSWER_WITHIN = 2.0  # seconds; a server that takes longer has other troubles, and the log has everything
 MARGIN = 0.25  # seconds further back than a message says its step began: it may have been on the way for a while
@@ -78,7 +81,21 @@ async def make_stream(nc: Client, stream: Stream) -> str:
         error = _decode_made(reply.data).error
     except (NatsError, OSError, msgspec.MsgspecError) as problem:
         return f"JetStream does not answer: {problem!r}"
-    return "" if error is None or error.err_code == IN_USE else error.description
+    if error is not None and error.err_code == IN_USE:
+        return await _resize(nc, stream, config)
+    return "" if error is None else error.description
+
+
+async def _resize(nc: Client, stream: Stream, config: dict[str, Any]) -> str:
+    """Let a stream that was made with other sizes have ours: whoever came last was configured last."""
+    try:
+        reply = await nc.request(f"$JS.API.STREAM.UPDATE.{stream.name}", _encode(config), timeout=ANSWER_WITHIN)
+        error = _decode_made(reply.data).error
+    except (NatsError, OSError, msgspec.MsgspecError) as problem:
+        return f"JetStream does not answer: {problem!r}"
+    if error is not None:
+        log.warning("NATS: the stream %s stays as it was made: %s", stream.name, error.description)
+    return ""
 
 
 async def fetch(nc: Client, stream: str, subject: str) -> list[bytes] | None:
@@ -97,6 +114,11 @@ async def fetch(nc: Client, stream: str, subject: str) -> list[bytes] | None:
         return found[first:]
     except (NatsError, OSError, TimeoutError, ValueError, msgspec.MsgspecError, UnreadableLog):
         return None
+
+
+def is_whole(backlog: list[bytes] | None) -> bool:
+    """Whether a backlog reaches back to where its step began; one that is empty may have rolled out of the stream."""
+    return bool(backlog) and not age_of(backlog[0])
 
 
 async def _since(nc: Client, stream: str, subject: str, start: datetime) -> list[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Sequence
 
 from nats.aio.client import Client
@@ -15,9 +16,9 @@ from nats.aio.client import Client
 from everturn.bus.memory import MemoryBus
 from everturn.bus.nats.backlog import Stream
 from everturn.bus.nats.following import Following
-from everturn.bus.nats.link import Link, Tasks
+from everturn.bus.nats.link import Link, Tasks, subscribe
 from everturn.bus.nats.listening import Hearings
-from everturn.bus.nats.packing import token
+from everturn.bus.nats.packing import resend_subject, token
 from everturn.bus.nats.sending import Sending
 from everturn.core.deltas import Frame
 from everturn.core.ports import Listening, Tail
@@ -33,15 +34,22 @@ LAST_WORDS = 1.0  # seconds in which a bus that closes may send what waits
 class NatsBus:
     """A bus for many processes. `await NatsBus.connect(url)` makes one, `aclose` ends it."""
 
-    def __init__(self, servers: str | list[str], prefix: str, stream: Stream, look_after: float) -> None:
+    def __init__(
+        self, servers: str | list[str], prefix: str, stream: Stream, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._prefix = prefix
         self._local, self._tasks = MemoryBus(), Tasks()
-        self._link = Link(servers, self._up)
+        self._link = Link(servers, self._up, tls)
         self._following = Following(
-            self._link, self._local, self._tasks, stream, look_after, lambda turn: turn in self._sending.outlets
+            self._link, self._local, self._tasks, stream, lambda turn: turn in self._sending.outlets
         )
         self._sending = Sending(self._link, self._local, prefix, stream.max_age, self._following.inlets)
         self._hearings = Hearings(self._link, self._local, self._tasks, prefix)
-        self._pause = min(SWEEP, look_after / 4)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there is a connection to a server now."""
+        return self._link.nc is not None
 
     @classmethod
     async def connect(
@@ -51,20 +59,20 @@ class NatsBus:
         prefix: str = "everturn",
         max_age: float = 900.0,
         max_bytes: int = 64 * 2**20,
-        look_after: float = 60.0,
+        tls: ssl.SSLContext | None = None,
     ) -> NatsBus:
         """Join the others who use the same servers and prefix.
 
         A server that is not there is waited for in the background; until then the bus is one for this process.
-        `max_age` (seconds) and `max_bytes` bound what the server keeps for readers that come late. A turn that says
-        nothing for `look_after` seconds is looked up in the log.
+        `max_age` (seconds) and `max_bytes` bound what the server keeps for readers that come late. With `tls` (see
+        `encrypted`) nothing is said to a server that does not speak TLS.
 
         Raises:
             ConfigError: the prefix is not one word of letters, digits, `-` and `_`.
         """
         if token(prefix) != prefix:
             raise ConfigError(f"{prefix!r} cannot begin a subject; use letters, digits, - and _")
-        bus = cls(servers, prefix, Stream(prefix, f"{prefix}.d.*", max_age, max_bytes), look_after)
+        bus = cls(servers, prefix, Stream(prefix, f"{prefix}.d.*", max_age, max_bytes), tls)
         for work in (bus._link.run(), bus._sending.run(), bus._sweep()):
             bus._tasks.start(work)
         try:
@@ -123,14 +131,16 @@ class NatsBus:
 
     async def _up(self, nc: Client) -> None:
         await self._hearings.up(nc)
+        await subscribe(
+            nc, resend_subject(self._prefix), lambda data: self._sending.resend(data.decode("utf-8", "replace"))
+        )
         await self._following.up(nc)
         self._sending.tell_again()
 
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._pause)
-            self._following.look_after(loop.time())
+            await asyncio.sleep(SWEEP)
             self._sending.forget(loop.time())
             if self._link.nc is not None and not self._following.is_whole:
                 await self._following.heal(self._link.nc)

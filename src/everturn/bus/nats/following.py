@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Sequence
 from types import CoroutineType
 from typing import Any
@@ -13,18 +12,18 @@ from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
 from everturn.bus.memory import MemoryBus
-from everturn.bus.nats.backlog import Stream, fetch, make_stream
-from everturn.bus.nats.link import Link, Tasks, subscribe
-from everturn.bus.nats.packing import CLOSING, LOOK_AGAIN, Sieve, token, unpack
-from everturn.core.deltas import Delta, Frame, LogMoved
+from everturn.bus.nats.backlog import LIMIT, Stream, fetch, is_whole, make_stream
+from everturn.bus.nats.link import Link, Tasks, publish, subscribe
+from everturn.bus.nats.packing import CLOSING, LOOK_AGAIN, Sieve, resend_subject, sound, token, unpack
+from everturn.core.deltas import CallProgress, Delta, Frame, LogMoved
 from everturn.core.ports import Tail
 from everturn.errors import UnreadableLog
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 32  # backlogs fetched at a time
-AWAY = 2.0  # seconds of silence after which those look at the log who have no connection to hear of it
 HELD = 4096  # messages of a turn that wait for its backlog
+FRAME = 256  # what a frame without a text counts for, in characters
 
 
 class Inlet:
@@ -32,27 +31,26 @@ class Inlet:
 
     __slots__ = (
         "has_complained",
-        "heard",
         "held",
         "is_ending",
         "later",
         "nc",
-        "patience",
         "readers",
         "sieve",
+        "size",
         "subject",
         "subscription",
         "turn",
     )
 
-    def __init__(self, turn: str, subject: str, now: float, patience: float) -> None:
+    def __init__(self, turn: str, subject: str) -> None:
         self.turn, self.subject = turn, subject
         self.readers = 0
         self.nc: Client | None = None  # the connection it is heard on
         self.subscription: Subscription | None = None
         self.sieve = Sieve()
+        self.size = 0  # characters that came since the log moved
         self.held: list[bytes] | None = None  # what comes while the backlog is fetched
-        self.heard, self.patience = now, patience
         self.later: list[Frame] = []  # what is shown when readers have seen what came before
         self.is_ending = self.has_complained = False
 
@@ -66,11 +64,10 @@ class Following:
         local: MemoryBus,
         tasks: Tasks,
         stream: Stream,
-        look_after: float,
         is_driven: Callable[[str], bool],
     ) -> None:
         self._link, self._local, self._tasks, self._stream = link, local, tasks, stream
-        self._look_after, self._is_driven = look_after, is_driven
+        self._is_driven = is_driven
         self.inlets: dict[str, Inlet] = {}
         self._fetching = asyncio.Semaphore(AT_ONCE)
         self._has_stream = False
@@ -80,9 +77,8 @@ class Following:
         """A reader comes; with the first one the turn is heard on this node."""
         inlet = self.inlets.get(turn)
         if inlet is None:
-            patience = self._look_after * random.uniform(0.75, 1.25)  # or all that are idle would look at once
             subject = self._stream.subjects.replace("*", token(turn))
-            inlet = self.inlets[turn] = Inlet(turn, subject, self._loop.time(), patience)
+            inlet = self.inlets[turn] = Inlet(turn, subject)
             if self._link.nc is not None:
                 self._tasks.start(self._open(inlet, self._link.nc, False))
         inlet.readers += 1
@@ -131,13 +127,6 @@ class Following:
             log.warning("NATS: readers that come late are not shown the step so far: %s", problem)
         self._has_stream = not problem
 
-    def look_after(self, now: float) -> None:
-        """Have those look at the log who have heard nothing for long."""
-        for inlet in self.inlets.values():
-            if now - inlet.heard > (inlet.patience if inlet.nc is not None else min(inlet.patience, AWAY)):
-                inlet.heard = now
-                self._look(inlet)
-
     async def _open(self, inlet: Inlet, nc: Client, look: bool) -> None:
         """Hear a turn: first what is said from now on, which waits until what was said before has been shown."""
         if inlet.nc is nc or self.inlets.get(inlet.turn) is not inlet:
@@ -161,6 +150,9 @@ class Following:
                 await self.heal(nc)
         if inlet.nc is nc:
             self._catch_up(inlet, backlog, look)
+            if not is_whole(backlog) and not self._is_driven(inlet.turn):
+                # The stream has rolled, or is not there: whoever drives the turn still has the step so far.
+                await publish(nc, [(resend_subject(self._stream.name), inlet.turn.encode())])
 
     def _catch_up(self, inlet: Inlet, backlog: list[bytes] | None, look: bool) -> None:
         channel = self._local.channels.get(inlet.turn)
@@ -177,11 +169,10 @@ class Following:
 
     def _take(self, inlet: Inlet, data: bytes) -> None:
         """Show the readers of a turn what another node said, as far as it is new."""
-        inlet.heard = self._loop.time()
         if data == CLOSING:
             inlet.is_ending = True
         try:
-            fresh = inlet.sieve.fresh(unpack(data))
+            fresh = bounded(inlet, inlet.sieve.fresh(sound(unpack(data), inlet.turn)))
         except UnreadableLog as error:
             if not inlet.has_complained:
                 inlet.has_complained = True
@@ -228,6 +219,20 @@ class Following:
             channel.wake()
         else:
             channel.add((LOOK_AGAIN,))
+
+
+def bounded(inlet: Inlet, frames: list[Frame]) -> list[Frame]:
+    """As much of a step as may be held in memory; what goes beyond is read out of the log when it ends."""
+    kept: list[Frame] = []
+    for frame in frames:
+        if isinstance(frame, Delta | CallProgress):
+            inlet.size += len(frame.text) + FRAME
+            if inlet.size > LIMIT:
+                continue
+        elif frame != LOOK_AGAIN:  # for that one a channel forgets nothing
+            inlet.size = 0
+        kept.append(frame)
+    return kept
 
 
 class _Tail:

@@ -10,12 +10,16 @@ import asyncio
 import contextlib
 import logging
 import random
+import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, cast
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+
+from everturn.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +61,48 @@ class Tasks:
             await asyncio.wait(self._running, timeout=2.0)
 
 
+class EncryptedClient(Client):
+    """A client that says nothing to a server before the connection is encrypted.
+
+    nats-py encrypts when the server's first line asks for it, and otherwise goes on in clear, `tls://` or not: whoever sits in
+    between would only have to change that line. What it sends first, the name and password included, is made by this method
+    (nats-py 2.10 to 2.16); without it `encrypted` below refuses.
+    """
+
+    def _connect_command(self) -> bytes:
+        if not self._server_info.get("tls_required"):
+            raise NatsError("nats: the server does not offer TLS, and tls:// was asked for")
+        return super()._connect_command()
+
+
+def encrypted(ca: str = "", certificate: str = "", key: str = "") -> ssl.SSLContext:
+    """How a server must show who it is, and how we do; names of files in PEM.
+
+    Raises:
+        ConfigError: a file cannot be read, or this nats-py cannot be held to TLS.
+    """
+    if not hasattr(Client, "_connect_command"):
+        raise ConfigError("this version of nats-py cannot be held to TLS; install nats-py 2.10 to 2.16")
+    try:
+        context = ssl.create_default_context(cafile=ca or None)
+        if certificate:
+            context.load_cert_chain(certificate, key or None)
+    except (OSError, ssl.SSLError) as error:
+        named = ", ".join(name for name in (ca, certificate, key) if name)
+        raise ConfigError(f"the files for TLS with NATS cannot be used ({named}): {error}") from None
+    return context
+
+
 class Link:
     """Keeps one connection, or none for as long as there is none to be had."""
 
-    def __init__(self, servers: str | list[str], on_up: Callable[[Client], Awaitable[None]]) -> None:
-        self._servers, self._on_up = servers, on_up
+    def __init__(
+        self,
+        servers: str | list[str],
+        on_up: Callable[[Client], Awaitable[None]],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._servers, self._on_up, self._tls = servers, on_up, tls
         self.nc: Client | None = None
         self.was_up = asyncio.Event()
         self._has_complained = False
@@ -76,7 +117,7 @@ class Link:
         """Connect, and again whenever that connection is lost; it ends when it is cancelled."""
         pause = FIRST_PAUSE
         while True:
-            nc, is_lost = Client(), asyncio.Event()
+            nc, is_lost = Client() if self._tls is None else EncryptedClient(), asyncio.Event()
             try:
                 await self._connect(nc, is_lost)
                 self.nc, self._has_complained = nc, False
@@ -116,6 +157,7 @@ class Link:
             pending_size=PENDING,
             skip_subject_validation=True,  # ours are made of plain tokens only
             name="everturn",
+            tls=self._tls,
         )
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from everturn import wire
 from everturn.core.deltas import (
+    PARTS_LIMIT,
     UNSEEN,
     CallProgress,
     Delta,
@@ -32,6 +33,7 @@ LOOK_AGAIN: Final = LogMoved(2**63 - 1)
 """Read the log again, wherever you are: something may have been missed. A position beyond any."""
 
 CLOSING: Final = b"0[]"
+AGE_DIGITS = 10  # four months in milliseconds: more than any stream keeps, and dates can be reckoned with it
 TOKEN_LIMIT = 180  # characters: a longer id goes by its hash, for a server bounds the line a subject stands in
 _is_plain = re.compile(r"[A-Za-z0-9_-]+").fullmatch
 _is_odd = re.compile(r"[^A-Za-z0-9_-]")
@@ -44,6 +46,11 @@ def token(name: str) -> str:
     if len(name) > TOKEN_LIMIT:
         return "==" + hashlib.sha256(name.encode()).hexdigest()
     return name
+
+
+def resend_subject(prefix: str) -> str:
+    """Where a node asks whoever drives a turn to send its step so far once more; the message is the turn's id."""
+    return f"{prefix}.r"
 
 
 def tidy(frames: Sequence[Frame]) -> list[Frame]:
@@ -108,7 +115,7 @@ def age_of(data: bytes) -> int:
         UnreadableLog: it is not a message of ours.
     """
     age, bracket, _ = data.partition(b"[")
-    if not bracket or not age.isdigit():
+    if not bracket or not age.isdigit() or len(age) > AGE_DIGITS:
         raise UnreadableLog("this is not a message of the live edge")
     return int(age)
 
@@ -121,6 +128,24 @@ def unpack(data: bytes) -> list[Frame]:
     """
     at = data.find(b"[")
     return wire.load_frames(data[at:] if at > 0 else b"")
+
+
+def sound(frames: Sequence[Frame], turn: str) -> list[Frame]:
+    """The frames that a driver of this turn could have sent; whoever reaches the server can send others."""
+    return [frame for frame in frames if _is_sound(frame, turn)]
+
+
+def _is_sound(frame: Frame, turn: str) -> bool:
+    if isinstance(frame, Delta):
+        return (
+            frame.turn == turn
+            and 0 <= frame.part < PARTS_LIMIT
+            and 0 <= frame.offset < LOOK_AGAIN.seq
+            and 0 <= frame.seq < LOOK_AGAIN.seq
+        )
+    if isinstance(frame, LogMoved):
+        return 0 <= frame.seq <= LOOK_AGAIN.seq
+    return isinstance(frame, CallProgress) and frame.turn == turn
 
 
 class Sieve:

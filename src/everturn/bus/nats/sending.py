@@ -20,6 +20,7 @@ from everturn.core.deltas import Delta, DriverGone, Frame, LogMoved
 
 FLUSH = 0.05  # seconds over which what a turn says is sent as one
 QUIET = 60.0  # seconds for which a turn that is not streaming is remembered after it last said something
+RESEND = 1.0  # seconds within which a step is not sent whole a second time: who asks then finds the first in the stream
 CLOSED_FOR = 30.0  # seconds for which a closing is told again: longer than a dead connection goes unnoticed
 TOGETHER = 256  # messages written as one
 CRUMBS = 4096  # frames that wait one by one; a sender that is slower than this is sent whole pages
@@ -31,7 +32,19 @@ OUTLETS = 20_000  # turns that are remembered while there is no connection
 class Outlet:
     """A turn this node publishes, and what of it has not been sent yet."""
 
-    __slots__ = ("frames", "is_closing", "is_ready", "is_torn", "sent", "shown", "since", "subject", "touched", "turn")
+    __slots__ = (
+        "frames",
+        "is_closing",
+        "is_ready",
+        "is_torn",
+        "resent",
+        "sent",
+        "shown",
+        "since",
+        "subject",
+        "touched",
+        "turn",
+    )
 
     def __init__(self, turn: str, subject: str, now: float) -> None:
         self.turn, self.subject = turn, subject
@@ -39,6 +52,7 @@ class Outlet:
         self.shown = 0  # how many of these the local bus has
         self.sent: tuple[list[Frame], list[Frame]] | None = None  # what was sent last and it has not; the same, merged
         self.since = self.touched = now  # when its step began, and when anything was sent
+        self.resent = 0.0  # when the step so far was sent because somebody asked for it
         self.is_ready = False  # it stands in line to be sent
         self.is_torn = False  # something was lost, so the step so far is sent again
         self.is_closing = False
@@ -130,6 +144,15 @@ class Sending:
         if len(self._signals) < SIGNALS and not self.is_closed:
             self._signals[session] = b"%b%d" % (self._node, next(self._numbers))
             self._wake.set()
+
+    def resend(self, turn: str) -> None:
+        """Send the step so far once more, for a reader on another node that comes late and finds it nowhere."""
+        outlet, channel, now = self.outlets.get(turn), self._local.channels.get(turn), self._loop.time()
+        if outlet is None or now - outlet.resent < RESEND:
+            return
+        if any(isinstance(frame, Delta) for frame in (*outlet.frames, *(channel.frames if channel else ()))):
+            outlet.resent, outlet.is_torn = now, True
+            self._send_now(outlet)
 
     def tell_again(self) -> None:
         """Nobody knows what became of what was sent last: send every step so far, and every late closing."""

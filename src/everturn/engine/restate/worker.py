@@ -188,6 +188,9 @@ class Worker:
             raise RetryableError(f"the drive failed: {type(error).__name__}")
 
     async def _once(self, session: str) -> None:
+        if "\0" in session:  # PostgreSQL cannot even look for it, and what fails is tried again for months
+            log.warning("%r names no session; whoever reaches the ingress of Restate can ask for any", session)
+            return
         try:
             await self._drive(session)
         except (Stale, SessionStuck) as error:

@@ -21,7 +21,7 @@ from everturn.tools.function import tool
 LEDGER, AHEAD, VERSION = "CHAOS_LEDGER", "CHAOS_AHEAD", "CHAOS_VERSION"
 
 _ledger = Ledger(os.environ.get(LEDGER, os.devnull), os.environ.get(VERSION, ""))
-look, put, pay, mail, report, linger = make_tools(_ledger)
+look, put, pay, mail, report, linger, *_ = make_tools(_ledger)
 
 
 @tool(effects="once", timeout=600)

@@ -10,6 +10,7 @@ say which step this is. So a process that takes a turn over is told exactly what
     asks_five    five calls at once that each need a person, then words
     reviews      one call whose result a person reads first, then words; what the model is shown is written down
     lingers      one call whose tool takes as long as it is told to, then words
+    blocks       one call whose tool stops the event loop of its process (`time.sleep`), then words
     poison       kills the process that drives it, every time
 """
 
@@ -20,6 +21,7 @@ import os
 import random
 import re
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
@@ -42,7 +44,7 @@ USAGE = Usage(input=10, output=5)  # the same for every request: it is part of t
 
 Batch = Sequence[Chunk]
 
-_OPENING = "Please go through this for us:"  # as long as a title, so that titles are alike whatever follows
+_OPENING = "Please go through all of this for us, one step after the other, and tell:"  # longer than a title, so that titles are alike whatever follows
 _ASKED = re.compile(rf"{_OPENING} (\w+) (\{{.*\}}) \[(\S+)\]", re.DOTALL)
 # Letters of several scripts, a family of four joined to one sign, flags, marks that join the letter before them.
 _PIECES = (
@@ -160,6 +162,12 @@ def _lingers(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
     return _called(call("linger", seconds=seconds)) if step == 1 else _end(say("That was all."))
 
 
+def _blocks(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
+    seconds = float(options.get("seconds", 1000))
+    name = "block_again" if options.get("again") else "block"
+    return _called(call(name, seconds=seconds)) if step == 1 else _end(say("That was all."))
+
+
 def _poison(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("unreachable")
@@ -173,6 +181,7 @@ SCENARIOS: dict[str, Callable[[int, str, dict[str, Any]], list[Batch]]] = {
     "asks_five": _asks_five,
     "reviews": _reviews,
     "lingers": _lingers,
+    "blocks": _blocks,
     "poison": _poison,
 }
 
@@ -276,4 +285,16 @@ def make_tools(ledger: Ledger, pause: float = TOOL_TIME) -> list[Tool]:
         await asyncio.sleep(seconds)
         return f"lingered {seconds:g} s"
 
-    return [look, put, pay, mail, report, linger]
+    @tool(effects="once")
+    async def block(seconds: float) -> str:
+        """Do what no tool may do: stop the event loop."""
+        time.sleep(seconds)  # noqa: ASYNC251 - that is what it is for
+        return "awake again"
+
+    @tool(effects="read")
+    async def block_again(seconds: float) -> str:
+        """The same, by a tool that may be run again: it stops the next worker, too."""
+        time.sleep(seconds)  # noqa: ASYNC251 - that is what it is for
+        return "awake again"
+
+    return [look, put, pay, mail, report, linger, block, block_again]

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from everturn import faults
 from everturn.cluster import Cluster
+from everturn.cluster.processes import loop_factory
 from everturn.core.ports import Bus, Engine, Store
 from everturn.testing.chaos.ledger import Ledger
 from everturn.testing.chaos.plan import FaultPlan, install_from_environment
@@ -65,7 +66,8 @@ def main() -> None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, arm)
         print(READY, flush=True)
 
-    asyncio.run(config.cluster.work(make, ready))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(config.cluster.work(make, ready))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,44 @@
+"""NATS addresses: one URL or several with commas between them, in clear or with TLS, and the files that TLS needs. Pure."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from everturn.errors import ConfigError
+
+SCHEMES = ("nats", "tls")
+_HOST = re.compile(r"[\w.:-]+")
+EXAMPLE = "write nats://host:4222, or several with commas between them; tls:// where it is to be encrypted"
+
+
+def nats_servers(text: str) -> list[str]:
+    """The servers of an address.
+
+    Raises:
+        ConfigError: one of them is none, or some would be reached with TLS and others without.
+    """
+    servers = [one if "://" in one else f"nats://{one}" for one in map(str.strip, text.split(",")) if one]
+    schemes: set[str] = set()
+    for server in servers:
+        try:
+            parts = urlsplit(server)
+            is_host = _HOST.fullmatch(parts.hostname or "") is not None
+            is_good = parts.scheme in SCHEMES and is_host and (parts.port is None or parts.port > 0)
+        except ValueError:
+            is_good = False
+        if not is_good:
+            raise ConfigError(f"{server.rpartition('@')[2]!r} is no NATS server; {EXAMPLE}")
+        schemes.add(urlsplit(server).scheme)
+    if not servers:
+        raise ConfigError(f"there is no NATS server in {text!r}; {EXAMPLE}")
+    if len(schemes) > 1:
+        raise ConfigError(
+            "some of these NATS servers are reached with TLS and others without; write tls:// for all, or none"
+        )
+    return servers
+
+
+def is_encrypted(servers: list[str]) -> bool:
+    """Whether these servers are reached with TLS."""
+    return servers[0].startswith("tls://")
