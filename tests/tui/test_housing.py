@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def tokens(home: Path) -> list[Path]:
-    return list(home.rglob("*.token"))
+def left(home: Path, pattern: str) -> list[Path]:
+    return list(home.rglob(pattern))
 
 
 def said(*words: str) -> argparse.Namespace:
@@ -66,18 +67,61 @@ async def test_a_server_of_its_own_answers_and_lets_nobody_else_in(home: Path) -
         async with Server(housed.server.speaker.url(""), f"evk_{'x' * 43}") as stranger:
             with pytest.raises(NotRecognised):
                 await stranger.me()
-    assert not tokens(home)
+    assert not left(home, "*.token")
+    assert not left(home, "*.server")  # nobody is there any more
     async with house(said()) as again:  # and it is kept
         assert [view.id for view in (await again.server.sessions()).sessions] == [turn.session]
 
 
-async def test_a_second_one_is_kept_in_memory_and_says_so() -> None:
-    async with house(said()), house(said()) as second:
-        assert any("in memory" in note for note in second.notes)
-        assert (await second.server.sessions()).sessions == []
-        with pytest.raises(StoreBusy):
-            async with house(said("--store", str(Path(second.notes[0].split(" in ")[1].split(",")[0])))):
+async def test_a_second_one_attaches_to_the_first() -> None:
+    async with house(said()) as first:
+        session = (await first.server.begin("hello")).session
+        async with house(said()) as second:
+            assert not second.is_here
+            assert not second.is_in_memory
+            assert any("connected" in note for note in second.notes)
+            assert [view.id for view in (await second.server.sessions()).sessions] == [session]
+            begun = await second.server.begin("hello from the second")
+        assert begun.session in {view.id for view in (await first.server.sessions()).sessions}
+
+
+async def test_what_the_first_one_cannot_do_is_done_in_memory_and_that_is_said(home: Path) -> None:
+    (home / "tools.py").write_text(TOOLS)
+    async with house(said()) as first:
+        async with house(said("--tools", str(home / "tools.py"))) as second:
+            assert second.is_in_memory
+            assert any("in memory only" in note and "--tools" in note for note in second.notes)
+            await second.server.begin("hello")
+            assert (await first.server.sessions()).sessions == []
+        store = left(home, "everturn.db")[0]
+        with pytest.raises(StoreBusy, match="--tools cannot be used there"):
+            async with house(said("--tools", str(home / "tools.py"), "--store", str(store))):
                 pass
+        async with house(said("--store", str(store), "--model", OFFLINE)) as third:  # which the first one has, too
+            assert not third.is_in_memory
+        async with house(said("--model", "openai:gpt-5.2", "--base-url", "http://127.0.0.1:9/v1")) as fourth:
+            assert fourth.is_in_memory
+
+
+async def test_when_the_first_one_leaves_the_second_has_the_sessions() -> None:
+    moves: list[bool] = []
+    async with AsyncExitStack() as stack:
+        leaving = AsyncExitStack()
+        first = await leaving.enter_async_context(house(said()))
+        session = (await first.server.begin("hello")).session
+        second = await stack.enter_async_context(house(said()))
+        third = await stack.enter_async_context(house(said()))
+        assert second.connection is not None
+        assert third.connection is not None
+        second.connection.moved = third.connection.moved = moves.append
+        address = second.connection.address
+        await leaving.aclose()
+        for one in (second, third):
+            assert [view.id for view in (await one.server.sessions()).sessions] == [session]
+        assert sorted(moves) == [False, True]
+        assert second.connection.is_here
+        assert not third.connection.is_here
+        assert second.connection.address == third.connection.address == address  # as a browser knows it
 
 
 async def test_options_add_to_the_first_agent_and_to_no_other(home: Path) -> None:
@@ -118,13 +162,12 @@ async def test_a_token_is_shown_elsewhere_only_when_it_was_said(monkeypatch: pyt
 
 
 @pytest.mark.live
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_a_server_that_runs_already_is_connected_to(rig: Rig) -> None:
     session = rig.say("hello to whoever comes")["session"]
     async with house(said("--config", str(rig.config))) as housed:
         assert not housed.is_here
         assert any(rig.url in note for note in housed.notes)
         assert session in {view.id for view in (await housed.server.sessions()).sessions}
-    with pytest.raises(StoreBusy):
-        async with house(said("--config", str(rig.config), "--store", str(rig.home / "talks.db"))):
-            pass
+    async with house(said("--config", str(rig.config), "--store", str(rig.home / "talks.db"))) as housed:
+        assert session in {view.id for view in (await housed.server.sessions()).sessions}

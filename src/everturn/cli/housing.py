@@ -1,47 +1,40 @@
-"""What a command line says → a server to talk to: one in this process, or one that runs already.
+"""What a command line says → a server to talk to: that of the process which has the store, be it this one or another.
 
 The server is the same as that of `everturn serve`, on a free port of this machine; the token that opens it is made for
-this once, and nobody but this process ever has it. What is kept is in the usual store.
+this process, and is beside the store for others of the same user. See `store_connection`.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
-import secrets
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from hmac import compare_digest
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.access.access import House
-from everturn.access.entrance import SHOW, Entrance
-from everturn.cli.people import answers
-from everturn.cli.serving import address_file, config_file
-from everturn.cli.tokens import check_listener, read_token, token_for
+from everturn.cli.saying import long_wait
+from everturn.cli.serving import config_file
+from everturn.cli.store_connection import StoreConnection
+from everturn.cli.store_server import beside
+from everturn.cli.tokens import token_for
 from everturn.client import Server
-from everturn.clock import SystemClock
-from everturn.config.building import ASSISTANT, Given, open_house, store_of, token_file
+from everturn.config.building import ASSISTANT, Given, open_house, store_of
 from everturn.config.loading import Loaded, load
 from everturn.config.models import usual_model
-from everturn.config.options import ServerOptions
 from everturn.config.schema import AgentTable, ModelTable
 from everturn.config.tools import Brought
-from everturn.core.accounts import LOCAL, Principal, User
 from everturn.core.canonical import clean
-from everturn.errors import ConfigError, NotRecognised, StoreBusy
+from everturn.errors import StoreBusy
 from everturn.models.offline import OFFLINE
 from everturn.permissions.reading import load_rules
+from everturn.stores.named import without_password
 from everturn.terminal.loading import check_by_hand, load_tools, read_budget, tools_in
 from everturn.terminal.reaching import Reach, bring
 
-DRAIN = 2.0  # seconds that what runs has to come to a place where it can be gone on with
-SHARED = (
-    "another everturn keeps its sessions in {store}, so this one is kept in memory; `everturn serve` is for several"
-)
+IN_MEMORY = "another program has the sessions in {store}{why}: what you say here is kept in memory only, and lost when you leave"
 OFFLINE_HINT = "No model is named and no key was found, so an offline demo answers. --model names one."
 OWN = ("model", "base_url", "system", "tools", "permissions", "budget", "by_hand", "files", "code", "web", "mcp")
 
@@ -52,28 +45,8 @@ class Housed(Struct):
     server: Server
     notes: list[str]
     is_here: bool = False  # it ends with this process
-
-
-class Door(Entrance):
-    """A door with one key, which only this process has."""
-
-    def __init__(self, house: House, token: str) -> None:
-        super().__init__(house.accounts, SystemClock())
-        self._shown = f"Bearer {token}".encode()
-
-    async def recognise(self, authorization: str | None = None, cookie: str | None = None) -> Principal:
-        """Whoever has the key.
-
-        Raises:
-            NotRecognised: anybody else.
-        """
-        if cookie is None and compare_digest((authorization or "").encode(), self._shown):
-            return Principal(LOCAL, LOCAL, "operator", "terminal")
-        raise NotRecognised(SHOW)
-
-    async def standing(self, principals: Iterable[Principal]) -> set[str]:
-        """The key holds as long as the process."""
-        return set()
+    is_in_memory: bool = False  # what is said there is gone then, too
+    connection: StoreConnection | None = None
 
 
 @asynccontextmanager
@@ -93,46 +66,59 @@ async def house(options: argparse.Namespace) -> AsyncGenerator[Housed]:
 
 async def _here(options: argparse.Namespace, stack: AsyncExitStack) -> Housed:
     loaded, notes = load(config_file(options)), list[str]()
-    also = await _brought(options, notes)
-    loaded = with_flags(loaded, options, also)
     store = store_of(loaded, options.store, os.environ)
-    given = Given(store=store, model=clean(options.model or ""))
+    if store == "memory":
+        return await _in_memory(loaded, options, stack, notes)
+    own = own_options(options)
+    connection = StoreConnection(
+        beside(store, os.environ), lambda: _open(loaded, options, store, notes), may_attach=set(own) <= {"--model"}
+    )
+    stack.push_async_callback(connection.aclose)
     try:
-        made = await stack.enter_async_context(open_house(loaded, given, also=also))
-    except StoreBusy:
+        with long_wait("opening the sessions; another everturn may have them"):
+            server = await connection.connect()
+        if not connection.is_here and options.model and not await _offers(server, clean(options.model)):
+            await connection.aclose()
+            raise StoreBusy(f"another everturn has the sessions, and does not offer {clean(options.model)}")
+    except StoreBusy as error:
         if options.store or options.session:
-            raise
-        if not _has_own(options) and (found := _running(loaded, store)) is not None:
-            notes.append(f"a server runs already, at {found[0]}: this is connected to it")
-            return Housed(await stack.enter_async_context(Server(*found)), notes)
-        notes.append(SHARED.format(store=store))
-        made = await stack.enter_async_context(open_house(loaded, replace(given, store="memory"), also=also))
-    if made.agents.get("").options.model == OFFLINE:
+            more = f"; {', '.join(own)} cannot be used there: leave it out, or quit that one first" if own else ""
+            raise StoreBusy(f"{error}{more}") from None
+        notes.append(_why_in_memory(store, own))
+        return await _in_memory(loaded, options, stack, notes)
+    if not connection.is_here:
+        notes.append(f"another everturn has the sessions, at {connection.address}: this terminal is connected to it")
+    elif is_unnamed_demo(loaded, clean(options.model or "")):
         notes.append(OFFLINE_HINT)
-    return Housed(await _serve(made, stack), notes, is_here=True)
+    return Housed(server, notes, is_here=connection.is_here, connection=connection)
 
 
-async def _serve(made: House, stack: AsyncExitStack) -> Server:
-    """Serve in a task of this loop until the stack is left."""
-    from everturn.server import serving
+@asynccontextmanager
+async def _open(loaded: Loaded, options: argparse.Namespace, store: str, notes: list[str]) -> AsyncGenerator[House]:
+    """The house of a configuration and a command line. Its tools are made anew each time: closing it closes them."""
+    also = await _brought(options, notes)
+    given = Given(store=store, model=clean(options.model or ""), is_personal=True)
+    async with open_house(with_flags(loaded, options, also), given, also=also) as made:
+        yield made
 
-    if await made.accounts.user(LOCAL, LOCAL) is None:
-        await made.accounts.put_user(User(LOCAL, LOCAL, role="operator", created=made.runtime.clock.now()))
-    token, leave = f"evk_{secrets.token_urlsafe(32)}", asyncio.Event()
-    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    how = ServerOptions(port=0, drain=DRAIN)
-    task = asyncio.create_task(serving.serve(made, Door(made, token), how, address.set_result, leave=leave))
 
-    async def end() -> None:
-        leave.set()
-        await asyncio.gather(task, return_exceptions=True)
+async def _in_memory(loaded: Loaded, options: argparse.Namespace, stack: AsyncExitStack, notes: list[str]) -> Housed:
+    """A server whose sessions end with it. Nobody else is told where it is."""
+    connection = StoreConnection(None, lambda: _open(loaded, options, "memory", notes))
+    stack.push_async_callback(connection.aclose)
+    server = await connection.connect()
+    if is_unnamed_demo(loaded, clean(options.model or "")):
+        notes.append(OFFLINE_HINT)
+    return Housed(server, notes, is_here=True, is_in_memory=True, connection=connection)
 
-    stack.push_async_callback(end)
-    await asyncio.wait({task, address}, return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
-        task.result()
-        raise ConfigError("the server of this process did not start; `everturn doctor` says more")
-    return await stack.enter_async_context(Server(address.result(), token))
+
+async def _offers(server: Server, model: str) -> bool:
+    return any(model in (agent.model, *agent.models) for agent in await server.agents())
+
+
+def _why_in_memory(store: str, own: list[str]) -> str:
+    why = f" and {', '.join(own)} cannot be used there" if own else " and does not share them"
+    return IN_MEMORY.format(store=without_password(store), why=why)
 
 
 # What was said ---------------------------------------------------------------------------------------------------------
@@ -197,23 +183,16 @@ def _agent(table: AgentTable, model: str, system: str, options: argparse.Namespa
     )
 
 
-def _has_own(options: argparse.Namespace) -> bool:
-    """Whether something was said that a server which runs already does not know of."""
-    return any(getattr(options, name) for name in OWN) or options.virtual_files or options.shell is not None
+def own_options(options: argparse.Namespace) -> list[str]:
+    """The options that a server which runs already does not know of."""
+    said = {name: bool(getattr(options, name)) for name in OWN}
+    said |= {"virtual_files": options.virtual_files, "shell": options.shell is not None}
+    said |= {"review": options.review != "auto"}
+    return [f"--{name.replace('_', '-')}" for name, is_said in said.items() if is_said]
 
 
-# Who runs already ------------------------------------------------------------------------------------------------------
-
-
-def _running(loaded: Loaded, store: str) -> tuple[str, str] | None:
-    """Where the server is that has the store, and its token; None if it does not say.
-
-    One that was killed has not taken its word back, and by now its port may be anybody's.
-    """
-    token = token_file(loaded, store, os.environ)
-    try:
-        address = address_file(token).read_text(encoding="utf-8").strip()
-        check_listener(address)
-        return (address, read_token(token)) if answers(address) else None
-    except (OSError, ConfigError):
-        return None
+def is_unnamed_demo(loaded: Loaded, model: str) -> bool:
+    """Whether the offline demo answers because nobody has named a model; who has chosen it needs no hint."""
+    named = model or os.environ.get("EVERTURN_MODEL", "").strip()
+    first = next(iter(loaded.config.agents.values()), None)
+    return not named and not (first is not None and first.model) and usual_model(os.environ) == OFFLINE
