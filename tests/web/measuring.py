@@ -10,12 +10,6 @@ from playwright.sync_api import CDPSession, Page
 
 AXE: Final = Path(__file__).parent.parent.parent / "web" / "node_modules" / "axe-core" / "axe.min.js"
 GRAVE: Final = ("serious", "critical")
-TASKS: Final = """
-window.longTasks = [];
-new PerformanceObserver((list) => {
-  for (const task of list.getEntries()) window.longTasks.push(Math.round(task.duration));
-}).observe({ type: 'longtask', buffered: true });
-"""
 SHOWN: Final = """
 (text) => {
   const look = () => {
@@ -29,11 +23,11 @@ SHOWN: Final = """
 
 
 class Meter:
-    """Seconds of a tab's main thread."""
+    """Seconds of a tab's main thread: of the processor, and not of the clock, for others may have the processor meanwhile."""
 
     def __init__(self, page: Page) -> None:
         self._cdp: CDPSession = page.context.new_cdp_session(page)
-        self._cdp.send("Performance.enable")
+        self._cdp.send("Performance.enable", {"timeDomain": "threadTicks"})
         self._before = self._read()
 
     def _read(self) -> dict[str, float]:

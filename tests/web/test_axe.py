@@ -53,7 +53,7 @@ def talks(rig: Rig) -> dict[str, str]:
     return made
 
 
-@pytest.fixture(params=LOOKS)
+@pytest.fixture(params=[pytest.param(one, marks=pytest.mark.long if one == "chinese" else ()) for one in LOOKS])
 def somebody(request: pytest.FixtureRequest, visit: Visit) -> Visitor:
     """Somebody who looks at it in one of the ways."""
     return visit(**LOOKS[request.param])
@@ -78,7 +78,7 @@ def judge(screen: Screen, what: str, path: str = "") -> None:
     assert not found, "\n".join((what, *found))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_conversations(somebody: Visitor, talks: dict[str, str]) -> None:
     screen = somebody.open(talks["all"])
     for word, session in talks.items():

@@ -141,12 +141,12 @@ def test_a_pasted_picture_is_sent_and_shown(screen: Screen) -> None:
 
 def test_an_error_can_be_tried_again(screen: Screen) -> None:
     screen.say("error")
-    screen.sees("The turn failed")
+    screen.sees("The model provider rejected the request")
     screen.log.get_by_role("button", name="Try again").click()
     expect(
         screen.log.get_by_role("button", name="Later version").or_(screen.log.get_by_text("2/2")).first
     ).to_be_attached()
-    screen.sees("The turn failed")
+    screen.sees("The model provider rejected the request")
 
 
 def test_a_link_to_a_message_leads_to_it(screen: Screen) -> None:

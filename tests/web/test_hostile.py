@@ -14,6 +14,7 @@ from playwright.sync_api import Request, Route, expect
 from tests.web import hostile, past
 from tests.web.conftest import Visit
 from tests.web.driving import Screen, Visitor
+from tests.web.measuring import Meter
 from tests.web.model import wait_for
 from tests.web.rig import Rig
 
@@ -46,6 +47,7 @@ new PerformanceObserver((list) => { for (const one of list.getEntries()) window.
 """
 OWN: Final = re.compile(r"^/$|^/assets/[\w.-]+$|^/sandbox/[\w.-]*$|^/api/(?!logout)")
 BLOCKED: Final = 2000  # milliseconds in which a person could do nothing
+MOST_DRAWN: Final = 8.0  # seconds of the processor for one message: 3.2 at most on two busy cores, in many small tasks
 
 
 def come(visit: Visit) -> tuple[Visitor, list[str]]:
@@ -134,28 +136,25 @@ def test_a_link_says_where_it_leads(rig: Rig, visit: Visit) -> None:
     judge(visitor, screen, asked)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)  # a message for each shape
 def test_deep_and_wide_shapes_do_not_stop_the_page(rig: Rig, visit: Visit) -> None:
     visitor, asked = come(visit)
     screen = visitor.open(rig.say("hello")["session"])
     screen.sees("You said")
     slow: list[tuple[str, float]] = []
     for at, shape in enumerate((*hostile.SHAPES, *hostile.MATH[-3:])):
-        longest = _longest(rig, screen, shape, f"and on {at}")
-        if longest > BLOCKED:  # the clock counts what else the machine does: a shape that blocks does so twice
-            longest = _longest(rig, screen, shape, f"and again {at}")
-        slow += [(shape[:20], longest)] if longest > BLOCKED else []
+        used = _drawn(rig, screen, shape, f"and on {at}")
+        slow += [(shape[:20], used)] if used > MOST_DRAWN else []
     assert slow == []
     judge(visitor, screen, asked)
 
 
-def _longest(rig: Rig, screen: Screen, shape: str, end: str) -> float:
-    """For how long the page stood still while it drew this."""
-    screen.page.evaluate("() => { window.longest = 0 }")
+def _drawn(rig: Rig, screen: Screen, shape: str, end: str) -> float:
+    """How much of the processor the page took to draw this."""
+    meter = Meter(screen.page)
     rig.say(f"echo:{shape}\n\n{end}", screen.session)
-    expect(screen.answer()).to_contain_text(end, timeout=20_000)
-    screen.page.wait_for_timeout(60)
-    return float(screen.page.evaluate("window.longest"))
+    expect(screen.answer()).to_contain_text(end, timeout=60_000)
+    return meter.since()["TaskDuration"]
 
 
 def test_a_million_characters_do_not_stop_the_page(rig: Rig, visit: Visit) -> None:
@@ -194,7 +193,7 @@ def test_questions_and_results_do_nothing(rig: Rig, visit: Visit) -> None:
     assert "\u202e" not in shown  # what turns text around is written out where somebody decides
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_names_titles_and_what_was_found_do_nothing(rig: Rig, visit: Visit) -> None:
     some = (*hostile.HTML[:8], *hostile.LINKS[:4], *hostile.BIDI, *hostile.TERMINAL[:2])
     sessions = [rig.say(f"{text} needle")["session"] for text in some]  # each is named after what was said first

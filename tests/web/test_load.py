@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from playwright.sync_api import expect
 
 from tests.web import past
 from tests.web.conftest import Visit
 from tests.web.driving import Screen
-from tests.web.measuring import SHOWN, TASKS, Meter, Sizes
+from tests.web.measuring import SHOWN, Meter, Sizes
 from tests.web.model import wait_for
 from tests.web.rig import Rig
 
 FIRST = 60 * 1024  # bytes, packed
 SCRIPT = 2.0  # seconds of script for three thousand pieces
-OPENS = 1500.0  # milliseconds
-TRIES = 4
-LONGEST = 200  # milliseconds in which the page may not answer
+OPENS = 1.5  # seconds of CPU, as on a machine that does nothing else
+SCROLLS = 8.0  # seconds of CPU for forty turns of the wheel; to draw everything anew each time takes more
 
 
 def test_a_first_look_is_small(visit: Visit) -> None:
@@ -34,7 +31,7 @@ def test_a_first_look_is_small(visit: Visit) -> None:
     assert sum(own.values()) <= FIRST, own
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_three_thousand_pieces_cost_little(screen: Screen) -> None:
     session = screen.say("hello")
     screen.wait_idle()
@@ -49,36 +46,31 @@ def test_three_thousand_pieces_cost_little(screen: Screen) -> None:
     assert used["ScriptDuration"] <= SCRIPT
 
 
-def _opens(rig: Rig, visit: Visit, session: str) -> tuple[float, list[int]]:
-    """How long it takes until the last message is painted, and the long tasks of scrolling through all of it."""
+def _cpu(rig: Rig, visit: Visit, session: str) -> tuple[float, float]:
+    """CPU seconds of the page's main thread until the last message is painted, and for scrolling through all of it."""
     visitor = visit()
     page = visitor.context.new_page()
-    page.add_init_script(TASKS)
     page.add_init_script(f"({SHOWN})({past.LAST!r})")
+    opening = Meter(page)
     page.goto(f"{rig.url}/#/s/{session}")
-    opened: Any = wait_for(lambda: page.evaluate("window.shownAt ?? 0"), 20)
+    wait_for(lambda: page.evaluate("window.shownAt ?? 0"), 60)
+    opened = opening.since()["TaskDuration"]
     page.wait_for_timeout(1500)  # what is drawn in idle time
-    page.evaluate("window.longTasks.length = 0")
+    scrolling = Meter(page)
     page.mouse.move(700, 400)
     for _ in range(40):
         page.mouse.wheel(0, -900)
         page.wait_for_timeout(25)
     page.wait_for_timeout(300)
-    tasks: Any = page.evaluate("window.longTasks")
+    scrolled = scrolling.since()["TaskDuration"]
     page.close()
-    return float(opened), list(tasks)
+    return opened, scrolled
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_five_hundred_messages_open_at_once_and_scroll(rig: Rig, visit: Visit) -> None:
     session = past.bring(rig, past.long(500))
-    tries: list[tuple[float, int]] = []
-    while len(tries) < TRIES and not (tries and _is_smooth(tries)):  # the best of them: the machine is shared
-        opened, tasks = _opens(rig, visit, session)
-        tries.append((opened, max(tasks, default=0)))
-    print(tries)
-    assert _is_smooth(tries), tries
-
-
-def _is_smooth(tries: list[tuple[float, int]]) -> bool:
-    return min(opened for opened, _ in tries) <= OPENS and min(longest for _, longest in tries) <= LONGEST
+    opened, scrolled = _cpu(rig, visit, session)
+    print(f"CPU: opened {opened:.2f} s, scrolled {scrolled:.2f} s")
+    assert opened <= OPENS
+    assert scrolled <= SCROLLS

@@ -61,7 +61,7 @@ def test_two_tabs_stay_in_step(rig: Rig, visit: Visit) -> None:
         expect(tab.answer_text()).to_have_text(stored)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_server_that_is_killed_loses_no_letter(rig: Rig, visit: Visit) -> None:
     visitor = visit()
     visitor.forgive("ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET")

@@ -66,7 +66,7 @@ def test_going_on_from_an_earlier_message(rig: Rig, screen: Screen) -> None:
     assert said == ["one", "three"]
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(300)
 def test_files_become_what_they_were(rig: Rig, screen: Screen) -> None:
     (rig.files / "a.txt").write_text("a before\n")
     screen.say("files 1")

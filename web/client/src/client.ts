@@ -59,7 +59,8 @@ export class Everturn {
   erase = (session: string) => this.send<void>("DELETE", at(session));
   begin = (said: NewSession, key = newKey()) => this.send<Sent>("POST", "/api/sessions", said, key);
   say = (session: string, said: NewMessage, key = newKey()) => this.send<Sent>("POST", `${at(session)}/messages`, said, key);
-  messages = (session: string, leaf?: string) => this.get<MessageList>(`${at(session)}/messages`, { leaf });
+  messages = (session: string, page: { leaf?: string; before?: string; limit?: string } = {}) =>
+    this.get<MessageList>(`${at(session)}/messages`, page);
   tree = (session: string) => this.get<TreeView>(`${at(session)}/tree`);
   log = (session: string, after = 0, limit = 2000) => this.get<LogPage>(`${at(session)}/log`, { after, limit });
   queue = (session: string) => this.get<QueueList>(`${at(session)}/queue`);
@@ -72,7 +73,8 @@ export class Everturn {
   turn = (session: string, turn: string) => this.get<TurnView>(`${at(session)}/turns/${id(turn)}`);
   cancel = (session: string, turn: string, how: Cancelled = {}, key = newKey()) =>
     this.send<void>("POST", `${at(session)}/turns/${id(turn)}/cancel`, how, key);
-  gates = (session?: string) => this.get<GateList>(session ? `${at(session)}/gates` : "/api/gates");
+  gates = (session?: string, after?: string) =>
+    session ? this.get<GateList>(`${at(session)}/gates`) : this.get<GateList>("/api/gates", { after });
   answer = (session: string, gate: string, answered: Answered) =>
     this.send<void>("POST", `${at(session)}/gates/${id(gate)}/answer`, answered);
   claim = (session: string, gate: string, claim: Claim) =>

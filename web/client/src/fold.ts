@@ -2,6 +2,7 @@
  *
  * Every event has its case, and the compiler says so: one that is new to the server does not build here until it is read.
  */
+import { isSameValue } from "./json.js";
 import type { CallNote, LivePart, SessionState, TurnState } from "./state.js";
 import {
   TRANSITIONS, type CallProgress, type CallSettled, type FileChange, type FilesChanged, type GateAnswered, type GateOpened,
@@ -104,7 +105,7 @@ function take(state: SessionState, event: LogEvent, touch: Touch): void {
     case "CallStarted":
       return moveCall(state, event, touch, (call) => {
         Object.assign(call, { state: "running", started: event.at ?? 0, tool: event.tool, effects: event.effects });
-        return (part) => ({ ...part, state: "running", used: event.arguments === part.arguments ? "" : event.arguments });
+        return (part) => ({ ...part, state: "running", used: isSameValue(event.arguments, part.arguments) ? "" : event.arguments });
       });
     case "CallBelow":
       turnOf(state, event.turn).calls.get(event.call)?.below.push({ session: event.session, turn: event.below });

@@ -99,7 +99,7 @@ export class InboxFollower {
 
   private hear(word: Word): void {
     if (word.asks && this.isReader) {
-      this.say({ item: { snapshot: { gates: this.gates, awake: [...this.sessions.values()] } }, isOpen: this.isOpen });
+      this.say({ item: { snapshot: { gates: this.gates, awake: [...this.sessions.values()], next: "" } }, isOpen: this.isOpen });
     }
     if (this.isReader) return;
     if (word.item) this.take(word.item);

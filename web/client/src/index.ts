@@ -2,7 +2,8 @@
 export * from "./types.gen.js";
 export * from "./state.js";
 export { apply, applyDelta, applyProgress, emptySession, fold } from "./fold.js";
-export { path, versions, openGates, isOver, callsOf, textOf } from "./views.js";
+export { path, versions, openGates, isOver, callsOf, textOf, ranFor } from "./views.js";
+export { TOKEN, isSameValue } from "./json.js";
 export { Everturn, newKey, type Follower, type Options } from "./client.js";
 export { ServerError } from "./errors.js";
 export { follow, type Follow, type Standing, type Taken } from "./stream.js";

@@ -349,10 +349,11 @@ export interface FoundList {
   readonly found: readonly (FoundView)[];
 }
 
-/** A message that has the words. */
+/** A message that has the words, and the title of the conversation that it is in or below. */
 export interface FoundView {
   readonly session: string;
   readonly message: Message;
+  readonly title: string;
 }
 
 /** A question to a person, bound by `hash` to the very bytes that would be executed. */
@@ -369,6 +370,7 @@ export interface Gate {
   readonly identity?: string;
   readonly why?: string;
   readonly offers?: readonly (Rule)[];
+  readonly session_only?: boolean;
   readonly output?: Output | null;
   readonly failed?: boolean;
   readonly mark?: string;
@@ -401,9 +403,10 @@ export interface GateClaimed {
   readonly command?: string;
 }
 
-/** Questions that stand open, oldest first. */
+/** Questions that stand open, oldest first, and after what the next page begins; "": these were the last. */
 export interface GateList {
   readonly gates: readonly (GateView)[];
+  readonly next: string;
 }
 
 /** A call asks a person. */
@@ -433,6 +436,7 @@ export interface Grant {
   readonly expires?: number;
   readonly tool?: string;
   readonly identity?: string;
+  readonly asker?: string;
 }
 
 /** What people have allowed from then on. */
@@ -479,10 +483,11 @@ export interface InboxItem {
   readonly end?: "" | "drain" | "revoked" | "slow";
 }
 
-/** All that waits for somebody, and what is under way. */
+/** What waits for somebody, and what is under way. What is behind `next` comes then, session by session. */
 export interface InboxView {
   readonly gates: readonly (GateView)[];
   readonly awake: readonly (SessionView)[];
+  readonly next: string;
 }
 
 /** One message of an event stream, `data:` of it; its `id:` is the cursor after it. Exactly one field says what it is. */
@@ -529,7 +534,7 @@ export interface LeafSelected {
   readonly command?: string;
 }
 
-/** A budget is used up: no call starts any more, and the next request is the last. */
+/** A budget is used up, or a loop was denied: no call starts any more, and the next request is the last. */
 export interface LimitReached {
   readonly type: "LimitReached";
   readonly at?: number;
@@ -640,9 +645,10 @@ export interface MessageDeleted {
   readonly command?: string;
 }
 
-/** A branch, oldest first. */
+/** A branch, oldest first; or its end, and before which message the page before it ends; "": there is none. */
 export interface MessageList {
   readonly messages: readonly (Message)[];
+  readonly next: string;
 }
 
 /** A model that one of the agents may use. */
@@ -870,6 +876,7 @@ export interface Sent {
 export interface SessionPage {
   readonly sessions: readonly (SessionView)[];
   readonly next: string;
+  readonly waiting: readonly (string)[];
 }
 
 /** A session in a list. */
@@ -1229,7 +1236,7 @@ export type Role = "approver" | "member" | "operator" | "owner" | "viewer";
 /** A phase and an event → the next phase. */
 export const TRANSITIONS: Readonly<Record<Phase, Partial<Record<LogEvent["type"], Phase>>>> = {
   idle: { TurnStarted: "preparing" },
-  preparing: { MessageAdded: "preparing", AnswerOpened: "preparing", LimitReached: "preparing", StepStarted: "streaming", TurnEnding: "finalizing" },
+  preparing: { TitleSet: "preparing", MessageAdded: "preparing", AnswerOpened: "preparing", LimitReached: "preparing", StepStarted: "streaming", TurnEnding: "finalizing" },
   streaming: { StepRestarted: "streaming", StepFinished: "streaming", StepInterrupted: "streaming", HookFinished: "streaming", MessageAdded: "streaming", AnswerOpened: "streaming", StepStarted: "streaming", LimitReached: "streaming", FilesChanged: "streaming", CallJudged: "tool_call", GateOpened: "tool_call", CallSettled: "tool_call", TurnParked: "waiting", TurnEnding: "finalizing" },
   tool_call: { LimitReached: "tool_call", CallJudged: "tool_call", GateOpened: "tool_call", GateAnswered: "tool_call", GateClaimed: "tool_call", CallMade: "tool_call", CallStarted: "tool_call", CallBelow: "tool_call", CallPaused: "tool_call", CallStirred: "tool_call", CallResumed: "tool_call", CallSettled: "tool_call", FilesChanged: "tool_call", HookFinished: "tool_call", MessageAdded: "tool_call", AnswerOpened: "tool_call", StepStarted: "streaming", TurnParked: "waiting", TurnEnding: "finalizing" },
   waiting: { GateAnswered: "tool_call", GateClaimed: "waiting", CallStirred: "tool_call", LimitReached: "tool_call", TurnEnding: "finalizing" },

@@ -36,6 +36,21 @@ function isAsked(turn: TurnState, { gate, verdict }: GateState): boolean {
   return verdict === null && !isOver(turn) && (call === undefined || waits.includes(call.state));
 }
 
+/** How many seconds a call's tool has run: from its start to its end, without the time in which it waited for a person. */
+export function ranFor(turn: TurnState, call: CallNote, now: number): number {
+  if (!call.started) return 0;
+  const end = (call.isOut ? 0 : call.late || call.settled) || now;
+  let [ran, from] = [0, call.started];
+  // A question may stand open beside another; each moment counts once. A client that does the call is no person.
+  for (const id of call.gates) {
+    const { gate, opened, answered } = turn.gates.get(id)!;
+    if (gate.kind === "client" || opened < call.started) continue;
+    ran += Math.max(0, Math.min(opened, end) - from);
+    from = Math.max(from, Math.min(answered || end, end));
+  }
+  return ran + Math.max(0, end - from);
+}
+
 /** The calls that a call's tool made, in order. */
 export function callsOf(turn: TurnState, parent: string): CallNote[] {
   return [...turn.calls.values()].filter((call) => call.parent === parent);

@@ -45,7 +45,7 @@ function server(first: InboxItem) {
 }
 
 test("eight tabs have one stream, know the same, and when the one that reads is closed another goes on", async () => {
-  const { listeners, tell, tab } = server({ snapshot: { gates: [gate("g1", "s1")], awake: [session("s1")] } });
+  const { listeners, tell, tab } = server({ snapshot: { gates: [gate("g1", "s1")], awake: [session("s1")], next: "" } });
   const shared = locks();
   const tabs = Array.from({ length: 8 }, () => tab(shared));
   tabs.forEach((one) => one.start());
@@ -76,7 +76,7 @@ test("eight tabs have one stream, know the same, and when the one that reads is 
 
 test("without locks each tab reads for itself, while somebody looks", async () => {
   vi.stubGlobal("BroadcastChannel", undefined);
-  const { listeners, tab } = server({ snapshot: { gates: [], awake: [session("s1")] } });
+  const { listeners, tab } = server({ snapshot: { gates: [], awake: [session("s1")], next: "" } });
   const [one, other] = [tab(), tab()];
   one.start();
   other.start();

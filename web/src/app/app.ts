@@ -53,8 +53,11 @@ let count = 0;
 
 const AWAY = { en: "The server could not be reached. Try again in a moment.", zh: "无法连接服务器，请稍后重试。" };
 
+const LOGGED_OUT = { en: "You are not logged in any more. Log in again, then try again.", zh: "您的登录已失效。请重新登录后再试。" };
+
 /** A failure in words: what the server said, or that it said nothing. */
 export function explain(error: unknown): string {
+  if (error instanceof ServerError && error.status === 401) return LOGGED_OUT[language.value]; // what it says is for programs
   const text = error instanceof Error ? error.message : String(error);
   // What the browsers say when nobody answers.
   return /^(TypeError: )?(Failed to fetch|NetworkError when|Load failed)/.test(text) ? AWAY[language.value] : text;

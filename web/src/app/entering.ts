@@ -11,10 +11,10 @@ export async function enter(): Promise<void> {
   try {
     me.set(await client.me());
     ended.set(false);
+    inbox.start(); // first: the list of conversations is read once it is open
     const [some, all] = await Promise.all([client.agents(), client.tools()]);
     agents.set(some);
     tools.set(all);
-    inbox.start();
   } catch (error) {
     if (error instanceof ServerError && error.status === 401) return me.set("stranger");
     toast(error);

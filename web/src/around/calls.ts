@@ -3,7 +3,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import type {
   Explain, ExplainView, GrantedList, LoginView, McpList, RulesView, SetupView, TrustServer,
 } from "@everturn/client";
-import { client } from "../app/app";
+import { client, explain as inWords } from "../app/app";
 
 const id = encodeURIComponent;
 
@@ -31,7 +31,7 @@ export function useRead<T>(load: () => Promise<T>, ...given: readonly unknown[])
     let isWanted = true;
     load().then(
       (value) => isWanted && setRead({ value }),
-      (error: Error) => isWanted && setRead((before) => ({ ...before, problem: error.message })),
+      (error: Error) => isWanted && setRead((before) => ({ ...before, problem: inWords(error) })),
     );
     return () => void (isWanted = false);
   }, [tries, ...given]);

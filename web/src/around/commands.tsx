@@ -123,8 +123,8 @@ function useEntries(typed: string): Entry[] {
       fitting.map((one) => ({ ...one, id: `d ${one.id}`, group: "deeds" })),
     ];
     if (typed) lists.reverse(); // what was typed is a command more often than a title
-    const messages: Entry[] = found.map(({ session, message }) => ({
-      id: `m ${session} ${message.id}`, group: "messages", icon: "search", text: titleOf(topOf(session), sessions.get(topOf(session))?.title) || t.untitled,
+    const messages: Entry[] = found.map(({ session, message, title }) => ({
+      id: `m ${session} ${message.id}`, group: "messages", icon: "search", text: titleOf(topOf(session), title || sessions.get(topOf(session))?.title) || t.untitled,
       note: <Snippet text={searchable(message)} query={result!.query} />,
       run: () => void (location.hash = link({ page: "session", session, message: message.id })),
     }));

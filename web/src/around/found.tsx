@@ -1,7 +1,7 @@
 /** Messages that have the words. */
 import { useEffect, useState } from "preact/hooks";
 import type { FoundView } from "@everturn/client";
-import { client } from "../app/app";
+import { client, explain } from "../app/app";
 import { link } from "../app/route";
 import { titleOf } from "../app/titles";
 import { words } from "../app/words";
@@ -27,7 +27,7 @@ export function useSearch(query: string, limit = 50): Result | null {
     let isWanted = true;
     client.search(settled, limit).then(
       ({ found }) => isWanted && setResult({ query: settled, found, problem: "" }),
-      (error: Error) => isWanted && setResult({ query: settled, found: [], problem: error.message }),
+      (error: Error) => isWanted && setResult({ query: settled, found: [], problem: explain(error) }),
     );
     return () => void (isWanted = false);
   }, [settled, limit]);
@@ -42,11 +42,11 @@ export function Found({ query }: { query: string }) {
   if (!result.found.length) return <p class="empty small muted" role="status">{t.none}</p>;
   return (
     <ul class="found" aria-label={t.found}>
-      {result.found.map(({ session, message }) => (
+      {result.found.map(({ session, message, title }) => (
         <li key={`${session} ${message.id}`}>
           <a href={link({ page: "session", session, message: message.id })}>
             <span class="row">
-              <span class="title ellipsis grow" dir="auto">{titleOf(topOf(session), sessions.get(topOf(session))?.title) || t.untitled}</span>
+              <span class="title ellipsis grow" dir="auto">{titleOf(topOf(session), title || sessions.get(topOf(session))?.title) || t.untitled}</span>
               <span class="who muted ellipsis">{message.role === "user" ? t.you : message.by}</span>
             </span>
             <Snippet text={searchable(message)} query={result.query} />

@@ -3,6 +3,7 @@ import type { InboxFollower, SessionPage, SessionView } from "@everturn/client";
 import { Store } from "../app/store";
 
 const PAGE = 60;
+const PATIENCE = 1500; // milliseconds after which the list is read although nobody tells what moves; then it is read again
 
 export class SessionList {
   /** Those that a person began, the last one touched first. */
@@ -38,6 +39,7 @@ export class SessionList {
   async more(): Promise<void> {
     if (this.state.value === "loading" || this.state.value === "whole") return;
     this.state.set("loading");
+    if (!this.paged.size) await this.opened();
     try {
       const page = await this.read(PAGE, this.next);
       for (const session of page.sessions) this.paged.set(session.id, session);
@@ -47,6 +49,20 @@ export class SessionList {
     } catch {
       this.state.set("failed");
     }
+  }
+
+  /** Wait until the stream of what moves is open. What is read after that never has to be read again to be complete. */
+  private opened(): Promise<void> {
+    if (this.inbox.isOpen) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, PATIENCE);
+      const leave = this.inbox.subscribe("connection", () => this.inbox.isOpen && done());
+      function done(): void {
+        clearTimeout(timer);
+        leave();
+        resolve();
+      }
+    });
   }
 
   /** A session that is new here: brought in from a file. */

@@ -1,6 +1,7 @@
 /** What somebody looks at before they trust a server: what it runs, and what of its tools is not as it was. */
 import { useState } from "preact/hooks";
 import type { McpView } from "@everturn/client";
+import { explain } from "../app/app";
 import { words } from "../app/words";
 import { Button, Dialog, ErrorLine } from "../ui/kit";
 import { trust } from "./calls";
@@ -34,7 +35,7 @@ export function Trusting({ view, onClose }: { view: McpView; onClose: () => void
       await trust(seen.name, { hash: seen.hash });
       onClose();
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
+      setProblem(explain(error));
       setBusy(false);
     }
   };

@@ -1,7 +1,7 @@
 /** What was used, by day and agent: bars to look at, and a table to read. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Spent, UsageView } from "@everturn/client";
-import { client } from "../app/app";
+import { client, explain } from "../app/app";
 import { say, words } from "../app/words";
 import { Button, ErrorLine, Fold, Spinner } from "../ui/kit";
 import { amount, chartOf, MEASURES, type Chart, type Measure } from "./charts";
@@ -35,7 +35,7 @@ export function Usage() {
   useEffect(() => {
     let isWanted = true;
     const since = Math.max(0, Date.parse(`${today}T00:00:00Z`) / 1000 - (days - 1) * DAY);
-    client.usage(since).then((found) => isWanted && setRead({ view: found }), (error: Error) => isWanted && setRead({ problem: error.message }));
+    client.usage(since).then((found) => isWanted && setRead({ view: found }), (error: Error) => isWanted && setRead({ problem: explain(error) }));
     return () => void (isWanted = false);
   }, [days, today, tries]);
   const chart = useMemo(() => view && chartOf(view.days, measure, days, today, t.rest), [view, measure, days, today, t]);

@@ -1,4 +1,4 @@
-/** How the connection stands. A turn does not need it: it goes on without anybody who looks. */
+/** How the connection stands. A turn does not need it; whether the server itself runs cannot be seen from here. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { SessionFollower } from "@everturn/client";
 import { useTopics } from "../app/store";
@@ -6,8 +6,8 @@ import { words } from "../app/words";
 import { Icon, Spinner } from "../ui/kit";
 
 const useWords = words(
-  { lost: "The connection is lost; trying to get it back.", goesOn: "The turn goes on meanwhile.", back: "Connected again. Nothing is missing." },
-  { lost: "连接已断开，正在重新连接。", goesOn: "这一轮仍在继续。", back: "已重新连接，没有遗漏。" },
+  { lost: "The connection is lost; trying to get it back.", goesOn: "The turn does not need this page: it continues on the server, or as soon as the server is back.", back: "Connected again. Nothing is missing." },
+  { lost: "连接已断开，正在重新连接。", goesOn: "这一轮不依赖本页面：它会在服务器上继续，或在服务器恢复后继续。", back: "已重新连接，没有遗漏。" },
 );
 
 const SHOWN = 3000; // milliseconds for which it says that it is back

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isOver, openGates, type SessionFollower, type TurnState } from "@everturn/client";
-import { attempt, client, may } from "../app/app";
+import { attempt, client, inbox, may } from "../app/app";
 import { useTopics } from "../app/store";
 import { say, words } from "../app/words";
 import { GateCard } from "../gates/gate";
@@ -17,7 +17,7 @@ const useWords = words(
     cancelled: "Stopped.", hard: "Stopped, and its tools were ended.",
     out: (count: number) => (count === 1 ? "One tool still runs. Its result will be attached to its call when it comes." : `${count} tools still run. Their results will be attached to their calls when they come.`),
     late: (count: number) => (count === 1 ? "One result came after the end; it stands at its call." : `${count} results came after the end; they stand at their calls.`),
-    failed: "The turn failed", again: "Try again", limit: (scope: string) => `A limit of ${scope} is reached`,
+    failed: "The turn failed", request: "The model provider rejected the request", key: "The model provider did not accept the API key", quota: "The account at the model provider has no credit left", context: "The conversation is too long for this model", unknown_model: "The model provider does not offer this model", rate: "The model provider limits how often it may be asked", server: "The model provider reports a problem of its own", again: "Try again", limit: (scope: string) => `A limit of ${scope} is reached`,
     turn: "this turn", session: "this conversation", tenant: "all conversations", above: "the turn above",
     steps: (count: number) => `The turn has had its ${count} steps; the last one was asked to conclude without tools.`,
     loop: "A loop was stopped: the same calls came round again and again.", reports: "A plugin reports a problem", deadline: "It had its time",
@@ -29,7 +29,7 @@ const useWords = words(
     cancelled: "已停止。", hard: "已停止，其工具也已终止。",
     out: (count: number) => `仍有 ${count} 个工具在运行。结果到达后会附在对应的调用上。`,
     late: (count: number) => `有 ${count} 个结果在结束之后到达，已附在对应的调用上。`,
-    failed: "这一轮失败了", again: "重试", limit: (scope: string) => `已达到${scope}的限额`,
+    failed: "这一轮失败了", request: "模型提供方拒绝了请求", key: "模型提供方不接受此 API 密钥", quota: "模型提供方账户的额度已用完", context: "对话对此模型来说太长", unknown_model: "模型提供方没有此模型", rate: "模型提供方限制了请求频率", server: "模型提供方自身出现问题", again: "重试", limit: (scope: string) => `已达到${scope}的限额`,
     turn: "本轮", session: "本对话", tenant: "全部对话", above: "上级轮次",
     steps: (count: number) => `这一轮的 ${count} 步已用完；最后一步被要求不用工具直接总结。`,
     loop: "循环已被制止：同样的调用反复出现。", reports: "插件报告了问题", deadline: "时间已用完",
@@ -73,11 +73,14 @@ function useStanding(turn: TurnState): { text: string; isWaiting: boolean } {
   const t = useWords();
   const gates = openGates(turn);
   const running = [...turn.calls.values()].filter((call) => call.state === "running" && !call.parent).length;
-  const people = gates.filter(({ gate }) => gate.kind !== "client");
+  useTopics(inbox, "gates");
+  const below = [...turn.calls.values()].flatMap((call) => call.below.map((one) => one.session));
+  const asked = inbox.gates.filter(({ session }) => below.some((one) => session === one || session.startsWith(`${one}-`)));
+  const people = [...gates, ...asked].filter(({ gate }) => gate.kind !== "client");
   const step = turn.steps.at(-1);
   if (turn.phase === "finalizing") return { text: t.finalizing, isWaiting: false };
   if (people.length) return { text: running ? `${t.asks(people.length)} · ${t.running(running)}` : t.asks(people.length), isWaiting: true };
-  if (gates.length) return { text: t.client, isWaiting: true };
+  if (gates.length || asked.length) return { text: t.client, isWaiting: true };
   if (running) return { text: t.running(running), isWaiting: false };
   if (turn.phase === "waiting") return { text: t.parked, isWaiting: true };
   if (turn.phase === "preparing" || turn.phase === "idle") return { text: t.preparing, isWaiting: false };
@@ -130,11 +133,18 @@ function Failed({ session, turn }: { session: SessionFollower; turn: TurnState }
     setAsked(false);
   };
   return (
-    <Line icon="alert" tone="bad" title={turn.problem?.kind === "deadline" ? t.deadline : t.failed} code={turn.problem?.kind}
+    <Line icon="alert" tone="bad" title={titleOf(turn.problem?.kind ?? "", t)} code={turn.problem?.kind}
       action={from && may("member") ? <Button little icon="redo" disabled={isAsked} onClick={() => void again()}>{t.again}</Button> : null}>
       {visible(turn.problem?.text ?? "")}
     </Line>
   );
+}
+
+const KINDS = ["deadline", "request", "key", "quota", "context", "unknown_model", "rate", "server"] as const;
+
+function titleOf(kind: string, t: ReturnType<typeof useWords>): string {
+  const known = KINDS.find((one) => one === kind);
+  return known ? t[known] : t.failed;
 }
 
 export function Line({ icon, tone, title, code, action, isBusy = false, children }: {

@@ -13,8 +13,10 @@ const useWords = words(
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
+export const isPicture = (part: FilePart): boolean => PICTURES.includes(part.media_type);
+
 export function Media({ session, part }: { session: string; part: FilePart }) {
-  if (PICTURES.includes(part.media_type)) return <Picture session={session} part={part} />;
+  if (isPicture(part)) return <Picture session={session} part={part} />;
   if (/^audio\/[\w.+-]+$/.test(part.media_type)) return <Sound session={session} part={part} />;
   return <Chip session={session} part={part} />;
 }

@@ -1,7 +1,7 @@
 /** A message: the person's, an answer, or a notice. */
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import type { LivePart, Message, Part, SessionFollower, TurnState } from "@everturn/client";
+import { isOver, type LivePart, type Message, type Part, type SessionFollower, type TurnState } from "@everturn/client";
 import { Boundary } from "../app/boundary";
 import { useTopics } from "../app/store";
 import { words } from "../app/words";
@@ -73,6 +73,7 @@ function Said({ session, message, onEdit }: { session: SessionFollower; message:
 }
 
 function Answer({ session, message }: { session: SessionFollower; message: Message }) {
+  const t = useWords();
   const id = message.turn ?? "";
   useTopics(session, `live:${id}`);
   const keep = useKept();
@@ -81,19 +82,28 @@ function Answer({ session, message }: { session: SessionFollower; message: Messa
   const parts = message.parts ?? [];
   const isWriting = turn !== undefined && !turn.ended && state.writing.get(id) === message.id;
   const live = isWriting ? turn.live : [];
-  const drawn: (VNode | null)[] = parts.map((part, at) => keep(at, [part], () => <div class={`part ${part.type}`} key={at}>{finished(session, turn, message, part)}</div>));
+  const drawn: (VNode | null)[] = parts.map((part, at) => keep(at, [part], () => <div class={`part ${part.type}`} key={at}>{finished(session, turn, message, part, at)}</div>));
   // A part that streams has the place that it will have when its step is over, so what is drawn goes on as it is.
   live.forEach((part, at) => drawn.push(streaming(session, id, part, parts.length + at)));
   return (
     <>
       {message.by && <div class="by"><Badge>{visible(message.by)}</Badge></div>}
       <div class="parts" aria-busy={isWriting}>{drawn}</div>
+      {turn && isOver(turn) && isEmpty(parts) && <p class="small muted">{t.empty}</p>}
       {!isWriting && <MessageActions session={session} message={message} />}
     </>
   );
 }
 
-function finished(session: SessionFollower, turn: TurnState | undefined, message: Message, part: Part) {
+/** Whether a model has ended an answer and said nothing in its last step: no text, no call, no file. */
+export function isEmpty(parts: readonly Part[]): boolean {
+  const end = parts.findLastIndex((part) => part.type === "step");
+  const from = parts.slice(0, Math.max(end, 0)).findLastIndex((part) => part.type === "step") + 1;
+  const last = parts[end];
+  return last?.type === "step" && last.finish === "stop" && !parts.slice(from).some((part) => (part.type === "text" ? part.text.trim() : part.type === "tool" || part.type === "file"));
+}
+
+function finished(session: SessionFollower, turn: TurnState | undefined, message: Message, part: Part, at: number) {
   switch (part.type) {
     case "text":
       return part.text.trim() ? <Markdown text={part.text} isLive={false} /> : null;
@@ -105,7 +115,7 @@ function finished(session: SessionFollower, turn: TurnState | undefined, message
     case "file":
       return <Media session={session.id} part={part} />;
     case "step":
-      return <StepLine part={part} turn={turn} model={message.by ?? turn?.options.model ?? ""} />;
+      return <StepLine part={part} turn={turn} model={message.by ?? turn?.options.model ?? ""} isBare={(message.parts![at - 1]?.type ?? "step") === "step"} />;
     case "files":
       return <FilesChanged session={session} part={part} />;
     case "notice":

@@ -28,7 +28,8 @@ const useWords = words(
   },
 );
 
-export function StepLine({ part, turn, model }: { part: StepPart; turn: TurnState | undefined; model: string }) {
+/** `isBare`: nothing came of the step. Where its request was refused no stream broke off; the end of the turn says what happened. */
+export function StepLine({ part, turn, model, isBare }: { part: StepPart; turn: TurnState | undefined; model: string; isBare: boolean }) {
   const t = useWords();
   const usage = part.usage ?? {};
   const step = turn?.steps.find((one) => one.number === part.step);
@@ -46,7 +47,7 @@ export function StepLine({ part, turn, model }: { part: StepPart; turn: TurnStat
   return (
     <>
       {step && step.restarts > 0 && <p class="odd small"><Icon name="redo" />{t.restarted(step.restarts)}</p>}
-      {odd && part.finish !== "cancelled" && <p class="odd small"><Icon name="alert" />{odd}</p>}
+      {odd && part.finish !== "cancelled" && !(isBare && part.finish === "error") && <p class="odd small"><Icon name="alert" />{odd}</p>}
       <p class="step-line" title={model}>
         <span>{t.step(part.step)}</span>
         {said.map((one) => <span key={one}>{one}</span>)}

@@ -1,7 +1,7 @@
 /** Files on their way into a message. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { FileView } from "@everturn/client";
-import { client } from "../app/app";
+import { client, explain } from "../app/app";
 
 export interface Upload {
   readonly id: number;
@@ -35,7 +35,7 @@ export function useUploads(first: readonly FileView[]): Uploads {
     try {
       change(id, { done: await client.upload(data, name) });
     } catch (error) {
-      change(id, { problem: error instanceof Error ? error.message : String(error) });
+      change(id, { problem: explain(error) });
     }
   };
   return {

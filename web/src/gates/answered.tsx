@@ -17,7 +17,8 @@ export function AnsweredGate({ asked }: { asked: GateState }) {
   const { gate, verdict, grant } = asked;
   if (!verdict) return <p class="gate-line small muted"><Icon name="clock" /> {t.closed}</p>;
   const who = whoIs(verdict.by, t);
-  const what = verdict.by === "everturn" && !verdict.allowed ? t.nobody : headline(asked, who, t);
+  const isExpired = verdict.by === "everturn" && !verdict.allowed;
+  const what = isExpired ? t.nobody : headline(asked, who, t);
   return (
     <div class="gate-line small">
       <Icon name={verdict.allowed ? "check" : "close"} />
@@ -26,7 +27,7 @@ export function AnsweredGate({ asked }: { asked: GateState }) {
       {verdict.arguments && <Badge tone="accent" icon="edit">{t.edited}</Badge>}
       {verdict.failed && <Badge tone="bad">{t.itFailed}</Badge>}
       {(grant ?? verdict.grant) && <Badge tone="warn" icon="lock" title={sayRule((grant?.rule ?? verdict.grant)!)}>{verdict.everywhere ? t.storedAll : t.stored}</Badge>}
-      {verdict.reason && <span class="reason">{t.saidWhy}: <q dir="auto"><Exact text={verdict.reason} /></q></span>}
+      {verdict.reason && !isExpired && <span class="reason">{t.saidWhy}: <q dir="auto"><Exact text={verdict.reason} /></q></span>}
       {verdict.result !== undefined && verdict.result !== null && gate.kind !== "client" && (
         <Fold class="more" summary={<span class="muted">{t.answer}</span>}><pre class="exact" dir="auto"><Exact text={verdict.result} /></pre></Fold>
       )}

@@ -41,7 +41,7 @@ export function Always({ gate, isReady, onSend, onBack }: Panel) {
         <Field label={t.scope}>
           <select class="input" value={everywhere ? "all" : "here"} onChange={(event) => setEverywhere(event.currentTarget.value === "all")}>
             <option value="here">{t.here}</option>
-            {may("owner") && <option value="all">{t.everywhere}</option>}
+            {may("owner") && !gate.session_only && <option value="all">{t.everywhere}</option>}
           </select>
         </Field>
         <Field label={t.how}>
@@ -94,7 +94,7 @@ export function Edit({ gate, isReady, onSend, onBack }: Panel) {
   if (!isExact(gate.arguments)) return <div class="panel"><p>{t.inexact}</p><Button kind="quiet" onClick={onBack}>{t.cancel}</Button></div>;
   const [before, after] = [JSON.stringify(first, null, 2), JSON.stringify(value, null, 2)];
   const isSame = before === after;
-  const canSend = isReady && isObject(value) && !isSame && !wrong.length;
+  const canSend = isObject(value) && !isSame && !wrong.length;
   return (
     <div class="panel">
       <p>{t.editTitle}</p>
@@ -104,7 +104,7 @@ export function Edit({ gate, isReady, onSend, onBack }: Panel) {
       {after !== undefined && <Oddities text={after} />}
       {gate.preview && !isSame && <p class="small warn">{t.previewEdited}</p>}
       <div class="row wrap">
-        <Button kind="primary" icon="check" disabled={!isObject(value) || isSame || wrong.length > 0} aria-disabled={!canSend} onClick={() => canSend && onSend({ allow: "once", arguments: value as Record<string, unknown> })}>{t.runEdited}</Button>
+        <Button kind="primary" icon="check" disabled={!canSend} aria-disabled={!canSend || !isReady} onClick={() => canSend && onSend({ allow: "once", arguments: value as Record<string, unknown> })}>{t.runEdited}</Button>
         <Button icon="revert" disabled={isSame} onClick={() => setValue(first)}>{t.reset}</Button>
         <Button kind="quiet" onClick={onBack}>{t.cancel}</Button>
       </div>

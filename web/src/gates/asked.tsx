@@ -56,6 +56,7 @@ function OpenGate({ session, asked, title }: GateProps) {
   const card = useRef<HTMLElement>(null);
   const bar = useRef<HTMLDivElement>(null);
   const [mode, setMode] = useState<Mode>("");
+  const [isEarly, setEarly] = useState(false); // something was pressed before it could be meant for this
   const reviewed = useRef<() => Said>(() => ({ allow: "once" })); // with what was taken out of a result
   // Who loses a race is told so even though the card shows the other answer by then.
   const { standing, problem, send } = useAnswering(session, gate, (error) => error.code === "answered_otherwise" && toast(t.answered_otherwise));
@@ -72,8 +73,13 @@ function OpenGate({ session, asked, title }: GateProps) {
     if (mode && !bar.current?.contains(document.activeElement)) bar.current?.querySelector<HTMLElement>(".panel :is(input, select, textarea)")?.focus();
   }, [mode]);
   const can = useMemo(() => new Set(canAnswer ? actionsOf(asked) : []), [canAnswer, asked]);
+  const isMeant = () => {
+    const isSo = look();
+    setEarly(!isSo);
+    return isSo;
+  };
   const answer = (said: Said) => {
-    if (canAnswer && look()) void send(said).then((isTaken) => isTaken && nextGate(card.current));
+    if (canAnswer && isMeant()) void send(said).then((isTaken) => isTaken && nextGate(card.current));
   };
   const act = (action: GateAction) => {
     if (action === "once") answer(reviewed.current());
@@ -86,10 +92,11 @@ function OpenGate({ session, asked, title }: GateProps) {
       return card.current?.focus();
     }
     const action = mode ? null : actionOf(event, isTypingIn(event.target), can);
-    if (!action || !look()) return;
-    // The focus goes from one question to the next: a key that was pressed twice is meant for the first of them.
-    if (performance.now() - focused.current < STILL) return event.preventDefault();
+    if (!action) return;
     event.preventDefault();
+    // The focus goes from one question to the next: a key that was pressed twice is meant for the first of them.
+    if (performance.now() - focused.current < STILL) return setEarly(true);
+    if (!isMeant()) return;
     event.stopPropagation();
     act(action);
   };
@@ -119,9 +126,10 @@ function OpenGate({ session, asked, title }: GateProps) {
         )}
         {canAnswer && kind === "form" && gate.form && <div hidden={mode !== ""}><Fill gate={gate} isReady={isSteady} onSend={answer} onDeny={() => setMode("deny")} /></div>}
         {canAnswer && mode === "" && kind !== "result" && !(kind === "form" && gate.form) && (
-          <Buttons asked={asked} t={t} isReady={isSteady} can={can} onAct={(action) => look() && act(action)} onWords={() => look() && setMode("words")} />
+          <Buttons asked={asked} t={t} isReady={isSteady} can={can} onAct={(action) => isMeant() && act(action)} onWords={() => isMeant() && setMode("words")} />
         )}
       </div>
+      {canAnswer && <p class="small early" role="status">{isEarly && t.early}</p>}
     </section>
   );
 }
@@ -155,13 +163,14 @@ function actionsOf({ gate }: GateState): GateAction[] {
 
 function About({ session, asked: { gate }, t }: { session: string; asked: GateState; t: GateWords }) {
   const kind = gate.kind ?? "call";
-  const executor = useExecutor(gate.tool);
+  const executor = useExecutor(gate.tool, "", "", sessionOf(gate.session || session).state.turns.get(gate.turn));
+  const where = kind === "hand" ? t.byYou : kind !== "question" && executor.label ? t.from(executor.label) : "";
   const why = kind === "egress" ? t.egressWhy : kind === "client" ? t.clientWhy : kind === "form" || kind === "question" ? "" : gate.why;
   return (
     <div class="about small">
       {why && <p>{sayWhy(why)}</p>}
       <p class="row wrap">
-        {kind !== "question" && executor.label && <Badge icon={executor.icon}>{t.from(executor.label)}</Badge>}
+        {where && <Badge icon={kind === "hand" ? "edit" : executor.icon}>{where}</Badge>}
         {executor.effects && <Badge>{executor.effects}</Badge>}
         {gate.session && gate.session !== session && <Badge icon="branch">{t.below}</Badge>}
       </p>

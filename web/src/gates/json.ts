@@ -1,6 +1,6 @@
 /** JSON as it was written: laid out anew between its tokens, and not one of them changed. Pure. */
 
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+import { TOKEN } from "@everturn/client";
 
 /** A JSON text with line breaks and blanks; null when it is none. Numbers and strings stay as they were written. */
 export function pretty(text: string): string | null {

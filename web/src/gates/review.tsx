@@ -59,7 +59,7 @@ export function Review({ gate, session, isReady, said, onSend, onWithhold }: {
   said.current = () => (hasCuts ? { allow: "once", text: left(made) } : { allow: "once" });
   return (
     <div class="review">
-      <p class="label">{t.title} <span class="muted small">({t.characters(say.number(output.text.length))})</span></p>
+      <p class="label">{t.title} <span class="muted small">({t.characters(say.number(left(made).length))})</span></p>
       {output.text ? (
         <pre class="exact text" dir="auto" tabIndex={0} role="group" aria-label={t.title} ref={text} onKeyDown={onKeyDown}>
           {stretches(made).map((one) => one.isCut

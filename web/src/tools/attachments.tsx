@@ -1,4 +1,4 @@
-/** Files beside a result. Pictures are shown; everything can be fetched. */
+/** Files beside a result. Everything can be fetched; pictures are shown where nothing else shows them. */
 import type { FilePart } from "@everturn/client";
 import { client } from "../app/app";
 import { words } from "../app/words";
@@ -8,7 +8,7 @@ import { Icon } from "../ui/kit";
 const useWords = words({ files: "Attachments", file: "file" }, { files: "附件", file: "文件" });
 const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif)$/; // no SVG: it is a document
 
-export function Attachments({ session, files }: { session: string; files: readonly FilePart[] }) {
+export function Attachments({ session, files, isSeen = false }: { session: string; files: readonly FilePart[]; isSeen?: boolean }) {
   const t = useWords();
   if (!files.length) return null;
   return (
@@ -18,7 +18,7 @@ export function Attachments({ session, files }: { session: string; files: readon
         const path = client.blobPath(session, file.blob);
         return (
           <li key={file.blob}>
-            {PICTURES.test(file.media_type) && <img src={path} alt={name} loading="lazy" />}
+            {!isSeen && PICTURES.test(file.media_type) && <img src={path} alt={name} loading="lazy" />}
             <a class="button little" href={path} download={file.name || "file"}><Icon name="download" /> {name} <span class="muted">{sizeOf(file.size)}</span></a>
           </li>
         );

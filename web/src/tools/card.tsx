@@ -1,5 +1,5 @@
 /** A call as a card: closed it says what runs and how it stands; open, everything there is to know. */
-import { callsOf, isOver, type CallNote, type GateState, type LivePart, type SessionFollower, type ToolPart, type TurnState } from "@everturn/client";
+import { callsOf, isOver, ranFor, type CallNote, type FilePart, type GateState, type LivePart, type SessionFollower, type ToolPart, type TurnState } from "@everturn/client";
 import { Component, type ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { inbox } from "../app/app";
@@ -7,6 +7,7 @@ import { Boundary } from "../app/boundary";
 import { lazy } from "../app/lazy";
 import { useTopics } from "../app/store";
 import { say } from "../app/words";
+import { Media, isPicture } from "../conversation/media";
 import { GateCard } from "../gates/gate";
 import { plain } from "../gates/hidden";
 import { isObject, parse } from "../gates/json";
@@ -70,27 +71,30 @@ function Call({ session, turn: id, part, live }: CardProps) {
   const state = part ? (note?.state ?? part.state ?? "pending") : "writing";
   const shown = plain(note?.tool || part?.name || live?.name || "…");
   const executor = useExecutor(note?.tool || part?.name || "", part?.output?.origin, note?.effects, turn);
-  const [icon, tone] = LOOK[state];
-  const isNever = state === "pending" && turn && isOver(turn);
+  // Settled for the turn, and its tool runs on: what the person sees is what the tool does.
+  const said = note?.isOut ? "out" : state === "pending" && turn && isOver(turn) ? "never" : state;
+  const isOn = said === "running" || said === "out";
+  const [icon, tone] = LOOK[said];
   const gates = (note?.gates ?? []).map((gate) => turn?.gates.get(gate)).filter((gate): gate is GateState => gate !== undefined);
   const made = turn ? callsOf(turn, name) : [];
   const brief = part?.output?.title || briefOf(part?.arguments || "", part?.used);
   return (
-    <article class={`tool-card ${state}`} data-call={name} data-state={state} aria-label={`${shown}: ${isNever ? t.never : t[state]}`}>
+    <article class={`tool-card ${state}`} data-call={name} data-state={state} aria-label={`${shown}: ${t[said]}`}>
       <Fold class="call" summary={
         <>
           <Icon name={executor.icon} />
           <span class="name">{shown}</span>
           <span class="grow ellipsis muted small" dir="auto">{plain(brief)}</span>
-          <Badge tone={tone} icon={state === "running" ? undefined : icon}>{state === "running" && <Spinner />}{isNever ? t.never : t[state]}</Badge>
-          <Duration from={note?.started ?? 0} to={note?.settled ?? 0} isOn={state === "running"} />
+          <Badge tone={tone} icon={isOn ? undefined : icon}>{isOn && <Spinner />}{t[said]}</Badge>
+          {note && turn && <Duration turn={turn} note={note} isOn={isOn} />}
         </>
       }>
         {part && <Details session={session} turn={id} part={part} />}
         {!part && live && <pre class="exact live">{live.text}</pre>}
       </Fold>
       {!part && live && live.text && <p class="small muted ellipsis tail">{plain(live.text.slice(-120))}</p>}
-      {part && <Said part={part} note={note} />}
+      {part && <Said part={part} note={note} isDenied={gates.some(({ verdict }) => verdict && !verdict.allowed)} />}
+      {part && <Pictures session={session.id} files={[...(part.output?.attachments ?? []), ...(part.late?.attachments ?? [])]} />}
       {gates.map((gate) => <GateCard key={gate.gate.id} session={session.id} asked={gate} />)}
       {note && note.below.length > 0 && <Beneath session={session} note={note} />}
       {made.length > 0 && <Made session={session} turn={id} calls={made} />}
@@ -99,7 +103,7 @@ function Call({ session, turn: id, part, live }: CardProps) {
 }
 
 /** What must be said of a call even where nobody opens it. */
-function Said({ part, note }: { part: ToolPart; note: CallNote | undefined }) {
+function Said({ part, note, isDenied }: { part: ToolPart; note: CallNote | undefined; isDenied: boolean }) {
   const t = useCardWords();
   const state = note?.state ?? part.state ?? "pending";
   const lines: string[] = [];
@@ -110,9 +114,16 @@ function Said({ part, note }: { part: ToolPart; note: CallNote | undefined }) {
   if (state === "waiting" && !note?.below.length) lines.push(t.waitingWhy);
   if (note?.isOut) lines.push(t.cancelledOut);
   if (state === "running" && note?.progress.length) lines.push(plain(note.progress.at(-1)!));
-  if ((state === "failed" || state === "denied") && part.output) lines.push(/^\{"status":"incomplete",/.test(part.output.text) ? t.incomplete : plain(firstLine(part.output.text)));
+  // Who denied it, and why, stands at the gate below.
+  if ((state === "failed" || (state === "denied" && !isDenied)) && part.output) lines.push(/^\{"status":"incomplete",/.test(part.output.text) ? t.incomplete : plain(firstLine(part.output.text)));
   if (part.late) lines.push(`${t.late}: ${plain(firstLine(part.late.title || part.late.text))}`);
   return lines.length ? <div class="said small">{lines.map((line) => <p key={line} dir="auto">{line}</p>)}</div> : null;
+}
+
+/** What a tool has drawn, or found, is seen without a click. */
+function Pictures({ session, files }: { session: string; files: readonly FilePart[] }) {
+  const shown = files.filter(isPicture);
+  return shown.length ? <div class="files">{shown.map((file) => <Media key={file.blob} session={session} part={file} />)}</div> : null;
 }
 
 /** The questions of sub-turns, and the sub-turns themselves when somebody opens them. */
@@ -147,16 +158,16 @@ function Made({ session, turn, calls }: { session: SessionFollower; turn: string
   );
 }
 
-/** How long it took, or takes. */
-function Duration({ from, to, isOn }: { from: number; to: number; isOn: boolean }) {
+/** How long its tool ran, or has run so far. */
+function Duration({ turn, note, isOn }: { turn: TurnState; note: CallNote; isOn: boolean }) {
   const [, tick] = useState(0);
   useEffect(() => {
     if (!isOn) return;
     const timer = setInterval(() => tick((count) => count + 1), 500);
     return () => clearInterval(timer);
   }, [isOn]);
-  if (!from || (!to && !isOn)) return null;
-  return <span class="duration small muted">{say.seconds(Math.max(0, (to || Date.now() / 1000) - from))}</span>;
+  if (!note.started || (!note.settled && !isOn && note.state !== "reviewing")) return null;
+  return <span class="duration small muted">{say.seconds(ranFor(turn, note, Date.now() / 1000))}</span>;
 }
 
 /** A word or two of the arguments: the first text among them as they were asked for, with what was used for it in the end. */

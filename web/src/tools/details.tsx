@@ -84,7 +84,7 @@ function Result({ session, output, t }: { session: SessionFollower; output: Outp
       {output.blob && (
         <p class="small"><span class="muted">{t.excerpt}</span> <a href={client.blobPath(session.id, output.blob)} download="result.txt">{t.whole}</a></p>
       )}
-      <Attachments session={session.id} files={output.attachments ?? []} />
+      <Attachments session={session.id} files={output.attachments ?? []} isSeen />
       {metadata && <Fold summary={<span class="small">{t.metadata}</span>}><Block text={pretty(metadata) ?? metadata} clip /></Fold>}
     </>
   );

@@ -27,7 +27,7 @@ export interface Executor {
 export function useExecutor(tool: string, origin = "", effects = "", turn?: TurnState): Executor {
   const t = useWords();
   const known = useStore(tools)?.tools.find((one) => one.name === tool);
-  const isClient = turn?.options.clients?.some((one) => one.name === tool);
+  const isClient = turn?.options.clients?.some((one) => one.name === tool) || (!known && tool === "browser_js_eval");
   const from = origin || (isClient ? "client" : known?.origin) || "";
   const effect = effects || turn?.options.clients?.find((one) => one.name === tool)?.effects || known?.effects || "";
   const said = effect === "read" || effect === "write" || effect === "once" ? t[effect] : "";

@@ -3,14 +3,14 @@ import { words } from "../app/words";
 import type { CallState } from "@everturn/client";
 import type { IconName, Tone } from "../ui/kit";
 
-export const LOOK: Readonly<Record<CallState | "writing", readonly [IconName, Tone | undefined]>> = {
-  writing: ["edit", undefined], pending: ["clock", undefined], asking: ["lock", "warn"], running: ["redo", "accent"], waiting: ["wait", "accent"], reviewing: ["eye", "warn"],
+export const LOOK: Readonly<Record<CallState | "writing" | "never" | "out", readonly [IconName, Tone | undefined]>> = {
+  writing: ["edit", undefined], pending: ["clock", undefined], never: ["clock", undefined], out: ["redo", "accent"], asking: ["lock", "warn"], running: ["redo", "accent"], waiting: ["wait", "accent"], reviewing: ["eye", "warn"],
   completed: ["check", "good"], failed: ["alert", "bad"], denied: ["close", "bad"], withheld: ["eye", "warn"], cancelled: ["stop", "warn"], outcome_unknown: ["alert", "warn"],
 };
 
 export const useCardWords = words(
   {
-    writing: "Being written", pending: "Waiting to run", never: "Never ran", asking: "Needs an answer", running: "Running", waiting: "Put aside", reviewing: "Result to be read", completed: "Done", failed: "Failed", denied: "Denied", withheld: "Withheld", cancelled: "Cancelled", outcome_unknown: "Outcome unknown",
+    writing: "Being written", pending: "Waiting to run", never: "Never ran", out: "Still running", asking: "Needs an answer", running: "Running", waiting: "Put aside", reviewing: "Result to be read", completed: "Done", failed: "Failed", denied: "Denied", withheld: "Withheld", cancelled: "Cancelled", outcome_unknown: "Outcome unknown",
     unknownWhy: "It may or may not have happened. It was not repeated.", incomplete: "It did not run: a limit of this turn was reached.", withheldWhy: "It did run. Its result was not given to the model.", cancelledOut: "The turn went on without it. The tool still runs; what it brings will be shown here.", waitingWhy: "It waits for an answer or another turn, and goes on by itself.",
     repaired: (asked: string, ran: string) => `The model asked for ${asked}; ${ran} ran.`, edited: "A person changed the arguments", changed: "The arguments were changed before it ran", asked: "Asked", used: "Used",
     input: "Arguments", raw: "Raw", output: "Result", late: "Late result", lateAt: (at: string) => `Came at ${at}, after the call was cancelled. The model has not read it as the result.`, progress: "Progress",
@@ -19,7 +19,7 @@ export const useCardWords = words(
     deniedWhy: "Reason", gone: "This sub-turn cannot be seen.", loading: "Loading …", openSession: "Open as a conversation",
   },
   {
-    writing: "正在书写参数", pending: "等待运行", never: "未曾运行", asking: "等待批准", running: "运行中", waiting: "已搁置", reviewing: "结果待审阅", completed: "完成", failed: "失败", denied: "已拒绝", withheld: "结果未发送", cancelled: "已取消", outcome_unknown: "结果未知",
+    writing: "正在书写参数", pending: "等待运行", never: "未曾运行", out: "仍在运行", asking: "等待批准", running: "运行中", waiting: "已搁置", reviewing: "结果待审阅", completed: "完成", failed: "失败", denied: "已拒绝", withheld: "结果未发送", cancelled: "已取消", outcome_unknown: "结果未知",
     unknownWhy: "它可能发生了，也可能没有。没有重复执行。", incomplete: "没有运行：本轮已达到上限。", withheldWhy: "它确实运行了，但结果没有交给模型。", cancelledOut: "本轮已不再等它。工具仍在运行，结果到达后会显示在这里。", waitingWhy: "它在等待回答或另一轮，之后会自行继续。",
     repaired: (asked: string, ran: string) => `模型请求的是 ${asked}，实际运行的是 ${ran}。`, edited: "有人修改了参数", changed: "运行前参数被更改", asked: "请求", used: "实际",
     input: "参数", raw: "原文", output: "结果", late: "迟到的结果", lateAt: (at: string) => `于 ${at} 到达，此时调用已取消。模型没有将其作为结果读取。`, progress: "进度",

@@ -14,7 +14,7 @@ const Revert = lazy(async () => (await import("./revert")).Revert);
 const useWords = words(
   {
     title: (count: number) => (count === 1 ? "1 file changed" : `${count} files changed`), added: "new", deleted: "deleted", modified: "changed",
-    lines: (plus: number, minus: number) => `${plus} lines added, ${minus} removed`, before: "Revert to before this step…", after: "Revert to after this step…",
+    lines: (plus: number, minus: number) => `${plus} ${plus === 1 ? "line" : "lines"} added, ${minus} removed`, before: "Revert to before this step…", after: "Revert to after this step…",
     own: "files of this conversation", back: "Take it back…",
     reverted: (by: string, when: string, to: "before" | "after") => `${by} put the files back to ${to} this step · ${when}`,
     someone: "Somebody", all: (count: number) => `Show all ${count}`,

@@ -1,7 +1,7 @@
 /** The question before files become what they were. */
 import { useState } from "preact/hooks";
 import { ServerError, type FilesPart, type RevertNote, type SessionFollower } from "@everturn/client";
-import { client, toast } from "../app/app";
+import { client, explain, toast } from "../app/app";
 import { say, words } from "../app/words";
 import { Button, Dialog, ErrorLine } from "../ui/kit";
 import { becoming } from "./reverting";
@@ -79,5 +79,5 @@ export function Revert({ session, part, to, note, onClose }: {
 function told(error: unknown, t: ReturnType<typeof useWords>): string {
   if (error instanceof ServerError && error.code === "session_busy") return t.busy;
   if (error instanceof ServerError && error.isAway) return t.away;
-  return error instanceof Error ? error.message : String(error);
+  return explain(error);
 }

@@ -62,7 +62,7 @@ const shown = (list: SessionList) => list.shown.value.map((one) => one.id).join(
 
 describe("the list of sessions", () => {
   it("is read page by page until it is whole", async () => {
-    const { list, asked } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "p" }, { sessions: [session("a", 1)], next: "" }]);
+    const { list, asked } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "p", waiting: [] }, { sessions: [session("a", 1)], next: "", waiting: [] }]);
     await list.more();
     expect([shown(list), list.state.value]).toEqual(["c b", "idle"]);
     await Promise.all([list.more(), list.more()]);
@@ -71,7 +71,7 @@ describe("the list of sessions", () => {
     expect(asked.length).toBe(2);
   });
   it("moves what moves to the top, and keeps what is below a turn out", async () => {
-    const { list, tell } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "" }]);
+    const { list, tell } = listOf([{ sessions: [session("c", 3), session("b", 2)], next: "", waiting: [] }]);
     await list.more();
     tell(session("b", 9, { title: "new title" }));
     tell(session("b-call", 10, { above: "b" }));
@@ -123,5 +123,27 @@ describe("the chart of what was used", () => {
     expect(daysUntil("2026-03-01", 3)).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
     expect([0, 1, 3, 11, 240, 5001, 0.013].map(roundUp)).toEqual([1, 1, 5, 20, 250, 10000, 0.02]);
     expect(amount({ usage: { cost: null } }, "cost")).toBe(0);
+  });
+});
+
+describe("the list at the start", () => {
+  const open = (page: SessionPage) => {
+    const listeners = new Set<() => void>();
+    const inbox = { sessions: new Map<string, SessionView>(), isOpen: false, subscribe(topic: string, listener: () => void) { if (topic === "connection") listeners.add(listener); return () => listeners.delete(listener); } };
+    let reads = 0;
+    const list = new SessionList(async () => { reads += 1; return page; }, inbox as never);
+    return { list, reads: () => reads, stand: (isOpen: boolean) => { inbox.isOpen = isOpen; for (const listener of [...listeners]) listener(); } };
+  };
+  it("is read once, when what moves can be heard", async () => {
+    const { list, reads, stand } = open({ sessions: [session("a", 1)], next: "", waiting: [] });
+    const first = list.more();
+    expect(reads()).toBe(0);
+    stand(true);
+    await first;
+    expect([reads(), list.shown.value.length]).toEqual([1, 1]);
+    stand(false);
+    stand(true);
+    await Promise.resolve();
+    expect(reads()).toBe(2); // after a break: something may have moved meanwhile
   });
 });
