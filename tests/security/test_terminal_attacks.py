@@ -12,10 +12,10 @@ import aiohttp
 import pytest
 
 from everturn import Chat, tool
-from everturn.cli import main, tokens
+from everturn.cli import listener, main
 from everturn.cli.housing import house
 from everturn.cli.keeping import when
-from everturn.cli.tokens import check_listener
+from everturn.cli.listener import check_listener
 from everturn.cli.words import make_parser
 from everturn.errors import ConfigError
 from everturn.permissions.compact import read_compact
@@ -279,7 +279,7 @@ def test_the_token_of_this_machine_is_not_shown_to_another_user(
         + row.format(port=8002, state="06", uid=os.getuid() + 1),
         encoding="ascii",
     )
-    monkeypatch.setattr(tokens, "TABLES", (str(table),))
+    monkeypatch.setattr(listener, "TABLES", (str(table),))
     monkeypatch.delenv("EVERTURN_TOKEN", raising=False)
     for port in (8001, 8002, 8003):
         check_listener(f"http://127.0.0.1:{port}")
@@ -305,12 +305,13 @@ def test_the_password_of_a_store_is_not_said(store: str, capsys: pytest.CaptureF
 # A web page, and whoever else can reach a port of this machine ----------------------------------------------------------
 
 
-async def test_the_server_of_a_chat_opens_to_its_own_process_alone(here: Here, tmp_path: Path) -> None:
+async def test_the_server_of_a_chat_opens_to_its_own_user_alone(here: Here, tmp_path: Path) -> None:
     options = make_parser().parse_args(["chat", "--model", "offline:demo", "--store", str(tmp_path / "a.db")])
     async with house(options) as housed, aiohttp.ClientSession() as anybody:
         assert await housed.server.sessions() is not None
         speaker = housed.server.speaker
-        token = speaker.http.headers["authorization"]
+        token = speaker.headers["authorization"]
+        assert holding(tmp_path, token[7:].encode()) == [tmp_path / "a.db.server"]
         for headers, status in (
             ({}, 401),
             ({"authorization": token[:-1]}, 401),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from textual.events import Event
 from textual.pilot import Pilot
 
 from everturn.client import Server
@@ -126,11 +127,25 @@ class Person:
         await self.until(lambda: not isinstance(self.app.screen, Confirm), "the answer")
 
 
+class Hasty(EverturnApp):
+    """An app that is sent keys before there is anything in it."""
+
+    early: Sequence[Event] = ()
+
+    def on_load(self) -> None:
+        for event in self.early:
+            self.post_message(event)
+
+
 @asynccontextmanager
-async def person(rig: Rig, session: str = "", size: tuple[int, int] = (100, 30), **more: Any) -> AsyncGenerator[Person]:
-    """Somebody at an app that talks to the rig."""
+async def person(
+    rig: Rig, session: str = "", size: tuple[int, int] = (100, 30), early: Sequence[Event] = (), **more: Any
+) -> AsyncGenerator[Person]:
+    """Somebody at an app that talks to the rig; `early` was pressed before there was anything to see."""
     async with Server(rig.url, (rig.home / "token").read_text().strip()) as server:
-        app = EverturnApp(server, session, **more)
+        app = Hasty(server, session, **more) if early else EverturnApp(server, session, **more)
+        if isinstance(app, Hasty):
+            app.early = early
         async with app.run_test(size=size, notifications=True) as pilot:
             one = Person(app, pilot, rig)
             await one.until(lambda: app.me.user and app.agents.agents, "the server")

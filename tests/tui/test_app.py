@@ -14,6 +14,7 @@ from everturn.tui.looks import CONTRAST, LIGHT
 from everturn.tui.picking import PickScreen
 from everturn.tui.settings import SettingsScreen, load
 from everturn.tui.side import Side
+from everturn.tui.words.app import words
 from tests.tui.person import person
 from tests.web.rig import Rig
 
@@ -40,6 +41,23 @@ async def test_what_a_stranger_says_is_only_text(rig: Rig) -> None:
             assert is_harmless(one.screen)
             assert "[bold]no[/nope]" in one.screen
             await one.press("escape")
+
+
+async def test_what_is_in_memory_only_says_so_all_the_time_and_on_leaving(rig: Rig) -> None:
+    async with person(rig, size=(140, 30)) as one:
+        one.app.is_in_memory = True
+        await one.say("parallel")
+        await one.idle()
+        await one.reads(words("en").in_memory)
+        listed = one.app.talk.query_one(Side).query_one(OptionList)  # called as it is above the conversation
+        await one.until(lambda: listed.options and "parallel" in str(listed.options[0].prompt), "the title")
+        await one.press("ctrl+c")
+        await one.reads(words("en").press_quit)
+        assert "quit the app" not in one.screen
+        one.app.language = "zh"
+        await one.reads(words("zh").in_memory)
+        await one.app.action_quit()
+        assert one.app.farewell == [words("zh").gone]
 
 
 async def test_it_is_drawn_in_any_size_and_says_where_it_cannot_be(rig: Rig) -> None:

@@ -10,6 +10,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import OptionList
 
 from everturn.tui.composer import Box, Composer
+from everturn.tui.early_keys import keys_of
 
 COMMANDS = {"/help": "all keys", "/model": "NAME  another model", "/new": "begin anew"}
 
@@ -52,9 +53,29 @@ async def test_enter_sends_and_other_keys_begin_a_line() -> None:
         assert app.composer.text == "a\nb\nc\nd"
         await pilot.press("enter")
         assert app.heard == [("a\nb\nc\nd", False)]
-        assert app.composer.text == "a\nb\nc\nd"  # until somebody has taken it
-        await pilot.press("ctrl+s")
-        assert app.heard[1] == ("a\nb\nc\nd", True)
+        assert app.composer.text == ""
+        await pilot.press("e", "ctrl+s")
+        assert app.heard[1] == ("e", True)
+
+
+async def test_keys_that_come_at_once_belong_to_the_message_that_they_were_typed_for() -> None:
+    app = Alone()
+    async with app.run_test() as pilot:
+        for key in (*keys_of("one\rtwo\rthree"),):
+            app.post_message(key)
+        await pilot.pause()
+        assert app.heard == [("one", False), ("two", False)]
+        assert app.composer.text == "three"
+
+
+async def test_tab_completes_a_command_that_was_typed_at_once() -> None:
+    app = Alone()
+    async with app.run_test() as pilot:
+        for key in keys_of("/mo\t"):
+            app.post_message(key)
+        await pilot.pause()
+        assert app.composer.text == "/model "
+        assert app.composer.box.has_focus
 
 
 async def test_up_edits_only_from_the_empty_box() -> None:

@@ -7,13 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everturn.core.events import CallJudged, CallSettled, CallStarted, StepRestarted, TurnCancelled, TurnEnding
-from everturn.core.parts import Output, TextPart, ToolPart
+from everturn import api
+from everturn.core.events import (
+    CallJudged,
+    CallSettled,
+    CallStarted,
+    Problem,
+    StepFinished,
+    StepRestarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnEnding,
+    TurnFailed,
+)
+from everturn.core.parts import Output, TextPart, ToolPart, Usage
 from everturn.tui.drawing.blocks import Block, Book
 from everturn.tui.drawing.ink import cut, fold, plain, safe, width_of, wrap
 from everturn.tui.drawing.markdown import draw
 from everturn.tui.drawing.paper import Paper
 from everturn.tui.drawing.pieces import Piece, Pieces, pieces_of
+from everturn.tui.status import context
 from everturn.tui.words.talk import EN, ZH
 from tests.tui.stage import Writing, text_delta
 from tests.web import texts
@@ -131,3 +144,46 @@ def test_a_turn_that_was_stopped_says_that_its_tool_still_runs() -> None:
     assert foot.kind == "foot"
     assert EN.stopped in lines(foot)
     assert "One tool still runs." in lines(foot)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says", "not_said"),
+    [
+        pytest.param("context", EN.next_context, EN.try_again, id="context"),
+        pytest.param("key", EN.next_model, EN.try_again, id="key"),
+        pytest.param("server", EN.try_again, "Ctrl+L", id="server"),
+    ],
+)
+def test_a_request_that_was_refused_is_not_told_as_a_stream_that_broke(kind: str, says: str, not_said: str) -> None:
+    writing = Writing()
+    writing.said("t", "Go on.")
+    writing.answered("t", [], "error")
+    writing.event(TurnEnding(turn="t", outcome="error"))
+    writing.event(TurnFailed(turn="t", problem=Problem(kind, "It does not fit")))
+    drawn = "\n".join(lines(block) for block in Book().blocks(writing.state))
+    assert EN.error not in drawn
+    told = " ".join(drawn.split())
+    assert says in told
+    assert not_said not in told
+
+
+def test_a_stream_that_broke_off_is_told_as_one() -> None:
+    writing = Writing()
+    writing.said("t", "Go on.")
+    writing.answered("t", [TextPart("Once upon")], "error")
+    assert any(EN.error in lines(block) for block in Book().blocks(writing.state))
+
+
+def test_a_request_that_failed_does_not_empty_the_context() -> None:
+    writing, models = Writing(), [api.ModelView(name="m", badge="scripted", context=1_000)]
+    writing.said("t", "Go on.")
+    used = Usage(input=300, output=20)
+    writing.event(StepFinished(turn="t", step=1, parts=(TextPart("One."),), finish="stop", usage=used, at=3.0))
+    writing.event(TurnEnding(turn="t", outcome="completed"))
+    writing.event(TurnCompleted(turn="t", usage=used))
+    assert context(writing.state, models) == (320, 1_000)
+    writing.said("u", "And on.", "t-out")
+    writing.answered("u", [], "error")
+    writing.event(TurnEnding(turn="u", outcome="error"))
+    writing.event(TurnFailed(turn="u", problem=Problem("context", "It does not fit")))
+    assert context(writing.state, models) == (320, 1_000)

@@ -126,7 +126,7 @@ async def test_a_page_never_hands_on_what_a_terminal_would_obey() -> None:
 
 
 @pytest.mark.live
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_a_form_of_a_running_tool_is_filled_in_and_shown_before_it_is_sent(rig: Rig) -> None:
     async with at(rig, (100, 36), user="member") as desk:
         session, screen = await desk.asked("form")

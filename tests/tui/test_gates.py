@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
 import pytest
+from textual.command import CommandPalette
 from textual.widgets import Input
 
+from everturn.tui.base import Language
 from everturn.tui.gates.dialog import GateScreen
 from everturn.tui.gates.keys import Keys, Tick
 from everturn.tui.gates.page import Page
@@ -16,7 +19,7 @@ from everturn.tui.gates.roll import Roll
 from tests.tui.asking import Desk, at
 from tests.web.rig import Rig
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 
 def result_of(rig: Rig, session: str) -> dict[str, Any]:
@@ -104,7 +107,7 @@ async def test_n_for_all_denies_what_is_asked_beside(rig: Rig) -> None:
 
 async def test_a_stores_exactly_the_rule_that_was_chosen_and_says_so(rig: Rig) -> None:
     async with at(rig) as desk:
-        session, screen = await desk.asked('call run {"command": "git log src/a.py"}')
+        session, screen = await desk.asked('call run {"command": "grep -n foo src/a.py"}')
         offers = [str(one) for one in screen.asked.gate.offers]
         assert len(offers) > 1
         for offer in offers:
@@ -124,7 +127,7 @@ async def test_a_stores_exactly_the_rule_that_was_chosen_and_says_so(rig: Rig) -
 
 async def test_everywhere_is_for_owners(rig: Rig) -> None:
     async with at(rig, user="approver") as desk:
-        _, screen = await desk.asked('call run {"command": "git show"}')
+        _, screen = await desk.asked('call write_file {"path": "asked.txt", "content": "x"}')
         await desk.press("a")
         found: AlwaysPanel = await panel(desk, screen, AlwaysPanel)
         await desk.press("w")
@@ -132,7 +135,7 @@ async def test_everywhere_is_for_owners(rig: Rig) -> None:
         await desk.press("escape", "escape")
         assert await desk.gone() is False
     async with at(rig, user="owner") as desk:
-        session, screen = await desk.asked('call run {"command": "git stash list"}')
+        session, screen = await desk.asked('call write_file {"path": "everywhere.txt", "content": "x"}')
         await desk.press("a")
         await panel(desk, screen, AlwaysPanel)
         await desk.press("w", "y")
@@ -141,6 +144,19 @@ async def test_everywhere_is_for_owners(rig: Rig) -> None:
         everywhere = [one for one in await desk.app.server.grants() if not one.grant.session]
         assert len(everywhere) == 1
         await desk.app.server.revoke(everywhere[0].grant.id)
+
+
+async def test_a_command_is_not_allowed_everywhere_and_that_is_said_before_it_is_tried(rig: Rig) -> None:
+    async with at(rig, user="owner") as desk:
+        _, screen = await desk.asked('call run {"command": "git stash list"}')
+        await desk.press("a")
+        found: AlwaysPanel = await panel(desk, screen, AlwaysPanel)
+        assert "w where" not in desk.text
+        await desk.press("w")
+        assert not found.is_everywhere
+        assert "a command is allowed in this conversation only" in " ".join(desk.text.split())
+        await desk.press("escape", "escape")
+        assert await desk.gone() is False
 
 
 async def test_what_was_done_by_hand_is_the_result(rig: Rig) -> None:
@@ -233,6 +249,46 @@ async def test_it_closes_when_it_is_answered_elsewhere_and_a_second_one_stays(ri
         await desk.press("y")
         assert await desk.gone() is True
         await desk.idle(session)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_nothing_is_cropped_while_there_is_room(rig: Rig, language: Language) -> None:
+    """What is asked stays whole while a rule is chosen for it, and while the answer is sent."""
+    async with at(rig, language=language) as desk:
+        await desk.pilot.resize_terminal(100, 26)
+        _, screen = await desk.asked('call run {"command": "git log src/a.py"}')
+        roll, dialog, more = screen.query_one("#body", Roll), screen.query_one("#dialog"), screen.query_one("#more")
+        assert len(roll.rows) > 26 // 3, "more than a third of the screen"
+
+        def is_whole() -> bool:
+            return roll.size.height == len(roll.rows) and not more.display and dialog.outer_size.height < 26
+
+        await desk.until(is_whole, "all of it")
+        await desk.press("a")
+        await panel(desk, screen, AlwaysPanel)
+        await desk.until(is_whole, "all of it, beside the rule")
+        screen._say("#note", screen.words.sending)
+        await desk.until(is_whole, "all of it, while it is sent")
+        for width in (78, 100):
+            await desk.pilot.resize_terminal(width, 26)
+            await desk.until(is_whole, f"all of it at {width}")
+        if folder := os.environ.get("EVERTURN_SHOTS"):
+            desk.app.save_screenshot(f"gate-{language}.svg", folder)
+        await desk.press("escape", "escape")
+
+
+async def test_what_ends_below_the_palette_closes_itself_and_not_the_palette(rig: Rig) -> None:
+    async with at(rig) as desk:
+        _, screen = await desk.asked("mail")
+        desk.app.action_command_palette()
+        await desk.until(lambda: isinstance(desk.app.screen, CommandPalette), "the palette")
+        await desk.app.server.answer(screen.asked.view, deny="by another")
+        await desk.app.look()
+        await desk.until(lambda: desk.app.told, "that it is over")
+        assert isinstance(desk.app.screen, CommandPalette), "what somebody types in stays"
+        await desk.press("escape")
+        assert await desk.gone() is False
+        await desk.until(lambda: not isinstance(desk.app.screen, GateScreen | CommandPalette), "the end of both")
 
 
 @pytest.mark.parametrize("role", ["viewer", pytest.param("member", marks=pytest.mark.long)])

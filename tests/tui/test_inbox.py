@@ -14,7 +14,7 @@ from everturn.tui.inbox import InboxScreen
 from tests.tui.asking import Desk, at, harmless
 from tests.web.rig import Rig
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 
 async def shown(desk: Desk) -> InboxScreen:

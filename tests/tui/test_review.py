@@ -14,7 +14,7 @@ from tests.tui.asking import Desk, at
 from tests.web.deeds import SECRET
 from tests.web.rig import Rig
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 
 async def review(desk: Desk) -> tuple[str, GateScreen, Page]:

@@ -22,7 +22,7 @@ async def shown(desk: Desk) -> ServersScreen:
 
 
 @pytest.mark.live
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_a_server_is_trusted_as_it_was_shown(rig: Rig) -> None:
     async with at(rig, (110, 36)) as desk:
         screen = await shown(desk)
@@ -50,7 +50,7 @@ async def test_a_server_is_trusted_as_it_was_shown(rig: Rig) -> None:
 
 
 @pytest.mark.live
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 async def test_whoever_does_not_operate_it_can_only_look(rig: Rig) -> None:
     async with at(rig, user="owner") as desk:
         screen = await shown(desk)

@@ -71,14 +71,15 @@ def wrapped(line: str, room: int) -> Iterator[str]:
 
     A blank at the end of a piece could not be seen, so it begins the next one.
     """
-    room = max(room, LEAST)
-    while columns(line) > room:
-        size = fitting(line, room)
-        if (blank := line.rfind(" ", 1, size + 1)) > 0 and line[:blank].rstrip(" "):
-            size = len(line[:blank].rstrip(" "))
-        yield line[:size]
-        line = line[size:]
-    yield line
+    room, at = max(room, LEAST), 0
+    while len(line) - at > room or columns(line[at:]) > room:
+        some = line[at : at + room + 1]  # each takes a column at least, and more of it need not be looked at
+        size = fitting(some, room)
+        if (blank := some.rfind(" ", 1, size + 1)) > 0 and some[:blank].rstrip(" "):
+            size = len(some[:blank].rstrip(" "))
+        yield some[:size]
+        at += size
+    yield line[at:]
 
 
 def say(screen: Screen, text: str, style: str = "dim") -> int:

@@ -210,9 +210,7 @@ def _may_go_on(piece: str) -> bool:
 
 def fitting(word: str, room: int) -> int:
     """How many characters of a word fit into so many columns; at least one, for it must go somewhere."""
-    if columns(word) <= room:
-        return len(word)
-    used = 0
+    used = 0  # not all of it is measured: a line of a megabyte is cut into thousands of pieces
     for at, char in enumerate(word):
         used += _columns(char)
         if used > room:

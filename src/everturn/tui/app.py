@@ -165,11 +165,18 @@ class EverturnApp(Hosting):
         said = words(self.language)
         awake = [view for view in self.sessions.values() if view.is_awake and not view.above]
         waiting = {one.session for one in self.waits}
-        if self.is_here and (count := sum(view.id not in waiting for view in awake)):
+        if self.is_in_memory and self.sessions:
+            self.farewell.append(said.gone)
+        if self.is_here and not self.is_in_memory and (count := sum(view.id not in waiting for view in awake)):
             self.farewell.append(said.still_runs.format(count=count))
-        if self.waits:
-            self.farewell.append(said.still_waits.format(count=len(self.waits)))
+        if self.waits and not self.is_in_memory:
+            text = said.still_waits_one if len(self.waits) == 1 else said.still_waits
+            self.farewell.append(text.format(count=len(self.waits)))
         self.exit(0)
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C is a habit: say which key leaves, in this language."""
+        self.tell(words(self.language).press_quit)
 
     async def on_unmount(self) -> None:
         """Listen no more."""

@@ -19,6 +19,7 @@ from everturn.terminal.screen import prose
 from everturn.tui.base import app_of
 from everturn.tui.comparing import CompareScreen, nearest_versions
 from everturn.tui.confirming import Confirm
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.following import Follower
 from everturn.tui.keys import Hints
 from everturn.tui.picking import PickScreen
@@ -62,7 +63,7 @@ def _there(tree: Tree, parent: str | None) -> list[str]:
     return [one for one in tree.children.get(parent, ()) if one not in tree.deleted]
 
 
-class BranchesScreen(ModalScreen[None]):
+class BranchesScreen(ClosingScreen[None], ModalScreen[None]):
     """A list of all messages. What is on the selected branch is marked."""
 
     DEFAULT_CSS = """

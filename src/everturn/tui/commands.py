@@ -38,7 +38,6 @@ class Commands:
         app = self._app
         word, _, rest = text.strip().partition(" ")
         if text.startswith("/") and "\n" not in text and not steers:
-            app.talk.composer.write("")
             await self._obey(word, rest.strip())
         elif not text.strip() and not app.attached:
             app.tell(self._said.nothing_said)
@@ -47,17 +46,15 @@ class Commands:
 
     async def _send(self, text: str, steers: bool) -> None:
         app, files = self._app, list(self._app.attached)
-        app.talk.composer.write("")  # at once, or a second Enter would send it again
         app.attached = []
         turn = await app.attempt(self._sending(text, files, steers))
         if turn is None:
             app.attached = files
-            if not app.talk.composer.text:
-                app.talk.composer.write(text)
+            app.talk.composer.write("\n".join(filter(None, (text, app.talk.composer.text))))
             return
         app.editing = ""
         if app.follower is None or app.follower.id != turn.session:
-            await app.open_session(turn.session)
+            await app.open_session(turn.session, keeps_text=app.follower is None)
         else:
             app.follower.look()
         app.talk.transcript.scroll_end(animate=False)

@@ -17,6 +17,7 @@ from everturn.core.parts import TextPart, ToolPart
 from everturn.core.tree import Tree
 from everturn.terminal.screen import prose
 from everturn.tui.base import host
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.keys import Hints
 from everturn.tui.state import SessionState
 from everturn.tui.words.around import words
@@ -71,7 +72,7 @@ def marked(left: list[str], right: list[str]) -> tuple[Content, Content]:
     return Content("\n").join(sides[0]), Content("\n").join(sides[1])
 
 
-class CompareScreen(ModalScreen[None]):
+class CompareScreen(ClosingScreen[None], ModalScreen[None]):
     """Two columns; the arrows choose the version on the right."""
 
     DEFAULT_CSS = """

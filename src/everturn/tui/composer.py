@@ -1,6 +1,6 @@
 """Where a person writes: a box that grows, commands that are completed, and files that were dropped on it.
 
-It sends nothing. What was written is posted to whoever is around, and stays until that one has taken it.
+It sends nothing. What was written is posted to whoever is around, who puts it back if it is refused.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Box(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         self.touched = time.monotonic()
-        if self.is_completing and event.key in ("up", "down", "tab"):
+        is_command = event.key == "tab" and self.text.startswith("/")  # the list may not be there yet
+        if is_command or (self.is_completing and event.key in ("up", "down", "tab")):
             event.stop()
             event.prevent_default()
             self.post_message(self.Moved({"up": -1, "down": 1, "tab": 0}[event.key]))
@@ -95,11 +96,15 @@ class Box(TextArea):
 
     def action_send(self) -> None:
         """Send it."""
-        self.post_message(self.Sent(self.text, False))
+        self._send(False)
 
     def action_steer(self) -> None:
         """Send it into the turn that runs."""
-        self.post_message(self.Sent(self.text, True))
+        self._send(True)
+
+    def _send(self, steers: bool) -> None:
+        self.post_message(self.Sent(self.text, steers))
+        self.load_text("")  # at once: the next key belongs to the next message
 
     def action_newline(self) -> None:
         """Begin a new line."""

@@ -14,10 +14,11 @@ from textual.widgets import Button, Static
 
 from everturn.terminal.screen import prose
 from everturn.tui.base import host
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.words.app import words
 
 
-class Confirm(ModalScreen[bool]):
+class Confirm(ClosingScreen[bool], ModalScreen[bool]):
     """Yes or no; Esc is no."""
 
     DEFAULT_CSS = """

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from everturn.terminal.screen import columns
 from everturn.tui.base import Language, app_of, host
 from everturn.tui.composer import Box
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.keys import Hints, bindings_of, spelt
 from everturn.tui.talking import TalkScreen
 from everturn.tui.transcript import Transcript
@@ -51,7 +52,7 @@ def help_text(app: type[DOMNode], language: Language) -> Content:
     return Content("\n").join([*lines, Content.styled(said.help_more, "dim")])
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(ClosingScreen[None], ModalScreen[None]):
     """One long page."""
 
     DEFAULT_CSS = """

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from textual import events
 from textual.app import App
 from textual.screen import Screen
 
@@ -18,11 +19,12 @@ from everturn.terminal.screen import prose
 from everturn.tui import settings
 from everturn.tui.base import Language, Severity
 from everturn.tui.commands import Commands
+from everturn.tui.early_keys import keys_of
 from everturn.tui.following import Follower
 from everturn.tui.looks import DARK, THEMES
 from everturn.tui.side import MOST, Side
 from everturn.tui.state import SessionState
-from everturn.tui.talking import TalkScreen
+from everturn.tui.talking import TalkScreen, title_of
 from everturn.tui.words.app import words
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ class Hosting(App[int]):
         notes: Sequence[str] = (),
         attach: Sequence[Path] = (),
         is_here: bool = False,
+        is_in_memory: bool = False,
+        typed: str = "",
     ) -> None:
         super().__init__()
         self.liked = settings.load()
@@ -62,8 +66,11 @@ class Hosting(App[int]):
         self.note = ""
         self.problem = ""  # why it broke down
         self.farewell: list[str] = []
-        self._first, self._notes, self._files, self.is_here = session, notes, attach, is_here
+        self._first, self._notes, self._files = session, notes, attach
+        self.is_here, self.is_in_memory = is_here, is_in_memory  # what is in memory only ends with this process
         self._drafts: dict[str, str] = {}
+        self._early: list[events.Event] | None = [*keys_of(typed)]  # keys, until the box can take them; None: it can
+        self._begun = asyncio.Event()
         for one in THEMES:
             self.register_theme(one)
         wanted = theme or self.liked.theme
@@ -84,30 +91,47 @@ class Hosting(App[int]):
 
     def on_mount(self) -> None:
         """Draw first, and ask then."""
-        self.run_worker(self._begin(), exit_on_error=False)
-        self.run_worker(self._watch(), exit_on_error=False)
+        self.run_worker(self._watch, exit_on_error=False)
         self.set_interval(LISTED, self._list)
 
     async def _begin(self) -> None:
         for note in self._notes:
             self.tell(note)
-        asked = asyncio.gather(self.server.me(), self.server.agent_list())
-        found = await self.attempt(asked)
-        if found is not None:
-            self.me, self.agents = found
-        if self._first:
-            await self.open_session(self._first)
-        if self._files:
-            await self.commands.attach(self._files)
+        try:
+            if self._first:
+                await self.open_session(self._first, keeps_text=True)
+            await self._learn()
+            if self._files:
+                await self.commands.attach(self._files)
+        finally:
+            self._begun.set()
         await self._list()
         self.draw()
 
+    async def begun(self) -> None:
+        """Wait until what was said on the command line is done: what is sent then goes where it is meant to."""
+        await self._begun.wait()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keep keys that come before the box has the focus: without one, they would be lost."""
+        if self._early is not None and isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
+            self._early.append(event)
+        else:
+            await super().on_event(event)
+
+    async def ready(self) -> None:
+        """The box is there: handle the keys that were kept, in order, and do what was said on the command line."""
+        early, self._early = self._early or [], None
+        for event in early:
+            await super().on_event(event)
+        self.run_worker(self._begin, exit_on_error=False)
+
     # A host, to its screens --------------------------------------------------------------------------------------------
 
-    async def open_session(self, session: str, leaf: str | None = None) -> None:
-        """Show another session; "" is a new one."""
+    async def open_session(self, session: str, leaf: str | None = None, *, keeps_text: bool = False) -> None:
+        """Show another session; "" is a new one. `keeps_text`: what is in the box is meant for it."""
         old, talk = self.follower, self.talk
-        self._drafts["" if old is None else old.id] = "" if self.editing else talk.composer.text
+        self._drafts["" if old is None else old.id] = "" if self.editing or keeps_text else talk.composer.text
         if old is not None:
             await old.aclose()
         self.editing = self.picked = ""
@@ -115,7 +139,8 @@ class Hosting(App[int]):
         if self.follower is not None:
             self.follower.start()
         talk.transcript.show(state_of(self.follower), leaf)
-        talk.composer.write(self._drafts.get(session, ""))
+        if not keeps_text:
+            talk.composer.write(self._drafts.get(session, ""))
         talk.composer.box.focus()
         self.draw()
 
@@ -130,6 +155,20 @@ class Hosting(App[int]):
     def tell(self, text: str, severity: Severity = "information") -> None:
         """Tell the person something that goes away by itself."""
         self.notify(prose(" ".join(text.split())), severity=severity, markup=False)
+
+    def server_moved(self, is_here: bool) -> None:
+        """Another process has the sessions now, or this one has."""
+        self.is_here, said = is_here, words(self.language)
+        if self.is_running:
+            self.tell(said.moved_here if is_here else said.moved_away)
+            self.run_worker(self._learn(), exit_on_error=False)
+
+    async def _learn(self) -> None:
+        """Ask who we are there, and who answers: another process may be configured otherwise."""
+        found = await self.attempt(asyncio.gather(self.server.me(), self.server.agent_list()))
+        if found is not None:
+            self.me, self.agents = found
+        self.draw()
 
     def who(self) -> tuple[str, str]:
         """The agent and the model of the next message."""
@@ -237,7 +276,8 @@ class Hosting(App[int]):
         self.talk.draw()
         side = self.talk.query_one(Side)
         if side.display:
-            side.put(self.listed(), "" if self.follower is None else self.follower.id)
+            shown = "" if self.follower is None else self.follower.id
+            side.put(self.listed(), shown, title_of(state_of(self.follower)))
 
     # When it breaks ------------------------------------------------------------------------------------------------------
 

@@ -8,13 +8,14 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import Screen
+from textual.dom import DOMNode
 from textual.widgets import DataTable, Static
 
 from everturn import api
 from everturn.terminal.exact import seen
 from everturn.terminal.screen import columns, fitting
 from everturn.tui.base import host
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.gates.asked import title_of
 from everturn.tui.gates.choosing import lasting
 from everturn.tui.gates.dialog import GateScreen
@@ -28,7 +29,7 @@ TIMES: Final = 30  # columns for the two times, and what is between
 MOST: Final = 200  # characters of what is asked that could stand on a line
 
 
-class InboxScreen(Screen[None]):
+class InboxScreen(ClosingScreen[None]):
     """What waits, the oldest first."""
 
     DEFAULT_CSS = """
@@ -117,7 +118,7 @@ class InboxScreen(Screen[None]):
         self.dismiss()
 
 
-async def top_of(screen: Screen[None], asked: api.GateView) -> str:
+async def top_of(screen: DOMNode, asked: api.GateView) -> str:
     """The session that a person began, above the one that asks."""
     session = asked.session
     for _ in range(16):

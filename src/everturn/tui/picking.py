@@ -15,11 +15,12 @@ from textual.widgets.option_list import Option
 
 from everturn.terminal.screen import prose
 from everturn.tui.base import host
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.keys import Hints
 from everturn.tui.words.around import words
 
 
-class PickScreen(ModalScreen[tuple[str, str] | None]):
+class PickScreen(ClosingScreen[tuple[str, str] | None], ModalScreen[tuple[str, str] | None]):
     """One list of both; gives back which of the two was chosen, and its name."""
 
     DEFAULT_CSS = """

@@ -19,6 +19,7 @@ from everturn.terminal.changes import changed, steps_of
 from everturn.terminal.screen import prose
 from everturn.tui.base import app_of
 from everturn.tui.confirming import Confirm
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.following import Follower
 from everturn.tui.keys import Hints
 from everturn.tui.words.around import AroundWords, words
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from everturn.tui.app import EverturnApp
 
 
-class FilesScreen(ModalScreen[None]):
+class FilesScreen(ClosingScreen[None], ModalScreen[None]):
     """The steps that changed files, of all branches: what was done to a folder is done, whichever answer is selected."""
 
     DEFAULT_CSS = """

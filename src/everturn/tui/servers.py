@@ -9,7 +9,6 @@ from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from everturn import api
@@ -17,6 +16,7 @@ from everturn.core.accounts import is_at_least
 from everturn.errors import EverturnError
 from everturn.terminal.exact import hidden, seen
 from everturn.tui.base import host
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.gates.keys import Key, Keys
 from everturn.tui.gates.roll import Roll
 from everturn.tui.gates.rows import Row, pair, say, write
@@ -29,7 +29,7 @@ EVERY: Final = 2.0  # seconds between two looks
 PAD: Final = 10  # columns of what stands before what is known
 
 
-class ServersScreen(Screen[None]):
+class ServersScreen(ClosingScreen[None]):
     """MCP servers: a list, and all there is to know of the one that the cursor is on."""
 
     DEFAULT_CSS = """

@@ -19,6 +19,7 @@ from everturn import api
 from everturn.terminal.screen import prose
 from everturn.tui.base import app_of
 from everturn.tui.confirming import Confirm
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.keys import Hints
 from everturn.tui.side import ago, sign_of
 from everturn.tui.words.around import AroundWords, words
@@ -38,7 +39,7 @@ def found_in(text: str, query: str) -> str:
     return flat if at < AROUND else f"…{flat[at - AROUND :]}"
 
 
-class SessionsScreen(ModalScreen[None]):
+class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
     """A list, and words to look for."""
 
     DEFAULT_CSS = """

@@ -20,6 +20,7 @@ from textual.widgets.option_list import Option
 
 from everturn.terminal.reaching import state_folder
 from everturn.tui.base import app_of, host
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.keys import Hints
 from everturn.tui.looks import CONTRAST, DARK, LIGHT
 from everturn.tui.words.around import words
@@ -63,7 +64,7 @@ def save(settings: Settings, environ: Mapping[str, str] | None = None) -> bool:
     return True
 
 
-class SettingsScreen(ModalScreen[tuple[str, str] | None]):
+class SettingsScreen(ClosingScreen[tuple[str, str] | None], ModalScreen[tuple[str, str] | None]):
     """Themes and languages; gives back which of the two was chosen, and what."""
 
     DEFAULT_CSS = """

@@ -72,14 +72,17 @@ class Side(Vertical):
         self.wanted = not self.display
         self.fit(width)
 
-    def put(self, sessions: list[api.SessionView], shown: str) -> None:
-        """Show these; the list is drawn anew only when something in it is different."""
+    def put(self, sessions: list[api.SessionView], shown: str, shown_title: str = "") -> None:
+        """Show these; the list is drawn anew only when something in it is different.
+
+        What is `shown` is called here as it is above the conversation, also before the list has heard of its title.
+        """
         app = host(self)
         said, waiting = words(app.language), {one.session for one in app.waits}
         rows: list[tuple[str, str, str]] = []
         for view in sessions[:MOST]:
             mark = "▸" if view.id == shown else sign_of(view, waiting)
-            title = prose(view.title) or said.untitled
+            title = prose(view.title or (shown_title if view.id == shown else "")) or said.untitled
             rows.append((view.id, f"{mark} {title}", ago(view.touched, time.time(), said)))
         if rows == self._shown:
             return

@@ -56,7 +56,8 @@ def context(state: SessionState, models: list[api.ModelView]) -> tuple[int, int]
     if state.tree.leaf is None or state.tree.leaf in state.tree.deleted:
         return 0, 0
     for message in reversed(state.tree.path(state.tree.leaf)):
-        steps = [part for part in message.parts if isinstance(part, StepPart)]
+        # A request that failed used nothing that anybody knows of: what was known before still holds.
+        steps = [part for part in message.parts if isinstance(part, StepPart) and part.usage.input + part.usage.output]
         if message.role == "assistant" and steps:
             usage = steps[-1].usage
             most = next((one.context for one in models if message.by in (one.badge, one.name)), 0)

@@ -92,6 +92,7 @@ class TalkScreen(Screen[None]):
     def on_mount(self) -> None:
         """Begin."""
         self.composer.box.focus()
+        self.around.call_later(self.around.ready)  # after the focus, which is moved there, too
         self.set_interval(TICK, self._tick)
         self.draw()
 
@@ -134,14 +135,15 @@ class TalkScreen(Screen[None]):
             return
         app = self.around
         said, state = words(app.language), None if app.follower is None else app.follower.state
-        title = said.new if state is None else prose(state.tree.title or _first_words(state)) or said.new
+        title = said.new if state is None else prose(title_of(state)) or said.new
         count = said.waits_one if len(app.waits) == 1 else said.waits.format(count=len(app.waits))
         waits = Content.styled(count, "$warning bold") if app.waits else Content()
         is_lost = app.follower is not None and app.follower.is_broken
         right = Content.styled(f"× {said.lost}", "$error bold") if is_lost else running_line(state, said)
         self.query_one("#top", Edges).put(Content.styled(title, "bold"), Content("  ").join([right, waits]))
         agent, model = app.who()
-        self.query_one("#status", Edges).put(status_line(state, agent, model, app.agents.models), Content(app.note))
+        note = Content.styled(said.in_memory, "$warning bold") if app.is_in_memory else Content(app.note)
+        self.query_one("#status", Edges).put(status_line(state, agent, model, app.agents.models), note)
         self._draw_queue([] if state is None else state.waiting)
         self._draw_ask(app.gates_here())
         self._draw_composer()
@@ -197,7 +199,7 @@ class TalkScreen(Screen[None]):
     def _tick(self) -> None:
         self.draw()
         gates = [one for one in self.around.gates_here() if one.gate.id not in self._seen]
-        if gates and self.is_current and not self.around.editing and self.composer.is_quiet(QUIET):
+        if gates and self.is_active and not self.around.editing and self.composer.is_quiet(QUIET):
             self.open_gate(gates[0])
 
     def open_gate(self, asked: api.GateView) -> None:
@@ -238,6 +240,7 @@ class TalkScreen(Screen[None]):
     @on(Box.Sent)
     async def _sent(self, event: Box.Sent) -> None:
         event.stop()
+        await self.around.begun()
         await self.around.commands.said(event.text, event.steers)
 
     @on(Box.Dropped)
@@ -286,7 +289,9 @@ class TalkScreen(Screen[None]):
         (self.composer.box if self.transcript.has_focus else self.transcript).focus()
 
 
-def _first_words(state: SessionState) -> str:
-    """What a session is called until it has a title."""
+def title_of(state: SessionState) -> str:
+    """What a session is called: its title, or how it begins."""
+    if state.tree.title:
+        return state.tree.title
     first = next(iter(state.tree.messages.values()), None)
     return "" if first is None else " ".join(first.text[:80].split())

@@ -17,6 +17,7 @@ from everturn.core.options import Spent
 from everturn.terminal.answer import dollars
 from everturn.terminal.screen import columns, prose
 from everturn.tui.base import host
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.keys import Hints
 from everturn.tui.words.around import AroundWords, words
 
@@ -49,7 +50,7 @@ def table(view: api.UsageView, said: AroundWords) -> Content:
     return Content("\n").join(Content.styled(line, style) for line, style in zip(lines, styles, strict=True))
 
 
-class UsageScreen(ModalScreen[None]):
+class UsageScreen(ClosingScreen[None], ModalScreen[None]):
     """The last thirty days."""
 
     DEFAULT_CSS = """

@@ -232,8 +232,9 @@ class _Writer:
                 yield self._block(at, "file", (part,), _bound(_file, part), source=part.name)
             case StepPart():
                 times, context = self.steps.get(part.step), self.book.contexts.get(self.message.by, 0)
-                key = (part, times and (times.began, times.ended, times.restarts, times.closing), context)
-                yield self._block(at, "step", key, _bound(marks.step, part, times, context))
+                has_said = at > 0 and not isinstance(self.message.parts[at - 1], StepPart)
+                key = (part, times and (times.began, times.ended, times.restarts, times.closing), context, has_said)
+                yield self._block(at, "step", key, _bound(marks.step, part, times, context, has_said))
             case FilesPart():
                 draw, more = _bound(marks.files, part), len(part.changes) > marks.NAMED
                 source = "\n".join(change.path for change in part.changes)

@@ -56,7 +56,7 @@ def thought(text: str, is_live: bool, paper: Paper) -> list[Line]:
     if is_live:
         head = words.thinking + "…"
     else:
-        head = words.thought.replace("{n}", f"{len(text):,}") if text.strip() else words.sealed
+        head = counted(words.thought, len(text)) if text.strip() else words.sealed
     lines: list[Line] = [(margin("~", "think"), (cut(head, room - 2), "think"), (_fold(text, is_live, paper), "dim"))]
     if is_live or paper.is_open:
         rows = split((text[-THOUGHT:] if is_live else text).strip("\n"))
@@ -69,14 +69,17 @@ def _fold(text: str, is_live: bool, paper: Paper) -> str:
     return "" if is_live or not text.strip() else " ▾" if paper.is_open else " ▸"
 
 
-def step(part: StepPart, times: StepTimes | None, context: int, paper: Paper) -> list[Line]:
-    """The line between two steps: what the request used, what it cost, and how full the model's context is."""
+def step(part: StepPart, times: StepTimes | None, context: int, has_said: bool, paper: Paper) -> list[Line]:
+    """The line between two steps: what the request used, what it cost, and how full the model's context is.
+
+    A request that was refused has said nothing, and no stream of it broke off: the end of its turn tells why.
+    """
     words, usage, room = paper.words, part.usage, paper.width - GUTTER
     lines: list[Line] = []
     if times is not None and times.restarts:
         lines += _mark("↻", counted(words.restarted, times.restarts), "warn", room)
     odd = {"length", "content_filter", "refusal", "error", "other"}
-    if part.finish in odd:
+    if part.finish in odd and (has_said or part.finish != "error"):
         lines += _mark("!", getattr(words, part.finish), "warn", room)
     elif part.finish == "cancelled":
         lines += _mark("■", words.stopped_here, "dim", room)
@@ -189,6 +192,17 @@ def end(turn: TurnState, state: SessionState, paper: Paper) -> list[Line]:
     return [line for lines in _ends(turn, state, paper.words, paper.width - GUTTER) for line in lines]
 
 
+NEXT: Final = {
+    "context": "next_context",
+    **dict.fromkeys(("key", "quota", "unknown_model", "request"), "next_model"),
+}
+"""What to do about a failed turn, by the kind of its problem, where asking again does not help."""
+
+
+def _sentence(text: str) -> str:
+    return text if text.rstrip().endswith((".", "!", "?", "。")) else f"{text}."
+
+
 def _ends(turn: TurnState, state: SessionState, words: TalkWords, room: int) -> Iterator[list[Line]]:
     ended = state.ends.get(turn.id)
     if turn.limit is not None:
@@ -205,7 +219,8 @@ def _ends(turn: TurnState, state: SessionState, words: TalkWords, room: int) -> 
     if isinstance(ended, TurnFailed):
         problem = ended.problem
         title = words.deadline if problem.kind == "deadline" else f"{words.turn_failed} ({safe(problem.kind)[:40]})"
-        yield _mark("✗", f"{problem.text[:4_000]} {words.try_again}", "bad", room, title)
+        then = getattr(words, NEXT.get(problem.kind, "try_again"))
+        yield _mark("✗", f"{_sentence(problem.text[:4_000])} {then}", "bad", room, title)
     if turn.out:
         yield _mark("●", counted(words.tools_out, len(turn.out)), "accent", room)
     late = sum(call.is_late for call in turn.calls.values())

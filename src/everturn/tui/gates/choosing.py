@@ -19,6 +19,7 @@ from everturn.terminal.exact import seen
 from everturn.tui.gates.asked import Asked
 from everturn.tui.gates.keys import Key
 from everturn.tui.words.gates import GateWords
+from everturn.tui.words.talk import counted
 
 OVER: Final = (AnsweredOtherwise, GateClosed, GateExpired, UnknownGate)
 """Nobody waits for an answer any more."""
@@ -88,7 +89,7 @@ def lasting(seconds: float, words: GateWords) -> str:
     """How long is left, short."""
     left = max(0, round(seconds))
     if left >= 2 * 86_400:
-        return words.days.format(left // 86_400)
+        return counted(words.days, left // 86_400)
     if left >= 2 * 3600:
         return words.hours.format(left // 3600)
     return f"{left // 60}:{left % 60:02}"

@@ -14,7 +14,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from everturn import api
 from everturn.client.words import Reply
@@ -24,15 +23,17 @@ from everturn.core.policy import Rule
 from everturn.errors import EverturnError
 from everturn.terminal.exact import seen
 from everturn.tui.base import host
+from everturn.tui.dismiss import ClosingScreen
 from everturn.tui.gates.asked import Asked, can_answer, result_rows, rows_of, title_of
 from everturn.tui.gates.choosing import OVER, help_of, keys_of, lasting, trouble
 from everturn.tui.gates.filling import FillPanel
-from everturn.tui.gates.keys import Keys
+from everturn.tui.gates.keys import Keys, Line
 from everturn.tui.gates.panels import AlwaysPanel, DenyPanel, Panel, WordsPanel
 from everturn.tui.gates.reviewing import Review, RewritePanel
 from everturn.tui.gates.roll import Roll
 from everturn.tui.gates.rows import Row
 from everturn.tui.words.gates import words as words_in
+from everturn.tui.words.talk import counted
 
 STILL: Final = 0.5  # seconds that a question stands before a key counts
 LOOK: Final = 0.5  # seconds between two looks at whether it is still asked
@@ -40,7 +41,7 @@ WIDE: Final = 120  # columns from which on what changes is shown side by side
 LETTERS: Final = "yaneNrRuft"
 
 
-class GateScreen(ModalScreen[bool]):
+class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
     """One question. True: it was answered here; False: it was left, and waits, or somebody else was faster."""
 
     DEFAULT_CSS = """
@@ -78,9 +79,9 @@ class GateScreen(ModalScreen[bool]):
             yield Roll(id="body")
             if gate.output is not None:
                 yield Review(gate.output.text, self.words)
-            yield Static(id="more", markup=False)
-            yield Static(id="problem", markup=False)
-            yield Static(id="note", markup=False)
+            yield Line(id="more", markup=False)
+            yield Line(id="problem", markup=False)
+            yield Line(id="note", markup=False)
             yield Keys(id="keys")
 
     def on_mount(self) -> None:
@@ -152,21 +153,36 @@ class GateScreen(ModalScreen[bool]):
 
     def _fit(self) -> None:
         """As tall as it has to be, and no taller than the screen."""
-        if not self.is_attached:
+        if not self.is_attached or not self.query("#body"):  # while it is taken away, its parts go first
             return
         body, dialog, room = self.query_one("#body", Roll), self.query_one("#dialog"), self.size.height
         panel, review = self.panel, self.review
         lines = sum(one.outer_size.height for one in self.query("#more, #problem, #note, #keys") if one.display)
         is_tall = (panel is not None and panel.IS_TALL) or (panel is None and review is not None)
         beside = 0 if panel is None else panel.outer_size.height
-        body.styles.height = min(max(len(body.rows), 1), max(room // 3, 2)) if is_tall else "1fr"
-        dialog.styles.height = room if is_tall else min(room, max(len(body.rows) + lines + beside + 3, 8))
+        rows, fixed = max(len(body.rows), 1), lines + 3  # the border, and a blank line above the keys
+        if is_tall:
+            wanted = (panel.wanted if panel is not None else review.wanted if review is not None else 0) or room
+            # What is asked has all its room if the rest still has what it wants; a third of the screen in any case.
+            body.styles.height = min(rows, max(room // 3, 2, room - fixed - wanted))
+            dialog.styles.height = min(room, max(rows + fixed + wanted, 8))
+        else:
+            body.styles.height = "1fr"
+            dialog.styles.height = min(room, max(rows + fixed + beside, 8))
         if review is not None:
             review.display = panel is None
         body.display = panel is None or room >= 20
 
+    def on_line_resized(self) -> None:
+        """The keys take another line, say: what was measured before is not so any more."""
+        self.call_after_refresh(self._fit)
+
+    def on_panel_resized(self) -> None:
+        """The same for what is being said."""
+        self.call_after_refresh(self._fit)
+
     def _say(self, where: str, text: str) -> None:
-        line = self.query_one(where, Static)
+        line = self.query_one(where, Line)
         line.update(Content(text))
         line.display = bool(text)
         self.call_after_refresh(self._fit)
@@ -180,7 +196,7 @@ class GateScreen(ModalScreen[bool]):
         body, review = self.query_one("#body", Roll), self.review
         below = body.below + (review.below if review is not None and review.display else 0)
         if body.display:
-            self._say("#more", self.words.more.format(below) if below else "")
+            self._say("#more", counted(self.words.more, below) if below else "")
 
     def on_review_moved(self) -> None:
         """The same for a result; and what was taken out of it is said."""
@@ -239,7 +255,7 @@ class GateScreen(ModalScreen[bool]):
     def _act(self, key: str) -> None:
         gate, words, review = self.asked.gate, self.words, self.review
         if key in "ya" and (unread := self._unread()):
-            self.tell(words.unread.format(unread))
+            self.tell(counted(words.unread, unread))
         elif key == "y":
             self._answer(self._yes())
         elif key == "a":

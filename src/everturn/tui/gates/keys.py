@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.message import Message
 from textual.style import Style
 from textual.widgets import Static
 
@@ -17,7 +18,18 @@ NAMES: Final = {"escape": "Esc", "enter": "Enter", "ctrl+s": "^S", "ctrl+t": "^T
 GAP: Final = 3  # columns between two of them
 
 
-class Keys(Static):
+class Line(Static):
+    """Lines of text that are as tall as they have to be, and say when that is another height."""
+
+    class Resized(Message):
+        """There is more room beside it now, or less."""
+
+    def on_resize(self) -> None:
+        """Say so: whoever shares the room with it has measured it before."""
+        self.post_message(self.Resized())
+
+
+class Keys(Line):
     """Keys, each with what it does. A click on one is the key; Enter does nothing here, for nothing here has the focus."""
 
     DEFAULT_CSS = """

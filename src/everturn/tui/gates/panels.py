@@ -48,9 +48,21 @@ class Panel(Vertical):
             super().__init__()
             self.text = text
 
+    class Resized(Message):
+        """It is taller now, or less tall."""
+
     def __init__(self, gate: Gate, words: GateWords) -> None:
         super().__init__()
         self.gate, self.words = gate, words
+
+    def on_resize(self) -> None:
+        """Say so: there is less room for what is asked, or more."""
+        self.post_message(self.Resized())
+
+    @property
+    def wanted(self) -> int:
+        """How many lines it needs; 0: as many as it can have."""
+        return 0
 
     @property
     def keys(self) -> list[Key]:
@@ -75,7 +87,8 @@ class AlwaysPanel(Panel):
 
     def __init__(self, gate: Gate, words: GateWords, is_owner: bool) -> None:
         super().__init__(gate, words)
-        self.at, self.is_everywhere, self.lasting, self._is_owner = 0, False, 0, is_owner
+        self.at, self.is_everywhere, self.lasting = 0, False, 0
+        self._refusal = words.session_only if gate.session_only else "" if is_owner else words.only_owners
 
     def compose(self) -> ComposeResult:
         """The rules, as they are stored."""
@@ -87,11 +100,17 @@ class AlwaysPanel(Panel):
         self.query_one(Roll).focus()
 
     @property
+    def wanted(self) -> int:
+        """The rules, and the line above them."""
+        rows = len(self.query_one(Roll).rows)
+        return rows + 1 if rows else 0
+
+    @property
     def keys(self) -> list[Key]:
         """A number for each rule."""
         words, count = self.words, len(self.gate.offers)
         numbers = [(str(number), words.k_choose if number == 1 else "") for number in range(1, count + 1)][:9]
-        where = [("w", words.k_where)] if self._is_owner else []
+        where = [] if self._refusal else [("w", words.k_where)]
         return [
             ("y", words.k_store),
             *(numbers if count > 1 else []),
@@ -109,8 +128,8 @@ class AlwaysPanel(Panel):
         if key == "y":
             self.post_message(self.Said(self.reply))
         elif key == "w":
-            self.is_everywhere = self._is_owner and not self.is_everywhere
-            self.post_message(self.Wrong("" if self._is_owner else self.words.only_owners))
+            self.is_everywhere = not self._refusal and not self.is_everywhere
+            self.post_message(self.Wrong(self._refusal))
         elif key == "t":
             self.lasting = (self.lasting + 1) % len(LASTING)
         elif key.isdecimal() and 1 <= int(key) <= len(self.gate.offers):

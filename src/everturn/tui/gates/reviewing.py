@@ -68,6 +68,11 @@ class Review(Vertical):
         return max(0, round(self.page.max_scroll_y - self.page.scroll_offset.y))
 
     @property
+    def wanted(self) -> int:
+        """How many lines it needs: a head, and the text."""
+        return 1 + max(self.page.wrapped_document.height, 2)
+
+    @property
     def text(self) -> str | None:
         """What is left of it; None: all."""
         return None if self.made.text == self.made.left else self.made.left

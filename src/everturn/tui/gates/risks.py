@@ -141,7 +141,10 @@ def hints_for(tool: str, value: Any, where: str = "") -> list[Hint]:
 
 
 def _text_hints(tool: str, text: str, where: str) -> list[Hint]:
-    name = re.sub(r"(?:\.[0-9]+)+\Z", "", where).split(".")[-1]
+    names = where.split(".")
+    while len(names) > 1 and names[-1].isascii() and names[-1].isdigit():  # a place in a list
+        names.pop()
+    name = names[-1]
     if _fits(URL_NAME, name) or _fits(ADDRESS, text):
         found = url_risks(text.strip())
     elif _fits(PATH_NAME, name):

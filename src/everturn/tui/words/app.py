@@ -55,6 +55,12 @@ class AppWords(Struct, frozen=True):
     say_path: str
     still_runs: str
     still_waits: str
+    still_waits_one: str
+    in_memory: str
+    gone: str
+    moved_here: str
+    moved_away: str
+    press_quit: str
     go_on: str
     small: str
     copied: str
@@ -171,6 +177,12 @@ EN = AppWords(
     say_path="Say where to: {command} FILE",
     still_runs="{count} still at work here; it goes on when you come back.",
     still_waits="{count} questions wait for you.",
+    still_waits_one="1 question waits for you.",
+    in_memory="in memory only · /export saves it",
+    gone="This terminal kept its sessions in memory only: they are gone.",
+    moved_here="The everturn that had the sessions has gone; this terminal has them now.",
+    moved_away="Another everturn has the sessions now; this terminal is connected to it.",
+    press_quit="Press Ctrl+Q to leave; Esc stops the turn.",
     go_on="Go on with: everturn chat --store … --session {session}",
     small="The window is too small: 40 columns and 12 lines are needed.",
     copied="Copied.",
@@ -286,6 +298,12 @@ ZH = AppWords(
     say_path="请说明位置：{command} 文件",
     still_runs="这里还有 {count} 个在进行；您回来时会继续。",
     still_waits="有 {count} 个提问在等您。",
+    still_waits_one="有 1 个提问在等您。",
+    in_memory="仅在内存中 · /export 可保存",
+    gone="此终端的会话只保存在内存中，现已丢失。",
+    moved_here="原先持有会话的 everturn 已退出，现由此终端接管。",
+    moved_away="会话现由另一个 everturn 持有，此终端已连接到它。",
+    press_quit="按 Ctrl+Q 退出；Esc 停止回合。",
     go_on="继续：everturn chat --store … --session {session}",
     small="窗口太小：至少需要 40 列 12 行。",
     copied="已复制。",

@@ -52,7 +52,7 @@ class GateWords(Struct, frozen=True):
     stores_one: str
     stores_many: str
     more: str
-    unread: str
+    unread: str  # `one|many`, as `more` and `days`
     # Results
     would_read: str
     will_read: str
@@ -109,6 +109,7 @@ class GateWords(Struct, frozen=True):
     here: str
     everywhere: str
     only_owners: str
+    session_only: str
     forever: str
     hour: str
     day: str
@@ -194,8 +195,9 @@ EN: Final = GateWords(
     two_ways="Some of it runs from right to left: a terminal may show it in another order",
     stores_one="Always would store this rule",
     stores_many="Always would store one of these rules",
-    more="↓ {} more lines below",
-    unread="{} lines were not shown yet. PgDn reads on, End goes to the end; then it can be allowed.",
+    more="↓ 1 more line below|↓ {n} more lines below",
+    unread="1 line was not shown yet. PgDn reads on, End goes to the end; then it can be allowed.|"
+    "{n} lines were not shown yet. PgDn reads on, End goes to the end; then it can be allowed.",
     would_read="The model would read exactly this",
     will_read="With your changes, the model will read exactly this",
     empty="The result is empty.",
@@ -249,6 +251,7 @@ EN: Final = GateWords(
     here="in this conversation",
     everywhere="everywhere, in all conversations",
     only_owners="everywhere takes the role of an owner",
+    session_only="a command is allowed in this conversation only, to the user who asked",
     forever="until it is revoked",
     hour="for one hour",
     day="for one day",
@@ -284,7 +287,7 @@ EN: Final = GateWords(
     other="Not taken: {}",
     left="{} left to answer",
     expired="its time is over",
-    days="{} days",
+    days="1 day|{n} days",
     hours="{} h",
     help=(
         ("y", "run it once, with exactly what is shown"),
@@ -352,8 +355,8 @@ ZH: Final = GateWords(
     two_ways="部分内容从右向左书写：终端显示的顺序可能不同",
     stores_one="“始终允许”将保存这条规则",
     stores_many="“始终允许”将保存其中一条规则",
-    more="↓ 下面还有 {} 行",
-    unread="还有 {} 行尚未显示。PgDn 继续阅读，End 到末尾；之后才能允许。",
+    more="↓ 下面还有 {n} 行",
+    unread="还有 {n} 行尚未显示。PgDn 继续阅读，End 到末尾；之后才能允许。",
     would_read="模型将一字不差地读到以下内容",
     will_read="修改后，模型将一字不差地读到以下内容",
     empty="结果为空。",
@@ -407,6 +410,7 @@ ZH: Final = GateWords(
     here="仅本对话",
     everywhere="所有对话",
     only_owners="所有对话需要所有者角色",
+    session_only="命令只能在本对话中、为提出请求的用户允许",
     forever="直到撤销",
     hour="一小时",
     day="一天",
@@ -442,7 +446,7 @@ ZH: Final = GateWords(
     other="未被接受：{}",
     left="还剩 {}",
     expired="已超时",
-    days="{} 天",
+    days="{n} 天",
     hours="{} 小时",
     help=(
         ("y", "按所示内容运行一次"),

@@ -123,6 +123,8 @@ class TalkWords(Struct, frozen=True):
     late_came: str
     turn_failed: str
     try_again: str
+    next_context: str
+    next_model: str
     deadline: str
     limit: str
     scope_turn: str
@@ -200,7 +202,7 @@ EN = TalkWords(
     builtin="everturn",
     you="You",
     thinking="Thinking",
-    thought="Thought, {n} characters",
+    thought="Thought, 1 character|Thought, {n} characters",
     sealed="Thought; the provider keeps what it was to itself",
     step="step {n}",
     closing="last step, without tools",
@@ -247,6 +249,8 @@ EN = TalkWords(
     "{n} results came after the end; they stand at their calls.",
     turn_failed="The turn failed",
     try_again="Ask again to try once more.",
+    next_context="Ctrl+N begins a new session, Ctrl+B edits or deletes messages, Ctrl+L chooses a model with a larger context.",
+    next_model="Ctrl+L chooses another model.",
     deadline="It had its time",
     limit="A limit of {scope} is reached",
     scope_turn="this turn",
@@ -369,6 +373,8 @@ ZH = TalkWords(
     late_came="有 {n} 个结果在结束之后到达，已附在对应的调用上。|有 {n} 个结果在结束之后到达，已附在对应的调用上。",
     turn_failed="这一轮失败了",
     try_again="再次提问即可重试。",
+    next_context="Ctrl+N 开始新会话，Ctrl+B 编辑或删除消息，Ctrl+L 选择上下文更长的模型。",
+    next_model="Ctrl+L 选择另一个模型。",
     deadline="时间已用完",
     limit="已达到{scope}的限额",
     scope_turn="本轮",

@@ -1,0 +1,128 @@
+"""Keys that are pressed before there is a box to take them: in a real terminal while the program loads, and in the app."""
+
+from __future__ import annotations
+
+import os
+import signal
+import termios
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.events import Paste
+
+from everturn.tui.early_keys import keys_of
+from tests.tui.person import person
+from tests.tui.terminal import Terminal, terminal
+from tests.web.rig import Rig
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+LOADING = """
+import asyncio
+import time
+from pathlib import Path
+
+from everturn import tool
+
+print("the tools are loading", flush=True)
+while not Path(__file__).with_name("go").exists() and not any(task.cancelling() for task in asyncio.all_tasks()):
+    time.sleep(0.01)
+
+
+@tool(effects="read")
+def look() -> str:
+    "Look."
+    return ""
+"""
+
+
+@contextmanager
+def loading(home: Path, keys: str = "", size: tuple[int, int] = (100, 30)) -> Generator[Terminal]:
+    """A chat that has begun to load its tools, and goes on when `go` is there; `keys` were pressed before it ran at all."""
+    (home / "slow.py").write_text(LOADING, encoding="utf-8")
+    with terminal(home, "chat", "--tools", str(home / "slow.py"), size=size) as one:
+        one.types(keys)
+        one.sees("the tools are loading")
+        yield one
+
+
+def test_what_is_typed_while_it_starts_is_in_the_prompt(tmp_path: Path) -> None:
+    with loading(tmp_path, "typed at once, ") as one:
+        one.types("typed while loading; ", is_forgotten=False)
+        (tmp_path / "go").touch()
+        one.sees(r"│\s+typed at once, typed while loading; ")
+        one.types("then more")
+        one.sees(r"│\s+typed at once, typed while loading; then more")
+        one.types("\x11")
+        assert one.ends() == 0
+
+
+def test_enter_sends_what_was_typed_before_it_and_nothing_more(tmp_path: Path) -> None:
+    with loading(tmp_path, "the first\r") as one:
+        one.types("the second\rthe third", is_forgotten=False)
+        (tmp_path / "go").touch()
+        one.sees("You said: “the first”")
+        one.sees("You said: “the second”")
+        one.sees(r"│\s+the third ")
+        one.types("\x11")
+        assert one.ends() == 0
+
+
+@pytest.mark.parametrize("size", [(100, 30), (30, 8)])
+def test_ctrl_q_leaves_however_early_it_is_pressed(tmp_path: Path, size: tuple[int, int]) -> None:
+    with loading(tmp_path, size=size) as one:
+        one.types("\x11")
+        (tmp_path / "go").touch()
+        assert one.ends() == 0
+
+
+def test_ctrl_c_still_interrupts_what_starts(tmp_path: Path) -> None:
+    with loading(tmp_path) as one:
+        one.types("\x03")
+        assert one.ends() == 128 + signal.SIGINT
+        assert "Traceback" not in one.text
+        assert echoes(one)
+
+
+@pytest.mark.parametrize("ends", [signal.SIGTERM, signal.SIGHUP])
+def test_who_is_ended_while_it_starts_leaves_the_terminal_as_it_was(tmp_path: Path, ends: signal.Signals) -> None:
+    with loading(tmp_path) as one:
+        assert not echoes(one)
+        os.kill(one.pid, ends)
+        assert one.ends() == -ends
+        assert echoes(one)
+
+
+def test_who_leaves_has_the_terminal_back(tmp_path: Path) -> None:
+    with terminal(tmp_path, "chat") as one:
+        before = termios.tcgetattr(one.fd)
+        one.sees(r"What is it about\?")
+        one.types("\x11")
+        assert one.ends() == 0
+        assert termios.tcgetattr(one.fd) == before
+
+
+def echoes(one: Terminal) -> bool:
+    mode: list[Any] = termios.tcgetattr(one.fd)
+    return bool(mode[3] & termios.ECHO and mode[3] & termios.ICANON and mode[0] & termios.ICRNL)
+
+
+# In the app ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_keys_that_come_before_the_box_has_the_focus_wait_for_it(rig: Rig) -> None:
+    async with person(rig, early=[*keys_of("echo:one\r"), Paste("two"), *keys_of(" three")]) as one:
+        await one.until(lambda: one.said(), "what was sent")
+        assert [message.text for message in one.said()] == ["echo:one"]
+        await one.until(lambda: one.app.talk.composer.text == "two three", "the text")
+
+
+async def test_they_belong_to_the_session_that_is_opened(rig: Rig) -> None:
+    session = rig.say("echo:before")["session"]
+    rig.wait_idle(session, 60)
+    async with person(rig, session, early=[*keys_of("echo:one\rtwo")]) as one:
+        await one.until(lambda: len(one.said()) == 2, "what was sent")
+        assert one.session == session
+        assert one.app.talk.composer.text == "two"
