@@ -103,6 +103,8 @@ class Play:
 
     def events(self, rounds: int = 500) -> Iterator[TurnEvent]:
         yield self._take(self._started)
+        if self._started.untitled:
+            yield self._take(TitleSet(turn=self.turn, title="a title"))
         for _ in range(rounds):
             action = decide(self.state, PLUGINS)
             if isinstance(action, Done):
@@ -337,7 +339,9 @@ def start_call(call: Call, turn: str) -> Iterator[TurnEvent]:
     is_allowed = call.verdict is None or call.verdict.allowed
     if call.judged is None:
         yield judged(call, turn, is_allowed)
-    if is_allowed and call.judged is not None and call.judged.allowed:
+    if call.judged is not None and call.judged.allowed and call.judged.hash != "hash":
+        yield settled(call, turn, "failed")  # it was allowed for other arguments
+    elif is_allowed and call.judged is not None and call.judged.allowed:
         yield CallStarted(
             turn=turn, call=call.id, tool="look", arguments="{}", hash="hash", effects="once", key=call.id
         )
@@ -386,7 +390,7 @@ def finish(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
     if state.step is not None and dice.pick(*([False] * 5), True):
         yield filed(state, state.step.number)
     yield from late(state, dice)
-    if state.untitled and dice.pick(True, False):
+    if dice.pick(True, False):  # where logs of the first version have it
         yield TitleSet(turn=state.id, title="a title")
     match state.ending.outcome:
         case "completed":

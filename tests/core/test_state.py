@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.core.simulate import BROKEN, PLUGINS, TERMINAL, Dice, Play, carry_out, dice, plays
@@ -18,6 +18,7 @@ from everturn.core.events import (
     AnswerOpened,
     Append,
     CallJudged,
+    CallPaused,
     CallSettled,
     CallStarted,
     GateAnswered,
@@ -27,16 +28,18 @@ from everturn.core.events import (
     LimitReached,
     LogEvent,
     MessageAdded,
+    Problem,
     StepFinished,
     StepInterrupted,
     StepStarted,
     TurnEnding,
     TurnEvent,
+    TurnFailed,
     TurnStarted,
 )
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
-from everturn.core.parts import ToolPart
+from everturn.core.parts import Output, ToolPart
 from everturn.core.state import (
     TRANSITIONS,
     Done,
@@ -227,7 +230,17 @@ def test_deferred_messages_join_by_priority_then_registration(asked: list[tuple[
 # What the fold lets in, the turn must be able to leave again ------------------------------------------------------
 
 
+# Dice that failed once, and are thrown every time since: a call that waited for a gate nobody had opened.
+UNKNOWN_GATE = (
+    "0000d70000005b00009d000000770000bd000000f1ad0000001700007100000000007400000000000000a900000057a600f4"
+    "00009100000088000000f700000069fa00be0000a600fe00000000000000c1000000b9360000000000000000004d00000000"
+    "000000dc00df0000004c000000000000930000001900c1000895e00025000000e9000000f90000a12300c700b1002f003300"
+    "000000007f00000d0000e6"
+)
+
+
 @given(dice)
+@example(Dice(bytes.fromhex(UNKNOWN_GATE)))
 def test_whatever_the_fold_lets_in_decide_names_something_that_can_be_done(dice: Dice):
     state = TurnState("t")
     for _ in range(40):
@@ -237,6 +250,76 @@ def test_whatever_the_fold_lets_in_decide_names_something_that_can_be_done(dice:
         else:
             for event in carry_out(state, action, dice):
                 state.apply(event)
+
+
+def suspended(**waits_for: typing.Any) -> CallPaused:
+    return CallPaused(turn="t", call="c", kept="", **waits_for)
+
+
+@pytest.mark.parametrize("waits_for", [{"gates": ("none",)}, {"calls": ("nobody",)}, {"below": "nowhere"}])
+def test_a_call_cannot_wait_for_a_gate_a_call_or_a_sub_turn_that_is_not_there(waits_for: dict[str, typing.Any]):
+    turn = finished_step(ToolPart("c", "look", "{}"))
+    for event in start_of("c"):
+        turn.apply(event)
+
+    assert not apply_or_refuse(turn, suspended(**waits_for))
+    assert apply_or_refuse(turn, suspended())
+
+
+def test_a_call_cannot_wait_for_a_gate_or_a_call_of_another():
+    turn = finished_step(ToolPart("c", "look", "{}"), ToolPart("d", "look", "{}"))
+    for event in (*start_of("c"), *start_of("d")):
+        turn.apply(event)
+    turn.apply(GateOpened(turn="t", gate=Gate("g", "t", "d", "look", "{}", "hash", kind="form")))
+
+    assert not apply_or_refuse(turn, suspended(gates=("g",)))
+    assert not apply_or_refuse(turn, suspended(calls=("d",)))
+
+
+def test_a_plugin_cannot_ask_before_the_step_has_finished():
+    turn = fold([TurnStarted(turn="t"), AnswerOpened(turn="t", message=Message("a", None, "assistant"))])
+    question = GateOpened(turn="t", gate=Gate("g", "t", "", "plugin:notes", "really?", "hash", kind="question"))
+    turn.apply(StepStarted(turn="t", step=1))
+
+    assert not apply_or_refuse(turn, question)
+
+    turn.apply(StepFinished(turn="t", step=1, parts=(), finish="stop"))
+    assert apply_or_refuse(turn, question)
+
+
+def ended_by(kind: str, *events: TurnEvent) -> TurnState:
+    problem = Problem(kind, "no")
+    begun = [TurnStarted(turn="t"), *events]
+    return fold([*begun, TurnEnding(turn="t", outcome="error", problem=problem), TurnFailed(turn="t", problem=problem)])
+
+
+def test_a_turn_is_blocked_only_if_a_hook_ended_it_before_the_model_was_asked():
+    opened = AnswerOpened(turn="t", message=Message("a", None, "assistant"))
+    began, done = StepStarted(turn="t", step=1), StepFinished(turn="t", step=1, parts=(), finish="stop")
+
+    assert ended_by("hook").is_blocked
+    assert ended_by("hook", opened, began).is_blocked
+    assert not ended_by("hook", opened, began, done).is_blocked
+    assert not ended_by("model").is_blocked
+    assert not fold([TurnStarted(turn="t")]).is_blocked
+
+
+def test_nobody_is_asked_about_a_call_that_was_not_allowed():
+    turn = finished_step(ToolPart("c", "look", "{}"))
+    judged, _ = start_of("c")
+    turn.apply(replace(judged, allowed=False))
+
+    assert not apply_or_refuse(turn, GateOpened(turn="t", gate=Gate("g", "t", "c", "look", "{}", "hash")))
+
+
+def test_a_gate_about_a_result_shows_one():
+    turn = finished_step(ToolPart("c", "look", "{}"))
+    for event in start_of("c"):
+        turn.apply(event)
+    gate = Gate("g", "t", "c", "look", "{}", "hash", kind="result")
+
+    assert not apply_or_refuse(turn, GateOpened(turn="t", gate=gate))
+    assert apply_or_refuse(turn, GateOpened(turn="t", gate=replace(gate, output=Output("it ran"))))
 
 
 def test_a_message_between_the_first_answer_and_its_step_needs_another_answer():

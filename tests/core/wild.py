@@ -67,7 +67,8 @@ def _gate(state: TurnState, dice: Dice) -> Gate:
     name = dice.pick(f"wild{len(state.gates)}", *state.gates)
     kinds: tuple[GateKind, ...] = ("call", "result", "loop", "form", "client")
     called = dice.pick(*state.calls, "nobody", "")
-    return Gate(name, state.id, called, "look", "{}", "hash", kind=dice.pick(*kinds))
+    output = dice.pick(Output("wild"), None)
+    return Gate(name, state.id, called, "look", "{}", "hash", kind=dice.pick(*kinds), output=output)
 
 
 MAKE: dict[type[TurnEvent], Make] = {

@@ -10,7 +10,10 @@ import msgspec
 import pytest
 
 from everturn import Chat, Phase, TurnResult, TurnStarted, tool
+from everturn.core.commands import Send
 from everturn.core.events import CallStarted, CommandDropped, Event, StepRestarted, StepStarted
+from everturn.core.parts import TextPart
+from everturn.core.ports import RETRY_PAUSES, TRIES
 from everturn.core.tree import Tree
 from everturn.errors import CommandRefused, DriverLost, KeyConflict, UnknownMessage
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say
@@ -272,6 +275,27 @@ async def test_a_store_that_fails_for_good_is_left_alone_and_the_reader_is_told(
     async with Chat(model, runtime=Runtime(model, tools=doors.tools(), store=store, clock=clock)) as chat:
         with pytest.raises(DriverLost):
             await collected(chat, clock, "one")
+
+
+async def test_a_session_that_lost_three_drivers_in_a_row_rests_for_seconds_and_goes_on_by_itself() -> None:
+    clock, store = FakeClock(), MemoryStore()
+    model = by_question()
+    turn = Send(key="k", session="s", at=clock.now(), turn="t", message="m", parts=(TextPart("one"),))
+    await store.admit(turn)
+    for _ in range(TRIES):  # processes that died before they wrote anything
+        await store.claim("s", clock.now())
+    runtime = Runtime(model, store=store, clock=clock)
+    async with Chat(model, runtime=runtime, session="s") as chat:
+        await runtime.start()  # finds what is unfinished
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert await store.events("s") == []  # it rests
+        assert clock.waiting == 1
+
+        clock.advance(2 * RETRY_PAUSES[0])
+
+        async with asyncio.timeout(SOON):
+            assert (await chat.turn("t")).text == "re: one"
 
 
 async def test_a_driver_that_was_overtaken_writes_nothing_more() -> None:

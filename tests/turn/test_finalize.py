@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from everturn import Chat, ModelError, Phase, TextDelta, Turn, TurnCancelled, TurnCompleted, TurnError, TurnFailed, tool
-from everturn.core.events import CallSettled, CallStarted, LateArrived, TitleSet, TurnEnding
+from everturn.core.events import CallSettled, CallStarted, LateArrived, TurnEnding
 from everturn.core.hooks import StepContext, TurnContext
 from everturn.errors import HookError
 from everturn.testing import Fail, Hang, MemoryStore, ScriptedModel, call, calls, say
@@ -199,24 +199,3 @@ async def test_an_error_in_a_turn_leaves_its_running_tools_to_come_late() -> Non
         assert (late.output.text, caught.value.kind) == ("gold", "hook")
         [called] = (await turn.state()).calls.values()
         assert called.state == "cancelled"
-
-
-@pytest.mark.parametrize(
-    ("said", "title"),
-    [
-        ("hello", "hello"),
-        ("  what is\n\nthe   time?  ", "what is the time?"),
-        ("x" * 40, "x" * 30),
-        ("123456789 123456789 123456789 123", "123456789 123456789 123456789"),
-        (" ", ""),
-        ("\x1b]0;oops\x07 \u202elive", "]0;oops live"),
-        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
-    ],
-)
-async def test_a_session_is_called_by_the_first_thing_said_in_it(said: str, title: str) -> None:
-    async with Chat(ScriptedModel(say("Hi."), say("Yes?"))) as chat:
-        await (await chat.send(said))
-        await (await chat.send("something else") if title else chat.send(said))
-        assert (await chat.runtime.store.info(chat.session)).title == title
-        events = [entry.event for entry in await chat.runtime.store.events(chat.session)]
-    assert len([event for event in events if isinstance(event, TitleSet)]) == bool(title)

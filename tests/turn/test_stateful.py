@@ -11,6 +11,7 @@ import random
 from collections.abc import Coroutine
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -303,5 +304,6 @@ async def _turn_over(times: int) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.timeout(600)  # a hundred stories in one
 def test_anything_in_any_order_with_deaths_in_between() -> None:
     run_state_machine_as_test(Anything)

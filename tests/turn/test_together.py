@@ -39,13 +39,13 @@ async def test_a_round_of_calls_is_two_appends_and_the_end_of_a_turn_is_one() ->
     async with Chat(script(), tools=[look], store=store) as chat:
         assert (await (await chat.send("go"))).phase is Phase.COMPLETED
     assert store.appends == [
-        ["TurnStarted"],
+        ["TurnStarted", "TitleSet"],
         ["AnswerOpened", "StepStarted"],
         ["StepFinished", "CallJudged", "CallStarted", "CallJudged", "CallStarted"],
         ["CallSettled", "CallSettled", "HookFinished", "StepStarted"],
         ["StepFinished", "CallJudged", "CallStarted"],
         ["CallSettled", "HookFinished", "StepStarted"],
-        ["StepFinished", "HookFinished", "TurnEnding", "TitleSet", "TurnCompleted"],
+        ["StepFinished", "HookFinished", "TurnEnding", "TurnCompleted"],
     ]
 
 

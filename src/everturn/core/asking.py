@@ -33,6 +33,7 @@ class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
     identity: str = ""  # of the tool
     why: str = ""  # this is asked
     offers: tuple[Rule, ...] = ()  # what `always` may store: one of these, exactly
+    session_only: bool = False  # and what is stored holds in its session, for the user who asked for the turn
     output: Output | None = None  # the result in question, as the model would read it
     failed: bool = False  # it is that of a call that failed
     mark: str = ""  # by which the loop guard knows the call again
@@ -61,6 +62,7 @@ class Grant(Struct, frozen=True, gc=False, omit_defaults=True):
     expires: float = 0.0  # 0: until it is revoked
     tool: str = ""  # it was given for,
     identity: str = ""  # and as what: another tool of the same name has no part in it
+    asker: str = ""  # the user for whose turns alone it holds; "": for everybody's
 
 
 class Verdict(Struct, frozen=True, gc=False, omit_defaults=True):

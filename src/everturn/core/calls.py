@@ -170,11 +170,15 @@ class Call(Struct):
         is_review = event.gate.kind == "result"
         if is_review != (self.state == "running") or self.state == "waiting":
             raise InvalidEvent(f"call {self.id} is {self.state}: a gate about its {event.gate.kind} cannot open")
+        if is_review and event.gate.output is None:
+            raise InvalidEvent(f"gate {event.gate.id} asks about the result of call {self.id} and has none")
         if is_review:
             self.review, self.state = event.gate, "reviewing"
             return
         if self.verdict is not None:
             raise InvalidEvent(f"call {self.id} has been answered already; it cannot ask again")
+        if self.judged is not None and not self.judged.allowed:
+            raise InvalidEvent(f"call {self.id} was not allowed; nobody is asked about it any more")
         self.gate, self.state = event.gate, "asking"
         self.known_as = event.gate.mark
 

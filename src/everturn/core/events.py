@@ -156,9 +156,9 @@ class CallJudged(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_
 
 
 class LimitReached(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A budget is used up: no call starts any more, and the next request is the last."""
+    """A budget is used up, or a loop was denied: no call starts any more, and the next request is the last."""
 
-    limit: str  # steps | calls | tokens | cost | seconds
+    limit: str  # steps | calls | tokens | cost | seconds | loop
     scope: Scope
     text: str
 

@@ -6,7 +6,7 @@ arguments are always a JSON object. `render` is a pure function, so a request bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from everturn.core.canonical import canonical, clean, parse_object
 from everturn.core.messages import Message
@@ -32,6 +32,25 @@ def render(messages: Iterable[Message], policy: HistoryPolicy = "full") -> list[
         else:
             shown += answer(message) if is_answer else _said(message)
     return shown
+
+
+def unanswered_turns(path: Sequence[Message], is_answering_last: bool) -> list[str]:
+    """The turns of a branch whose messages nobody has answered: the only ones that may have been blocked.
+
+    A message that another turn has answered anew counts as answered, and so does the last one when it is about to be.
+    """
+    answered = {message.turn for message in path if message.role == "assistant" and message.parts}
+    found: dict[str, None] = {}
+    for at, message in enumerate(path):
+        if message.role != "user" or not message.turn or message.turn in answered:
+            continue
+        following = next((other for other in path[at + 1 :] if other.turn != message.turn), None)
+        is_answered = (
+            is_answering_last if following is None else following.turn in answered and following.role != "user"
+        )
+        if not is_answered:
+            found[message.turn] = None
+    return list(found)
 
 
 def _only_text(message: Message, is_answer: bool) -> TextPart | None:

@@ -9,6 +9,9 @@ command   word for word, globs within a word; a last word `*` is any number of f
 
 A rule that allows is held to the letter. One that asks or denies also fits what merely looks alike or leads to the
 same thing: other case, other forms of a letter, `/bin/rm` for `rm`, `/etc` for `etc`.
+
+A word of a command that the shell would expand is not known: a rule that allows fits it where any word may stand, and
+one that asks or denies wherever it could make the rule fit; see `expanding`.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct
 
 from everturn.core.globs import DEEP, Fits, Token, escape, fold, fold_tokens, path_glob, text_glob, tokens_of
+from everturn.core.shell_expansion import Expansion, Words, could_fit, fits_any
 from everturn.core.urls import Url, loosely, read_url, url_glob
 
 SubjectKind = Literal["text", "path", "url", "command"]
@@ -30,11 +34,15 @@ REMEMBERED_PATTERNS = 4096  # policies are made anew for every session, mostly o
 
 
 class Subject(Struct, frozen=True, gc=False):
-    """One value that rules are matched against; `words` are those of a command."""
+    """One value that rules are matched against; `words` are those of a command.
+
+    `expansions` has a place for each word, None for a literal one; it is empty where all are literal.
+    """
 
     kind: SubjectKind
     text: str
     words: tuple[str, ...] = ()
+    expansions: tuple[Expansion | None, ...] = ()
 
 
 class Form(Struct, frozen=True, gc=False):
@@ -93,11 +101,19 @@ def form_of(subject: Subject) -> Form | None:
         return Form("url", url, loosely(url), () if is_plain else (url,))
     if not subject.words:
         return None
+    return _form_of_command(subject)
+
+
+def _form_of_command(subject: Subject) -> Form:
     folded = tuple(map(fold, subject.words))
-    others = () if all(map(str.isascii, subject.words)) else (subject.words,)
+    expansions = subject.expansions
+    loosely = tuple(each and each.folded() for each in expansions)
+    exact = Words(subject.words, expansions)
+    others = () if all(map(str.isascii, subject.words)) else (exact,)
     if "/" not in folded[0]:
-        return Form("command", subject.words, folded, others)
-    return Form("command", subject.words, (folded[0].rpartition("/")[2], *folded[1:]), (folded, *others))
+        return Form("command", exact, Words(folded, loosely), others)
+    short = (folded[0].rpartition("/")[2], *folded[1:])
+    return Form("command", exact, Words(short, loosely), (Words(folded, loosely), *others))
 
 
 @lru_cache(REMEMBERED_PATTERNS)
@@ -210,8 +226,10 @@ def _make_command(pattern: str, generous: bool) -> Made:
     is_open = words[-1] in ANYTHING
     tokens = [tokens_of(word) for word in (words[:-1] if is_open else words)]
     folded = [fold_tokens(word) for word in tokens]
-    exact = _words_glob(tokens, is_open)
-    return exact, (exact if folded == tokens else _words_glob(folded, is_open))
+    exact = _words_glob(tokens, is_open, could_be=False)
+    if not generous:
+        return exact, exact
+    return _words_glob(tokens, is_open, could_be=True), _words_glob(folded, is_open, could_be=True)
 
 
 def _is_simple(pattern: str) -> bool:
@@ -219,7 +237,7 @@ def _is_simple(pattern: str) -> bool:
     return pattern.isascii() and pattern.isprintable() and not any(char in pattern for char in "'\"\\")
 
 
-def _words_glob(patterns: list[list[Token]], is_open: bool) -> Callable[[tuple[str, ...]], bool]:
+def _words_glob(patterns: list[list[Token]], is_open: bool, *, could_be: bool) -> Callable[[Words], bool]:
     """A matcher of words: the plain ones at the front are compared at once."""
     plain: list[str] = []
     for tokens in patterns:
@@ -227,12 +245,17 @@ def _words_glob(patterns: list[list[Token]], is_open: bool) -> Callable[[tuple[s
             break
         plain.append("".join(cast("list[str]", tokens)))
     head, cut, size = tuple(plain), len(plain), len(patterns)
-    globs = [text_glob(tokens) for tokens in patterns[cut:]]
+    globs = [text_glob(tokens) if tokens else "".__eq__ for tokens in patterns]
 
-    def fits(words: tuple[str, ...]) -> bool:
+    def fits(value: Words) -> bool:
+        words, expansions = value
+        if expansions:
+            if could_be:
+                return could_fit(value, patterns, globs, is_open)
+            return fits_any(value, patterns, globs, is_open)
         if words[:cut] != head or len(words) < size or (len(words) > size and not is_open):
             return False
-        return not globs or all(glob(word) for glob, word in zip(globs, words[cut:], strict=False))
+        return cut == size or all(glob(word) for glob, word in zip(globs[cut:], words[cut:], strict=False))
 
     return fits
 

@@ -46,6 +46,11 @@ class Rule(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.action != "allow"
 
     @property
+    def is_for_every_tool(self) -> bool:
+        """Whether it names no tool at all: `*`."""
+        return not self.tool.strip("*?")
+
+    @property
     def is_for_everything(self) -> bool:
         """Whether it leaves no call of its tool out, whatever the arguments."""
         return ANYTHING.issuperset(self.match.values())
@@ -86,22 +91,25 @@ class Policy:
                 self._wild.append((place, _ToolPattern(rule.tool, rule.is_generous)))
             else:
                 self._named.setdefault(_spelling(rule.tool), []).append(place)
-        self._books: dict[str, _Book] = {}
+        self._books: dict[tuple[str, bool], _Book] = {}
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The names of the subjects that some rule looks at."""
         return frozenset(name for rule in self.rules for name in rule.match)
 
-    def judge(self, tool: str, cases: Sequence[Case]) -> Judgement:
-        """Judge a call: every case by itself, and the strictest counts."""
+    def judge(self, tool: str, cases: Sequence[Case], is_acting: bool = False) -> Judgement:
+        """Judge a call: every case by itself, and the strictest counts.
+
+        Of a tool that acts, a rule that allows has to say some of its name: nobody who allows `*` has thought of it.
+        """
         if len(cases) > MOST_CASES:
             return Judgement("deny", is_final=True, reason=f"{len(cases)} cases in one call are more than {MOST_CASES}")
-        return strictest(*self.judge_each(tool, cases or ({},)))
+        return strictest(*self.judge_each(tool, cases or ({},), is_acting))
 
-    def judge_each(self, tool: str, cases: Sequence[Case]) -> Iterator[Judgement]:
+    def judge_each(self, tool: str, cases: Sequence[Case], is_acting: bool = False) -> Iterator[Judgement]:
         """Judge each case as if it were the whole call."""
-        book = self._book(tool)
+        book = self._book(tool, is_acting)
         known: dict[Subject, Form | None] = {}
         for case in cases:
             forms: dict[str, Form | None] = {}
@@ -120,10 +128,10 @@ class Policy:
             else:
                 yield _judgement(tool, case, book.first(forms))
 
-    def fitting(self, tool: str, case: Case) -> list[Rule]:
+    def fitting(self, tool: str, case: Case, is_acting: bool = False) -> list[Rule]:
         """All the rules that fit a case, the one that decides first."""
         forms = {name: subject and form_of(subject) for name, subject in case.items()}
-        return list(self._book(tool).fitting(forms))
+        return list(self._book(tool, is_acting).fitting(forms))
 
     def denies_outright(self, tool: str) -> bool:
         """Whether a rule denies this tool whatever its arguments, so that it need not be offered."""
@@ -135,12 +143,14 @@ class Policy:
 
         return [Shadowed(rule, by, why) for rule, by, why in shadows(self.rules)]
 
-    def _book(self, tool: str) -> _Book:
-        book = self._books.get(tool)
+    def _book(self, tool: str, is_acting: bool = False) -> _Book:
+        book = self._books.get((tool, is_acting))
         if book is None:
             if len(self._books) >= REMEMBERED_TOOLS:
                 self._books.clear()
-            book = self._books[tool] = _Book(self._rules_for(tool))
+            rules = self._rules_for(tool)
+            kept = [rule for rule in rules if rule.is_generous or not rule.is_for_every_tool] if is_acting else rules
+            book = self._books[tool, is_acting] = _Book(kept)
         return book
 
     def _rules_for(self, tool: str) -> list[Rule]:

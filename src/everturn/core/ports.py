@@ -105,9 +105,28 @@ def is_shown(event: Event) -> bool:
     return type(event) in _SHOWN
 
 
-TRIES = 3  # claims without a move after which a session is left alone
-STUCK_FOR = 600.0  # seconds after which it has one more try by itself: it may have died of its neighbours
+TRIES = 3  # claims without a move after which a session rests before it is claimed again
+RETRY_PAUSES = (3.0, 7.0, 15.0)  # seconds it rests after the third, the fourth and the fifth claim without a move
+STUCK_FOR = 600.0  # seconds it rests after each further one: by then it is it that stops its drivers, not a neighbour
+RESTS = "session {session} stopped its driver {tries} times without moving on; it is tried again by itself, apart from others"
 STUCK = "session {session} stopped its driver {tries} times without moving on and is left alone; send or cancel to try again"
+
+
+def retry_pause(tries: int) -> float:
+    """Seconds for which a session rests that was claimed so often without a move.
+
+    A worker that dies takes the tries of all its sessions along, and cannot say which of them stopped it. So the quick tries
+    are followed by a few at growing distances, at which a session meets other neighbours; one that stops its driver then, too,
+    is left alone.
+    """
+    if tries < TRIES:
+        return 0.0
+    return RETRY_PAUSES[tries - TRIES] if tries < TRIES + len(RETRY_PAUSES) else STUCK_FOR
+
+
+def is_stuck(tries: int) -> bool:
+    """Whether a session that was claimed so often without a move is left alone (quarantined) for a long time."""
+    return tries >= TRIES + len(RETRY_PAUSES)
 
 
 class Claim(Struct, frozen=True):
@@ -119,6 +138,17 @@ class Claim(Struct, frozen=True):
     inbox: Sequence[AnyCommand] = ()
     turns: Sequence[Sequence[Entry]] = ()  # the events of every turn that is open, or whose tools are still out
     tries: int = 1  # how many have claimed it since it last moved, this one included
+
+
+class Tally(Struct, frozen=True):
+    """What is counted of a whole store, for whoever looks after it."""
+
+    gates: int = 0  # that stand open
+    live: int = 0  # sessions that somebody should drive, now or when they are due
+    stuck: int = 0  # sessions that stopped their drivers again and again, and are left alone for now
+    oldest: float = (
+        0.0  # since when a command waits for somebody to act on it, in a session no turn of which runs; 0: none
+    )
 
 
 class Store(Protocol):
@@ -155,10 +185,11 @@ class Store(Protocol):
         """Become the driver of a session; None when there is nothing to do in it by `now`.
 
         Whoever claimed it before can write no more. A session that is claimed again and again and never moves kills
-        its drivers: the fourth claim is refused, until a new command or a long time gives it another chance.
+        its drivers: after three claims it is claimed again only after pauses that grow (`retry_pause`), and then left
+        alone until a new command or a long time gives it another chance.
 
         Raises:
-            SessionStuck: it is left alone.
+            SessionStuck: it rests until `retry_at`, or (0) is left alone.
             UnknownSession: it is not there.
         """
         ...
@@ -187,6 +218,10 @@ class Store(Protocol):
         """The position of the last event; 0 before the first."""
         ...
 
+    async def heads(self, sessions: Sequence[str]) -> dict[str, int]:
+        """The positions of many sessions in one query; those that are not there are left out."""
+        ...
+
     async def open_turns(self, session: str) -> list[str]:
         """The turns that are not over, oldest first."""
         ...
@@ -199,8 +234,8 @@ class Store(Protocol):
         """How many turns of a tenant run or are asked for, sub-turns among them; those that wait for somebody do not."""
         ...
 
-    async def path(self, session: str, leaf: str | None) -> list[Message]:
-        """The branch that ends at `leaf`, oldest first; its cost is its own length."""
+    async def path(self, session: str, leaf: str | None, limit: int | None = None) -> list[Message]:
+        """The branch that ends at `leaf`, oldest first; with a limit, the last so many. Its cost is its own length."""
         ...
 
     async def tree(self, session: str) -> Tree:
@@ -209,6 +244,29 @@ class Store(Protocol):
 
     async def gates(self, session: str | None = None, *, tenant: str | None = None) -> list[GateRow]:
         """The gates that stand open: in one session, in all of a tenant's, or in all there are."""
+        ...
+
+    async def gate_page(
+        self,
+        session: str | None = None,
+        *,
+        tenant: str | None = None,
+        limit: int | None = 200,
+        after: tuple[float, str, str] | None = None,
+    ) -> list[tuple[str, GateRow]]:
+        """A page of the gates that stand open, each with its session: the oldest first, by (opened, session, gate).
+
+        Of one session and its sub-turns, of all of a tenant's, or of all there are. `after` is that triple of the last one
+        that was seen; None as the limit is all of them.
+        """
+        ...
+
+    async def waiting(self, sessions: Sequence[str]) -> set[str]:
+        """Of these sessions, those in which a gate stands open, or in a sub-turn of theirs."""
+        ...
+
+    async def tally(self) -> Tally:
+        """What is counted of the whole store. It reads no bodies, so it may be asked often."""
         ...
 
     async def grants(self, session: str, now: float) -> list[Grant]:
@@ -230,8 +288,19 @@ class Store(Protocol):
         """The tree that was last recorded for each root; of a restored log for the session's own ("") only."""
         ...
 
-    async def sessions(self, awake: bool = False) -> list[SessionInfo]:
-        """The sessions; with `awake` only those that somebody should drive, now or when they are due."""
+    async def sessions(
+        self,
+        awake: bool = False,
+        *,
+        stuck: bool = False,
+        limit: int | None = None,
+        after: tuple[float, str] | None = None,
+    ) -> list[SessionInfo]:
+        """The sessions, the oldest first, by (created, id); `after` is that pair of the last one that was seen.
+
+        With `awake` only those that somebody should drive, now or when they are due; with `stuck` only those that nobody
+        drives any more.
+        """
         ...
 
     async def listed(
@@ -257,6 +326,10 @@ class Store(Protocol):
 
     async def info(self, session: str) -> SessionInfo:
         """One session."""
+        ...
+
+    async def infos(self, sessions: Sequence[str]) -> dict[str, SessionInfo]:
+        """Those of these sessions that there are, by id."""
         ...
 
     async def search(self, text: str, tenant: str | None = None, limit: int = 50) -> list[tuple[str, Message]]:
@@ -426,6 +499,7 @@ __all__ = [
     "SubAnswer",
     "SubTurn",
     "Tail",
+    "Tally",
     "Timer",
     "Tool",
     "ToolContext",

@@ -83,6 +83,7 @@ _P = Phase
 TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
     _P.IDLE: {TurnStarted: _P.PREPARING},
     _P.PREPARING: {
+        TitleSet: _P.PREPARING,  # with the first turn of a session
         MessageAdded: _P.PREPARING,  # late results, or a person's second thought, before the first request
         AnswerOpened: _P.PREPARING,
         LimitReached: _P.PREPARING,
@@ -185,7 +186,6 @@ class TurnState(Struct):
     started: float = 0.0
     parent: str | None = None
     input: str | None = None
-    untitled: bool = False
     messages: dict[str, Message] = {}  # the turn's own, in the order in which they joined: a chain
     tip: str | None = None
     answer: str | None = None
@@ -204,6 +204,7 @@ class TurnState(Struct):
     has_private: bool = False
     has_untrusted: bool = False
     limit: LimitReached | None = None
+    is_unnamed: bool = False  # its session had no title when it began, and has none yet
     ending: TurnEnding | None = None
 
     @property
@@ -237,6 +238,13 @@ class TurnState(Struct):
         call = self.calls.get(asked.call)
         waits = ("running", "waiting") if asked.kind in WITHIN else ("asking", "reviewing")
         return self.gates[gate] is None and (call is None or call.state in waits)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a hook failed before the first request was sent: the model has read nothing of it, and never does."""
+        problem = None if self.ending is None else self.ending.problem
+        is_unsent = self.step is None or (self.step.number == 1 and self.step.is_open)
+        return self.phase is Phase.ERROR and is_unsent and problem is not None and problem.kind == "hook"
 
     @property
     def out(self) -> list[str]:
@@ -277,11 +285,12 @@ class TurnState(Struct):
     def _start(self, event: TurnStarted) -> None:
         if event.input is not None and event.input.parent != event.parent:
             raise InvalidEvent(f"message {event.input.id} does not follow {event.parent}")
-        self.options, self.started, self.untitled = event.options, event.at, event.untitled
+        self.options, self.started = event.options, event.at
         self.parent = self.tip = event.parent
         if event.input is not None:
             self._join(event.input)
             self.input = event.input.id
+        self.is_unnamed = event.untitled
 
     def _join(self, message: Message) -> None:
         if message.parent != self.tip or message.id in self.messages:
@@ -364,8 +373,11 @@ class TurnState(Struct):
         gate = event.gate
         if gate.id in self.gates:
             raise InvalidEvent(f"gate {gate.id} was opened already")
-        if gate.call:  # a gate without a call is a plugin's own question
+        if gate.call:
             self._advance_call(event)
+        elif self.step is None or self.step.is_open:
+            # A gate without a call is a plugin's own question, about a step that has finished.
+            raise InvalidEvent(f"gate {gate.id} cannot open: no step of turn {self.id} has finished")
         self.gates[gate.id] = None
         self.asked[gate.id] = gate
 
@@ -386,12 +398,22 @@ class TurnState(Struct):
             raise InvalidEvent(f"the stream that made call {called} broke off; it cannot start")
         if type(event) is CallStarted and self.limit is not None:
             raise InvalidEvent(f"turn {self.id} has reached a limit; call {called} cannot start")
+        if type(event) is CallPaused:
+            self._check_pause(call, event)
         call.advance(event)
         if type(event) is CallStarted:
             self.begun += 1
         elif type(event) is CallSettled:
             self._take(event)
         self.messages[call.message] = with_call(self.messages[call.message], called, event)
+
+    def _check_pause(self, call: Call, event: CallPaused) -> None:
+        """A suspended call waits only for what it asked for itself: the driver looks each of these up."""
+        asked = all(gate in self.asked and self.asked[gate].call == call.id for gate in event.gates)
+        made = all(name in self.calls and self.calls[name].parent == call.id for name in event.calls)
+        below = not event.below or any(event.below == turn for _, turn in call.below.values())
+        if not (asked and made and below):
+            raise InvalidEvent(f"call {call.id} waits for a gate, a call or a sub-turn that is not its own")
 
     def _take(self, event: CallSettled) -> None:
         """What a result brings beside its text."""
@@ -439,7 +461,7 @@ class TurnState(Struct):
         self.has_parked = True
 
     def _name(self, event: TitleSet) -> None:
-        self.untitled = False
+        self.is_unnamed = False
 
     def _begin_to_end(self, event: TurnEnding) -> None:
         self.ending = event

@@ -63,6 +63,16 @@ def cases_of(
     return [single | dict(zip(many, case, strict=True)) for case in product(*many.values())]
 
 
+def commands_of(subjects: Mapping[str, SubjectKind], arguments: JsonObject) -> list[str]:
+    """The command lines in a call, each once: what has to be read before its cases can be laid out."""
+    found: dict[str, None] = {}
+    for name, kind in subjects.items():
+        for value in _found(arguments, name) if kind == "command" else ():
+            items = cast("list[Any]", value) if isinstance(value, list) else [value]
+            found.update((item, None) for item in items if isinstance(item, str))
+    return list(found)
+
+
 def _found(arguments: JsonObject, name: str) -> list[Any]:
     """Everything that a name can mean: the argument of that name, and what its dots lead to."""
     found: list[Any] = [arguments[name]] if name in arguments else []

@@ -11,7 +11,7 @@ from everturn.core.asking import Verdict
 from everturn.core.canonical import JsonObject
 from everturn.core.options import Budget, Spent
 from everturn.core.parts import FileChange, Output
-from everturn.core.policy import Rule
+from everturn.core.policy import Case, Rule
 from everturn.core.requests import ToolSpec
 from everturn.errors import ConfigError, ToolError
 
@@ -149,6 +149,7 @@ class ToolContext(Struct, frozen=True):
     blobs: Blobs | None = None
     tenant: str = ""  # whose session it is; "local" where nobody is told from anybody
     by: str = ""  # the user who asked for the turn, where users are known
+    cases: Sequence[Case] = ()  # for a preview: what rules see of the call
 
 
 class Tool(Protocol):

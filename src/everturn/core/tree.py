@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.asking import WITHIN
+from everturn.core.canonical import is_same_value
 from everturn.core.events import (
     AnswerOpened,
     CallBelow,
@@ -118,7 +119,8 @@ def _answered(part: ToolPart, event: GateAnswered) -> ToolPart:
 
 
 def _started(part: ToolPart, event: CallStarted) -> ToolPart:
-    return replace(part, state="running", used=event.arguments if event.arguments != part.arguments else "")
+    used = "" if is_same_value(event.arguments, part.arguments) else event.arguments
+    return replace(part, state="running", used=used)
 
 
 def _opened(part: ToolPart, event: GateOpened) -> ToolPart:
