@@ -22,7 +22,7 @@ TO_DO = {
     "quota": "the account at acme has no credit left",
     "context": "the conversation is too long for acme-1: start a new one",
     "unknown_model": "acme does not know acme-1",
-    "request": "this is what acme thinks is wrong with the request",
+    "request": "check the message and the parameters that are set for",
     "rate": "acme wants us to slow down",
     "server": "acme has trouble of its own; try again later",
     "seal": "acme does not take back what it sealed, and was asked again without",

@@ -240,7 +240,7 @@ async def test_several_recordings_are_heard_one_after_the_other(provider: Provid
         heard = await answer(chat, *recordings)
 
         assert heard.text == "First.\n\nSecond."
-        assert (await chat.runtime.store.info(chat.session)).title == "0.mp3"
+        assert (await chat.runtime.store.info(chat.session)).title == "0.mp3, 1.mp3"
 
 
 # What is checked before anything is created ---------------------------------------------------------------------------
@@ -477,12 +477,13 @@ async def test_what_no_wait_can_mend_is_refused_while_another_turn_is_under_way(
 
 
 @pytest.mark.parametrize("name", ["picture@image-edit", "ear@audio-stt"])
-async def test_a_field_of_a_form_is_there_once(provider: Provider, name: str) -> None:
+async def test_a_field_that_the_message_fills_cannot_be_given_as_well(provider: Provider, name: str) -> None:
     async with Chat(model(provider, f"compatible:{name}")) as chat:
         files = [await chat.attach(CAT, "image/png", "c.png"), await chat.attach(TUNE, "audio/mpeg", "t.mp3")]
-        await answer(chat, "a cat", *files, params={"model": "other", "prompt": "a dog"})
-
-    assert (provider.seen[0].body["model"], provider.seen[0].body["prompt"]) == (name.partition("@")[0], "a cat")
+        for field, told in (("model", "choose the model"), ("prompt", "the text of your message")):
+            with pytest.raises(TurnError, match=f"^'{field}' cannot be given in params: .*{told}"):
+                await answer(chat, "a cat", *files, params={field: "other"})
+    assert not provider.seen
 
 
 async def test_recordings_that_were_heard_before_another_failed_are_counted(provider: Provider) -> None:

@@ -118,13 +118,6 @@ async def test_of_a_choice_of_tools_only_none_is_heard(choice: str, offered: int
     assert "tool_choice" not in body
 
 
-async def test_a_parameter_cannot_replace_what_is_ours() -> None:
-    odd = {"model": "other", "messages": [], "stream": False, "tools": []}
-    body = await asked(user("hi"), tools=TOOLS, params=odd)
-
-    assert (body["model"], body["stream"], len(body["messages"]), len(body["tools"])) == ("m", True, 1, 1)
-
-
 async def test_calls_and_results_find_each_other_by_name_and_by_id() -> None:
     body = await asked(
         user("hi"),

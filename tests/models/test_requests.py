@@ -11,15 +11,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from everturn import Chat
 from everturn.core.canonical import JsonObject, canonical
 from everturn.core.history import NO_RESULT
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
+from everturn.errors import ModelError, TurnError
 from everturn.models.formats.files import as_base64, as_data_url, as_note, as_text, kind_of
 from everturn.models.formats.names import CallIds, IdPolicy, Names
 from everturn.models.formats.schemas import tool_schema, with_plain_properties
 from everturn.models.formats.tidy import NOTHING, result_text, tidy
 from everturn.models.http import FORMATS
+from everturn.models.named import named as model_named
 from everturn.models.profile import Origin, Profile
 from everturn.models.vendors import VENDORS
 from everturn.testing.provider.seals import seal, sign
@@ -272,13 +275,52 @@ def test_43_who_must_be_told_a_limit_is_told_one() -> None:
 # Parameters -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vendor", THREE)
-def test_a_parameter_cannot_replace_what_is_ours(vendor: str) -> None:
-    odd = {"model": "other", "messages": [], "input": [], "stream": False, "tools": [], "system": "", "temperature": 1}
-    body = build(vendor, user("hi"), params=odd)
+FIVE = [*THREE, "gemini", "ollama"]
+OURS: list[tuple[str, object, str]] = [
+    ("tools", [{"type": "web_search_20250305", "name": "web_search"}], "vendor's own tools are not supported yet"),
+    ("tools", [], r"Chat\(tools="),
+    ("model", "other", r"send\(model="),
+    ("messages", [], "what you send"),
+    ("input", [], "what you send"),
+    ("system", "", r"Chat\(system="),
+    ("instructions", "", r"Chat\(system="),
+    ("stream", False, "always streamed"),
+]
 
-    assert (body["model"], body["stream"], len(body["tools"]), body["temperature"]) == ("m", True, 1, 1)
-    assert body.get("messages") or body.get("input")
+
+@pytest.mark.parametrize("vendor", FIVE)
+@pytest.mark.parametrize(("name", "value", "told"), OURS)
+def test_a_parameter_that_a_request_would_overwrite_is_refused(
+    vendor: str, name: str, value: object, told: str
+) -> None:
+    with pytest.raises(ModelError, match=f"^'{name}' cannot be given in params: .*{told}") as raised:
+        build(vendor, user("hi"), params={"temperature": 1, name: value})
+    assert (raised.value.kind, raised.value.retryable) == ("request", False)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name"),
+    [("gemini", "contents"), ("gemini", "systemInstruction"), ("gemini", "system_instruction"), ("openai", "store")],
+)
+def test_a_parameter_that_one_format_would_overwrite_is_refused_there(vendor: str, name: str) -> None:
+    with pytest.raises(ModelError, match=f"^'{name}' cannot be given in params"):
+        build(vendor, user("hi"), params={name: True})
+
+
+@pytest.mark.parametrize("vendor", THREE)
+def test_to_say_what_is_so_anyway_is_no_mistake(vendor: str) -> None:
+    assert build(vendor, user("hi"), params={"stream": True})["stream"] is True
+
+
+def test_to_say_that_a_vendor_keeps_nothing_is_no_mistake() -> None:
+    assert build("openai", user("hi"), params={"store": False})["store"] is False
+
+
+async def test_a_vendors_own_tools_end_the_turn_with_the_reason() -> None:
+    turn = await Chat(model_named("openai:m", key="k")).send("hi", params={"tools": [{"type": "web_search"}]})
+    with pytest.raises(TurnError, match="'tools' cannot be given in params") as raised:
+        await turn
+    assert raised.value.kind == "request"
 
 
 @pytest.mark.parametrize(

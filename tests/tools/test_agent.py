@@ -83,7 +83,8 @@ async def test_an_agent_has_a_group_if_its_caller_has_it(is_on: bool) -> None:
     finder = Agent("finder", "Finds things.", tools=["@eyes"])
     async with Chat(model, tools=[finder, Group("eyes", [look], on=is_on)]) as chat:
         await (await chat.send("where are they?"))
-    assert [spec.name for spec in by_task(model, "find")[0].tools] == (["look"] if is_on else [])
+    # Left with none of its tools it is not asked at all: `tests/plugins/test_empty_offer.py` has what is said instead.
+    assert [[spec.name for spec in one.tools] for one in by_task(model, "find")[:1]] == ([["look"]] if is_on else [])
 
 
 async def test_an_agent_has_no_tool_that_its_caller_was_not_given() -> None:
@@ -91,7 +92,7 @@ async def test_an_agent_has_no_tool_that_its_caller_was_not_given() -> None:
     finder = Agent("finder", "Finds things.", tools=["look"])
     async with Chat(model, tools=[finder, look]) as chat:
         await (await chat.send("where are they?", tools=["finder"]))
-    assert [spec.name for spec in by_task(model, "find")[0].tools] == []
+    assert by_task(model, "find") == []
 
 
 async def test_the_rules_of_an_agent_are_of_its_turn_only() -> None:

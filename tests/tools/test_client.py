@@ -57,8 +57,14 @@ def test_arguments_are_held_against_the_schema() -> None:
 EXAMPLES: dict[str, tuple[ClientTool, list[Any], list[Any], list[Any], list[Any]]] = {
     "eval": (
         BROWSER_JS_EVAL,
-        [{"code": "return 1"}, {"code": "", "timeout": 1}, {"code": "x", "timeout": 30_000}],
-        [{}, {"code": 1}, {"code": "x", "timeout": 0}, {"code": "x", "timeout": 30_001}, {"code": "x", "url": "y"}],
+        [{"code": "return 1"}, {"code": "", "timeout_ms": 1}, {"code": "x", "timeout_ms": 30_000}],
+        [
+            {},
+            {"code": 1},
+            {"code": "x", "timeout_ms": 0},
+            {"code": "x", "timeout_ms": 30_001},
+            {"code": "x", "url": "y"},
+        ],
         [{"value": None}, {"value": {"a": [1]}, "console": ["hello"]}],
         [{}, {"console": []}, {"value": 1, "console": [1]}, {"value": 1, "other": 2}, [], "1"],
     ),

@@ -32,7 +32,7 @@ async def told(turn: Turn) -> list[str]:
 async def test_a_person_is_shown_the_diff_and_what_changed_since_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     edit = call("edit_file", path="a.txt", old_text="one", new_text="two")
-    for meanwhile, said in (("", "was changed: 1 lines added, 1 removed"), ("one more\n", "has changed since")):
+    for meanwhile, said in (("", "was changed: 1 line added, 1 removed"), ("one more\n", "has changed since")):
         async with Chat(ScriptedModel(calls(edit), say("Done.")), tools=[files(tmp_path).enabled()]) as chat:
             turn = await chat.send("please")
             gate = await gate_of(turn)

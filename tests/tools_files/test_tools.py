@@ -117,7 +117,7 @@ async def test_a_file_is_written_with_its_directories_and_a_second_time_nothing_
     again = await desk.call("write_file", path="a/b/c.txt", content="one\ntwo\n")
     assert again.text == "'a/b/c.txt' already holds just this; nothing was changed"
     more = await desk.call("write_file", path="a/b/c.txt", content="one\n2\n")
-    assert more.text == "'a/b/c.txt' was changed: 1 lines added, 1 removed"
+    assert more.text == "'a/b/c.txt' was changed: 1 line added, 1 removed"
 
 
 async def test_a_file_is_no_directory_and_a_directory_no_file(desk: Desk) -> None:
@@ -468,7 +468,7 @@ def test_writing_in_a_folder_is_asked_about_and_two_folders_are_not_one(tmp_path
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     first, second = ({tool.spec.name: tool.spec for tool in files(tmp_path / name).tools} for name in "ab")
-    assert first["write_file"].execute == first["edit_file"].execute == "ask"
+    assert first["write_file"].execute == first["edit_file"].execute == "ask_once"
     assert (
         first["write_file"].identity != second["write_file"].identity
     )  # what is granted in one holds not in the other

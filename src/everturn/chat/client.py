@@ -80,7 +80,7 @@ class Client:
         open_still = {gate.id for gate in gates}
         self._rests = {gate: rest for gate, rest in self._rests.items() if gate in open_still}
         for gate in gates:
-            is_resting = gate.id in self._rests and self._rests[gate.id][0] > loop.time()
+            is_resting = gate.id in self._rests and self._rests[gate.id][0] > self._chat.runtime.clock.now()
             if gate.kind == "client" and gate.tool in self._tools and gate.id not in self._under_way and not is_resting:
                 task = loop.create_task(self._try(gate))
                 self._under_way[gate.id] = task
@@ -92,7 +92,7 @@ class Client:
         except Exception as error:
             _, last = self._rests.get(gate.id, (0.0, FIRST_REST / 2))
             rest = min(2 * last, LONGEST_REST)
-            self._rests[gate.id] = (asyncio.get_running_loop().time() + rest, rest)
+            self._rests[gate.id] = (self._chat.runtime.clock.now() + rest, rest)
             text = "client %s could not do %s (%s), and tries again in %g s: %s: %s"
             log.warning(text, self.name, gate.tool, gate.id, rest, type(error).__name__, error)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Iterable, Mapping
-from typing import Any, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -120,6 +120,27 @@ def kind_of(name: str, data: bytes) -> str:
         return "text/plain" if b"\0" not in data and data.decode() else guess
     except UnicodeDecodeError:
         return guess
+
+
+# What a chat on a runtime cannot be given, and where it is given instead.
+WITH_RUNTIME: Final = {
+    "tools": "Runtime(tools=…); a turn has some of them with send(tools=[names])",
+    "plugins": "Runtime(plugins=…)",
+    "system": "options=TurnOptions(system=…) for this chat, or Runtime(settings=Settings(prompt=Prompt(agent=…))) for all",
+    "store": "Runtime(store=…)",
+    "settings": "Runtime(settings=…)",
+    "rules": "Runtime(rules=…), or options=TurnOptions(rules=(…,)) for this chat",
+}
+
+
+def refuse_with_runtime(given: Mapping[str, object]) -> None:
+    """Refuse what a runtime has already.
+
+    Raises:
+        ConfigError: and it says where each of these is given instead.
+    """
+    if wrong := [f"{name}: {instead}" for name, instead in WITH_RUNTIME.items() if given[name]]:
+        raise ConfigError(f"Chat(runtime=…) takes these from elsewhere: {'; '.join(wrong)}")
 
 
 def plain_params(params: Mapping[str, Any]) -> dict[str, object]:

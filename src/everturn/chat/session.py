@@ -19,6 +19,7 @@ from everturn.chat.door import (
     kind_of,
     parts_of,
     plain_params,
+    refuse_with_runtime,
 )
 from everturn.chat.steering import id_of_turn, steered_by
 from everturn.chat.turn import Turn
@@ -85,11 +86,9 @@ class Chat:
                 raise ConfigError("give `system`, or `settings` with a prompt of its own, not both")
             settings = settings or Settings(prompt=Prompt(agent=system))
             runtime = Runtime(model, tools=tools, plugins=plugins, store=store, settings=settings, rules=rules)
-        elif tools or plugins or system or store is not None or settings is not None or rules:
-            raise ConfigError(
-                "a runtime brings its own tools, plugins, store, settings and rules; give them to `Runtime`"
-            )
         else:
+            given = {"tools": tools, "plugins": plugins, "system": system, "rules": rules}
+            refuse_with_runtime({**given, "store": store is not None, "settings": settings is not None})
             options = replace(options or TurnOptions(), model=runtime.add_model(model))
         self.runtime = runtime
         self.session = session or runtime.ids.new("session")

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from msgspec import Struct
 
 from everturn.chat.answering import Reply, answer
+from everturn.chat.unanswered import UnansweredWarning
 from everturn.core.accounts import LOCAL
 from everturn.core.asking import Gate
 from everturn.core.commands import Cancel, Send
@@ -91,21 +92,25 @@ class Turn:
         return self.events()
 
     def __await__(self) -> Generator[Any, None, TurnResult]:
-        """Wait until the turn is over, and collect it.
+        """Wait until the turn is over, and collect it. A turn that waits for a person is not over: a warning says so.
 
         Raises:
-            TurnError: it ended in an error.
+            TurnError: it ended in an error. If that was in this process, its `__cause__` is what was raised, by a
+                plugin or the model; otherwise the log has only the text of it.
             ExceptionGroup: clean-ups failed; with the turn's own error, if it had one.
         """
         return self._collect().__await__()
 
     async def _collect(self) -> TurnResult:
+        warning = UnansweredWarning(self._runtime, self.session, self.id)
         try:
-            async for _ in self:
-                pass
+            async for shown in self:
+                warning.see(shown)
             entries = await self._runtime.store.events(self.session, turn=self.id)
         except UnknownSession:  # it begins with its first message
             entries = []
+        finally:
+            warning.stop()
         if not entries:
             return await self._never_began()
         state = fold(entry.event for entry in entries)
@@ -117,6 +122,8 @@ class Turn:
         own: TurnError | None = None
         if isinstance(ended, TurnFailed):
             own = (HookError if ended.problem.kind == "hook" else TurnError)(ended.problem.text, ended.problem.kind)
+            error = self._runtime.supervisor.error_of(self.id)
+            own.__cause__ = error if error is None or error.__cause__ is None else error.__cause__
         failed: list[Exception] = [HookError(one.text, one.kind) for one in ended.reports if one.kind == "clean-up"]
         if failed:
             raise ExceptionGroup("clean-ups failed when the turn ended", [own, *failed] if own else failed)

@@ -20,7 +20,7 @@ EXCERPT = 500  # characters of a provider's words
 RETRYABLE = frozenset({"rate", "server", "network", "stalled", "truncated"})
 
 _NO_MONEY = re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance|limit: 0\b", re.I)
-_QUOTA = re.compile(r"billing (details|hard limit|account)|check your plan|quota.*(exceeded|plan)", re.I)
+_QUOTA = re.compile(r"billing (details|hard limit|account)|check your plan|quota.{0,100}?(exceeded|plan)", re.I)
 _UNREAD = "error parsing tool call: raw='"
 _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"([\d.]+)s"')
 _WAIT = re.compile(r"(?:retry|try again) (?:in|after) ([\d.]+) ?(ms|s)", re.I)
@@ -42,7 +42,7 @@ _NEXT = {
     "quota": "the account at {vendor} has no credit left, or its plan allows no more",
     "context": "the conversation is too long for {model}: start a new one, drop files, or take a model that reads more",
     "unknown_model": "{vendor} does not know {model}, or this key may not use it: check the name",
-    "request": "this is what {vendor} thinks is wrong with the request; parameters are sent as they were given",
+    "request": "check the message and the parameters that are set for {model}",
     "seal": "{vendor} does not take back what it sealed, and was asked again without; start a new conversation",
     "tools": '{model} cannot call tools by itself; in words it can: params={{"paradigm": "json"}} (or xml, or blocks)',
     "rate": "{vendor} wants us to slow down; it was tried again without luck, so wait a little",

@@ -1,1 +1,1 @@
-"""Plugins: nothing here that a stranger could not write."""
+"""Plugins that come with Everturn. Tool calling is called through the hooks of every plugin, and uses more than they give."""

@@ -6,7 +6,8 @@ called again, here or in another process, when the answer has come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterable, Mapping, Set
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from everturn.core.hooks import Pending, RequestContext, StepContext
 from everturn.core.options import TurnOptions
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
+from everturn.errors import ConfigError
 from everturn.tools.client import ByClient
 from everturn.tools.groups import Group, section
 from everturn.tools.reading import ReadResult
@@ -28,6 +30,17 @@ from everturn.turn.shaping import Limits
 from everturn.turn.tools import settle_calls
 
 READ_RESULT = ReadResult()
+log = logging.getLogger(__name__)
+
+NOT_ABOVE = (
+    "a sub-agent has at most the tools of the turn that calls it; give them to that turn as well (send(tools=[…]), or "
+    "Group(…).enabled() for tools of a group), or leave `tools` of the agent out"
+)
+DENIED = "rules deny {names}; `everturn permissions explain` names the rule"
+ALL_OFF = (
+    "they are in groups, and a group is off until it is switched on: Group(…).enabled(), files(folder).enabled(), or "
+    "send(tools=['@group']) for one turn"
+)
 REMEMBERED_TURNS = 1024
 
 
@@ -52,6 +65,7 @@ class ToolCalling:
         self._limits = limits or Limits()
         self._registry = tools if isinstance(tools, Registry) else Registry(tools)
         self._offers: dict[int, Offer] = {}
+        self._warned: set[str] = set()
 
     def on_system_prompt(self, ctx: RequestContext) -> None:
         """Say what there is to say of the groups that are on; to the request that closes a turn as to the others."""
@@ -108,6 +122,7 @@ class ToolCalling:
             if declared.name not in self._registry.tools and _is_had(declared.name, options):
                 tools[declared.name] = ByClient(declared)
         specs = permits.offered(tools, options)
+        denied = tools.keys() - {spec.name for spec in specs}
         groups = _told_of(enabled, {spec.name for spec in specs})
         loadable = [skill for group, _ in groups for skill in group.skills if not skill.pinned]
         loading: list[ToolSpec] = []
@@ -120,8 +135,30 @@ class ToolCalling:
             sections.append(PRIVACY_RULE)
         prompt = "\n\n".join(text for text in sections if text)
         offered = (*specs, *loading)
+        if self._registry.tools and (warning := _lack(options, {spec.name for spec in offered}, denied)):
+            if warning not in self._warned:  # a turn with rules of its own is looked at anew each time
+                log.warning("%s", warning)
+            self._warned.add(warning)
         reading = permits.offered({READ_RESULT.spec.name: READ_RESULT}, options) if offered else ()
         return Offer(key, enabled, tools, offered, tuple(reading), prompt)
+
+
+def _lack(options: TurnOptions, names: Set[str], denied: Set[str]) -> str:
+    """What to say when a turn has none of the tools that it was to have; "" if it has them, or was to have none.
+
+    Raises:
+        ConfigError: a sub-agent was given tools, and can use none of them. Its call fails, and says so.
+    """
+    if options.tools == ():
+        return ""
+    refused = DENIED.format(names=", ".join(sorted(denied))) if denied else ""
+    if options.above is None or options.tools is None:
+        return "" if names else f"a turn is offered no tools, though there are some: {refused or ALL_OFF}"
+    if not names:
+        wanted = ", ".join(options.tools)
+        raise ConfigError(f"this sub-agent was to have the tools {wanted} and has none of them: {refused or NOT_ABOVE}")
+    missing = sorted(one for one in options.tools if not any(char in "@*?[" for char in one) and one not in names)
+    return f"a sub-agent was to have {', '.join(missing)} and has not: {refused or NOT_ABOVE}" if missing else ""
 
 
 def _is_had(name: str, options: TurnOptions) -> bool:

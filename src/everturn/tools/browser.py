@@ -1,6 +1,7 @@
 """Tools that a page runs for a model: JavaScript in its sandbox, and files that never leave the browser.
 
-Only what they are is said here; the page that claims and runs them comes with the web UI.
+Only what they are is said here; the page that claims and runs them comes with the web UI. It declares
+`browser_js_eval` as it is said here: `scripts/web_types.py` writes that down for it.
 """
 
 from __future__ import annotations
@@ -18,20 +19,22 @@ _PATH: Final = {
     "maxLength": 1024,
 }
 
+USUAL_TIME: Final = 5_000  # milliseconds
+MOST_TIME: Final = 30_000
 BROWSER_JS_EVAL: Final = ClientTool(
     "browser_js_eval",
-    "Run JavaScript in the person's browser, in a sandbox without a page, network, cookies or storage. The code is the "
-    "body of an async function: `return` what you want to know. console.log is captured. It is stopped after `timeout` "
-    "milliseconds.",
+    "Run JavaScript in the person's browser, in a sandbox without page, network, cookies or storage. The code is the body "
+    "of an async function: return what you want to know. console.log is captured. Files of this conversation: await "
+    "files.list(path), files.read(path), files.write(path, text).",
     {
         "type": "object",
         "properties": {
-            "code": {"type": "string", "description": "The body of an async function.", "maxLength": MOST_CODE},
-            "timeout": {
+            "code": {"type": "string", "maxLength": MOST_CODE, "description": "The body of an async function."},
+            "timeout_ms": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": 30_000,
-                "description": "Milliseconds; 2000 if left out.",
+                "maximum": MOST_TIME,
+                "description": f"It is stopped then; {USUAL_TIME} if left out.",
             },
         },
         "required": ["code"],
@@ -46,7 +49,7 @@ BROWSER_JS_EVAL: Final = ClientTool(
         "required": ["value"],
         "additionalProperties": False,
     },
-    effects="read",
+    effects="write",  # it may write files of the conversation
     lease=60.0,
 )
 BROWSER_LIST_DIRECTORY: Final = ClientTool(

@@ -238,7 +238,7 @@ def _arguments_model(
     return context, names, model
 
 
-_ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+)$")
+_ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*+(?:\([^)]*\))?\s*:\s*(.+)$")
 
 
 def _read_docstring(text: str, parameters: set[str]) -> tuple[str, dict[str, str]]:

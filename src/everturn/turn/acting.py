@@ -23,6 +23,7 @@ from everturn.core.events import (
     LateArrived,
     LeafSelected,
     MessageDeleted,
+    TitleSet,
     TurnEnding,
     TurnStarted,
 )
@@ -31,10 +32,11 @@ from everturn.core.messages import Message
 from everturn.core.options import Lineage
 from everturn.core.ports import Claim, SessionInfo
 from everturn.core.state import Phase, TurnState, fold
+from everturn.core.titles import title_of
 from everturn.errors import CommandRefused, GateClosed, InvalidEvent, KeyConflict, UnknownMessage, UnknownSession
 from everturn.turn import beside, reverting
 from everturn.turn.ledger import Ledger
-from everturn.turn.run import Run, Setup, is_same
+from everturn.turn.run import Run, Setup
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +135,9 @@ class Acting:
             command=command.key,
             untitled=not info.title,
         )
-        await self._ledger.commit([started])
+        title = title_of(command.parts) if started.untitled else ""
+        named = [TitleSet(turn=command.turn, at=started.at, title=title)] if title else []
+        await self._ledger.commit([started, *named])
         return True
 
     def _steer(self, command: Send) -> bool | None:
@@ -208,7 +212,7 @@ class Acting:
 
     async def _answer_in(self, state: TurnState, command: Answer) -> None:
         gate, verdict = state.asked[command.gate], command.verdict
-        grant = beside.grant_of(state, gate, verdict, self._ledger.session, self._now())
+        grant = beside.grant_of(self._setup, state, gate, verdict, self._ledger.session, self._now())
         is_wider = verdict.others if grant is None else not 0 < grant.expires <= self._now()
         if is_wider and _is_open(state, gate):
             # Before this is written: if the process dies in between, all of it is done again.
@@ -236,15 +240,17 @@ class Acting:
             for gate in state.asked.values()
             if gate.id != answered.id and _is_open(state, gate)
         ]
-        rules = None
+        known: list[Grant] = []
         if grant is not None:
-            known = await self._setup.store.grants(grant.session or self._ledger.session, self._now())
-            rules = [*(each.rule for each in known if is_same(self._setup, each)), grant.rule]
+            known = [*await self._setup.store.grants(grant.session or self._ledger.session, self._now()), grant]
             asked += [] if grant.session else await beside.elsewhere(self._setup, self._ledger.session)
         if grant is None or grant.session:
             asked += await beside.below(self._setup, self._ledger.session, self._ledger.turns.values())
         for gate, options in asked:
-            if beside.is_answered(self._setup, gate, options, rules):
+            rules = (
+                self._setup.permits.granted(known, self._setup.tool_named, options.by) if grant is not None else None
+            )
+            if await beside.is_answered(self._setup, gate, options, rules):
                 await self._admit(gate, beside.same(answered, verdict), f"with:{answered.id}:{gate.id}")
 
     async def _admit(self, gate: Gate, verdict: Verdict, key: str) -> None:

@@ -17,15 +17,21 @@ from everturn.turn.descent import sessions_below
 from everturn.turn.run import Setup
 
 
-def grant_of(state: TurnState, gate: Gate, verdict: Verdict, session: str, now: float) -> Grant | None:
-    """What is remembered of an answer: in the session at the top, or everywhere."""
+def grant_of(setup: Setup, state: TurnState, gate: Gate, verdict: Verdict, session: str, now: float) -> Grant | None:
+    """What is remembered of an answer: in the session at the top, or everywhere.
+
+    A command that was allowed is allowed to the user who asked for the turn: whoever answered saw who had asked.
+    """
     if verdict.grant is None:
         return None
     above = state.options.above
     home = above.session if above is not None else session
     rule = replace(verdict.grant, layer="grants", source=gate.id)
     where = "" if verdict.everywhere else home
-    return Grant(gate.id, rule, where, verdict.by, now, verdict.until, gate.tool, gate.identity)
+    tool = setup.tool_named(gate.tool)
+    takes_commands = tool is not None and "command" in tool.spec.subjects.values()
+    asker = state.options.by if takes_commands else ""
+    return Grant(gate.id, rule, where, verdict.by, now, verdict.until, gate.tool, gate.identity, asker)
 
 
 def same(answered: Gate, verdict: Verdict) -> Verdict:
@@ -33,7 +39,7 @@ def same(answered: Gate, verdict: Verdict) -> Verdict:
     return Verdict(verdict.allowed, verdict.reason, by=f"{verdict.by or 'a person'}, with {answered.id}")
 
 
-def is_answered(setup: Setup, gate: Gate, options: TurnOptions, grants: Sequence[Rule] | None) -> bool:
+async def is_answered(setup: Setup, gate: Gate, options: TurnOptions, grants: Sequence[Rule] | None) -> bool:
     """Whether a gate is answered by the same word: all calls by a denial of all, those that are covered by grants."""
     if grants is None:
         return gate.kind not in ("result", "question")
@@ -52,7 +58,7 @@ def is_answered(setup: Setup, gate: Gate, options: TurnOptions, grants: Sequence
         return False
     try:
         arguments = tool.validate(arguments) or arguments
-        cases = setup.permits.cases(tool.spec, arguments, options, grants)
+        cases = await setup.permits.read_cases(tool.spec, arguments, options, grants)
     except EverturnError:
         return False
     return setup.permits.judge(tool.spec, cases, options, grants).action == "allow"

@@ -1,4 +1,4 @@
-"""How much may be used, by a turn, a session or a tenant, and whether it has been.
+"""How much may be used, by a turn, a session or a tenant, and whether it has been; and that a denied loop ends its turn.
 
 What was used is read from the log, and so it is the same after a restart. It is looked at before every request and every
 start: at most what is under way at that moment goes beyond a limit.
@@ -6,6 +6,7 @@ start: at most what is under way at that moment goes beyond a limit.
 
 from __future__ import annotations
 
+from everturn.core.calls import Call
 from everturn.core.events import LimitReached, Scope
 from everturn.core.options import Budget, Lineage, Spent
 from everturn.core.state import TurnState
@@ -13,6 +14,8 @@ from everturn.turn.below import tokens_of
 from everturn.turn.run import Run
 
 NONE = Budget()
+LOOP = "doom_loop"  # the name by which rules speak of loops
+LOOP_DENIED = "the same calls were made over and over, and going on with them was denied"
 EXACT = 1 - 1e-9  # a dollar that was added up from cents
 _OF = {
     "turn": "this turn",
@@ -25,6 +28,8 @@ _OF = {
 async def reached(run: Run, more: int = 0) -> LimitReached | None:
     """The limit that keeps a turn from its next request or, when so many `more` are about to start, from its next call."""
     options, settings, state = run.state.options, run.setup.settings, run.state
+    if state.step is not None and any(_is_denied_loop(call) for call in state.step.calls):
+        return _noticed(run, "loop", "turn", LOOP_DENIED)
     is_start = more > 0
     own = options.budget is not NONE and options.budget != NONE  # which is seldom, and the rest is not free
     if own and (found := over(run, "turn", options.budget, state.spent, more, is_start)) is not None:
@@ -41,6 +46,14 @@ async def reached(run: Run, more: int = 0) -> LimitReached | None:
     if above is not None and (found := await _above(run, above, more, is_start)) is not None:
         return found
     return await _wider(run, above, more, is_start)
+
+
+def _is_denied_loop(call: Call) -> bool:
+    """Whether a call was one of a loop, and a person or a rule has denied it: the turn then ends, or it would ask on."""
+    if call.state != "denied":
+        return False
+    is_asked = call.gate is not None and call.gate.kind == "loop"
+    return is_asked or (call.judged is not None and call.judged.rule is not None and call.judged.rule.tool == LOOP)
 
 
 async def _above(run: Run, above: Lineage, more: int, is_start: bool) -> LimitReached | None:

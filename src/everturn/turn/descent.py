@@ -46,7 +46,10 @@ async def waits_below(store: Store, call: Call, turn: str) -> bool:
     """Whether the sub-turn that a call waits for waits itself."""
     for session, below in call.below.values():
         if below == turn:
-            log = await store.events(session, turn=turn)
+            try:
+                log = await store.events(session, turn=turn)
+            except UnknownSession:  # it was never begun, or is erased: the tool that is run again finds out
+                return False
             return bool(log) and fold(entry.event for entry in log).phase is Phase.WAITING
     return False
 

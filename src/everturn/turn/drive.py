@@ -13,11 +13,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from everturn.core.commands import Late
-from everturn.core.events import Event, LateArrived, Problem, TurnEnding
+from everturn.core.events import Event, LateArrived, Problem, TitleSet, TurnEnding
 from everturn.core.gates import due_of
 from everturn.core.parts import Output
 from everturn.core.ports import Claim, Timer
 from everturn.core.state import Phase, TurnState, fold
+from everturn.core.titles import title_of
 from everturn.turn.acting import LAPSED, Acting
 from everturn.turn.budget import time_over
 from everturn.turn.ledger import Ledger
@@ -97,6 +98,7 @@ class Drive(Acting):
             state = fold(entry.event for entry in entries)
             if not state.phase.is_terminal:
                 self._ledger.adopt(state)
+                lost += self._title_of(state)
             elif self._setup.supervisor.is_out(state.id):
                 self._watch_out(state.id)
             for call in state.out if state.phase.is_terminal else ():
@@ -105,6 +107,12 @@ class Drive(Acting):
                     lost.append(LateArrived(turn=state.id, at=self._now(), call=call, output=output))
         if lost:
             await self._ledger.commit(lost)
+
+    def _title_of(self, state: TurnState) -> list[Event]:
+        """The title of a session whose first turn began, and whose title was not written with it."""
+        message = state.messages[state.input] if state.is_unnamed and state.input is not None else None
+        title = title_of(message.parts) if message is not None and state.phase is Phase.PREPARING else ""
+        return [TitleSet(turn=state.id, at=self._now(), title=title)] if title else []
 
     def _watch_out(self, turn: str) -> None:
         self.had_out = True

@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 from everturn import faults
-from everturn.core.ports import TRIES, Claim
-from everturn.errors import DriverLost, Stale, StoreUnavailable, UnknownSession
+from everturn.core.ports import RETRY_PAUSES, TRIES, Claim
+from everturn.errors import DriverLost, SessionStuck, Stale, StoreUnavailable, UnknownSession
 from everturn.turn.drive import Drive
 from everturn.turn.follow import LOOK
 from everturn.turn.ledger import Announce, Ledger
@@ -18,9 +19,23 @@ from everturn.turn.run import Setup
 
 log = logging.getLogger(__name__)
 
-CAUTION = 3.0  # seconds, at most, before the last try with a session that was left twice
+CAUTION = 3.0  # seconds, at most, before the third try with a session that was left twice
 LOOK_AGAIN = 1.0  # seconds after which a session that somebody else drives is looked at
 RELEASE = 2.0  # seconds to tell the store that a drive was ended in good order
+
+
+class Driven(NamedTuple):
+    """A drive, as the tasks that belong to it know it: whoever watches the event loop can say which one stopped it."""
+
+    session: str
+    epoch: int
+    tries: int
+
+
+CAUGHT = TRIES + len(RETRY_PAUSES) - 1
+"""The tries of a session that was caught: it rests for the longest of the short pauses, and its next try is its last."""
+
+DRIVEN: ContextVar[Driven | None] = ContextVar("everturn_driven", default=None)
 
 
 class Driver:
@@ -52,7 +67,7 @@ class Driver:
             for turn in self._unsure.pop(session, ()):
                 self._setup.bus.publish(turn, LOOK)
             faults.hit("drive.claimed")
-            if claim is not None and claim.tries >= TRIES:
+            if claim is not None and claim.tries == TRIES:
                 claim = await self._claim_apart(session, claim)
             if claim is None:
                 # Woken too early, it may be: clocks differ.
@@ -60,6 +75,10 @@ class Driver:
             else:
                 await self._hold(session, claim, ear.wait)
             faults.hit("drive.end")
+        except SessionStuck as error:
+            if not error.retry_at:
+                raise
+            await self._rest(session, error)
         except UnknownSession:
             log.info("session %s is gone; there is nothing to drive", session)
         except Stale:
@@ -71,7 +90,7 @@ class Driver:
             ear.close()
 
     async def _claim_apart(self, session: str, claim: Claim) -> Claim | None:
-        """Have the last try at another time than others, so that one which kills does not take the same along again.
+        """Have the third try at another time than others, so that one which kills does not take the same along again.
 
         It does not count until then: who is killed while it waits has done nothing.
         """
@@ -79,9 +98,18 @@ class Driver:
         await asyncio.sleep(CAUTION * (hash((session, claim.epoch)) % 1000) / 1000)
         return await self._setup.store.claim(session, self._setup.clock.now())
 
+    async def _rest(self, session: str, resting: SessionStuck) -> None:
+        """Have a session tried again when it has rested: each at another time, so that one which kills is alone."""
+        now = self._setup.clock.now()
+        pause = max(resting.retry_at - now, 1.0)
+        pause *= 1 + hash((session, resting.retry_at)) % 1000 / 2000
+        log.warning("%s, in %.0f s", resting, pause)
+        await self._setup.wake(session, now + pause)
+
     async def _hold(self, session: str, claim: Claim, signal: Callable[[], Coroutine[Any, Any, None]]) -> None:
         ledger = Ledger(session, claim, self._setup.store, self._setup.bus, self._announce)
         drive = Drive(self._setup, ledger, claim)
+        DRIVEN.set(Driven(session, claim.epoch, claim.tries))
         self._drives.add(drive)
         self.idle.clear()
         if self._is_leaving:  # it was told so while it claimed

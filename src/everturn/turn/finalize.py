@@ -13,7 +13,6 @@ from everturn.core.events import (
     CallSettled,
     Event,
     Problem,
-    TitleSet,
     TurnCancelled,
     TurnCompleted,
     TurnEnding,
@@ -21,15 +20,13 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.options import TurnOptions
-from everturn.core.parts import CallState, FilePart, Output
+from everturn.core.parts import CallState, Output
 from everturn.errors import KeyConflict, UnknownSession, UnknownTurn
 from everturn.turn.contexts import Context
 from everturn.turn.descent import may_be_below, sessions_below
 from everturn.turn.run import Run
 from everturn.turn.supervisor import HandIn, Settlement
 
-TITLE_SIZE = 30
-JOINERS = "\u200c\u200d"  # invisible, and letters of some scripts are joined or parted by them
 NEVER_RAN = "The turn ended before this call ran; it had no effect."
 UNREAD = "The turn ended before anybody had read the result of this call. It did run."
 NOBODY_READ = "This result came after its turn was over, when nobody was asked whether it may be read. It is withheld."
@@ -115,7 +112,7 @@ def _is_quiet(run: Run, ending: TurnEnding) -> bool:
 
 
 def _settle(run: Run) -> list[Event]:
-    """The results of calls that have none, and the title of a session that has none."""
+    """The results of calls that have none."""
     events: list[Event] = []
     is_hard = run.state.ending is not None and run.state.ending.hard
     held = run.setup.supervisor.running(run.turn)
@@ -128,25 +125,11 @@ def _settle(run: Run) -> list[Event]:
         if call.state == "running" and call.id not in held:
             text = LOST
         events.append(_settled(run, call, "cancelled", Output(text, code="cancelled"), is_out))
-    if run.state.untitled and (title := _title(run)):
-        events.append(TitleSet(turn=run.turn, at=run.now(), title=title))
     return events
 
 
 def _settled(run: Run, call: Call, state: CallState, output: Output, out: bool = False) -> CallSettled:
     return CallSettled(turn=run.turn, at=run.now(), call=call.id, state=state, output=output, out=out)
-
-
-def _title(run: Run) -> str:
-    first = next(iter(run.state.messages.values()), None)
-    if first is None or first.role != "user":
-        return ""
-    files = (part.name for part in first.parts if isinstance(part, FilePart))
-    # Whatever shows a list of sessions prints this: nothing in it moves a cursor, or turns a line around.
-    text = "".join(
-        char for char in " ".join(first.text.split()) or next(files, "") if char.isprintable() or char in JOINERS
-    )
-    return text[:TITLE_SIZE].rstrip()
 
 
 def _hand_in(run: Run) -> HandIn:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from everturn.core.commands import Send
-from everturn.core.deltas import CallProgress, Delta, Frame, LogMoved, Reader, Shown
+from everturn.core.deltas import CallProgress, Delta, DriverGone, Frame, LogMoved, Reader, Shown
 from everturn.core.events import TurnCancelled, TurnCompleted, TurnFailed
 from everturn.core.ports import Bus, Store, Tail
 from everturn.errors import DriverLost
 
+AGAIN = 0.5  # seconds before a bus that says a turn is over, when the log does not, is asked again
+
 LOOK: Sequence[Frame] = (LogMoved(2**63 - 1),)
 """As if the log had moved, however far it is."""
+
+NUDGE: Sequence[Frame] = (DriverGone(""),)
+"""For the readers of this process only: they are given an empty batch, and look at the log and at who drives."""
 
 
 async def follow(  # noqa: C901 - a reader, frame by frame
@@ -53,22 +59,26 @@ async def follow(  # noqa: C901 - a reader, frame by frame
             is_first = False
             if is_over:
                 return
-            frames = await _next(tail, gone())
+            frames = await _next(tail, gone)
             if frames is LOOK:  # the bus says that it is over; only the log knows
                 await tail.aclose()
                 tail = bus.tail(reader.turn)
                 is_over = await is_turn_over(store, session, reader.turn)
+                if not is_over:  # without a pause, a bus that says so again and again would have the log read each time
+                    await asyncio.sleep(AGAIN)
     finally:
         await tail.aclose()
 
 
-async def _next(tail: Tail, gone: str) -> Sequence[Frame]:
-    if gone:
-        raise DriverLost(gone)
+async def _next(tail: Tail, gone: Callable[[], str]) -> Sequence[Frame]:
+    """The next frames; an empty batch is a nudge, and has the reader look at the log unless nobody drives any more."""
+    if why := gone():
+        raise DriverLost(why)
     try:
-        return await anext(tail)
+        frames = await anext(tail)
     except StopAsyncIteration:
         return LOOK
+    return frames if frames or gone() else (LogMoved(2**63 - 1),)
 
 
 async def is_turn_over(store: Store, session: str, turn: str) -> bool:

@@ -21,6 +21,7 @@ def gate_for(
     why: str,
     offers: tuple[Rule, ...] = (),
     output: Output | None = None,
+    session_only: bool = False,
 ) -> Gate:
     """A question about a call, bound to everything that is shown."""
     patience = ctx.run.state.options.gate_timeout
@@ -37,6 +38,7 @@ def gate_for(
         identity=identity,
         why=why,
         offers=offers,
+        session_only=session_only,
         output=output,
         mark="" if kind == "result" else call.known_as,
     )

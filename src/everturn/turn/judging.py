@@ -105,8 +105,6 @@ async def judge(ctx: OneStep, call: Call, tools: Mapping[str, Tool]) -> Judged:
     call.known_as = mark_as(spec.name, text if is_as_written else canonical(meant))
     one = _One(ctx, call, tool, identity, text, given, tools)
     judged = await one.permit(meant)
-    if meant is not given and meant != given:
-        judged = one.held_against(given, judged)
     if judged.action == "deny":
         text = NOT_ALLOWED.format(why=judged.reason)
         return Judged(_denied(ctx, call, spec, identity, text, judged.reason, judged.rule))
@@ -152,36 +150,12 @@ class _One:
         self._tool, self._given, self._tools = tool, given, tools
         self._cases: Sequence[Case] = ()
 
-    async def permit(self, given: JsonObject) -> Judgement:
-        """What the rules say; grants are looked at only where they could help."""
-        run, permits = self._ctx.run, self._ctx.run.setup.permits
-        options = run.state.options
-        if (own := permits.unruled(self._spec, options)) is not None:
-            return own
-        try:
-            self._cases = permits.cases(self._spec, given, options)
-        except ToolError as error:
-            return Judgement("deny", reason=str(error), is_final=True)
-        judged = permits.judge(self._spec, self._cases, options)
-        if judged.action != "ask" or judged.is_final:
-            return judged
-        if grants := await run.grants():
-            self._cases = permits.cases(self._spec, given, options, grants)
-            return permits.judge(self._spec, self._cases, options, grants)
-        return judged
-
-    def held_against(self, given: JsonObject, judged: Judgement) -> Judgement:
-        """The same judgement, unless what was written is forbidden, or to be asked about, though what is meant is not."""
-        run, permits = self._ctx.run, self._ctx.run.setup.permits
-        options = run.state.options
-        if judged.action == "deny" or not (permits.policy.rules or options.rules or options.above):
-            return judged
-        try:
-            other = permits.judge(self._spec, permits.cases(self._spec, given, options), options)
-        except ToolError as error:
-            return Judgement("deny", reason=str(error), is_final=True)
-        is_stricter = other.action == "deny" or (other.action == "ask" and other.is_final)
-        return other if is_stricter else judged
+    async def permit(self, meant: JsonObject) -> Judgement:
+        """What the rules say to it, as it was written and as its tool reads it."""
+        run = self._ctx.run
+        decided = await run.setup.permits.decide(self._spec, self._given, meant, run.state.options, run.grants)
+        self._cases = decided.cases
+        return decided.judgement
 
     async def ask(self, judged: Judgement, tools: Mapping[str, Tool]) -> list[Event] | None:
         """The gate it has to pass, if any: one for all that there is to ask."""
@@ -238,7 +212,10 @@ class _One:
 
     async def _open(self, kind: GateKind, why: str, offers: tuple[Rule, ...] = ()) -> list[Event]:
         """Open a gate for exactly these bytes."""
-        gate = gate_for(self._ctx, self._call, kind, self._spec.name, self._identity, self._text, why, offers)
+        # A command is allowed to a user of a server in one session, never everywhere (decision 0113).
+        only = bool(offers and self._ctx.run.state.options.by) and "command" in self._spec.subjects.values()
+        asked = (self._spec.name, self._identity, self._text, why, offers)
+        gate = gate_for(self._ctx, self._call, kind, *asked, session_only=only)
         if (preview := await self._preview()) is not None:
             # What a person is shown of the world is part of what they allow.
             bound = digest(gate.hash, preview.text, preview.basis)
@@ -251,7 +228,7 @@ class _One:
         if show is None:
             return None
         context = Within(self._ctx, self._call, self._tool, self._tools).context()
-        made = await call_hook(show, self._given, context)
+        made = await call_hook(show, self._given, replace(context, cases=self._cases))
         if made is not None and not isinstance(made, Preview):
             raise BadOutput(f"{self._spec.name} shows a {type(made).__name__}; a preview is a Preview(text, basis)")
         if made is not None and len(made.text) > MOST_PREVIEW:
@@ -262,7 +239,8 @@ class _One:
         """The record of the decision, and the start it allows: always in one append."""
         ctx, call, spec, verdict = self._ctx, self._call, self._spec, self._call.verdict
         bound = bound_to(ctx, call, "call", spec.name, self._identity, self._text)
-        if call.judged is not None and call.judged.hash != bound:
+        record = call.judged
+        if record is not None and (not record.allowed or (record.tool, record.hash) != (spec.name, bound)):
             raise ToolChanged(CHANGED.format(name=spec.name, who="this call was allowed"))
         by = f"allowed by {verdict.by or 'a person'}" if verdict is not None else judged.reason
         now = ctx.run.now()
@@ -324,5 +302,9 @@ def _denied(
 
 
 def _unless_judged(call: Call, events: list[Event]) -> list[Event]:
-    """The record is made once, even where the log was cut between it and what follows from it."""
+    """The record is made once, even where the log was cut between it and what follows from it.
+
+    An earlier record that says something else never comes this far: `judge` denies again what was denied, and
+    `_One.start` refuses what was allowed for another tool or other arguments.
+    """
     return events if call.judged is None else events[1:]

@@ -100,6 +100,7 @@ async def _work(run: Run) -> None:
     elif run.overrun is not None:
         _end(run, "error", "error", run.overrun)
     elif error is not None:
+        run.setup.supervisor.keep_error(run.turn, error)
         _end(run, "error", "error", _problem(error))
 
 
@@ -209,7 +210,7 @@ async def _step(run: Run, action: Request) -> None:
     if action.closing and (limit := run.state.limit) is not None and (action.step == 1 or limit.scope != "turn"):
         _say_why(run, limit, action.step)
         return
-    history = await prepare.read_history(run)
+    history = await run.read_history()
     faults.hit("history.read")
     body = await request.build(run, history, await prepare.said_last(run), action.step, action.closing)
     faults.hit("request.built")

@@ -6,13 +6,14 @@ granted. A sub-turn is judged by those of every turn above it as well, and the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from everturn.core.asking import Grant
 from everturn.core.canonical import JsonObject
 from everturn.core.globs import escape
 from everturn.core.options import Authority, ResultPolicy, TurnOptions
@@ -20,8 +21,8 @@ from everturn.core.patterns import exactly
 from everturn.core.policy import MOST_CASES, Action, Case, Judgement, Policy, Rule, Subject, strictest
 from everturn.core.ports import Tool
 from everturn.core.requests import Execute, ToolSpec
-from everturn.core.subjects import cases_of
-from everturn.errors import ConfigError
+from everturn.core.subjects import cases_of, commands_of
+from everturn.errors import ConfigError, ToolError
 
 DOOM_LOOP: Final = "doom_loop"  # the name under which rules speak of loops
 _DEFAULT: Final[Mapping[Execute, Action]] = {"auto": "allow", "ask": "ask", "deny": "deny"}
@@ -29,10 +30,15 @@ REMEMBERED: Final = 256  # lists of rules
 _REVIEWS: Final[Sequence[ResultPolicy]] = ("auto", "on_error", "ask")
 
 ReadCommand = Callable[[str], Sequence[Subject]]
+ReadCommands = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[Subject]]]]
 
 
 def _no_shell(text: str) -> Sequence[Subject]:
     raise ConfigError("to judge shell commands, install everturn[shell]")
+
+
+async def _no_shells(texts: Sequence[str]) -> Sequence[Sequence[Subject]]:
+    return [_no_shell(text) for text in texts]
 
 
 class _Known(Struct, frozen=True):
@@ -43,11 +49,23 @@ class _Known(Struct, frozen=True):
     own: Judgement | None  # what it says of itself, by `execute`
 
 
+class Decision(Struct, frozen=True):
+    """What becomes of a call, and what it is about, as the rules saw it."""
+
+    judgement: Judgement
+    cases: Sequence[Case] = ()  # none where the tool's own word was enough
+
+
 class Permits:
     """The rules of a runtime, and what is known of its tools."""
 
-    def __init__(self, rules: Iterable[Rule] = (), read_command: ReadCommand = _no_shell) -> None:
-        self._read_command = read_command
+    def __init__(
+        self,
+        rules: Iterable[Rule] = (),
+        read_command: ReadCommand = _no_shell,
+        read_commands: ReadCommands = _no_shells,
+    ) -> None:
+        self._read_command, self._read_commands = read_command, read_commands
         self.replace(rules)
         self._known: dict[str, _Known] = {}
         self._policies: dict[bytes, Policy] = {}
@@ -89,48 +107,128 @@ class Permits:
             return None
         return self._know(spec).own
 
-    def cases(
+    def granted(self, grants: Iterable[Grant], tool_named: Callable[[str], Tool | None], by: str) -> list[Rule]:
+        """What people have allowed from now on, as rules for a turn that this user asked for.
+
+        Another tool of the same name has no part in it, nor has another user where it was given for one.
+        """
+        found: list[Rule] = []
+        for grant in grants:
+            tool = tool_named(grant.tool)
+            if tool is not None and self.identity(tool.spec) == grant.identity and grant.asker in ("", by):
+                found.append(grant.rule)
+        return found
+
+    async def decide(
+        self,
+        spec: ToolSpec,
+        given: JsonObject,
+        meant: JsonObject,
+        options: TurnOptions,
+        grants: Callable[[], Awaitable[Sequence[Rule]]],
+    ) -> Decision:
+        """What becomes of a call: the one path that a turn goes, and that whoever explains goes.
+
+        `given` is as it was written, `meant` as the tool reads it, with its defaults. Grants are looked at only where they
+        could help. What is written may be forbidden though what is meant is not.
+        """
+        decided = await self._decide(spec, meant, options, grants)
+        if meant is given or meant == given or decided.judgement.action == "deny":
+            return decided
+        if not (self.policy.rules or options.rules or options.above):
+            return decided
+        try:
+            other = self.judge(spec, await self.read_cases(spec, given, options), options)
+        except ToolError as error:
+            return Decision(_unjudged(error))
+        is_stricter = other.action == "deny" or (other.action == "ask" and other.is_final)
+        return Decision(other, decided.cases) if is_stricter else decided
+
+    async def _decide(
+        self, spec: ToolSpec, meant: JsonObject, options: TurnOptions, load: Callable[[], Awaitable[Sequence[Rule]]]
+    ) -> Decision:
+        if (own := self.unruled(spec, options)) is not None:
+            return Decision(own)
+        try:
+            cases = await self.read_cases(spec, meant, options)
+            judged = self.judge(spec, cases, options)
+            if judged.action != "ask" or judged.is_final or not (grants := await load()):
+                return Decision(judged, cases)
+            cases = await self.read_cases(spec, meant, options, grants)
+        except ToolError as error:
+            return Decision(_unjudged(error))
+        return Decision(self.judge(spec, cases, options, grants), cases)
+
+    async def read_cases(
         self, spec: ToolSpec, arguments: JsonObject, options: TurnOptions, grants: Sequence[Rule] = ()
     ) -> list[Case]:
-        """What a call is about, as rules see it.
+        """What a call is about, as rules see it. Command lines are read in bounded time, and off the event loop if long.
 
         Raises:
             ToolError: it cannot be told; such a call is denied.
         """
+        texts = commands_of(spec.subjects, arguments) if spec.subjects else []
+        if not texts:
+            return self._cases(spec, arguments, options, grants, self._read_command)
+        read = dict(zip(texts, await self._read_commands(texts), strict=True))
+        return self._cases(spec, arguments, options, grants, read.__getitem__)
+
+    def cases(
+        self, spec: ToolSpec, arguments: JsonObject, options: TurnOptions, grants: Sequence[Rule] = ()
+    ) -> list[Case]:
+        """The same here and now, for those who cannot wait: a long command line is not read."""
+        return self._cases(spec, arguments, options, grants, self._read_command)
+
+    def _cases(
+        self,
+        spec: ToolSpec,
+        arguments: JsonObject,
+        options: TurnOptions,
+        grants: Sequence[Rule],
+        read_command: ReadCommand,
+    ) -> list[Case]:
         names = self.policy.names
         if not options.rules and not grants and options.above is None:
-            return [*cases_of(spec.subjects, arguments, self._read_command, names)]
+            return [*cases_of(spec.subjects, arguments, read_command, names)]
         within = options.above.within if options.above is not None else ()
         for rules in (options.rules, grants, *(authority.rules for authority in within)):
             if (policy := self._policy(rules)) is not None:
                 names = names | policy.names
-        return [*cases_of(spec.subjects, arguments, self._read_command, names)]
+        return [*cases_of(spec.subjects, arguments, read_command, names)]
 
     def judge(
         self, spec: ToolSpec, cases: Sequence[Case], options: TurnOptions, grants: Sequence[Rule] = ()
     ) -> Judgement:
         """Allow, ask or deny."""
         own = self._know(spec).own
-        judged = self._judge(spec.name, cases, own, options.rules, grants)
+        judged = self._judge(spec, cases, own, options.rules, grants)
         if options.above is None:
             return judged
         above = (self._judge_above(spec, cases, one, grants) for one in options.above.within)
         return strictest(judged, *above)
 
     def _judge(
-        self, tool: str, cases: Sequence[Case], own: Judgement | None, rules: Sequence[Rule], grants: Sequence[Rule]
+        self,
+        spec: ToolSpec,
+        cases: Sequence[Case],
+        own: Judgement | None,
+        rules: Sequence[Rule],
+        grants: Sequence[Rule],
     ) -> Judgement:
         """Every case by itself; of what several lists of rules say of it the strictest, and the strictest case."""
         policies = self._policies_for(rules, grants)
         if not policies and own is not None:
             return own
         if len(cases) > MOST_CASES:
-            return self.policy.judge(tool, cases)
+            return self.policy.judge(spec.name, cases)
+        tool, acts = spec.name, is_acting(spec)
         found: list[Judgement] = []
         for case in cases or ({},):
-            said = [judged for policy in policies for judged in policy.judge_each(tool, [case])]
+            said = [judged for policy in policies for judged in policy.judge_each(tool, [case], acts)]
             matched = [judged for judged in said if judged.is_final or judged.rule is not None]
-            found.append(strictest(*matched, *([own] if own is not None else ())) if matched or own else _nothing(tool))
+            found.append(
+                strictest(*matched, *([own] if own is not None else ())) if matched or own else _nothing(tool, case)
+            )
         return strictest(*found)
 
     def _judge_above(
@@ -138,7 +236,7 @@ class Permits:
     ) -> Judgement:
         if not _has(above, spec):
             return Judgement("deny", reason="the turn above this one does not have the tool", is_final=True)
-        return self._judge(spec.name, cases, self._know(spec).own, above.rules, grants)
+        return self._judge(spec, cases, self._know(spec).own, above.rules, grants)
 
     def judge_loop(self, tool: str, options: TurnOptions, grants: Sequence[Rule] = ()) -> Judgement:
         """Whether a tool may go round in circles."""
@@ -179,8 +277,22 @@ def _own(spec: ToolSpec) -> Judgement | None:
     return Judgement(action, rule, is_final=True, reason=f"{spec.name} {reason}")
 
 
-def _nothing(tool: str) -> Judgement:
-    return Judgement("ask", reason=f"no rule says anything of this call of {tool}")
+def _unjudged(error: ToolError) -> Judgement:
+    return Judgement("deny", reason=str(error), is_final=True)
+
+
+def _nothing(tool: str, case: Case) -> Judgement:
+    said = {name: subject.text for name, subject in case.items() if subject is not None}
+    return Judgement("ask", None, said, reason=f"no rule says anything of this call of {tool}")
+
+
+def is_acting(spec: ToolSpec) -> bool:
+    """Whether a tool does something that a rule for every tool does not cover: 0113 says why.
+
+    One that only reads does not, nor does one that its author lets run by itself. What an MCP server says of its own
+    tools is a claim.
+    """
+    return spec.execute != "auto" and (spec.effects != "read" or spec.origin.startswith("mcp:"))
 
 
 def _has(above: Authority, spec: ToolSpec) -> bool:
@@ -227,24 +339,18 @@ def offers_for(spec: ToolSpec, cases: Sequence[Case], is_open: Callable[[Case], 
     return tuple(found)
 
 
-# Programs whose next word is no command of theirs, but what they run or are done to: no two words say what is meant.
-_NEVER_WIDER: Final = frozenset(
-    "sudo doas su env xargs timeout nice nohup setsid time exec command builtin eval source trap watch parallel strace ssh "
-    "bash sh dash zsh ksh fish python pypy perl ruby node nodejs deno bun php lua julia rscript osascript awk gawk sed find "
-    "busybox npx uvx make rm mv cp dd ln tee chmod chown kill pkill curl wget scp rsync tar vim vi emacs".split()
+# Programs that show what is there, and have no option by which they run a command or write a file. Of any other no two
+# words say what is meant: `git config *` sets what git runs, and `go test *` has -exec.
+_SHOWING: Final = frozenset(
+    "basename cat cksum cmp comm cut df diff dirname du echo egrep expand fgrep fmt fold grep head id join jq ls md5sum nl od "
+    "paste pwd readlink realpath rev seq sha1sum sha256sum stat strings tac tail tr uname wc which whoami".split()
 )
-_RUNNING: Final = frozenset("run exec eval x foreach".split())  # `npm run`, `docker exec`
 
 
 def _wider(subject: Subject) -> str:
     """A pattern for more of the same; nothing where that would be for anything at all."""
-    if subject.kind == "command" and len(subject.words) > 2 and subject.words[0] != ">":
-        name, second = subject.words[:2]
-        is_plain = all(
-            word[:1].isalpha() and word.replace("-", "").replace("_", "").isalnum() for word in (name, second)
-        )
-        is_open = name.casefold().rstrip("0123456789") in _NEVER_WIDER or second.casefold() in _RUNNING
-        return f"{name} {second} *" if is_plain and not is_open else ""
+    if subject.kind == "command" and len(subject.words) > 1:
+        return f"{subject.words[0]} *" if subject.words[0] in _SHOWING else ""
     if subject.kind == "url" and subject.text.count("/") >= 3:
         return escape("/".join(subject.text.split("/")[:3])) + "/**"
     if subject.kind == "path" and "/" in subject.text.strip("/"):

@@ -19,13 +19,6 @@ from everturn.turn.run import Run
 LATE = "late_result:"
 
 
-async def read_history(run: Run) -> list[Message]:
-    """The branch as it was before this turn: read once per hold, for nothing above a turn changes while it runs."""
-    if run.history is None:
-        run.history = await run.setup.store.path(run.session, run.state.parent)
-    return run.history
-
-
 async def offer_late(run: Run) -> bool:
     """Tell the model of results that came after their turn was over, once each; True when there were any.
 
@@ -35,7 +28,7 @@ async def offer_late(run: Run) -> bool:
         return False
     calls: dict[str, ToolPart] = {}
     told: set[str] = set()
-    for message in (*await read_history(run), *run.state.messages.values()):
+    for message in (*await run.read_history(), *run.state.messages.values()):
         for part in message.parts:
             if type(part) is ToolPart:
                 calls[part.call] = part
@@ -62,7 +55,7 @@ async def said_last(run: Run) -> Message | None:
     """What the person said, and this turn answers: the input or, when it answers anew, the message above."""
     if run.state.input is not None:
         return run.state.messages[run.state.input]
-    history = await read_history(run)
+    history = await run.read_history()
     return history[-1] if history and history[-1].role == "user" else None
 
 
@@ -75,14 +68,14 @@ async def check_input(run: Run) -> None:
     modality = modality_of(run.model)
     if modality != "chat":
         said = await said_last(run)
-        if lack := missing(modality, await read_history(run), said.parts if said is not None else ()):
+        if lack := missing(modality, await run.read_history(), said.parts if said is not None else ()):
             raise TurnError(lack, kind="input")
 
 
 async def open_answer(run: Run) -> None:
     """Make the placeholder, with the model's badge on it."""
     await check_input(run)
-    await read_history(run)
+    await run.read_history()
     if modality_of(run.model) == "chat":
         await offer_late(run)
     blank = Message(run.setup.ids.new("msg"), None, "assistant", by=run.model.name, turn=run.turn)

@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn import faults
-from everturn.core.asking import Grant
 from everturn.core.canonical import clean
 from everturn.core.commands import AnyCommand, Cancel, Send
 from everturn.core.deltas import CallProgress
 from everturn.core.events import Append, Event, LateArrived, MessageAdded, Problem
+from everturn.core.history import unanswered_turns
 from everturn.core.hooks import Cleanup
 from everturn.core.messages import Message
 from everturn.core.options import Budget, TurnOptions
@@ -25,7 +25,7 @@ from everturn.core.parts import Output, StreamedPart, ToolPart, Usage
 from everturn.core.policy import Rule
 from everturn.core.ports import Bus, Clock, Ids, Model, Store, SubAnswer, Tool
 from everturn.core.requests import REQUEST_MESSAGE_FIELDS, RequestMessage
-from everturn.core.state import TurnState
+from everturn.core.state import TurnState, fold
 from everturn.errors import ConfigError, HookError, TurnClosed, TurnError, UnknownSession
 from everturn.turn.bell import Bell
 from everturn.turn.hookup import Hook, Hookup, call
@@ -113,12 +113,6 @@ class Setup(Struct, frozen=True):
     hold: float = 0.0  # seconds after which a drive lets go between two steps, so that another may go on; 0: never
 
 
-def is_same(setup: Setup, grant: Grant) -> bool:
-    """Whether the tool that a grant was given for is still the one it was given for."""
-    tool = setup.tool_named(grant.tool)
-    return tool is not None and setup.permits.identity(tool.spec) == grant.identity
-
-
 class Partial(Protocol):
     """A step as far as it has arrived."""
 
@@ -180,15 +174,29 @@ class Run:
             found = await self.setup.store.grants(home, self.now())
         except UnknownSession:  # the session at the top was erased
             return []
-        return [grant.rule for grant in found if is_same(self.setup, grant)]
+        return self.setup.permits.granted(found, self.setup.tool_named, self.state.options.by)
+
+    async def read_history(self) -> list[Message]:
+        """The branch as it was before this turn: read once per hold, for nothing above a turn changes while it runs.
+
+        What a plugin has blocked is not in it: the messages of a turn that a hook ended before its first request.
+        """
+        if self.history is None:
+            store = self.setup.store
+            path = await store.path(self.session, self.state.parent)
+            blocked: set[str] = set()
+            for turn in unanswered_turns(path, self.state.input is None):
+                log = await store.events(self.session, turn=turn)
+                if log and fold(entry.event for entry in log).is_blocked:
+                    blocked.add(turn)
+            self.history = [message for message in path if message.turn not in blocked] if blocked else path
+        return self.history
 
     async def outputs(self) -> dict[str, Output]:
         """The results of the calls on this branch that a model has been told of, by call."""
-        if self.history is None:
-            self.history = await self.setup.store.path(self.session, self.state.parent)
         return {
             part.call: part.output
-            for message in (*self.history, *self.state.messages.values())
+            for message in (*await self.read_history(), *self.state.messages.values())
             for part in message.parts
             if type(part) is ToolPart and part.output is not None
         }
@@ -199,9 +207,7 @@ class Run:
         untrusted = state.has_untrusted or (above is not None and above.untrusted)
         private = state.has_private or (above is not None and above.private)
         if not (untrusted and private):
-            if self.history is None:
-                self.history = await self.setup.store.path(self.session, state.parent)
-            parts = (part for message in self.history for part in message.parts if type(part) is ToolPart)
+            parts = (part for message in await self.read_history() for part in message.parts if type(part) is ToolPart)
             before = [output for part in parts for output in (part.output, part.late) if output is not None]
             untrusted = untrusted or any(output.untrusted for output in before)
             private = private or any(output.private or output.sensitive for output in before)

@@ -21,6 +21,7 @@ from everturn.turn.bell import Bell
 log = logging.getLogger(__name__)
 
 
+MOST_ERRORS = 32  # of turns that failed here, kept for whoever collects them
 GRACE = 1.0  # seconds tools have to end when the process does
 
 
@@ -53,6 +54,7 @@ class Supervisor:
 
     def __init__(self) -> None:
         self._turns: dict[str, dict[str, asyncio.Task[Settlement]]] = {}
+        self._errors: dict[str, BaseException] = {}  # turn -> what it failed of; the log has only the text of it
         self._detached: dict[str, set[asyncio.Task[Settlement]]] = {}
         self._done: dict[str, dict[str, Settlement]] = {}
         self._out: dict[str, set[str]] = {}  # turn -> calls that were detached and not handed in yet
@@ -71,6 +73,16 @@ class Supervisor:
     def driven(self, turn: str) -> Any:
         """Who drives a turn here now, or did last while it has tools; None: nobody does any more."""
         return self._runs.get(turn)
+
+    def keep_error(self, turn: str, error: BaseException) -> None:
+        """Keep what a turn failed of, for a caller in this process; of many the latest."""
+        self._errors[turn] = error
+        while len(self._errors) > MOST_ERRORS:
+            del self._errors[next(iter(self._errors))]
+
+    def error_of(self, turn: str) -> BaseException | None:
+        """What a turn failed of, if it was here and not long ago."""
+        return self._errors.get(turn)
 
     def drive(self, turn: str, run: Any) -> None:
         """From now on this is who drives a turn; None: its tools are on their own."""

@@ -216,7 +216,7 @@ async def _begin_again(ctx: OneStep, call: Call, tool: Tool, plan: _Plan, text: 
         return False
     try:
         given = await resolve(ctx.run, tool.spec, arguments)
-        cases = permits.cases(tool.spec, tool.validate(given) or given, options)
+        cases = await permits.read_cases(tool.spec, tool.validate(given) or given, options)
         if permits.judge(tool.spec, cases, options).action == "deny":  # by a rule that was not there before
             plan.events.append(_unknown(ctx, call, text))
             return False

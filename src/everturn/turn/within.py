@@ -247,9 +247,12 @@ def basis_of(call: Call, spec: ToolSpec) -> str:
 
 
 def is_moved(call: Call, spec: ToolSpec) -> bool:
-    """Whether a person was shown what a call would do, and then said that it is to be done to something else."""
+    """Whether a person was shown what a call would do, and then said that it is to be done to something else.
+
+    Not where they wrote another command: it is theirs, and the files they were shown must still be the same.
+    """
     gate, verdict = call.gate, call.verdict
     if gate is None or verdict is None or not gate.basis or not verdict.arguments:
         return False
     shown, edited = parse_object(gate.arguments) or {}, parse_object(verdict.arguments) or {}
-    return any(shown.get(name) != edited.get(name) for name in spec.subjects)
+    return any(shown.get(name) != edited.get(name) for name, kind in spec.subjects.items() if kind != "command")

@@ -23,7 +23,7 @@ from everturn.models.formats.files import AUDIO, as_base64, as_note, as_text, ki
 from everturn.models.formats.gemini_schema import openapi
 from everturn.models.formats.made import Made
 from everturn.models.formats.names import NAME_SIZE, Names
-from everturn.models.formats.params import Params, encode, take
+from everturn.models.formats.params import CONVERSATION, PROMPT, RESERVED, Params, encode, take
 from everturn.models.formats.schemas import tool_schema
 from everturn.models.formats.tidy import NOTHING, result_text, tidy
 from everturn.models.formats.words import GO_ON, must_fit, notice
@@ -43,6 +43,12 @@ CONFIG: Final = frozenset(
 )
 _OTHER_WORDS = {"stop": "stopSequences"}
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+_RESERVED = {
+    **RESERVED,
+    "contents": CONVERSATION,
+    "systemInstruction": PROMPT,
+    "system_instruction": PROMPT,
+}
 _COLLECTIONS = ("models", "tunedModels")
 Json = dict[str, Any]
 
@@ -52,7 +58,7 @@ _tools: Made[msgspec.Raw] = Made(1_000)  # a tool is the same in every request, 
 def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
     """Write the body."""
     names = _Names(request.tools)
-    params = take(request, profile)
+    params = take(request, profile, _RESERVED)
     system = request.system
     if params.output_schema is not None and request.tools and not profile.has_schema_with_tools:
         system = "\n\n".join(filter(None, (system, must_fit(params.output_schema))))

@@ -15,9 +15,22 @@ from msgspec import Struct
 
 from everturn.core.canonical import clean_all
 from everturn.core.requests import ModelRequest
+from everturn.errors import ModelError
 from everturn.models.profile import Profile
 
-RESERVED = frozenset({"model", "messages", "input", "system", "instructions", "stream", "tools"})
+CONVERSATION = "the conversation is what you send, and what plugins make of it"
+PROMPT = "give the prompt as Chat(system=…), Settings(prompt=…) or TurnOptions(system=…)"
+# What every format writes itself, and where to say it instead.
+RESERVED: Mapping[str, str] = {
+    "model": "choose the model with Chat(model) or send(model=…)",
+    "messages": CONVERSATION,
+    "input": CONVERSATION,
+    "system": PROMPT,
+    "instructions": PROMPT,
+    "stream": "answers are always streamed",
+    "tools": "a vendor's own tools are not supported yet; your own are Chat(tools=[…])",
+}
+_AS_IT_IS: Mapping[str, object] = {"stream": True, "store": False}  # to say what is so anyway does no harm
 CACHE = {"type": "ephemeral"}
 
 _encode = msgspec.json.Encoder().encode
@@ -33,12 +46,32 @@ class Params(Struct):
     cache: bool = True
 
 
-def take(request: ModelRequest, profile: Profile) -> Params:
-    """Read the parameters of a request over those of its profile."""
+def refuse(params: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
+    """Refuse parameters that a request would overwrite: dropped in silence, they would seem to have been heard.
+
+    Raises:
+        ModelError: and it says where each of them belongs.
+    """
+    said = [
+        f"{name!r} cannot be given in params: {instead}"
+        for name, instead in reserved.items()
+        if name in params and not (name in _AS_IT_IS and params[name] is _AS_IT_IS[name])
+    ]
+    if said:
+        raise ModelError("; ".join(said), kind="request")
+
+
+def take(request: ModelRequest, profile: Profile, reserved: Mapping[str, str] = RESERVED) -> Params:
+    """Read the parameters of a request over those of its profile; `reserved` are those that the format writes itself.
+
+    Raises:
+        ModelError: one of them is not theirs to give.
+    """
     given: Mapping[str, Any] = {**profile.params, **request.params} if profile.params else request.params
     if not given:
         return Params({})
-    rest = {key: value for key, value in given.items() if key not in RESERVED}
+    refuse(given, reserved)
+    rest = {key: value for key, value in given.items() if key not in reserved}
     params = Params(
         rest,
         max_tokens=rest.pop("max_tokens", None),

@@ -17,7 +17,7 @@ from everturn.core.requests import ModelRequest, RequestCall, RequestPart, Reque
 from everturn.models.formats import Built
 from everturn.models.formats.files import as_data_url, as_note, as_text, handed_on, kind_of
 from everturn.models.formats.names import CallIds, Names
-from everturn.models.formats.params import encode, schema_name, take
+from everturn.models.formats.params import RESERVED, encode, schema_name, take
 from everturn.models.formats.schemas import tool_schema
 from everturn.models.formats.tidy import result_text, tidy
 from everturn.models.formats.words import GO_ON, notice
@@ -26,13 +26,14 @@ from everturn.models.profile import Origin, Profile
 PATH = "/responses"
 LEAST_TOKENS = 16  # less is refused
 SEALED = "reasoning.encrypted_content"
+_RESERVED = {**RESERVED, "store": "the log is here, and the vendor is asked to keep nothing"}
 Json = dict[str, Any]
 
 
 def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
     """Write the body."""
     names = Names(request.tools)
-    params = take(request, profile)
+    params = take(request, profile, _RESERVED)
     include = [*params.rest.pop("include", ()), *((SEALED,) if profile.has_seals else ())]
     body: Json = {
         **params.rest,

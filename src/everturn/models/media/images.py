@@ -18,7 +18,7 @@ from everturn.models.formats.loose import BROKEN, loosely
 from everturn.models.formats.params import encode as encode_json
 from everturn.models.media.kinds import extension, look
 from everturn.models.media.multipart import Upload, encode
-from everturn.models.media.work import Asked, Work, counted, fields_of, said
+from everturn.models.media.work import Asked, Work, counted, fields_of, refuse_ours, said
 
 
 class _Picture(Struct):
@@ -36,6 +36,7 @@ _decode = msgspec.json.Decoder(_Pictures).decode
 
 def generate(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[Asked]:
     """Ask for pictures of what was said."""
+    refuse_ours(params, ("model", "prompt"))
     body = {**params, "model": model, "prompt": said(request)}
     return [Asked("/images/generations", encode_json(body), "application/json")]
 
@@ -53,6 +54,7 @@ def edit(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequen
     ]
     if not files:
         raise ModelError("the picture to be edited is gone; attach it again", kind="request")
+    refuse_ours(params, ("model", "prompt"))
     fields = fields_of({**params, "model": model, "prompt": said(request)})
     return [Asked("/images/edits", *encode(list(fields), files))]
 

@@ -17,7 +17,7 @@ from everturn.models.formats.loose import BROKEN, loosely
 from everturn.models.formats.params import encode as encode_json
 from everturn.models.media.kinds import SEEN, extension, look
 from everturn.models.media.multipart import Upload, encode
-from everturn.models.media.work import Asked, Work, counted, fields_of, said
+from everturn.models.media.work import Asked, Work, counted, fields_of, refuse_ours, said
 
 VOICE = "alloy"  # one must be named, and every server that is compatible knows this one
 
@@ -32,6 +32,7 @@ _decode = msgspec.json.Decoder(_Heard).decode
 
 def speak(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[Asked]:
     """Ask for what was said, spoken."""
+    refuse_ours(params, ("model", "input"))
     body = {"voice": VOICE, **params, "model": model, "input": said(request)}
     return [Asked("/audio/speech", encode_json(body), "application/json")]
 
@@ -55,6 +56,7 @@ def _is_text(body: bytes) -> bool:
 def transcribe(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[Asked]:
     """Ask what is said in each recording; words that came with them say what it is about."""
     about = {"prompt": text} if (text := said(request)) else {}
+    refuse_ours(params, ("model", *about))
     fields = list(fields_of({"response_format": "json", **params, **about, "model": model}))
     asked: list[Asked] = []
     for part in request.messages[-1].parts:

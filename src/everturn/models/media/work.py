@@ -11,6 +11,7 @@ from everturn.core.canonical import canonical
 from everturn.core.chunks import Chunk
 from everturn.core.parts import TextPart, Usage
 from everturn.core.requests import ModelRequest
+from everturn.models.formats.params import RESERVED, refuse
 
 
 class Asked(Struct, frozen=True):
@@ -31,6 +32,15 @@ class Work(Struct, frozen=True):
 def said(request: ModelRequest) -> str:
     """The words of the message that is worked on."""
     return "".join(part.text for part in request.messages[-1].parts if isinstance(part, TextPart)).strip()
+
+
+def refuse_ours(params: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse parameters that the request would overwrite.
+
+    Raises:
+        ModelError: and it says where they belong.
+    """
+    refuse(params, {name: RESERVED.get(name, "it is the text of your message") for name in names})
 
 
 def fields_of(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

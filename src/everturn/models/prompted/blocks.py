@@ -33,7 +33,7 @@ BLANKS = 64  # that may stand behind the word that ends a body
 HEAD = 256  # characters in which a name, of a tool or of an argument, must end
 
 _HEADER = re.compile(r'=== call[ \t]+("(?:[^"\\\n]|\\.)*"|[^\s"=]+)[ \t]*===[ \t]*\r?\n')
-_HALF_HEADER = re.compile(r'=== call(?:[ \t]+(?:"|[^\s"=]+[ \t]*=*[ \t\r]*)?)?(?:(?<=").*)?\Z')
+_HALF_HEADER = re.compile(r'=== call(?:[ \t]+(?:"|[^\s"=]++[ \t]*+=*+[ \t\r]*)?)?(?:(?<=").*)?\Z')
 _ARGUMENT = re.compile(r'[ \t]*("(?:[^"\\\n]|\\.)*"|[^\s"=:<,]+)[ \t]*(?:(<<)[ \t]*(\S+)[ \t]*\r?\n|[=:][ \t]*(?=\S))')
 
 

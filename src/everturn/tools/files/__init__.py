@@ -38,7 +38,7 @@ def files(
     name: str = "files",
     protect: Protected = PROTECTED,
     hidden: bool = False,
-    execute: Execute = "ask",
+    execute: Execute = "ask_once",
     untrusted: bool = False,
 ) -> Group:
     """Tools for the files beneath a folder.

@@ -22,7 +22,7 @@ from typing import Final
 from everturn.errors import ConfigError, ToolError
 from everturn.tools.files import beneath
 from everturn.tools.files.paths import DEEPEST, shown
-from everturn.tools.files.system import MOST_BYTES, MOST_ENTRIES, Entry, Kind, Make
+from everturn.tools.files.system import MOST_BYTES, MOST_ENTRIES, Check, Entry, Kind, Make
 from everturn.tools.files.telling import CHANGED, told
 
 _UNFINISHED: Final = re.compile(r"\.everturn-[0-9a-f]{16}\.tmp")
@@ -63,9 +63,9 @@ class Folder:
         """The whole of a file."""
         return await asyncio.to_thread(self._read, path)
 
-    async def change(self, path: str, make: Make) -> tuple[bytes | None, bytes | None]:
+    async def change(self, path: str, make: Make, check: Check | None = None) -> tuple[bytes | None, bytes | None]:
         """Put another content in the place of a file's."""
-        return await asyncio.to_thread(self._change, path, make)
+        return await asyncio.to_thread(self._change, path, make, check)
 
     # ------------------------------------------------------------------------------------------------ in a thread
 
@@ -96,7 +96,7 @@ class Folder:
         with told(path), self._directory(path) as (directory, name):
             return _content(directory, name, path)[0]
 
-    def _change(self, path: str, make: Make) -> tuple[bytes | None, bytes | None]:
+    def _change(self, path: str, make: Make, check: Check | None = None) -> tuple[bytes | None, bytes | None]:
         old: bytes | None = None
         status: os.stat_result | None = None
         with self._writing, told(path):
@@ -105,6 +105,8 @@ class Folder:
             new = make(old)
             if new == old:
                 return old, new
+            if check is not None:
+                check(lambda other: self._stat(other) is not None)
             if new is not None and len(new) > MOST_BYTES:
                 raise ToolError(f"{shown(path)} was not written: a file has at most {MOST_BYTES // 2**20} MiB")
             if status is not None:

@@ -7,7 +7,7 @@ what it fits, and whether that is there or not.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from everturn.core.globs import Fits, fold, fold_tokens, path_glob, tokens_of
 from everturn.errors import BadArguments, ConfigError
+from everturn.sandbox.keeping import is_repository
 from everturn.tools.files.paths import shown
 
 SECRETS: Final = (
@@ -32,7 +33,12 @@ SECRETS: Final = (
     ),
     *("**/.pypirc", "**/.pgpass", "**/.my.cnf", "**/.htpasswd", "**/.git-credentials", "**/.git/config"),
     *("**/.git/credentials", "**/git~?/config"),
-    *("**/.everturn", "**/.config/everturn", "**/.local/state/everturn"),  # our own: tokens, trust, snapshots
+    *(
+        "**/.everturn",
+        "**/.everturn-quarantine*",
+        "**/.config/everturn",
+        "**/.local/state/everturn",
+    ),  # our own: tokens, trust, snapshots
 )
 """What is neither read nor written."""
 
@@ -47,6 +53,10 @@ STARTERS: Final = (
     *("**/.cursor", "**/.cursorrules", "**/.windsurfrules", "**/.clinerules", "**/.github/copilot-instructions.md"),
 )
 """What is read, and not written: other programs take it as their orders."""
+
+
+REPOSITORY: Final = ("HEAD", "objects", "refs", "commondir")
+"""By these git knows a repository, where it is not called `.git`."""
 
 
 class Protected(Struct, frozen=True):
@@ -89,6 +99,26 @@ class Protected(Struct, frozen=True):
                 f"{shown(path)} is protected ({pattern}) and is not {what} by tools, whether it is there or not; "
                 "leave it alone, or ask the person to do it"
             )
+
+    def check_repository(self, path: str, exists: Callable[[str], bool]) -> None:
+        """Refuse to write what makes a folder a repository of git's, or lies in one: git obeys the settings in it, whatever
+        it is called.
+
+        Raises:
+            BadArguments: it does.
+        """
+        parts = path.split("/")
+        for size in range(len(parts)):
+            at = "/".join(parts[:size])
+            begin = f"{at}/" if at else ""
+            if not self.keeps(f"{begin}.git", writing=True):
+                continue
+            there = {name for name in REPOSITORY if fold(name) == fold(parts[size]) or exists(begin + name)}
+            if is_repository(there):
+                raise BadArguments(
+                    f"{shown(path)} is not written: with it, {shown(at or '.')} is a git repository (HEAD, objects, refs), "
+                    "and git does what the settings in one say; take other names, or ask the person to do it"
+                )
 
 
 PROTECTED: Final = Protected()

@@ -18,6 +18,9 @@ Kind = Literal["file", "directory", "link", "special"]
 Make = Callable[[bytes | None], bytes | None]
 """What a file holds → what it is to hold. None: it is not there. It may refuse, by raising a ToolError."""
 
+Check = Callable[[Callable[[str], bool]], None]
+"""Given a function that says whether a path is there, refuse a change by raising; nobody else writes meanwhile."""
+
 ABSENT = "absent"
 
 
@@ -44,8 +47,8 @@ class FileSystem(Protocol):
         """The whole of a file."""
         ...
 
-    async def change(self, path: str, make: Make) -> tuple[bytes | None, bytes | None]:
-        """Let a file hold what `make` says, whole or not at all, and give both contents.
+    async def change(self, path: str, make: Make, check: Check | None = None) -> tuple[bytes | None, bytes | None]:
+        """Let a file hold what `make` says, whole or not at all, and give both contents. `check` may refuse it.
 
         Nothing is written where both are equal. Directories that are missing are made.
         """

@@ -12,7 +12,7 @@ from everturn.core.ports import Blobs, Files, ToolContext
 from everturn.errors import ConfigError, ToolError
 from everturn.tools.files.diffs import count_lines
 from everturn.tools.files.paths import join, shown
-from everturn.tools.files.system import MOST_BYTES, MOST_ENTRIES, Entry, Make
+from everturn.tools.files.system import MOST_BYTES, MOST_ENTRIES, Check, Entry, Make
 from everturn.tools.files.trees import Leaf, Tree, changes, read_tree, write_tree
 
 
@@ -65,7 +65,7 @@ class Virtual:
             raise ToolError(f"there is no {shown(path)}")
         return data
 
-    async def change(self, path: str, make: Make) -> tuple[bytes | None, bytes | None]:
+    async def change(self, path: str, make: Make, check: Check | None = None) -> tuple[bytes | None, bytes | None]:
         """Put another content in the place of a file's; nobody else changes any file of the session meanwhile."""
         came: list[tuple[bytes | None, bytes | None]] = []
 
@@ -77,6 +77,8 @@ class Virtual:
             came.append((old, new))
             if new == old:
                 return name, ()
+            if check is not None:
+                check(lambda other: any(one == other or one.startswith(f"{other}/") for one in tree))
             after = await self._with(tree, path, new)
             added, removed = await asyncio.to_thread(count_lines, old, new)
             rows = [replace(row, added=added, removed=removed) for row in changes(tree, after)]

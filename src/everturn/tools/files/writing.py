@@ -17,6 +17,7 @@ from everturn.errors import ToolError
 from everturn.tools.files.diffs import count_lines, unified
 from everturn.tools.files.edits import edit
 from everturn.tools.files.paths import shown
+from everturn.tools.files.protected import REPOSITORY
 from everturn.tools.files.system import MOST_BYTES, FileSystem, Make, content_hash
 from everturn.tools.files.texts import check_text, exact_text
 from everturn.tools.files.tooling import PathArguments, Place, missing
@@ -58,7 +59,7 @@ class EditFile(PathArguments, forbid_unknown_fields=True, kw_only=True):
 
 async def write_file(place: Place, given: WriteFile, context: ToolContext) -> Output:
     """Let a file hold a text."""
-    return await _change(place.open(context), given.path, _writes(given), context, _WRITTEN)
+    return await _change(place, place.open(context), given.path, _writes(given), context, _WRITTEN)
 
 
 async def edit_file(place: Place, given: EditFile, context: ToolContext) -> Output:
@@ -66,17 +67,17 @@ async def edit_file(place: Place, given: EditFile, context: ToolContext) -> Outp
     system = place.open(context)
     if await system.stat(given.path) is None:
         raise await missing(system, given.path, place.protected)
-    return await _change(system, given.path, _edits(given), context, _EDITED)
+    return await _change(place, system, given.path, _edits(given), context, _EDITED)
 
 
 async def show_write(place: Place, given: WriteFile, context: ToolContext) -> Preview:
     """What would be written."""
-    return await _show(place.open(context), given.path, _writes(given))
+    return await _show(place, place.open(context), given.path, _writes(given))
 
 
 async def show_edit(place: Place, given: EditFile, context: ToolContext) -> Preview:
     """What would be edited."""
-    return await _show(place.open(context), given.path, _edits(given))
+    return await _show(place, place.open(context), given.path, _edits(given))
 
 
 def _writes(given: WriteFile) -> Make:
@@ -104,7 +105,9 @@ def _encoded(text: str, name: str) -> bytes:
         raise ValueError(f"{name} has half of a character in it, at {error.start}; leave it out") from None
 
 
-async def _change(system: FileSystem, path: str, make: Make, context: ToolContext, already: str) -> Output:
+async def _change(
+    place: Place, system: FileSystem, path: str, make: Make, context: ToolContext, already: str
+) -> Output:
     """Make the change, unless it has been made, or a person allowed it for another content."""
 
     def guarded(old: bytes | None) -> bytes | None:
@@ -124,14 +127,14 @@ async def _change(system: FileSystem, path: str, make: Make, context: ToolContex
         return new
 
     loop = asyncio.get_running_loop()
-    old, new = await system.change(path, guarded)
+    old, new = await system.change(path, guarded, lambda exists: place.protected.check_repository(path, exists))
     metadata: dict[str, object] = {"path": path, "hash": content_hash(new), "before": content_hash(old)}
     if new == old:
         return Output(already.format(path=shown(path)), title=path, metadata=metadata)
     added, removed = await asyncio.to_thread(count_lines, old, new)
-    done = "written anew" if old is None else "changed"
+    done, lines = "written anew" if old is None else "changed", "line" if added == 1 else "lines"
     return Output(
-        f"{shown(path)} was {done}: {added:,} lines added, {removed:,} removed",
+        f"{shown(path)} was {done}: {added:,} {lines} added, {removed:,} removed",
         title=path,
         metadata={**metadata, "added": added, "removed": removed},
     )
@@ -144,13 +147,23 @@ def _stale(path: str) -> ToolError:
     )
 
 
-async def _show(system: FileSystem, path: str, make: Make) -> Preview:
+async def _show(place: Place, system: FileSystem, path: str, make: Make) -> Preview:
     """The diff. What could not be done is refused here as it would be there, so that nobody is asked about it."""
     old = None if await system.stat(path) is None else await system.read(path)
     new = await asyncio.to_thread(make, old)
     if new == old:
         return Preview("nothing would change", content_hash(old))
+    await _check_repository(place, system, path)
     return Preview(await asyncio.to_thread(_diff, old, new, path), content_hash(old))
+
+
+async def _check_repository(place: Place, system: FileSystem, path: str) -> None:
+    """As it will be checked when it is written, so that nobody is asked about what is refused."""
+    parts = path.split("/")
+    above = ["/".join(parts[:size]) for size in range(len(parts))]
+    asked = [f"{at}/{name}" if at else name for at in above for name in REPOSITORY]
+    there = {other for other in asked if await system.stat(other) is not None}
+    place.protected.check_repository(path, there.__contains__)
 
 
 def _diff(old: bytes | None, new: bytes | None, path: str) -> str:
