@@ -1,6 +1,6 @@
 """What a call costs that runs by itself: find, read, validate, judge, write down, run, shape, settle. CPU, in one run.
 
-    python benchmarks/calls.py [--repeats 7]
+    python benchmarks/calls.py [--repeats 7] [--json FILE]
 
 The same function is awaited bare. A call's cost is the slope between turns with few and with many calls in one step, so
 that what a turn costs by itself does not count. `rules` is the same with a thousand of them in force.
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import statistics
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from everturn import Chat, tool
 from everturn.core.policy import Rule
@@ -20,6 +22,7 @@ from everturn.testing import ScriptedModel, call, calls, say
 from everturn.wiring import Runtime
 
 FEW, MANY = 4, 24
+GOAL = 100.0  # μs of CPU above the bare function
 
 
 @tool(effects="read")
@@ -68,11 +71,17 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=7)
-    found = asyncio.run(measure(parser.parse_args().repeats))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    given = parser.parse_args()
+    found = asyncio.run(measure(given.repeats))
     best = {kind: statistics.quantiles(costs, n=10)[0] for kind, costs in found.items()}
     print(f"{'':<12} {'best tenth':>11} {'above bare':>11} {'median':>9}  μs of CPU for each call")
     for kind, costs in found.items():
         print(f"{kind:<12} {best[kind]:11.1f} {best[kind] - best['bare']:+11.1f} {statistics.median(costs):9.1f}")
+    if given.json is not None:
+        medians = {kind: statistics.median(costs) for kind, costs in found.items()}
+        figures = {kind: {"best": best[kind], "median": medians[kind]} for kind in found}
+        given.json.write_text(json.dumps({"goal": GOAL, "calls": figures}, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
 """What it costs to read calls out of text: per piece of an answer, beside the same answer without a paradigm.
 
-    python benchmarks/reading.py
+    python benchmarks/reading.py [--json FILE]
 
 Both sides read the same chunks in the same process, in turns, so trust the ratios and the differences, not the seconds.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from statistics import median
 from time import process_time
 
@@ -48,7 +50,7 @@ async def seconds(model: Model) -> float:
     return process_time() - begun
 
 
-async def compare(what: str, text: str, size: int, way: str) -> None:
+async def compare(what: str, text: str, size: int, way: str) -> dict[str, object]:
     """One row: native and in a paradigm, in turns."""
     canned = Canned(text, size)
     prompted = Prompted(canned, way)
@@ -56,18 +58,30 @@ async def compare(what: str, text: str, size: int, way: str) -> None:
     count = len(canned.batches)
     bare, read = (median(pair[side] for pair in pairs) / count * 1e6 for side in (0, 1))
     print(f"| {way} | {what} | {count} | {bare:.2f} | {read:.2f} | {read - bare:.2f} |")
+    return {"format": way, "answer": what, "pieces": count, "bare": bare, "read": read}
 
 
-async def main() -> None:
+async def measure() -> list[dict[str, object]]:
     """Print a table."""
+    rows: list[dict[str, object]] = []
     print("| paradigm | answer | pieces | bare, μs a piece | read, μs a piece | above |\n|---|---|---|---|---|---|")
     for way in PARADIGMS:
-        await compare("words, 4 characters a piece", PROSE, 4, way)
+        rows.append(await compare("text, 4 characters a piece", PROSE, 4, way))
         for kib in (50, 100, 200):
             code = json.dumps({"text": 'if a["b"]:\n    c = {1: "}"}\n' * (kib * 1024 // 29)})
             call = PARADIGMS[way].write([RequestCall("", "write", code)])
-            await compare(f"a call of {len(call) // 1024} KiB", call, 4, way)
+            rows.append(await compare(f"a call of {len(call) // 1024} KiB", call, 4, way))
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    file: Path | None = parser.parse_args().json
+    rows = asyncio.run(measure())
+    if file is not None:
+        file.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -1,0 +1,275 @@
+"""Publish measurements: run benchmarks, keep their figures with the commit they describe, write docs/performance.md from them.
+
+    python benchmarks/publish.py measure turn calls durable …   # run these; figures go to benchmarks/results/NAME.json
+    python benchmarks/publish.py write                          # the tables of the page, from what is kept
+    python benchmarks/publish.py check                          # that the page says what is kept (CI runs this)
+
+A table on the page is never typed: it stands between `<!-- NAME -->` and `<!-- /NAME -->`, and says at which commit, on
+which Python and beside which load it was measured. `measure` refuses a checkout with changes that are not committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+PAGE = ROOT / "docs" / "performance.md"
+RESULTS = HERE / "results"
+sys.path += [str(HERE), str(HERE / "peers")]
+
+PEERS = ["raw", "everturn", "bare_aiohttp", "bare_httpx", "openai_sdk", "openai_agents", "pydantic_ai", "langgraph"]
+NAMES = {
+    "raw": "bytes read, nothing parsed",
+    "everturn": "**everturn**",
+    "bare_aiohttp": "a loop by hand on aiohttp",
+    "bare_httpx": "a loop by hand on httpx",
+    "openai_sdk": "openai SDK",
+    "openai_agents": "openai-agents",
+    "pydantic_ai": "pydantic-ai",
+    "langgraph": "langgraph",
+}
+SIDES = {
+    "insert": "one INSERT per result, by hand (PostgreSQL)",
+    "restate": "a bare Restate handler",
+    "cluster": "**everturn** on Restate, PostgreSQL and NATS",
+    "sqlite": "**everturn**, one process, SQLite",
+    "memory": "**everturn**, one process, memory",
+}
+
+# How each is run: the arguments behind the program; FILE is where its figures go.
+COMMANDS: dict[str, list[str]] = {
+    "peers": ["peers/run.py", "--phase", "seq", "--repeats", "5", "--rows", "FILE"],
+    "turn": ["turn.py", "--json", "FILE"],
+    "calls": ["calls.py", "--repeats", "15", "--json", "FILE"],
+    "rules": ["rules.py", "--json", "FILE"],
+    "reading": ["reading.py", "--json", "FILE"],
+    "durable": ["durable.py", "--json", "FILE"],
+    "streams": ["streams.py", "--json", "FILE"],
+    "cluster": ["cluster.py", "--json", "FILE"],
+}
+
+
+# Measuring ----------------------------------------------------------------------------------------------------------
+
+
+def measure(name: str) -> None:
+    """Run a benchmark, and keep what it found."""
+    changed = _git("status", "--porcelain", "--untracked-files=no").splitlines()
+    if foreign := [line for line in changed if "benchmarks/results/" not in line and "docs/performance.md" not in line]:
+        sys.exit(f"publish: commit first, or the figures describe no commit: {foreign[0].strip()}")
+    program, *arguments = COMMANDS[name]
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures"
+        given = [str(file) if each == "FILE" else each for each in arguments]
+        subprocess.run([sys.executable, str(HERE / program), *given], check=True)
+        text = file.read_text(encoding="utf-8")
+    figures = [json.loads(line) for line in text.splitlines()] if name == "peers" else json.loads(text)
+    kept = {
+        "commit": _git("rev-parse", "--short", "HEAD"),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load_before": round(load, 1),
+        "command": " ".join(["python", f"benchmarks/{program}", *[each for each in arguments if each != "FILE"]]),
+        "figures": _rounded(figures),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _rounded(value: Any) -> Any:
+    """Five digits are more than any of these figures has."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list) else value
+
+
+# Writing ------------------------------------------------------------------------------------------------------------
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _goal(seen: float, limit: float, unit: str) -> list[str]:
+    return [f"{_figure(seen)} {unit}".strip(), f"{limit:g} {unit}".strip() + ("" if seen <= limit else ", **missed**")]
+
+
+def scenarios() -> str:
+    """What one turn is in each column of `peers`, from the definition that the benchmark runs."""
+    from peers.scenarios import SCENARIOS
+
+    lines: list[str] = []
+    for name in "ABCDE":
+        one = SCENARIOS[name]
+        parts: list[str] = []
+        if one.history:
+            parts.append(f"{one.history} messages of history")
+        if one.calls:
+            steps = one.calls // 3 if one.calls > 1 else 1
+            shape = "one call" if one.calls == 1 else f"{one.calls} calls in {steps} steps"
+            parts.append(f"{shape}, arguments of each in {one.pieces - 1:,} chunks")
+        parts.append(f"{one.text:,} chunks of text")
+        lines.append(f"- **{name}**: {'; '.join(parts)}")
+    return "\n".join(lines)
+
+
+def peers(rows: list[dict[str, Any]]) -> str:
+    from peers.tables import Found
+
+    found = Found(rows)
+    lines = [
+        [NAMES[peer], *(_figure(min(found.of("seq", name, peer).values()) * 1000) for name in "ABCDE")]
+        for peer in PEERS
+        if found.of("seq", "A", peer)
+    ]
+    return f"{scenarios()}\n\n{_table(['ms of CPU', *'ABCDE'], lines)}"
+
+
+def turn(found: dict[str, Any]) -> str:
+    rows = [[goal["text"], *_goal(goal["measured"], goal["limit"], "")] for goal in found["goals"]]
+    return _table(["what", "seen", "goal"], rows)
+
+
+def calls(found: dict[str, Any]) -> str:
+    costs, bare = found["calls"], found["calls"]["bare"]["best"]
+    rows = [
+        [f"an allowed call, {kind}", *_goal(cost["best"] - bare, found["goal"], "μs")]
+        for kind, cost in costs.items()
+        if kind != "bare"
+    ]
+    return _table(["CPU above the bare function, recorded and judged", "seen", "goal"], rows)
+
+
+def rules(found: dict[str, Any]) -> str:
+    rows = [
+        [name, f"{_figure(cost['bare'])} μs", f"{_figure(cost['judged'])} μs", f"{_figure(cost['first'])} μs"]
+        for name, cost in found.items()
+        if isinstance(cost, dict)
+    ]
+    return _table(["rules", "a bare loop over them", "judged", "first time, compiled"], rows)
+
+
+def reading(found: list[dict[str, Any]]) -> str:
+    rows = [[row["format"], row["answer"], f"{row['read'] - row['bare']:.1f} μs"] for row in found]
+    return _table(["format", "answer", "CPU above native, a piece"], rows)
+
+
+def durable(found: dict[str, Any]) -> str:
+    from durable import goals_table
+
+    def spread(values: list[float]) -> str:
+        return f"{values[0]:.2f} ({values[1]:.2f}–{values[2]:.2f})" if values else ""
+
+    rows = [
+        [
+            str(row["at_once"]),
+            SIDES[row["side"]],
+            spread(row["total"]),
+            ", ".join(f"{part} {cost:.1f}" for part, cost in {**row["parts"], "sender": row["sender"]}.items() if cost),
+            f"{row['turns_per_second']:.0f}",
+        ]
+        for row in found["rows"]
+    ]
+    head = ["at once", "side", "CPU s per 1,000 turns", "of which", "turns/s"]
+    return f"{_table(head, rows)}\n\n{goals_table(found)}"
+
+
+def streams(found: dict[str, dict[str, float]]) -> str:
+    idle, fan_out, storm = found["idle"], found["fan_out"], found["storm"]
+    rows = [
+        [f"{idle['streams']:,.0f} idle streams, memory of each", *_goal(idle["kB each"], 40, "kB")],
+        ["all of them together, idle", *_goal(idle["% CPU idle"], 1, "% of a core")],
+        [f"one message to one of {fan_out['readers']:,.0f} readers", *_goal(fan_out["μs CPU per delivery"], 25, "μs")],
+        ["the same in a bare ASGI loop", f"{_figure(fan_out['μs of a bare loop'])} μs", ""],
+        [
+            f"{storm['readers']:,.0f} readers that come back at once from random cursors, each",
+            f"{_figure(storm['ms CPU each'])} ms; {storm['with the same text']:,.0f} with exactly the stored text",
+            "",
+        ],
+    ]
+    return _table(["what", "seen", "goal"], rows)
+
+
+def cluster(found: list[dict[str, Any]]) -> str:
+    rows = [
+        [f"{one['turns']}", f"{one['pace']:g} s", *_goal(one["added ms"]["p50"], 60, "ms"), str(one["load"])]
+        for one in found
+    ]
+    return _table(["turns at once", "a delta of each every", "added to a delta, p50", "goal", "load"], rows)
+
+
+RENDERERS: dict[str, Callable[[Any], str]] = {
+    "peers": peers,
+    "turn": turn,
+    "calls": calls,
+    "rules": rules,
+    "reading": reading,
+    "durable": durable,
+    "streams": streams,
+    "cluster": cluster,
+}
+
+
+def rendered(page: str) -> str:
+    """The page, with each table as its figures have it."""
+
+    def block(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name == "scenarios":  # what is measured, not what was found
+            return f"<!-- {name} -->\n\n{scenarios()}\n\n<!-- /{name} -->"
+        kept = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        at = (
+            f"Measured by `{kept['command']}` at commit {kept['commit']}: Python {kept['python']}, "
+            f"{kept['cores']} cores, load {kept['load_before']} before it began."
+        )
+        return f"<!-- {name} -->\n\n{RENDERERS[name](kept['figures'])}\n\n{at}\n\n<!-- /{name} -->"
+
+    return re.sub(r"<!-- (?P<name>\w+) -->\n.*?<!-- /(?P=name) -->", block, page, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("what", choices=["measure", "write", "check"])
+    parser.add_argument(
+        "names", nargs="*", choices=[*COMMANDS, []], help="which to measure; all of them if none is named"
+    )
+    given = parser.parse_args()
+    if given.what == "measure":
+        for name in given.names or COMMANDS:
+            measure(name)
+        return
+    page = PAGE.read_text(encoding="utf-8")
+    new = rendered(page)
+    if given.what == "write":
+        PAGE.write_text(new, encoding="utf-8")
+    elif new != page:
+        sys.exit(
+            "publish: docs/performance.md does not say what benchmarks/results has; run benchmarks/publish.py write"
+        )
+
+
+if __name__ == "__main__":
+    main()
