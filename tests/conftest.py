@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, is_hypothesis_test, settings
 
 # Tests share helpers as `tests.core.simulate`; with import-mode=importlib nothing else puts the root there.
 ROOT = str(Path(__file__).parent.parent)
@@ -18,6 +18,8 @@ from tests import records  # noqa: E402
 
 records.install()
 
+PROPERTY_TIMEOUT = 600  # seconds
+
 pytest.register_assert_rewrite("everturn.testing.contracts", "tests.core.simulate")
 
 # The same examples every time: a change is judged by what it changed. The other profile is there to explore.
@@ -25,6 +27,8 @@ settings.register_profile("ci", deadline=None, derandomize=True, max_examples=10
 settings.register_profile("long", deadline=None, max_examples=2_500, print_blob=True)
 # Of a seeded bug only that it is found is of interest, and not how small the example can be made.
 settings.register_profile("mutant", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate])
+# A few of them: for what is run once more, on another Python (scripts/pythons).
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 settings.load_profile("ci")
 
 # What a shell starts in the background ignores this signal, and so would every server that a test starts. Told to quit,
@@ -35,6 +39,10 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what waits: with `--dist worksteal` one worker waits for servers while the other computes."""
     items.sort(key=lambda item: item.get_closest_marker("live") is None)
+    for item in items:
+        # The limit is there to find what hangs. A test of a property is a hundred tests in one, on a shared machine.
+        if is_hypothesis_test(getattr(item, "obj", None)) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -25,10 +25,12 @@ from everturn import (
     tool,
 )
 from everturn.chat import Reading
+from everturn.chat.door import WITH_RUNTIME
 from everturn.core.chunks import TextChunk
 from everturn.core.events import AnswerOpened, CallStarted, GateAnswered, TurnParked
 from everturn.core.hooks import GateContext, StepContext
 from everturn.core.parts import FilePart, TextPart
+from everturn.core.policy import Rule
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
 from everturn.core.state import TRANSITIONS
@@ -42,7 +44,7 @@ from everturn.errors import (
     UnknownTurn,
 )
 from everturn.testing import Fail, Hang, MemoryStore, ScriptedModel, call, calls, say
-from everturn.turn.run import Settings
+from everturn.turn.run import Prompt, Settings
 from everturn.wire import dump_log
 from everturn.wiring import Runtime
 
@@ -487,8 +489,47 @@ def test_what_a_runtime_brings_cannot_be_given_again() -> None:
     model = ScriptedModel()
     with pytest.raises(ConfigError, match="not both"):
         Chat(model, system="be brief", settings=Settings())
-    with pytest.raises(ConfigError, match="brings its own"):
-        Chat(model, runtime=Runtime(model), system="be brief")
+
+
+@tool(effects="read")
+async def glance() -> str:
+    """Glance."""
+    return "seen"
+
+
+class Idle:
+    def on_turn_start(self, ctx: Any) -> None:
+        pass
+
+
+ADVICE: dict[str, tuple[Any, Any, Any]] = {
+    # what is refused -> what was given, and the two places that the advice names: options of the chat, and the runtime
+    "system": ("be brief", {"system": "be brief"}, {"settings": Settings(prompt=Prompt(agent="be brief"))}),
+    "tools": ([glance], None, {"tools": [glance]}),
+    "plugins": ([Idle()], None, {"plugins": [Idle()]}),
+    "store": (MemoryStore(), None, {"store": MemoryStore()}),
+    "settings": (Settings(), None, {"settings": Settings()}),
+    "rules": ([Rule("x", "deny")], {"rules": (Rule("x", "deny", layer="session"),)}, {"rules": [Rule("x", "deny")]}),
+}
+
+
+@pytest.mark.parametrize("name", ADVICE)
+async def test_what_a_runtime_brings_is_refused_with_advice_that_works(name: str) -> None:
+    given, options, elsewhere = ADVICE[name]
+    model = ScriptedModel([say("Hi.")])
+    with pytest.raises(ConfigError, match=rf"{name}: .*Runtime\({next(iter(elsewhere))}=") as raised:
+        Chat(model, runtime=Runtime(model), **{name: given})
+    assert (options is not None) == ("options=TurnOptions(" in str(raised.value))
+
+    for more, runtime in ((options, Runtime(model)), (None, Runtime(model, **elsewhere))):
+        async with Chat(model, runtime=runtime, options=TurnOptions(**(more or {}))) as chat:
+            assert (await (await chat.send("Hello"))).text == "Hi."
+    if name == "system":
+        assert [request.system.startswith("be brief") for request in model.requests] == [True, True]
+
+
+def test_every_keyword_that_a_runtime_has_is_refused_with_advice() -> None:
+    assert set(WITH_RUNTIME) == set(ADVICE)
 
 
 async def test_a_chat_whose_session_another_one_took_over_says_so_and_does_not_hang() -> None:

@@ -235,6 +235,7 @@ class SessionPage(View, frozen=True, kw_only=True):
 
     sessions: list[SessionView]
     next: str = ""
+    waiting: list[str] = []  # those of them in which, or in whose sub-turns, a question stands open
 
 
 class Sent(View, frozen=True, kw_only=True):
@@ -247,9 +248,10 @@ class Sent(View, frozen=True, kw_only=True):
 
 
 class MessageList(View, frozen=True, kw_only=True):
-    """A branch, oldest first."""
+    """A branch, oldest first; or its end, and before which message the page before it ends; "": there is none."""
 
     messages: list[Message]
+    next: str = ""
 
 
 class TreeView(View, frozen=True, kw_only=True):
@@ -315,9 +317,10 @@ class GateView(View, frozen=True, kw_only=True):
 
 
 class GateList(View, frozen=True, kw_only=True):
-    """Questions that stand open, oldest first."""
+    """Questions that stand open, oldest first, and after what the next page begins; "": these were the last."""
 
     gates: list[GateView]
+    next: str = ""
 
 
 class ClaimView(View, frozen=True, kw_only=True):
@@ -346,10 +349,11 @@ class FileView(View, frozen=True, kw_only=True):
 
 
 class FoundView(View, frozen=True, kw_only=True):
-    """A message that has the words."""
+    """A message that has the words, and the title of the conversation that it is in or below."""
 
     session: str
     message: Message
+    title: str = ""
 
 
 class FoundList(View, frozen=True, kw_only=True):
@@ -624,7 +628,8 @@ class InboxItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InboxView(View, frozen=True, kw_only=True):
-    """All that waits for somebody, and what is under way."""
+    """What waits for somebody, and what is under way. What is behind `next` comes then, session by session."""
 
     gates: list[GateView]
     awake: list[SessionView]
+    next: str = ""

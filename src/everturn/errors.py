@@ -273,7 +273,14 @@ class EngineUnavailable(EverturnError):
 
 
 class SessionStuck(EverturnError):
-    """A session that stopped its drivers too often without moving on; a new command gives it another chance."""
+    """A session that stopped its drivers too often without moving on; a new command gives it another chance.
+
+    With `retry_at` (a time) it merely rests until then, and is tried again by itself.
+    """
+
+    def __init__(self, text: str, retry_at: float = 0.0) -> None:
+        super().__init__(text)
+        self.retry_at = retry_at
 
 
 class DriverLost(EverturnError):

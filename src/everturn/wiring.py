@@ -25,7 +25,7 @@ from everturn.core.deltas import DriverGone, Reader, Shown
 from everturn.core.events import CommandDropped, Problem
 from everturn.core.given import checked_budget, checked_rules
 from everturn.core.modality import MODALITIES, Modality, modality_of
-from everturn.core.policy import Rule, Subject
+from everturn.core.policy import Rule
 from everturn.core.ports import Bus, Clock, Engine, Ids, Model, Receipt, Store, Tool, ToolSource
 from everturn.core.state import Phase, TurnState
 from everturn.engine.inline import InlineEngine
@@ -38,6 +38,7 @@ from everturn.errors import (
     StoreBusy,
     StoreUnavailable,
 )
+from everturn.permissions import command_readers
 from everturn.plugins.tool_calling import ToolCalling
 from everturn.stores.memory import MemoryStore
 from everturn.stores.named import named_store
@@ -46,8 +47,9 @@ from everturn.tools.groups import Group
 from everturn.tools.registry import Registry
 from everturn.turn.beneath import Beneath
 from everturn.turn.driver import Driver
-from everturn.turn.follow import follow
+from everturn.turn.follow import AGAIN, NUDGE, follow
 from everturn.turn.hookup import Hookup
+from everturn.turn.log_poll import LogPoll, Watch
 from everturn.turn.permit import Permits
 from everturn.turn.run import Settings, Setup
 from everturn.turn.shaping import Limits
@@ -140,12 +142,6 @@ def _check_agents(registry: Registry) -> None:
                     raise ConfigError(f"agent {name!r}: {error}") from None
 
 
-def _read_command(text: str) -> Sequence[Subject]:
-    from everturn.permissions.shell import read_command  # only tools that run commands pay for the parser
-
-    return read_command(text)
-
-
 class Runtime:
     """Sessions that run in this process: commands go in, events come out."""
 
@@ -186,7 +182,7 @@ class Runtime:
         calling, plugins = ToolCalling(self.registry, limits or Limits()), list(plugins)
         self.hooks = Hookup([calling, *plugins] if has_tools else plugins)
         self.listeners: list[Listener] = []
-        self.permits = Permits(_rules(rules), _read_command)
+        self.permits = Permits(_rules(rules), *command_readers())
         self._beneath = Beneath(
             self.store, self.clock, self.ids, self.command, self._go_on, self.follow, self._is_closing
         )
@@ -211,6 +207,7 @@ class Runtime:
             hold=HOLD if self.engine.is_durable else 0.0,
         )
         self._driver = Driver(setup, self._announce)
+        self.log_poll = LogPoll(self.store)
         self._followed: Counter[tuple[str, str]] = Counter()  # (session, turn)
         self._asking: Counter[str] = Counter()
         self._gone: dict[str, str] = {}  # session -> why it is not driven here; "" stands for all of them
@@ -357,19 +354,29 @@ class Runtime:
         await self._wake(session)
         return True
 
+    def followers(self, session: str, turn: str) -> int:
+        """How many follow a turn in this process."""
+        return self._followed[session, turn]
+
     async def follow(self, session: str, reader: Reader) -> AsyncGenerator[Shown, None]:
         """Show a turn from where the reader is, until it is over."""
         at = (session, reader.turn)
         self._followed[at] += 1
         shown = follow(self.store, self.bus, session, reader, lambda: self.why_gone(session))
+        watch = self._watch(session, reader.turn, lambda: reader.seq)
         try:
             async for item in shown:
                 yield item
         finally:
+            watch.close()
             self._followed[at] -= 1
             if not self._followed[at]:
                 del self._followed[at]
             await shown.aclose()
+
+    def _watch(self, session: str, channel: str, position: Callable[[], int]) -> Watch:
+        """Have whoever reads a channel here look at the log when that has moved on and nobody said so."""
+        return self.log_poll.watch(session, position, lambda: self.bus.publish(channel, NUDGE))
 
     async def acted_on(self, command: AnyCommand, after: int) -> None:
         """Wait until a driver has acted on a command that starts no turn and was admitted when the log was at `after`.
@@ -381,15 +388,21 @@ class Runtime:
         session, key = command.session, command.key
         tail = self.bus.tail(session)
         self._asking[session] += 1
+        watch = self._watch(session, session, lambda: after)
         try:
             while any(waiting.key == key for waiting in await self.store.inbox(session)):
                 if why := self.why_gone(session):
                     raise DriverLost(why)
-                with suppress(StopAsyncIteration):
+                try:
                     await anext(tail)
+                except StopAsyncIteration:  # only the inbox knows
+                    await tail.aclose()
+                    await asyncio.sleep(AGAIN)
+                    tail = self.bus.tail(session)
         finally:
             self._asking[session] -= 1
             self._asking = +self._asking
+            watch.close()
             await tail.aclose()
         if (reason := await self.dropped(session, key, after)) is not None:
             raise CommandRefused(reason)
@@ -464,6 +477,7 @@ class Runtime:
         if CLOSED in self._gone.values():
             return
         self._gone[""] = CLOSED
+        self.log_poll.close()
         if self._sweeping is not None:
             self._sweeping.cancel()
         await self.engine.aclose()

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,16 +34,18 @@ def plain(home: Path, **more: str) -> dict[str, str]:
     return {**kept, **bare, **more}
 
 
-async def start(home: Path, *words: str, **environment: str) -> Process:
+async def start(home: Path, *words: str, command: Sequence[str] = RUN, **environment: str) -> Process:
     """Start it, with pipes at all ends."""
     return await asyncio.create_subprocess_exec(
-        *RUN, *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=plain(home, **environment), cwd=home
+        *command, *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=plain(home, **environment), cwd=home
     )
 
 
-async def run(home: Path, *words: str, stdin: str | bytes = "", **environment: str) -> Done:
+async def run(
+    home: Path, *words: str, stdin: str | bytes = "", command: Sequence[str] = RUN, **environment: str
+) -> Done:
     """Run it to its end."""
-    process = await start(home, *words, **environment)
+    process = await start(home, *words, command=command, **environment)
     try:
         async with asyncio.timeout(PATIENCE):
             out, err = await process.communicate(stdin.encode() if isinstance(stdin, str) else stdin)

@@ -69,7 +69,10 @@ def test_they_are_listed_with_what_they_are_doing(store: str, capsys: pytest.Cap
 
     assert ("waiting" in lines[0], "tea" in lines[0]) == (True, True)
     assert ("at rest" in lines[1], "lunch  When is lunch?" in lines[1]) == (True, True)
-    assert len(done(capsys, "sessions", "--store", store, "--limit", "1").splitlines()) == 1
+    assert main(["sessions", "--store", store, "--limit", "1"]) == 0
+    page = capsys.readouterr()
+    assert len(page.out.splitlines()) == 1
+    assert page.err.startswith("older ones: everturn sessions --before ")
     listed = [json.loads(line) for line in done(capsys, "sessions", "--json", "--store", store).splitlines()]
     assert [(one["id"], one["state"]) for one in listed] == [("tea", "waiting"), ("lunch", "at rest")]
     assert "no sessions yet" in done(capsys, "sessions", "--store", store, "--tenant", "other")

@@ -29,6 +29,10 @@ WRONG_WORDS = [
     ("completion bsh", "'bsh' is none of bash, zsh, fish, tcsh, powershell; did you mean bash?"),
     ("mcp lst", "there is no command 'lst'; did you mean list? See `everturn mcp --help`"),
     ("mcp serve --modle x", "there is no option '--modle'; did you mean --model? See `everturn mcp serve --help`"),
+    (
+        "run --no-stdin --shell hi",
+        "--shell took 'hi' for its folder, and nothing is left to say; write the prompt first",
+    ),
     ("permissions explain", "required: TOOL; see `everturn permissions explain --help`"),
 ]
 NOT_THERE = [
@@ -99,7 +103,10 @@ def test_what_is_not_installed_is_named_with_the_line_that_installs_it(
 ):
     monkeypatch.setattr("everturn.cli.serving.NEEDED", ("not_here_at_all",))
     assert main(["serve"]) == 2
-    assert "pip install 'everturn[server]'" in capsys.readouterr().err
+    assert "not_here_at_all is not installed; `pip install 'everturn[server]'`" in capsys.readouterr().err
+    monkeypatch.setattr("everturn.cli.serving.NEEDED", ("not_here", "nor_this"))
+    assert main(["serve"]) == 2
+    assert "not_here, nor_this are not installed; `" in capsys.readouterr().err
     monkeypatch.setattr("everturn.cli.completing.find_spec", lambda name: None)
     assert main(["completion", "bash"]) == 2
     assert capsys.readouterr().err.endswith("`pip install 'everturn[tui]'`\n")

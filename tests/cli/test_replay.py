@@ -80,7 +80,7 @@ def test_an_edited_file_is_told(run: Run, lunch: Path) -> None:
     lunch.write_bytes(lunch.read_bytes().replace(b"sent to ada", b"sent to eve"))
     code, out, _ = run("-q", lunch)
     assert code == 1
-    assert out == "event 10 (CallSettled) is not what was recorded: the file was edited\n"
+    assert out == "event 11 (CallSettled) is not what was recorded: the file was edited\n"
 
 
 def test_its_events_are_printed_as_a_log(run: Run, lunch: Path) -> None:

@@ -1,12 +1,13 @@
 """`everturn run` in real pipes: what goes in, what comes out, and what the exit code says."""
 
 import asyncio
+import io
 import json
 import os
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,15 @@ async def log(store: Path) -> list[object]:
     try:
         (info,) = await opened.listed("local")
         return [entry.event for entry in await opened.events(info.id)]
+    finally:
+        await opened.aclose()
+
+
+async def is_at_rest(store: Path) -> bool:
+    """Whether nobody has anything to do in it, as `everturn sessions` and `ps` say."""
+    opened = named_store(str(store))
+    try:
+        return not any(info.is_awake for info in await opened.listed("local"))
     finally:
         await opened.aclose()
 
@@ -190,7 +200,8 @@ async def test_ctrl_c_ends_the_turn_as_cancelled(
     assert (process.returncode, rest.strip()) == (130, b"")
     assert b"cancelled" in err
     events = await log(tmp_path / "a.db")
-    assert isinstance(events[-1], TurnCancelled)
+    assert any(isinstance(event, TurnCancelled) for event in events)
+    assert await is_at_rest(tmp_path / "a.db")
 
 
 async def test_a_second_ctrl_c_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,10 +226,23 @@ async def test_a_second_ctrl_c_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -
     assert {number: signal.getsignal(number) for number in STOPS} == before
 
 
-async def test_a_reader_that_goes_away_ends_the_turn(provider: Provider, tmp_path: Path) -> None:
-    text = "".join(f"line {n}\n" for n in range(400))
-    words = at(provider, [Say(text, pieces=200), Hang()], pace=0.005)
-    line = shlex.join([*RUN, *words, "Go", "--no-stdin", "--store", "a.db"])
+LINES = "".join(f"line {n}\n" for n in range(400))
+
+
+@pytest.mark.parametrize(
+    ("step", "more", "first"),
+    [
+        ([Say(LINES, pieces=200), Hang()], [], b"line 0\n"),
+        # The second line comes when the tool has begun; it goes on, unless it is ended, too.
+        ([Call("brood", '{"seconds": 600}')], ["--json"], b'{"v":1,"run":'),
+    ],
+    ids=["text", "events"],
+)
+async def test_a_reader_that_goes_away_ends_the_turn(
+    provider: Provider, tmp_path: Path, step: list[object], more: list[str], first: bytes
+) -> None:
+    words = at(provider, step, pace=0.005)
+    line = shlex.join([*RUN, *words, "Go", "--no-stdin", "--store", "a.db", "--tools", TOOLS, *more])
     script = f'{line} | head -n 1; echo "${{PIPESTATUS[0]}}"'
     shell = await asyncio.create_subprocess_exec(
         "bash",
@@ -231,8 +255,47 @@ async def test_a_reader_that_goes_away_ends_the_turn(provider: Provider, tmp_pat
     )
     async with asyncio.timeout(PATIENCE):
         out, err = await shell.communicate()
-    assert (out, err) == (b"line 0\n141\n", b"")
-    assert isinstance((await log(tmp_path / "a.db"))[-1], TurnCancelled)
+    assert (out.startswith(first), out.endswith(b"\n141\n"), out.count(b"\n"), err) == (True, True, 2, b"")
+    assert any(isinstance(event, TurnCancelled) for event in await log(tmp_path / "a.db"))
+    assert await is_at_rest(tmp_path / "a.db")
+
+
+@pytest.fixture
+def no_reader() -> Iterator[int]:
+    """The end of a pipe to write to; nobody has the other one any more."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    yield writes
+    os.close(writes)
+
+
+async def test_who_lists_sessions_afterwards_finds_none_that_runs(
+    provider: Provider, tmp_path: Path, no_reader: int
+) -> None:
+    words = [*at(provider, [Say("One. Two. Three.", pieces=3)], pace=0.05), "--store", "a.db", "--session", "bar"]
+    process = await asyncio.create_subprocess_exec(
+        *RUN, *words, "Go", "--no-stdin", stdout=no_reader, env=plain(tmp_path), cwd=tmp_path
+    )
+    async with asyncio.timeout(PATIENCE):
+        assert await process.wait() == 141
+    listed = await run(tmp_path, "sessions", "--store", "a.db", command=RUN[:-1])
+    assert ("bar" in listed.out, "running" in listed.out) == (True, False)
+    driven = await run(tmp_path, "ps", "--store", "a.db", command=RUN[:-1])
+    assert "0 sessions" in driven.out
+
+
+async def test_a_cancellation_that_comes_after_the_end_of_its_turn_is_waited_for(
+    provider: Provider, tmp_path: Path, here: Here, no_reader: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [*at(provider, [Say("One.")]), "--store", "a.db", "--idempotency-key", "monday", "Go"]
+    assert (await here(*words)).code == 0
+    with monkeypatch.context() as patch:
+        unbuffered = io.FileIO(no_reader, "w", closefd=False)
+        patch.setattr(sys, "stdout", io.TextIOWrapper(unbuffered, encoding="utf-8"))
+        with pytest.raises(BaseExceptionGroup) as gone:
+            await here(*words)
+        assert gone.group_contains(BrokenPipeError)
+    assert await is_at_rest(tmp_path / "a.db")
 
 
 async def test_with_a_key_it_is_done_once_though_it_is_killed(provider: Provider, tmp_path: Path, here: Here) -> None:

@@ -111,7 +111,7 @@ def test_an_extra_of_which_a_part_is_missing_says_which(monkeypatch: pytest.Monk
     ("version", "state"), [("2.1", "broken"), ("2.2", "ok"), ("2.2.0rc1", "ok"), ("2.10.3", "ok"), ("3.0", "broken")]
 )
 def test_a_package_that_is_too_old_or_too_new_is_broken(version: str, state: str, monkeypatch: pytest.MonkeyPatch):
-    _installed(monkeypatch, {"mcp": version})
+    _installed(monkeypatch, dict.fromkeys(doctor_extras.EXTRAS["mcp"][1], "1.0") | {"mcp": version})
     monkeypatch.setattr(metadata, "requires", lambda _: ['mcp<3,>=2.2; extra == "mcp"'])
     assert doctor_extras.installed("mcp").state == state
 
@@ -152,6 +152,10 @@ def test_the_extras_are_those_of_the_package():
         (Report("bubblewrap", absent="there is no bwrap: install bubblewrap"), "absent", "install bubblewrap"),
         (Report("bubblewrap", "0.8", absent="user namespaces are refused"), "broken", "user namespaces are refused"),
         (Report("monty", "1", ALL - {"net"}, {"net": "a\x1b[31m socket"}), "broken", "not net: a?[31m socket"),
+        (Report("bubblewrap", "1", ALL - {"memory"}, {"memory": "no cgroup"}), "note", "not memory: no cgroup"),
+        (Report("bubblewrap", "1", ALL - {"memory"}, {"memory": "no cgroup"}), "note", "Delegate=yes"),
+        (Report("bubblewrap", "1", ALL - {"disk", "memory"}), "broken", "not disk: not probed"),
+        (Report("monty", "1", ALL - {"memory"}, {"memory": "it leaked"}), "broken", "not memory: it leaked"),
         (Report("monty", "1"), "broken", "not cpu: not probed"),
         (Report("monty", "1", ALL), "ok", " ".join(GUARANTEES)),
     ],

@@ -132,7 +132,7 @@ def test_a_login_link_holds_once_and_another_can_be_had(serving: Serving):
 def test_a_second_server_on_the_same_store_says_who_has_it(serving: Serving):
     done = serving.run("serve", "--port", "0")
     assert done.returncode == 2
-    assert f"process {serving.process.pid} drives what is in this store already" in done.stderr
+    assert f"`everturn serve` (process {serving.process.pid}) has this store" in done.stderr
 
 
 @pytest.mark.long

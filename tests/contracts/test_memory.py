@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from everturn.bus.memory import MERGE, _Ear, _Tail
 from everturn.core.asking import Claimed
 from everturn.core.commands import Answer, AnyCommand
-from everturn.core.deltas import Cursor, Frame, Reader, TextDelta
+from everturn.core.deltas import Cursor, DriverGone, Frame, Reader, TextDelta
 from everturn.core.events import Entry, Event, FilesChanged
 from everturn.core.messages import Message
 from everturn.core.ports import Bus, Engine, Receipt, Store
@@ -144,7 +144,7 @@ class HasNoFence(MemoryStore):
 
 
 class ReadsTheRoom(MemoryStore):
-    async def path(self, session: str, leaf: str | None) -> list[Message]:
+    async def path(self, session: str, leaf: str | None, limit: int | None = None) -> list[Message]:
         tree = self._session(session).tree
         return [message for message in tree.messages.values() if message in tree.path(leaf)]
 
@@ -154,6 +154,11 @@ class CountsFromZero(MemoryStore):
         return [Entry(entry.seq - 1, entry.event) for entry in await super().events(session, after, turn)]
 
 
+class KnowsEverySession(MemoryStore):
+    async def heads(self, sessions: Sequence[str]) -> dict[str, int]:
+        return {**dict.fromkeys(sessions, 0), **await super().heads(sessions)}
+
+
 STORES: dict[type[MemoryStore], str] = {
     ForgetsKeys: "test_a_command_is_admitted_once_however_often_it_comes",
     SeesEverybody: "test_a_session_of_another_tenant_looks_like_none_at_all",
@@ -161,6 +166,7 @@ STORES: dict[type[MemoryStore], str] = {
     LastAnswerWins: "test_the_first_answer_wins_and_the_same_again_changes_nothing",
     HasNoFence: "test_an_append_from_another_position_is_refused_and_writes_nothing",
     ReadsTheRoom: "test_a_path_is_one_branch_and_costs_no_more_when_there_are_others",
+    KnowsEverySession: "test_the_positions_of_many_sessions_are_read_at_once",
     CountsFromZero: "test_events_are_numbered_from_one_and_read_as_they_were_written",
 }
 
@@ -212,7 +218,14 @@ class HearsOnlyWhileWaiting(MemoryBus):
         return ear
 
 
+class CannotBeNudged(MemoryBus):
+    def publish(self, turn: str, frames: Sequence[Frame]) -> None:
+        if not isinstance(frames[0], DriverGone):
+            super().publish(turn, frames)
+
+
 BUSES: dict[type[MemoryBus], str] = {
+    CannotBeNudged: "test_a_reader_that_is_nudged_is_given_an_empty_batch_behind_what_came_before",
     ForgetsTheStep: "test_a_reader_that_comes_late_is_shown_the_step_that_is_under_way",
     MixesTurns: "test_turns_do_not_mix",
     NeverEnds: "test_when_a_turn_is_closed_its_readers_are_shown_the_rest_and_then_end",
@@ -230,6 +243,26 @@ async def test_a_bus_that_is_broken_is_caught(broken: type[MemoryBus], test: str
             return broken()
 
     await is_caught(Suite(), test)
+
+
+class HasToBeClosed(MemoryBus):
+    is_closed = False
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+async def test_a_bus_is_closed_after_its_test_without_a_word_of_its_author():
+    class Suite(BusContract):
+        async def make(self) -> Bus:
+            return HasToBeClosed()
+
+    suite = Suite()
+    async with suite.disposing():
+        bus = await suite.make()
+        assert isinstance(bus, HasToBeClosed)
+        assert not bus.is_closed
+    assert bus.is_closed
 
 
 class DrivesTwiceAtOnce(InlineEngine):

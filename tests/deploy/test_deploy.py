@@ -27,12 +27,14 @@ COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(enc
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 TOML = sorted(path for path in DEPLOY.glob("*.toml") if path.name != "restate.toml")
 KUBERNETES = (DEPLOY / "kubernetes.md").read_text(encoding="utf-8")
-FRAGMENTS: list[dict[str, Any]] = [
-    yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", KUBERNETES, re.DOTALL)
-]
+NOTES: list[dict[str, Any]] = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", KUBERNETES, re.DOTALL)]
+FRAGMENTS = [note for note in NOTES if "groups" not in note]
+[ALERTS] = [note["groups"] for note in NOTES if "groups" in note]
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if service["image"].startswith("everturn:")]
-IMAGE = re.compile(r"(?:[a-z0-9]+(?:[._-][a-z0-9]+)*/)?[a-z0-9]+(?:[._-][a-z0-9]+)*:[A-Za-z0-9][A-Za-z0-9._-]*")
+IMAGE = re.compile(
+    r"(?:[a-z0-9]+(?:[._-][a-z0-9]+)*/)?[a-z0-9]+(?:[._-][a-z0-9]+)*:[A-Za-z0-9][A-Za-z0-9._-]*(?:@sha256:[0-9a-f]{64})?"
+)
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -57,7 +59,22 @@ def test_images_are_named_with_a_tag_and_without_a_registry() -> None:
     assert len(images()) >= 8
     for image in images():
         assert IMAGE.fullmatch(image), image
-        assert not image.endswith(":latest")
+        assert ":latest" not in image
+
+
+def test_images_of_others_are_held_to_a_digest() -> None:
+    foreign = [image for image in images() if not image.startswith("everturn:")]
+    assert len(foreign) >= 6
+    for image in foreign:
+        assert "@sha256:" in image, image
+
+
+def test_the_image_has_a_python_that_ci_runs() -> None:
+    runs = (ROOT / "scripts" / "pythons").read_text(encoding="utf-8")
+    assert "scripts/pythons" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    taken = {match for image in images() for match in re.findall(r"^python:(\d+\.\d+)", image)}
+    assert taken
+    assert taken <= set(re.findall(r'^versions="([^"]+)"', runs, re.MULTILINE)[0].split())
 
 
 def test_whatever_the_containerfile_copies_is_there_and_not_ignored() -> None:
@@ -216,6 +233,12 @@ def test_notes_for_kubernetes_hold_what_a_rollout_needs() -> None:
     kinds = [fragment["kind"] for fragment in FRAGMENTS]
     assert kinds == ["Deployment", "NetworkPolicy", "PodDisruptionBudget"]
     assert all(fragment["apiVersion"] and fragment["metadata"]["name"] for fragment in FRAGMENTS)
+
+
+def test_alerts_have_a_name_an_expression_and_a_time() -> None:
+    rules = [rule for group in ALERTS for rule in group["rules"]]
+    assert len(rules) >= 4
+    assert all(rule["alert"] and "everturn_" in rule["expr"] and rule["for"] for rule in rules)
 
 
 class Answering(http.server.BaseHTTPRequestHandler):

@@ -128,7 +128,7 @@ async def test_a_step_that_is_asked_again_is_asked_the_same() -> None:
             finally:
                 requests.append(model.requests[-1])
 
-    mortal = MortalStore(store, lives=3, before_next=True)
+    mortal = MortalStore(store, lives=4, before_next=True)
     first = asyncio.ensure_future(live(mortal))
     await mortal.died.wait()
     first.cancel()

@@ -78,6 +78,8 @@ async def test_a_service_of_ones_own_keeps_what_it_promises(tmp_path: Path, monk
         turn = await first.say("Ask Ann to lunch", "k1")
         assert await first.say("Ask Ann to lunch", "k1") == turn
         seen = await first.follow(turn, until="TurnParked")
+        assert seen[0][1]["type"] == "TurnStarted"
+        assert "discounts" not in json.dumps([event for _, event in seen])  # the system prompt stays here
         (gate,) = await first.gates()
         assert (gate["tool"], json.loads(gate["arguments"])) == ("send_mail", {"to": "Ann", "text": "Lunch?"})
         assert await first.answer(gate, hash="f" * 64) == 409

@@ -89,8 +89,10 @@ def test_the_reference_has_what_the_public_methods_return() -> None:
 
 def test_what_pip_brings_is_what_the_first_page_says() -> None:
     project = tomllib.loads(read("pyproject.toml"))["project"]
-    assert [re.split(r"\W", name)[0] for name in project["dependencies"]] == ["aiohttp", "msgspec", "pydantic"]
-    assert "`pip` brings aiohttp, msgspec and pydantic, and what those need" in " ".join(read("docs/start.md").split())
+    assert [re.split(r"\W", name)[0] for name in project["dependencies"]] == ["aiohttp", "yarl", "msgspec", "pydantic"]
+    assert "`pip` brings aiohttp, yarl, msgspec and pydantic, and what those need" in " ".join(
+        read("docs/start.md").split()
+    )
 
 
 def test_the_configuration_in_the_testing_guide_is_the_one_these_tests_run_with() -> None:

@@ -210,7 +210,7 @@ async def test_parameters_come_from_settings_options_and_the_turn_and_go_out_as_
         settings, options = Settings(layers=({"a": 1, "b": 1, "c": 1},)), TurnOptions(params={"b": 2, "c": 2})
         async with Chat(here(provider, "plain-n1"), settings=settings, options=options) as chat:
             await say(chat)
-            await say(chat, params={"c": 3, "model": "other"})
+            await say(chat, params={"c": 3})
         first, second = [seen.body for seen in provider.seen]
     assert [first[name] for name in "abc"] == [1, 2, 2]
     assert (second["a"], second["c"], second["model"]) == (1, 3, "plain-n1")

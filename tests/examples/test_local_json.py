@@ -45,7 +45,7 @@ def test_a_server_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.live
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.xdist_group("local-model")
 async def test_a_real_model_is_held_to_both_forms(tmp_path: Path) -> None:
     assert (HOME / "bin" / "python").exists(), "there is no local model: run scripts/local-model"

@@ -19,6 +19,7 @@ async def test_a_bridge_keeps_the_contract_of_a_model(library: str) -> None:
     assert python.exists(), "there are no libraries to bridge to: run scripts/bridges"
     tests = await asyncio.create_subprocess_exec(
         *(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "-m", "not long"),
+        "--hypothesis-profile=quick",  # our own formats are looked at more closely, by the same tests
         f"tests/models/bridges/test_{library}.py",
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},

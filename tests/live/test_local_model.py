@@ -8,7 +8,7 @@ import pytest
 
 from everturn import Chat, Phase, StepFinished, TextDelta, TurnError, named
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(180), pytest.mark.xdist_group("local-model")]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.xdist_group("local-model")]
 
 
 async def test_a_real_model_is_talked_to(model_url: str) -> None:

@@ -8,7 +8,7 @@ from everturn import CallDelta, Chat, Phase, named, tool
 from everturn.core.hooks import RequestContext
 from everturn.core.parts import ToolPart
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(240), pytest.mark.xdist_group("local-model")]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.xdist_group("local-model")]
 
 
 @tool(effects="read")

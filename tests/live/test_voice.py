@@ -10,7 +10,7 @@ from tests.live.voice import SENTENCE, voice
 
 from everturn import Chat, FilePart, named
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 
 async def test_what_is_spoken_is_heard() -> None:

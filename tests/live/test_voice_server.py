@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from tests.live.voice import SENTENCE, voice
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120), pytest.mark.xdist_group("local-voice")]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300), pytest.mark.xdist_group("local-voice")]
 
 
 class Client:

@@ -63,7 +63,7 @@ FACES_MUTANTS = [
     ),
     Mutant(
         "whoever finds the port of a terminal's own server is let in",
-        "cli/housing.py",
+        "cli/store_connection.py",
         "if cookie is None and compare_digest(",
         "if True or compare_digest(",
         f"{HOUSE}test_a_server_of_its_own_answers_and_lets_nobody_else_in",
@@ -81,5 +81,12 @@ FACES_MUTANTS = [
         "for pair in _NEXT.split(inside.strip()):",
         "for pair in [inside.strip()]:",
         f"{SHORT}test_short_forms_mean_what_they_say",
+    ),
+    Mutant(
+        "a run whose reader is gone ends before its cancellation is handled",
+        "cli/running.py",
+        "                    await self._place.at_rest()\n",
+        "                    pass\n",
+        "tests/cli/test_run.py::test_a_cancellation_that_comes_after_the_end_of_its_turn_is_waited_for",
     ),
 ]

@@ -6,6 +6,9 @@ its own, runs the test that is named beside it there, and prints how many were c
 
 from __future__ import annotations
 
+from tests.mutants.bounds import BOUND_MUTANTS
+from tests.mutants.cluster import CLUSTER_MUTANTS
+from tests.mutants.explained import EXPLAINED_MUTANTS
 from tests.mutants.faces import FACES_MUTANTS
 from tests.mutants.media import MEDIA_MUTANTS
 from tests.mutants.models import MODEL_MUTANTS
@@ -13,7 +16,13 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.page import PAGE_MUTANTS
 from tests.mutants.prompted import PARADIGM_MUTANTS
 from tests.mutants.reach import REACH_MUTANTS
+from tests.mutants.sandboxed import SANDBOXED_MUTANTS
+from tests.mutants.screens import SCREEN_MUTANTS
 from tests.mutants.served import SERVED_MUTANTS
+from tests.mutants.shared_store import SHARED_STORE_MUTANTS
+from tests.mutants.shell_gate import SHELL_GATE_MUTANTS
+from tests.mutants.silence import SILENCE_MUTANTS
+from tests.mutants.size import SIZE_MUTANTS
 from tests.mutants.steering import STEERING_MUTANTS
 from tests.mutants.trust import TRUST_MUTANTS
 
@@ -33,10 +42,19 @@ MUTANTS = [
     *MEDIA_MUTANTS,
     *TRUST_MUTANTS,
     *REACH_MUTANTS,
+    *SANDBOXED_MUTANTS,
     *SERVED_MUTANTS,
+    *SHARED_STORE_MUTANTS,
+    *SHELL_GATE_MUTANTS,
     *STEERING_MUTANTS,
+    *SILENCE_MUTANTS,
     *PAGE_MUTANTS,
+    *SCREEN_MUTANTS,
     *FACES_MUTANTS,
+    *CLUSTER_MUTANTS,
+    *SIZE_MUTANTS,
+    *BOUND_MUTANTS,
+    *EXPLAINED_MUTANTS,
     Mutant(
         "calls are not settled on cancel",
         "turn/finalize.py",
@@ -119,9 +137,9 @@ MUTANTS = [
     ),
     Mutant(
         "the history is read with the turn's own messages in it",
-        "turn/prepare.py",
-        "run.setup.store.path(run.session, run.state.parent)",
-        "run.setup.store.path(run.session, run.state.tip)",
+        "turn/run.py",
+        "path = await store.path(self.session, self.state.parent)",
+        "path = await store.path(self.session, self.state.tip)",
         f"{HOOKS}test_append_and_request_asks_again_with_the_message_in_place",
     ),
     Mutant(

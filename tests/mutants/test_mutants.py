@@ -8,9 +8,10 @@ from zlib import crc32
 import pytest
 
 from tests.mutants.mutants import MUTANTS, Mutant
-from tests.mutants.run import is_caught, passes
+from tests.mutants.run import ROOT, is_caught, passes
 
-SHORT = 12  # one in so many is planted in CI, always the same ones; `scripts/test -m "" tests/mutants` plants them all
+SOURCE = ROOT / "src/everturn"
+SHORT = 24  # one in so many is planted in CI, always the same ones; `scripts/test -m "" tests/mutants` plants them all
 
 
 def _is_short(mutant: Mutant) -> bool:
@@ -23,6 +24,11 @@ def _long_unless(is_short: bool) -> list[pytest.MarkDecorator]:
 
 FILES = sorted({mutant.test.partition("::")[0] for mutant in MUTANTS})
 SHORT_FILES = {mutant.test.partition("::")[0] for mutant in MUTANTS if _is_short(mutant)}
+
+
+def test_each_bug_can_be_planted_where_it_says() -> None:
+    sources = {mutant.file: (SOURCE / mutant.file).read_text(encoding="utf-8") for mutant in MUTANTS}
+    assert [mutant.name for mutant in MUTANTS if sources[mutant.file].count(mutant.old) != 1] == []
 
 
 @pytest.mark.parametrize(

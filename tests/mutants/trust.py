@@ -71,8 +71,8 @@ TRUST_MUTANTS = [
     ),
     Mutant(
         "a grant is for a tool of that name, whatever it is by now",
-        "turn/run.py",
-        "tool is not None and setup.permits.identity(tool.spec) == grant.identity",
+        "turn/permit.py",
+        "tool is not None and self.identity(tool.spec) == grant.identity",
         "True",
         "tests/trust/test_grants.py::test_a_grant_is_for_the_tool_it_was_given_for",
     ),

@@ -18,9 +18,9 @@ class Page:
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
 
-    def evaluate(self, code: str, timeout: int = 2000) -> dict[str, Any]:
+    def evaluate(self, code: str, timeout_ms: int = 5000) -> dict[str, Any]:
         assert code == "return 6 * 7"
-        return {"value": 42, "console": [f"within {timeout} ms"]}
+        return {"value": 42, "console": [f"within {timeout_ms} ms"]}
 
     def list(self, path: str = "") -> list[dict[str, Any]]:
         return [{"name": name, "kind": "file", "size": len(text)} for name, text in self.files.items()]
@@ -60,7 +60,7 @@ async def test_a_model_writes_lists_reads_and_runs_in_a_page(store: Store) -> No
     came = {one.output.text for one in await talk.settled() if one.state == "completed"}
     assert came == {
         '{"written":5}',
-        '{"console":["within 2000 ms"],"value":42}',
+        '{"console":["within 5000 ms"],"value":42}',
         '[{"kind":"file","name":"a.md","size":5}]',
         '"héllo"',
     }

@@ -77,28 +77,50 @@ async def test_what_a_client_cannot_do_now_is_logged_and_done_once_later(
 
     talk = Talk(bell("once"), store=Failing(**times))
     async with talk.process(*ringing(2)) as chat, serving(Client(chat, {"bell": ring})):
-        await (await chat.send("Ring."))
+        turn = await chat.send("Ring.")
+        while not (await turn.state()).phase.is_terminal:
+            talk.clock.advance(0.01)  # what could not be done rests by this clock
+            await asyncio.sleep(0.001)
         [settled] = await talk.settled()
 
     assert (settled.state, rung) == ("completed", [2])
     assert [told in line for line in caplog.messages] == [True] * 3
 
 
+class Looking(Client):
+    """A client whose looks are counted."""
+
+    looks = 0
+
+    async def look(self) -> None:
+        await super().look()
+        self.looks += 1
+
+    async def again(self) -> None:
+        """Until it has looked a few times more, whatever the time is."""
+        enough = self.looks + 3
+        await eventually(lambda: self.looks >= enough)
+
+
 async def test_a_call_that_cannot_be_claimed_is_tried_less_and_less_often(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(clients, "PAUSE", 0.001)
+    monkeypatch.setattr(clients, "PAUSE", 0.0)
     caplog.set_level(logging.WARNING, clients.__name__)
     store = Failing(take=1000)
     talk = Talk(bell(), store=store)
-    async with talk.process(*ringing(1)) as chat, serving(Client(chat, {"bell": lambda times: {"rung": times}})):
-        turn = await chat.send("Ring.")
-        await eventually(lambda: bool(caplog.messages))
-        for _ in range(100):
-            await asyncio.sleep(0.001)
-        assert store.times["take"] == 999
-        assert "tries again in 1 s: StoreUnavailable: no take now" in caplog.text
-        await turn.cancel()
+    async with talk.process(*ringing(1)) as chat:
+        client = Looking(chat, {"bell": lambda times: {"rung": times}})
+        async with serving(client):
+            turn = await chat.send("Ring.")
+            for tries, rest in ((1, 1), (2, 2), (3, 4)):
+                await eventually(lambda tries=tries: len(caplog.messages) == tries)
+                assert caplog.messages[-1].endswith(f"tries again in {rest} s: StoreUnavailable: no take now")
+                talk.clock.advance(rest - 0.1)
+                await client.again()
+                assert store.times["take"] == 1000 - tries
+                talk.clock.advance(0.2)
+            await turn.cancel()
 
 
 def large(size: int) -> dict[str, Any]:

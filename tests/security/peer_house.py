@@ -28,7 +28,7 @@ from everturn.core.accounts import ROLES, Principal, Tenant, User
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk
 from everturn.core.options import TurnOptions
 from everturn.core.policy import Rule
-from everturn.core.ports import Store
+from everturn.core.ports import Bus, Engine, Store
 from everturn.core.requests import ModelRequest
 from everturn.server.app import make_app
 from everturn.server.routing import Route
@@ -150,6 +150,7 @@ class Peer:
         """Ask; `who` is `tenant/role`. The answer can be read as it comes."""
         assert self.http is not None
         headers: dict[str, str] = dict(more.pop("headers", {}))
+        headers.setdefault("accept-encoding", "identity")
         if who:
             headers.setdefault("authorization", f"Bearer {self.keys[who]}")
         url = URL(self.url + path, encoded=True)
@@ -215,6 +216,8 @@ def _outcome(part: Any) -> str:
 async def a_peer(
     *,
     store: Store | None = None,
+    bus: Bus | None = None,
+    engine: Engine | None = None,
     tools: Iterable[Any] = (),
     rules: Sequence[Rule] = (),
     model: Any = None,
@@ -226,7 +229,7 @@ async def a_peer(
     """Serve, with a user of every role in `ours` and in `theirs`, until the end."""
     ledger, kept = Ledger(), store or MemoryStore()
     model = model or Obedient()
-    runtime = Runtime(model, tools=[*ledger.tools(), *tools], store=wrap(kept), rules=rules)
+    runtime = Runtime(model, tools=[*ledger.tools(), *tools], store=wrap(kept), bus=bus, engine=engine, rules=rules)
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=limits or TenantLimits(requests=0))
     accounts: Any = kept.accounts
     house = House(runtime, accounts, agents)

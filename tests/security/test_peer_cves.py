@@ -654,7 +654,7 @@ async def test_cve_2026_40933_what_is_imported_starts_nothing(peer: Peer) -> Non
         assert answer.status == 201, answer.body
         inside = f"/api/sessions/{answer.json['id']}"
         assert answer.json["is_awake"] is False
-        assert (await peer.ask("GET", f"{inside}/gates", "theirs/owner")).json == {"gates": []}
+        assert (await peer.ask("GET", f"{inside}/gates", "theirs/owner")).json == {"gates": [], "next": ""}
         assert (await peer.ask("GET", f"{inside}/grants", "theirs/owner")).json == {"grants": []}
         later = await peer.ask("POST", f"{inside}/messages", "theirs/owner", json={"text": 'call mail {"to":"ada"}'})
         assert later.status == 202
@@ -1656,8 +1656,12 @@ MAKES_SQL = {
     "accounts.py:_known_by": "the name of a column",
     "counting.py:_sums": "the name of a column",
     "erasing.py:_deleted_with_session": "the name of a table",
-    "searching.py:_search": "conditions that stand beside it",
+    "counting.py:_totals": "names of columns and of parameters",
+    "searching.py:_postgres": "names of columns",
+    "searching.py:_sqlite": "a condition that stands beside it",
     "statements.py:_due": "conditions that stand beside it",
+    "statements.py:_gate_page": "conditions that stand beside it",
+    "statements.py:_sessions": "conditions that stand beside it",
     # called when a store is opened, with what the operator says
     "migrating.py:upgrade_postgres": "the name of the schema",
     "sqlite.py:_connect": "settings of ours",

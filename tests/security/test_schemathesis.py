@@ -44,7 +44,7 @@ def run(folder: Path, *more: str) -> None:
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)  # a program of its own that asks a server hundreds of times
 def test_a_short_run_over_the_whole_document_finds_nothing(tmp_path: Path) -> None:
     run(tmp_path, "--phases", "examples,fuzzing", "--max-examples", "5", "--seed", "8", "--no-shrink")
 

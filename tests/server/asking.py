@@ -62,6 +62,9 @@ class PlainDoor:
         role: Any = parts[2]
         return Principal(parts[0], parts[1], role, credential=word, kind="key" if authorization else "login")
 
+    def remembers(self, authorization: str | None = None, cookie: str | None = None) -> bool:
+        return False
+
     async def csrf(self, principal: Principal) -> str:
         return f"csrf of {principal.credential}"
 

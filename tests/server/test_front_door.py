@@ -65,7 +65,7 @@ class Door:
             capture_output=True,
             encoding="utf-8",
             check=False,
-            timeout=30,
+            timeout=120,
         )
 
 

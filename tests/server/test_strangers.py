@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from everturn.errors import TooMuch
+from everturn.access.access import House
+from everturn.access.entrance import Entrance
+from everturn.access.people import KEY_PREFIX, new_secret
+from everturn.core.accounts import Credential, Role
+from everturn.errors import NotRecognised, TooMuch
 from everturn.server import strangers
-from everturn.server.strangers import BURST, RATE, Strangers
+from everturn.server.app import Application
+from everturn.server.strangers import BURST, RATE, WRONG_BURST, WRONG_RATE, Strangers
 from tests.server.asking import ask, make, make_house, word
 
 
@@ -44,6 +50,7 @@ def test_no_more_addresses_are_remembered_than_there_is_place_for(monkeypatch: p
 
 async def test_strangers_are_refused_and_nobody_else_is() -> None:
     app = make(await make_house())
+    app._strangers._now = lambda: 1.0
     for _ in range(int(BURST)):
         assert (await ask(app, "GET", "/api/me")).status == 401
     for path in ("/api/me", "/", "/login?token=x", "/oidc/login"):
@@ -54,3 +61,57 @@ async def test_strangers_are_refused_and_nobody_else_is() -> None:
     assert (await ask(app, "GET", "/readyz")).status == 200
     assert (await ask(app, "GET", "/api/me", word("viewer"))).status == 200
     assert (await ask(app, "GET", "/api/me", "nobody")).status == 401
+
+
+async def a_door(*roles: Role) -> tuple[Application, House, list[str], dict[Role, str]]:
+    """An application with the real door, all questions that were put to the store, and a key of each role."""
+    house = await make_house()
+    app = make(house, Entrance(house.accounts, house.runtime.clock))
+    app._wrong._now = lambda: 1.0
+    keys: dict[Role, str] = {}
+    for role in roles:
+        keys[role], kept = new_secret(KEY_PREFIX)
+        await house.accounts.put_credential(Credential(f"k-{role}", "ours", role, "key", kept, role=role))
+    asked: list[str] = []
+    known = house.accounts.known
+
+    async def counted(hash: str) -> Any:
+        asked.append(hash)
+        return await known(hash)
+
+    house.accounts.known = counted
+    return app, house, asked, keys
+
+
+async def test_wrong_keys_are_refused_without_a_question_to_the_store_and_right_ones_go_on() -> None:
+    app, _, asked, keys = await a_door("viewer", "owner")
+    assert (await ask(app, "GET", "/api/me", keys["viewer"])).status == 200
+    statuses = [(await ask(app, "GET", "/api/me", f"evk_{one:040}")).status for one in range(int(WRONG_BURST) + 60)]
+    assert statuses == [401] * int(WRONG_BURST) + [429] * 60
+    assert len(asked) == 1 + int(WRONG_BURST)
+    assert (await ask(app, "GET", "/api/me", keys["viewer"])).status == 200, "who was recognised before is let in"
+    assert (await ask(app, "GET", "/api/me", keys["owner"])).status == 429, "who comes for the first time tries again"
+    app._wrong._now = lambda: 2.0
+    assert (await ask(app, "GET", "/api/me", keys["owner"])).status == 200
+    statuses = [(await ask(app, "GET", "/api/me", f"evk_{one:039}x")).status for one in range(50)]
+    assert statuses == [401] * int(WRONG_RATE) + [429] * (50 - int(WRONG_RATE)), "a right one took nothing"
+
+
+async def test_many_wrong_keys_at_once_are_as_few_questions() -> None:
+    app, _, asked, _ = await a_door()
+    answers = await asyncio.gather(*(ask(app, "GET", "/api/me", f"evk_{one:040}") for one in range(300)))
+    assert sum(answer.status == 401 for answer in answers) == len(asked) == int(WRONG_BURST)
+
+
+async def test_what_holds_no_more_is_not_remembered() -> None:
+    app, house, _, keys = await a_door("viewer")
+    shown = f"Bearer {keys['viewer']}"
+    await app.entrance.recognise(shown)
+    assert app.entrance.remembers(shown)
+    assert not app.entrance.remembers(shown, "evl_" + "x" * 40)
+    assert not app.entrance.remembers(None, None)
+    await house.accounts.revoke("ours", "k-viewer", 1.0)
+    app.entrance.forget()
+    with pytest.raises(NotRecognised):
+        await app.entrance.recognise(shown)
+    assert not app.entrance.remembers(shown)

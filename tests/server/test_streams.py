@@ -14,7 +14,8 @@ from everturn.core.deltas import LogMoved
 from everturn.core.events import GateOpened, Terminal, TurnCompleted, TurnStarted
 from everturn.core.policy import Rule
 from everturn.models.scripted import Hang, ScriptedModel, call, calls, say
-from everturn.server import hub, live, lives, room
+from everturn.server import live, lives, room
+from everturn.turn import log_poll
 from everturn.wiring import Runtime
 from tests.server.streaming import Page, Taps, house_of, serving, so, somebody
 
@@ -248,7 +249,7 @@ async def test_a_result_that_waits_for_a_review_is_shown_to_those_who_may_judge_
 
 
 async def test_a_turn_that_begins_later_is_heard_of_at_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hub, "HEAL", 1000.0)
+    monkeypatch.setattr(log_poll, "INTERVAL", 1000.0)
     runtime = Runtime(ScriptedModel([say("a")], [say("b")]))
     async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
         await (await chat.send("go"))
@@ -325,7 +326,7 @@ async def test_one_who_has_read_more_of_the_log_than_was_shown_here_is_told_noth
 
 
 async def test_word_that_is_lost_on_the_way_is_made_up_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hub, "HEAL", 0.05)
+    monkeypatch.setattr(log_poll, "INTERVAL", 0.05)
     runtime = Runtime(ScriptedModel([say("a")], [say("b")]))
     bus, publish = runtime.bus, runtime.bus.publish
     async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:

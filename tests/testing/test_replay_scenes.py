@@ -298,7 +298,7 @@ async def turns_below(tmp: Path) -> Recording:
     @tool(effects="write")
     async def ask(what: str, context: ToolContext) -> str:
         """Have something done."""
-        first = await context.sub_turn(SubTurn(what, tools=("mail", "deeper")))
+        first = await context.sub_turn(SubTurn(what, tools=("mail", "deeper", "look")))
         return first.text
 
     @tool(effects="write")

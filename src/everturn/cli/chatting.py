@@ -15,6 +15,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
+from everturn.cli.early_input import TOLD, EarlyInput, early_input
 from everturn.cli.plain_chat import NO_STORE
 from everturn.cli.plain_chat import chat as line_by_line
 from everturn.cli.saying import complain, is_terminal
@@ -27,7 +28,6 @@ NEEDED: Final = ("textual", "starlette", "uvicorn", "jwt")
 MORE = "for the whole screen: pip install 'everturn[tui]'"
 NO_SCREEN = "--connect draws on the whole screen, and that cannot be done here: {}; `everturn run --connect` can"
 LOOK, GONE = 1.0, 5.0  # seconds between two looks at the terminal, and to leave once it is gone
-TOLD: Final = (signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
 
 
 def chat(options: argparse.Namespace) -> int:
@@ -81,10 +81,11 @@ def _whole_screen(options: argparse.Namespace) -> int:
         os.environ["NO_COLOR"] = "1"
     if options.session and not (options.store or options.connect):
         return complain(NO_STORE, 2)
-    return asyncio.run(_draw(options))
+    with early_input() as early:
+        return asyncio.run(_draw(options, early))
 
 
-async def _draw(options: argparse.Namespace) -> int:
+async def _draw(options: argparse.Namespace, early: EarlyInput) -> int:
     from everturn.cli.housing import house
     from everturn.terminal.paths import named
     from everturn.terminal.reaching import state_folder
@@ -104,10 +105,16 @@ async def _draw(options: argparse.Namespace) -> int:
                 notes=housed.notes,
                 attach=attach,
                 is_here=housed.is_here,
+                is_in_memory=housed.is_in_memory,
+                typed=early.typed,
             )
+            if housed.connection is not None:
+                housed.connection.moved = app.server_moved
+                app.model = "" if housed.is_here else clean(options.model or "")
             with _told_to_end(app):
                 with _while_there(app):
                     code = await app.run_async()
+            early.restore()
     if app.problem:
         return complain(f"the screen broke down: {app.problem}; please report this, with {log}", 1)
     for line in app.farewell:

@@ -138,14 +138,21 @@ def sandboxes() -> list[Check]:
 
 
 def sandbox(report: Report) -> Check:
-    """One backend: it is broken if it is here and holds less than it could."""
+    """One backend: it is broken if it is here and holds less than its tool needs."""
+    from everturn.sandbox import NOT_NEEDED, cgroups
+
     name = f"{report.backend} {report.version}".strip()
     if report.absent:
         return Check("Sandboxes", name, "broken" if report.version else "absent", mend=plain(report.absent))
     held = {one: "" if one in report.holds else report.missing.get(one) or "not probed" for one in GUARANTEES}
     detail = " ".join(one for one, why in held.items() if not why) or "nothing holds"
-    mend = "its tool is not offered; allow_degraded=[…] does without" if any(held.values()) else ""
-    return Check("Sandboxes", name, "broken" if mend else "ok", detail, mend, held)
+    lost = {one for one, why in held.items() if why}
+    if not lost:
+        return Check("Sandboxes", name, "ok", detail, "", held)
+    if lost <= NOT_NEEDED.get(report.backend, frozenset()):
+        mend = f"its tool is offered, and says so; {cgroups.HOW}"
+        return Check("Sandboxes", name, "note", detail, mend, held)
+    return Check("Sandboxes", name, "broken", detail, "its tool is not offered; allow_degraded=[…] does without", held)
 
 
 def _defaults() -> Loaded:

@@ -16,12 +16,24 @@ if TYPE_CHECKING:
 EXTRAS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "server": (
         "everturn serve",
-        {"starlette": "starlette", "uvicorn": "uvicorn", "pyjwt": "jwt", "uvloop": "uvloop"},
+        {"starlette": "starlette", "uvicorn": "uvicorn", "h11": "h11", "pyjwt": "jwt", "uvloop": "uvloop"},
     ),
-    "tui": ("everturn chat on the whole screen, completion", {"shtab": "shtab", "textual": "textual"}),
+    "tui": (
+        "everturn chat on the whole screen, completion",
+        {
+            "shtab": "shtab",
+            "textual": "textual",
+            "rich": "rich",
+            "markdown-it-py": "markdown_it",
+            "pygments": "pygments",
+        },
+    ),
     "code": ("run_python and run_javascript", {"pydantic-monty": "pydantic_monty", "quickjs-ng": "quickjs"}),
     "shell": ("rules for shell commands", {"tree-sitter": "tree_sitter", "tree-sitter-bash": "tree_sitter_bash"}),
-    "mcp": ("tools of MCP servers", {"mcp": "mcp"}),
+    "mcp": (
+        "tools of MCP servers",
+        {"mcp": "mcp", "mcp-types": "mcp_types", "anyio": "anyio", "httpx2": "httpx2", "jsonschema": "jsonschema"},
+    ),
     "prices": ("what requests cost", {"genai-prices": "genai_prices"}),
     "postgres": ("sessions in PostgreSQL", {"asyncpg": "asyncpg"}),
     "cluster": (

@@ -88,6 +88,8 @@ def service(name: str, address: str) -> Check:
     """Whether it answers, and is what is meant."""
     known = SERVICES.get(CONFIGURED.get(name, name), Service("somebody", 4318, _anybody))
     mend = f"start it, or take {name} away" if name.startswith("[") else f"start it, or unset {name}"
+    if known.is_it is _nats:
+        address = address.partition(",")[0]  # of several, whichever is there first
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
         host, port = parts.hostname or "127.0.0.1", parts.port or known.port

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -39,24 +40,28 @@ def sessions(options: argparse.Namespace) -> int:
         return asyncio.run(_show(options))
     if options.about == "erase":
         return asyncio.run(_erase(options))
-    found = asyncio.run(_list(options))
+    found, more = asyncio.run(_list(options))
     if options.json:
         for one in found:
             print(as_json(one))
+        if more:
+            print(f"older ones: --before {shlex.quote(more)}", file=sys.stderr)
         return 0
     for line in lines(found, time.time()):
         print(line)
+    if more:
+        print(f"older ones: everturn sessions --before {shlex.quote(more)}", file=sys.stderr)
     if not found:
         print("no session has these words" if options.search else "no sessions yet; `everturn chat` begins one")
     return 0
 
 
-async def _list(options: argparse.Namespace) -> list[Listed]:
+async def _list(options: argparse.Namespace) -> tuple[list[Listed], str]:
     with long_wait("reading the sessions"):
         async with open_place(options) as place:
             if options.search:
-                return await place.search(options.search, options.limit)
-            return await place.listed(options.limit)
+                return await place.search(options.search, options.limit), ""
+            return await place.listed(options.limit, options.before)
 
 
 def lines(found: Iterable[Listed], now: float) -> list[str]:

@@ -86,6 +86,7 @@ def _add_sessions(commands: Any) -> None:
         "--search", metavar="WORDS", default="", help="only those with messages that have these words"
     )
     sessions.add_argument("--limit", metavar="N", type=positive, default=20, help="at most so many; 20 unless said")
+    sessions.add_argument("--before", metavar="CURSOR", default="", help="older ones: what the page before has told")
     sessions.add_argument("--json", action="store_true", help="as JSON, one object per line")
     add_place(sessions)
     kinds = sessions.add_subparsers(dest="about", metavar="show|erase")

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from everturn.cli.saying import long_wait
 from everturn.cli.serving import address_file, config_file
+from everturn.cli.store_server import beside, find_server
 from everturn.clock import SystemClock
 from everturn.config.building import Given, cluster_of, server_options, store_of, token_file
 from everturn.config.loading import load
@@ -116,7 +117,10 @@ def _where_it_is(options: argparse.Namespace) -> str:
     how = server_options(loaded, Given(), {**os.environ})
     if how.public_url:
         return how.public_url
-    place = address_file(token_file(loaded, store_meant(options), os.environ))
+    store = store_meant(options)
+    if (found := asyncio.run(find_server(beside(store, os.environ)))) is not None:
+        return found.address
+    place = address_file(token_file(loaded, store, os.environ))
     host = f"[{how.host}]" if ":" in how.host else how.host
     url = f"http://{host}:{how.port}"
     with suppress(OSError):

@@ -6,13 +6,14 @@ import argparse
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
 from everturn import api
+from everturn.access.titles import with_titles
 from everturn.cli.people import BY, store_meant, there
 from everturn.cli.tokens import token_for
 from everturn.client import Server
@@ -25,7 +26,6 @@ from everturn.stores.named import named_store, without_password
 from everturn.stores.portable import export_session, import_session, private_file
 
 State = Literal["running", "waiting", "stuck", "at rest"]
-DEEPEST: Final = 32  # sub-turns below one another
 SUB_TURN: Final = "this is the session of a sub-turn; import that of the turn above it"
 
 
@@ -47,8 +47,8 @@ class Place(Protocol):
 
     name: str
 
-    async def listed(self, limit: int) -> list[Listed]:
-        """Those touched last, first."""
+    async def listed(self, limit: int, before: str = "") -> tuple[list[Listed], str]:
+        """A page of those touched last, first; and what to say as `before` for the next one, "" where there is none."""
         ...
 
     async def search(self, words: str, limit: int) -> list[Listed]:
@@ -93,34 +93,34 @@ async def open_place(options: argparse.Namespace) -> AsyncGenerator[Place]:
         await store.aclose()
 
 
+def _place(before: str) -> tuple[float, str] | None:
+    if not before:
+        return None
+    touched, _, session = before.partition("~")
+    try:
+        return float(touched), session
+    except ValueError:
+        raise ConfigError("--before: say what the page before said, as it is") from None
+
+
 class StorePlace:
     """A store at hand. Whoever has it may do anything."""
 
     def __init__(self, store: Store, name: str, tenant: str) -> None:
         self.store, self.name, self._tenant = store, without_password(name), tenant
 
-    async def listed(self, limit: int) -> list[Listed]:
-        infos = await self.store.listed(self._tenant, limit=limit)
-        waiting = await self._waiting()
-        return [_listed(info, waiting) for info in infos]
+    async def listed(self, limit: int, before: str = "") -> tuple[list[Listed], str]:
+        infos = await self.store.listed(self._tenant, limit=limit, before=_place(before))
+        infos = await with_titles(self.store, infos)
+        waiting = await self.store.waiting([info.id for info in infos])
+        last = infos[-1] if len(infos) == limit else None
+        return [_listed(info, waiting) for info in infos], f"{last.touched!r}~{last.id}" if last is not None else ""
 
     async def search(self, words: str, limit: int) -> list[Listed]:
         found = [(session, one.text) for session, one in await self.store.search(words, self._tenant, limit)]
-        waiting = await self._waiting()
-        return [_listed(await self.store.info(session), waiting, said) for session, said in _by_session(found)]
-
-    async def _waiting(self) -> set[str]:
-        """The sessions in which a gate stands open, and those above them."""
-        waiting: set[str] = set()
-        for row in await self.store.gates(tenant=self._tenant):
-            session = row.gate.session
-            for _ in range(DEEPEST):
-                if not session or session in waiting:
-                    break
-                waiting.add(session)
-                with suppress(UnknownSession):
-                    session = (await self.store.info(session)).above
-        return waiting
+        sessions = dict(_by_session(found))
+        infos, waiting = await self.store.infos(list(sessions)), await self.store.waiting(list(sessions))
+        return [_listed(infos[session], waiting, said) for session, said in sessions.items() if session in infos]
 
     async def messages(self, session: str) -> list[Message]:
         path = await self.store.path(session, (await self.known(session)).leaf)
@@ -168,28 +168,24 @@ class ServerPlace:
     def __init__(self, server: Server, url: str) -> None:
         self._server, self.name = server, url
 
-    async def listed(self, limit: int) -> list[Listed]:
-        found: list[api.SessionView] = []
-        before = ""
+    async def listed(self, limit: int, before: str = "") -> tuple[list[Listed], str]:
+        found: list[Listed] = []
         while len(found) < limit:
             page = await self._server.sessions(min(limit - len(found), 100), before)
-            found += page.sessions
+            found += [_listed(one, set(page.waiting)) for one in page.sessions]
             before = page.next
             if not before:
                 break
-        waiting = await self._waiting()
-        return [_listed(one, waiting) for one in found]
+        return found, before
 
     async def search(self, words: str, limit: int) -> list[Listed]:
         found = [(one.session, one.message.text) for one in await self._server.search(words, limit)]
-        waiting = await self._waiting()
         seen: list[Listed] = []
         for session, said in _by_session(found):
-            seen.append(_listed(await self._server.session(session).info(), waiting, said))
+            there = self._server.session(session)
+            waiting = {session} if await there.gates() else set[str]()
+            seen.append(_listed(await there.info(), waiting, said))
         return seen
-
-    async def _waiting(self) -> set[str]:
-        return {one.session for one in await self._server.gates()}
 
     async def messages(self, session: str) -> list[Message]:
         with _asked_at(self.name, session):

@@ -42,7 +42,7 @@ def chat(options: argparse.Namespace) -> int:
 
     loaded = load(config_file(options))
     spec, name = agent_of(loaded, "", clean(options.model or ""))
-    configured = bring(loaded, os.environ)
+    configured = bring(loaded, os.environ, True)
     begin = talk.Options(
         name,
         clean(options.system) or spec.system,

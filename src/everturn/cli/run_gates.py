@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Any, Final, TextIO
 
 from everturn import Gate
+from everturn.access.explaining import explained
 from everturn.cli.run_outputs import NOBODY
 from everturn.core.asking import WITHIN
 from everturn.core.canonical import JsonObject, parse_object
@@ -20,8 +21,10 @@ from everturn.terminal.asking import Asks, shortened
 from everturn.terminal.desk import Desk
 from everturn.terminal.exact import seen
 from everturn.terminal.screen import Screen, typeset
+from everturn.turn.permit import is_acting
 
 BY: Final = "everturn run"
+MOST_TOLD: Final = 4  # parts of a call
 UNRULED: Final = (  # why a call asks that no rule asks about
     "{name} asks every time",
     "no rule fits this call of {name}",
@@ -33,8 +36,8 @@ NO_TERMINAL: Final = "--ask asks on a terminal, and there is none here; leave it
 class Nobody:
     """Denies, and says so: to the model, and on stderr."""
 
-    def __init__(self, chat: Any, tell: Callable[[str], None]) -> None:
-        self._chat, self._tell = chat, tell
+    def __init__(self, chat: Any, tell: Callable[[str], None], options: TurnOptions | None = None) -> None:
+        self._chat, self._tell, self._options = chat, tell, options
         self.has_denied = False
 
     def close(self, gate: str, how: str) -> None:
@@ -48,8 +51,30 @@ class Nobody:
         with suppress(GateClosed):
             await self._chat.answer(gate, deny=NOBODY, by=BY)
             self.has_denied = True
-            self._tell(f"{gate.tool} {asks}, and {NOBODY}, so {done}: {why}{_hint(gate)}")
+            hint = await self._uncovered(gate) or _hint(gate)
+            self._tell(f"{gate.tool} {asks}, and {NOBODY}, so {done}: {why}{hint}")
         return True
+
+    async def _uncovered(self, gate: Gate) -> str:
+        """The parts of a call that no rule covers, where it has more of them than one; with the rules that would."""
+        runtime: Any = getattr(self._chat, "runtime", None)
+        tool = runtime.tools.get(gate.tool) if runtime is not None and gate.kind == "call" else None
+        if runtime is None or tool is None or self._options is None or gate.session not in ("", self._chat.session):
+            return ""
+        written = parse_object(gate.arguments) or {}
+        try:
+            meant = tool.validate(written) or written
+            found = await explained(runtime.permits, tool.spec, written, meant, self._options)
+        except ToolError:
+            return ""
+        if len(found.each) < 2 or not found.uncovered:
+            return ""
+        parts = "; ".join(
+            f"no rule covers {seen(part)}: --allow {quote(seen(str(rule)))} would"
+            for part, rule in found.uncovered[:MOST_TOLD]
+        )
+        more = len(found.uncovered) - MOST_TOLD
+        return f"; {parts}{f'; and {more} more' if more > 0 else ''}"
 
 
 def _hint(gate: Gate) -> str:
@@ -89,14 +114,14 @@ class Beforehand:
 
     async def ask(self, gate: Gate, place: str = "") -> bool:
         """Allow it, or let the other desk ask."""
-        if self._is_allowed(gate):
+        if await self._is_allowed(gate):
             with suppress(GateClosed):
                 await self._chat.answer(gate, allow="once", by=f"{BY} --allow")
             return True
         self._pause()
         return await self._otherwise.ask(gate, place)
 
-    def _is_allowed(self, gate: Gate) -> bool:
+    async def _is_allowed(self, gate: Gate) -> bool:
         tool = self._chat.runtime.tools.get(gate.tool) if self._allowed is not None else None
         if self._allowed is None or tool is None or gate.kind != "call" or gate.session not in ("", self._chat.session):
             return False
@@ -105,18 +130,22 @@ class Beforehand:
             return False
         written = parse_object(gate.arguments) or {}
         try:
-            return all(self._fits(tool, one) for one in (written, tool.validate(written) or written))
+            return await self._fits(tool, written) and await self._fits(tool, tool.validate(written) or written)
         except ToolError:
             return False
 
-    def _fits(self, tool: Any, arguments: JsonObject) -> bool:
+    async def _fits(self, tool: Any, arguments: JsonObject) -> bool:
         permits, assured = self._chat.runtime.permits, self._allowed
-        cases = permits.cases(tool.spec, arguments, self._options)
+        cases = await permits.read_cases(tool.spec, arguments, self._options)
         judged = permits.judge(tool.spec, cases, self._options)
         asks_of_itself = judged.action == "ask" and judged.rule is not None and judged.rule.layer == "defaults"
         # A turn that is gone on with has not heard of the rules that are given now; the gate is open all the same.
         is_free = asks_of_itself or judged.action == "allow"
-        return is_free and assured is not None and assured.judge(tool.spec.name, cases).action == "allow"
+        return (
+            is_free
+            and assured is not None
+            and assured.judge(tool.spec.name, cases, is_acting(tool.spec)).action == "allow"
+        )
 
 
 def terminal_desk(chat: Any) -> Desk:

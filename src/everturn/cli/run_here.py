@@ -71,6 +71,12 @@ class Here(Struct, frozen=True):
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
 
+    async def at_rest(self) -> None:
+        """Wait until all that was asked of the session is done: a cancellation may come after the end of its turn."""
+        store = self.chat.runtime.store
+        while (await store.info(self.chat.session)).is_awake:  # noqa: ASYNC110 - the log does not tell of it
+            await asyncio.sleep(TICK)
+
     async def unfinished(self) -> list[Turn]:
         """What was left unfinished in the session, oldest first.
 
@@ -97,28 +103,54 @@ async def open_here(options: argparse.Namespace, tell: Tell) -> AsyncGenerator[H
     files = tuple(named_files(tuple(options.attach)))
     for path in files:
         check(path)
+    parts = await assemble(loaded, spec, options, tell, is_demo=name == OFFLINE)
+    runtime = parts.runtime(model, options.store)
+    try:
+        await runtime.start()
+        await settle(parts.tools, tell)
+        check_rules((*parts.allowed, *parts.denied), runtime)
+        chat = Chat(model, runtime=runtime, session=_session(options), options=parts.options)
+        yield Here(chat, replace(parts.options, model=model.name), parts.allowed, find_model, files)
+    finally:
+        await runtime.aclose()
+
+
+class Parts(Struct, frozen=True):
+    """What a configuration and a command line come to: whoever runs a turn and whoever explains one have the same."""
+
+    tools: list[Any]
+    plugins: list[Any]
+    rules: list[Rule]
+    options: TurnOptions
+    allowed: tuple[Rule, ...]
+    denied: tuple[Rule, ...]
+
+    def runtime(self, model: Model, store: str) -> Runtime:
+        """A runtime of them."""
+        return Runtime(model, tools=self.tools, plugins=self.plugins, rules=self.rules, store=store or None)
+
+
+async def assemble(
+    loaded: Loaded, spec: TurnOptions, options: argparse.Namespace, tell: Tell, *, is_demo: bool = False
+) -> Parts:
+    """The tools, the rules of every layer, and the options of the agent, with what the command line says beside them.
+
+    Raises:
+        ConfigError: something of it cannot be had here.
+    """
     allowed, denied = _rules(options)
-    configured = await asyncio.to_thread(bring_configured, loaded, os.environ)
+    configured = await asyncio.to_thread(bring_configured, loaded, os.environ, True)
     extra = load_tools(options.tools)
     reach = Reach(options.files, options.virtual_files, options.code, options.shell, options.web, tuple(options.mcp))
     brought = await bring(reach, tell, None)
-    tools = [*configured.tools, *(demo_tools() if name == OFFLINE else ()), *extra, *brought.tools]
-    runtime = Runtime(
-        model,
-        tools=tools,
-        plugins=[*configured.plugins, *brought.plugins],
-        rules=[*loaded.rules, *(load_rules(options.permissions) if options.permissions else ())],
-        store=options.store or None,
+    return Parts(
+        [*configured.tools, *(demo_tools() if is_demo else ()), *extra, *brought.tools],
+        [*configured.plugins, *brought.plugins],
+        [*loaded.rules, *(load_rules(options.permissions) if options.permissions else ())],
+        _options(spec, options, (*allowed, *denied), [*extra, *brought.tools]),
+        allowed,
+        denied,
     )
-    try:
-        await runtime.start()
-        await _settle(tools, tell)
-        check_rules((*allowed, *denied), runtime)
-        how = _options(spec, options, (*allowed, *denied), [*extra, *brought.tools])
-        chat = Chat(model, runtime=runtime, session=_session(options), options=how)
-        yield Here(chat, replace(how, model=model.name), allowed, find_model, files)
-    finally:
-        await runtime.aclose()
 
 
 def finder(loaded: Loaded, first: str, base_url: str) -> Callable[[str], Model]:
@@ -139,15 +171,24 @@ def agent_of(loaded: Loaded, agent: str, model: str) -> tuple[TurnOptions, str]:
     Raises:
         ConfigError: there is no such agent, or nobody has named a model.
     """
-    agents = {agent.name: agent for agent in agents_of(loaded, "")}
-    wanted = agent or next(iter(agents))
-    if wanted not in agents:
-        raise ConfigError(f"--agent {wanted}: there is no agent of this name; {nearest(wanted, agents)}")
-    spec = agents[wanted].options
+    spec = options_of(loaded, agent)
     name = model or spec.model or usual_model(os.environ)
     if name == OFFLINE and OFFLINE not in (model, spec.model, os.environ.get("EVERTURN_MODEL", "").strip()):
         raise ConfigError(NO_MODEL)  # a script must not take what the demo says for an answer
     return spec, name
+
+
+def options_of(loaded: Loaded, agent: str) -> TurnOptions:
+    """The options of the agent that is meant ("": the first one).
+
+    Raises:
+        ConfigError: there is no such agent.
+    """
+    agents = {agent.name: agent for agent in agents_of(loaded, "")}
+    wanted = agent or next(iter(agents))
+    if wanted not in agents:
+        raise ConfigError(f"--agent {wanted}: there is no agent of this name; {nearest(wanted, agents)}")
+    return agents[wanted].options
 
 
 def _found(
@@ -236,7 +277,7 @@ def _session(options: argparse.Namespace) -> str | None:
     return f"run_{hashlib.sha256(clean(options.idempotency_key).encode()).hexdigest()[:32]}"
 
 
-async def _settle(tools: Iterable[Any], tell: Tell) -> None:
+async def settle(tools: Iterable[Any], tell: Tell) -> None:
     """Wait for the tools of servers that are on their way, and say which of them do not come."""
     servers = [one for one in tools if hasattr(one, "status") and hasattr(one, "aclose")]
     for _ in range(int(COMING / TICK)):

@@ -11,6 +11,10 @@ from everturn.errors import ConfigError
 
 LONGEST: Final = 1_000_000  # characters of a message; a server takes no longer ones either
 FILE: Final = "EVERTURN_CONFIG"
+TAKEN: Final = (
+    "--shell took {!r} for its folder, and nothing is left to say; write the prompt first, or the folder, as in "
+    '`everturn run "…" --shell` or `everturn run --shell . "…"`'
+)
 NOTHING: Final = 'what is to be said? For example `everturn run "What time is it?"`, or something on stdin'
 
 
@@ -27,6 +31,8 @@ def read_prompt(options: argparse.Namespace) -> str:
     """
     said = "" if options.prompt in (None, "-") else options.prompt
     wants_input = options.prompt in (None, "-")
+    if options.prompt is None and options.shell and (options.no_stdin or sys.stdin is None or sys.stdin.isatty()):
+        raise ConfigError(TAKEN.format(options.shell))
     if wants_input and options.no_stdin and not options.attach:
         raise ConfigError(NOTHING)
     came = "" if options.no_stdin else _read(wants_input and not options.attach)

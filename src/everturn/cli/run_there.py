@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from everturn.client.server import RemoteTurn
 from everturn.clock import SystemClock
 from everturn.core.canonical import clean
 from everturn.core.requests import ToolSpec
-from everturn.errors import ConfigError, NotRecognised, UnknownGate
+from everturn.errors import ConfigError, NotRecognised, StoreBusy, UnknownGate, UnknownSession
 from everturn.terminal.paths import check, named
 
 HERE_ONLY: Final = (
@@ -73,6 +74,14 @@ class There:
         self.session = turn.session
         return turn
 
+    async def is_there(self) -> bool:
+        """Whether the session exists."""
+        try:
+            await self._server.session(self.session).info()
+        except UnknownSession:
+            return False
+        return True
+
     async def look_at_tools(self) -> None:
         """Have at hand what a person is told of a tool that asks."""
         for view in await self._server.tools():
@@ -117,7 +126,35 @@ async def open_there(options: argparse.Namespace) -> AsyncGenerator[There]:
 
     check_there(options)
     async with Server(options.connect, token_for(options)) as server:
-        there = There(server, options)
-        if options.ask:
-            await there.look_at_tools()
+        yield await _there(server, options)
+
+
+@asynccontextmanager
+async def open_attached(options: argparse.Namespace, busy: StoreBusy) -> AsyncGenerator[There]:
+    """The server of the process that has the store, until the block ends. When that one goes, whoever takes over.
+
+    Raises:
+        StoreBusy: it does not serve the store.
+        ConfigError: something was asked for that only this process could do.
+    """
+    from everturn.cli.store_handover import attach
+    from everturn.cli.store_server import beside
+
+    store = str(options.store)
+    async with attach(beside(store, os.environ), busy) as connected:
+        options.connect, options.store = connected.address, ""
+        check_there(options)
+        there = await _there(connected.server, options)
+        if there.session and not await there.is_there():
+            raise ConfigError(
+                f"process {connected.pid} has {store}, and there is no session {there.session!r} in it; a server "
+                "chooses what a new session is called: leave --session out"
+            )
         yield there
+
+
+async def _there(server: Server, options: argparse.Namespace) -> There:
+    there = There(server, options)
+    if options.ask:
+        await there.look_at_tools()
+    return there

@@ -103,6 +103,16 @@ def _add_reach(run: argparse.ArgumentParser) -> None:
     )
 
 
+def add_explained(explain: argparse.ArgumentParser) -> None:
+    """Add what says which configuration is meant: the same words as those of `run`, which reads the same."""
+    who = explain.add_argument_group("what is explained: the calls of `everturn run` with the same words")
+    who.add_argument("--config", metavar="FILE", help="a configuration, in TOML, instead of the usual files")
+    who.add_argument("--agent", metavar="NAME", default="", help="an agent of the configuration; else the first one")
+    who.add_argument("--permissions", metavar="FILE", default="", help="rules for tools, in TOML")
+    _add_reach(explain)
+    explain.set_defaults(allow=[], deny=[], system="", budget="", max_steps=None, timeout=None)
+
+
 def _add_keeping(run: argparse.ArgumentParser) -> None:
     keep = run.add_argument_group("where it is kept, and where it runs")
     keep.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database; else memory")

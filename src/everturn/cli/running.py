@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -32,18 +32,18 @@ from everturn.cli.run_outputs import (
     say,
 )
 from everturn.cli.run_reading import read_prompt
-from everturn.cli.run_there import There, open_there
+from everturn.cli.run_there import There, open_attached, open_there
 from everturn.core.canonical import clean
 from everturn.core.events import GateOpened, TurnParked
 from everturn.core.options import TurnOptions
-from everturn.errors import ConfigError, EverturnError, MissingInput, ServerUnavailable, SessionBusy
+from everturn.errors import ConfigError, EverturnError, MissingInput, ServerUnavailable, SessionBusy, StoreBusy
 from everturn.stores.named import without_password
 from everturn.terminal.asking import Asks
 from everturn.terminal.files import Files
 from everturn.terminal.watching import Watch
 
 STOPS: Final = (signal.SIGINT, signal.SIGTERM)
-GOING: Final = 5.0  # seconds that a turn has to end when nobody reads what it says
+GOING: Final = 20.0  # seconds that a turn has to end when nobody reads what it says; a machine may be busy
 BUSY: Final = "a turn is under way in this session; --resume goes on with it, or name another session"
 WRONG: Final[dict[tuple[str, str], str]] = {
     ("session", "store"): "--session names a session in a --store, or at a server (--connect); say which",
@@ -111,7 +111,12 @@ async def _run(options: argparse.Namespace, prompt: str) -> int:
     if options.connect:
         async with open_there(options) as there:
             return await Running(options, there).send(prompt)
-    async with open_here(options, say) as here:
+    async with AsyncExitStack() as stack:
+        try:
+            here = await stack.enter_async_context(open_here(options, say))
+        except StoreBusy as busy:  # a terminal is open, say: the turn runs there, and is watched from here
+            there = await stack.enter_async_context(open_attached(options, busy))
+            return await Running(options, there).send(prompt)
         running = Running(options, here)
         return await (running.resume() if options.resume else running.send(prompt))
 
@@ -127,7 +132,7 @@ class Running:
             JsonOutput(out, is_terminal, options.deltas) if options.json else TextOutput(out, is_terminal)
         )
         self._files = Files(self._chat, self._told, False, options.save)
-        self._nobody = Nobody(self._chat, self._told)
+        self._nobody = Nobody(self._chat, self._told, place.options if isinstance(place, Here) else None)
 
     def _told(self, text: str, *_: object) -> None:
         self._output.pause()
@@ -169,8 +174,10 @@ class Running:
             is_over = await watch.until_over(interrupted, lambda: None)
             self._output.end()
         except* BrokenPipeError:
-            await _end(turn)
+            await self._end(turn)
             raise
+        if interrupted.is_set() and isinstance(self._place, Here):
+            await self._end(turn)
         if not is_over:
             await self._say_what_waits()
             return PARKED
@@ -181,6 +188,19 @@ class Running:
         if code == COMPLETED and self._nobody.has_denied:
             code = DENIED
         return code if is_kept or code != COMPLETED else FAILED
+
+    async def _end(self, turn: Any) -> None:
+        """Cancel a turn that nobody reads, and leave nothing behind that says that it runs.
+
+        A tool that runs here ends with this process; at a server it may go on.
+        """
+        with suppress(EverturnError, TimeoutError):
+            async with asyncio.timeout(GOING):
+                await turn.cancel(hard=isinstance(self._place, Here))
+                async for _ in turn:
+                    pass
+                if isinstance(self._place, Here):
+                    await self._place.at_rest()
 
     def _can_wait(self) -> bool:
         return self._options.wait or bool(self._options.ask and (self._options.store or self._options.connect))
@@ -220,15 +240,6 @@ class _Both:
         """Draw an event or a delta."""
         self._output.show(shown)
         self._aside.show(shown)
-
-
-async def _end(turn: Any) -> None:
-    """Cancel a turn that nobody reads, and wait until its log says so."""
-    with suppress(EverturnError, TimeoutError):
-        async with asyncio.timeout(GOING):
-            await turn.cancel()
-            async for _ in turn:
-                pass
 
 
 @contextmanager

@@ -50,6 +50,8 @@ def add_server(commands: Any) -> None:
         codes="exit codes: 0 it was said, 2 there is no such store",
     )
     ps.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
+    ps.add_argument("--limit", metavar="N", type=int, default=100, help="lines at most; 100 unless said, 0: all")
+    ps.add_argument("--after", metavar="CURSOR", default="", help="the next ones: what the page before has told")
     ps.add_argument("--config", metavar="FILE", help=FILE)
     _add_config(commands)
     _add_people(commands)

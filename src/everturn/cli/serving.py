@@ -6,7 +6,8 @@ import argparse
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+import re
+from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from everturn.cluster import Cluster
+from everturn.cluster.processes import loop_factory
+from everturn.cluster.watchdog import LoopWatchdog
 from everturn.config.building import Given, cluster_of, open_house, server_options, store_of, token_file
 from everturn.config.checking import is_loopback
 from everturn.config.keeping import keep_house
@@ -27,6 +30,7 @@ from everturn.telemetry import logs
 
 if TYPE_CHECKING:
     from everturn.access.access import House
+    from everturn.config.options import ServerOptions
 
 log = logging.getLogger(__name__)
 
@@ -43,28 +47,24 @@ def serve(options: argparse.Namespace) -> int:
     """Serve until told to leave."""
     gone = [name for name in NEEDED if find_spec(name) is None]
     if gone:
-        raise ConfigError(f"{', '.join(gone)} is not installed; `pip install 'everturn[server]'`")
+        are = "is" if len(gone) == 1 else "are"
+        raise ConfigError(f"{', '.join(gone)} {are} not installed; `pip install 'everturn[server]'`")
     loaded = load(config_file(options))
     logs.setup("json" if options.json_logs else loaded.config.telemetry.logs, loaded.config.telemetry.level.upper())
-    with asyncio.Runner(loop_factory=_new_loop()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(options, loaded))
     return 0
 
 
-def _new_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, where it is installed: it costs half as much per request."""
-    if find_spec("uvloop") is None:
-        return None
-    import uvloop
-
-    return uvloop.new_event_loop
-
-
 async def _serve(options: argparse.Namespace, loaded: Loaded) -> None:
     from everturn.access.entrance import Entrance
+    from everturn.cli.store_connection import Door
+    from everturn.cli.store_handover import take_store
+    from everturn.cli.store_server import beside
     from everturn.core.accounts import LOCAL
     from everturn.server import serving
     from everturn.server.descriptors import with_room
+    from everturn.server.routing import Route
 
     places = {name: getattr(options, name) for name in ("database", "restate", "admin", "nats")}
     if not options.cluster and (named := [name for name, value in places.items() if value]):
@@ -72,8 +72,17 @@ async def _serve(options: argparse.Namespace, loaded: Loaded) -> None:
     given = Given(options.host, options.port, options.store, options.model, places if options.cluster else None)
     how = server_options(loaded, given, os.environ)
     store = "" if options.cluster else store_of(loaded, given.store, os.environ)
-    async with open_house(loaded, given) as house:
-        entrance = Entrance(house.accounts, house.runtime.clock, how.oidc)
+    async with AsyncExitStack() as stack:
+        taken, routes = None, list[Route]()
+        if store in ("", "memory"):
+            house = await stack.enter_async_context(open_house(loaded, given))
+            entrance = Entrance(house.accounts, house.runtime.clock, how.oidc)
+        else:
+            taken = await stack.enter_async_context(
+                take_store(beside(store, os.environ), lambda: open_house(loaded, given))
+            )
+            house, routes = taken.house, taken.routes
+            entrance = Door(house, taken.token, how.oidc)
         token = token_file(loaded, store, os.environ)
         try:
             token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -91,12 +100,19 @@ async def _serve(options: argparse.Namespace, loaded: Loaded) -> None:
 
         def ready(address: str) -> None:
             note_address(place, address)
+            if taken is not None:
+                taken.served_at(local_address(address, how))
             for line in welcome(address, link, token, house, how.host):
                 print(line, flush=True)
 
+        watchdog = LoopWatchdog(
+            loaded.config.cluster.loop_timeout, ends=False
+        )  # nobody else could go on with its turns
+        watchdog.start()
         try:
-            await serving.serve(house, entrance, how, ready)
+            await serving.serve(house, entrance, how, ready, routes)
         finally:
+            watchdog.stop()
             place.unlink(missing_ok=True)
             for task in besides:
                 task.cancel()
@@ -123,6 +139,13 @@ def prepare_worker(options: argparse.Namespace, given: dict[str, str]) -> tuple[
 def address_file(token: Path) -> Path:
     """Where a server that runs says where it is, for `everturn login`."""
     return token.with_name("server.address")
+
+
+def local_address(address: str, how: ServerOptions) -> str:
+    """Where other processes of this machine reach the server, whatever it is called in public."""
+    if how.public_url:
+        address = f"http://{how.host}:{how.port}"
+    return re.sub(r"^http://(?:0\.0\.0\.0|\[::\]|::)(?=:\d+$)", "http://127.0.0.1", address)
 
 
 def note_address(place: Path, address: str) -> None:

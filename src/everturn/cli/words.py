@@ -11,9 +11,9 @@ from everturn import __version__
 from everturn.cli.chat_words import add_chat
 from everturn.cli.keeping_words import add_keeping
 from everturn.cli.mcp_words import add_mcp
-from everturn.cli.parsing import NO_COLOR, RULES, TOOLS, Parser, abouts, add
+from everturn.cli.parsing import NO_COLOR, RULES, Parser, abouts, add
 from everturn.cli.replay_words import add_replay
-from everturn.cli.run_words import add_run
+from everturn.cli.run_words import add_explained, add_run
 from everturn.cli.server_words import add_server
 
 GROUPS: Final = {
@@ -171,8 +171,7 @@ def _add_permissions(commands: Any) -> None:
     explain.add_argument(
         "arguments", metavar="ARGS", nargs="*", default=[], help="its arguments: as JSON, or as name=value"
     )
-    explain.add_argument("--tools", metavar="FILE[:NAME]", action="append", default=[], help=TOOLS)
-    explain.add_argument("--permissions", metavar="FILE", default="", help=RULES)
+    add_explained(explain)
     explain.add_argument("--store", metavar="FILE", default="", help="where a conversation is kept; and")
     explain.add_argument(
         "--session", metavar="NAME", default="", help="the conversation whose remembered answers count"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shlex
 import sys
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ def worker(options: argparse.Namespace) -> int:
     Raises:
         ConfigError: it makes no sense; StoreUnavailable, EngineUnavailable: nobody answers.
     """
-    from everturn.cluster.processes import supervise, work
+    from everturn.cluster.processes import loop_factory, supervise, work
 
     if options.target and options.config:
         return complain("a worker is made of MODULE:FUNCTION or of --config; say one of them", 2)
@@ -30,7 +31,8 @@ def worker(options: argparse.Namespace) -> int:
     if options.workers > 1:
         asyncio.run(supervise(target, cluster, options.workers, _say))
     else:
-        asyncio.run(work(target, cluster, _say))
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(work(target, cluster, _say))
     return 0
 
 
@@ -57,9 +59,11 @@ def ps(options: argparse.Namespace) -> int:
         ConfigError: there is no such store; StoreUnavailable: it does not answer.
     """
     with long_wait("asking the store"):
-        lines = asyncio.run(overview(there(store_meant(options))))
+        lines, more = asyncio.run(overview(there(store_meant(options)), options.limit, options.after))
     for line in lines:
         print(line)
+    if more:
+        _say(f"more of them: everturn ps --after {shlex.quote(more)}; all at once: --limit 0")
     return 0
 
 

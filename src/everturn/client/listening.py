@@ -94,7 +94,7 @@ class Stream(Generic[T]):
             elif loop.time() - self._alive > PATIENCE:
                 raise ServerUnavailable(f"the stream cannot be gone on with: {problem}")
             self.is_broken = True
-            self._speaker.turn_away()
+            await self._speaker.turn_away()
             await asyncio.sleep(pause * random.uniform(0.1, 1.0))
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -103,14 +103,15 @@ class Stream(Generic[T]):
         import aiohttp
 
         speaker, frames = self._speaker, Frames()
-        headers = {"last-event-id": self.cursor} if self.cursor else {}
+        headers = {**speaker.headers, **({"last-event-id": self.cursor} if self.cursor else {})}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=SILENCE)
         try:
             asked = speaker.http.get(speaker.url(self._path), headers=headers, timeout=timeout, allow_redirects=False)
             async with asked as answer:
                 if answer.status != 200:
                     error = error_of(answer.status, await answer.read(), 1.0)
-                    raise ServerUnavailable(str(error)) if answer.status in (502, 503, 504) else error
+                    has_moved = answer.status == 401 and speaker.relocate is not None
+                    raise ServerUnavailable(str(error)) if has_moved or answer.status in (502, 503, 504) else error
                 self.is_broken = False
                 async for data in answer.content.iter_any():
                     self._alive = asyncio.get_running_loop().time()

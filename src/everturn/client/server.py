@@ -23,6 +23,8 @@ from everturn.errors import ConfigError, HookError, TurnError
 
 T = TypeVar("T")
 
+MOST = 1000  # of anything, on a page
+
 
 class Server:
     """An everturn server, or several nodes of one cluster."""
@@ -75,8 +77,18 @@ class Server:
         return RemoteSession(self, session)
 
     async def gates(self) -> list[api.GateView]:
-        """What waits for somebody, in all sessions."""
-        return (await self.speaker.get("/api/gates", api.GateList)).gates
+        """What waits for somebody, in all sessions, the oldest first: all of it, page by page."""
+        page = await self.gate_page(MOST)
+        found = {(one.session, one.gate.id): one for one in page.gates}
+        while page.next:
+            page = await self.gate_page(MOST, page.next)
+            found |= {(one.session, one.gate.id): one for one in page.gates}
+        return list(found.values())
+
+    async def gate_page(self, limit: int = 200, after: str = "") -> api.GateList:
+        """A page of what waits for somebody; `after` is `next` of the page before."""
+        query = {"limit": str(limit), **({"after": after} if after else {})}
+        return await self.speaker.get("/api/gates", api.GateList, query)
 
     async def answer(self, asked: api.GateView, **reply: Unpack[Reply]) -> None:
         """Answer a gate; see `Turn.answer`."""
@@ -174,9 +186,19 @@ class RemoteSession:
         return await self._get("", api.SessionView)
 
     async def messages(self, leaf: str | None = None) -> list[Message]:
-        """The selected branch, or the one that ends at `leaf`, oldest first."""
-        query = {"leaf": leaf} if leaf else None
-        return (await self._server.speaker.get(f"{self._path}/messages", api.MessageList, query)).messages
+        """The selected branch, or the one that ends at `leaf`, oldest first: all of it, page by page."""
+        page = await self.message_page(MOST, leaf=leaf)
+        found = page.messages
+        while page.next:
+            page = await self.message_page(MOST, page.next)
+            found = [*page.messages, *found]
+        return found
+
+    async def message_page(self, limit: int = 200, before: str = "", *, leaf: str | None = None) -> api.MessageList:
+        """The end of a branch, oldest first; `before` is `next` of the page that comes after this one."""
+        place = {"before": before} if before else {"leaf": leaf} if leaf else {}
+        query = {"limit": str(limit), **place}
+        return await self._server.speaker.get(f"{self._path}/messages", api.MessageList, query)
 
     async def tree(self) -> api.TreeView:
         """All messages, and where the selected branch ends."""

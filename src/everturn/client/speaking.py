@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -112,6 +112,7 @@ class Speaker:
         if not token or not token.isascii() or not token.isprintable() or " " in token:
             raise ConfigError("a token is needed, an API key such as evk_…; `everturn keys add` makes one")
         self._token = token
+        self.relocate: Callable[[], Awaitable[None]] | None = None  # finds the server again, when it has moved
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -124,7 +125,6 @@ class Speaker:
             tracing.on_request_headers_sent.append(_note_sending)
             self._session = aiohttp.ClientSession(
                 trace_configs=[tracing],
-                headers={"authorization": f"Bearer {self._token}"},
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECTING, sock_read=ANSWERING),
             )
@@ -134,9 +134,24 @@ class Speaker:
         """Where to ask the node that answered last."""
         return self._urls[self._at] + path
 
-    def turn_away(self) -> None:
-        """Ask the next node from now on."""
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is shown with every request."""
+        return {"authorization": f"Bearer {self._token}"}
+
+    def point_to(self, url: str, token: str) -> None:
+        """Ask another server from now on: it has what the one before had."""
+        self._urls, self._at, self._token = checked_urls(url), 0, token
+
+    async def turn_away(self) -> None:
+        """Ask the next node from now on; or the server where it is now.
+
+        Raises:
+            ServerUnavailable: it has moved, and cannot be found.
+        """
         self._at = (self._at + 1) % len(self._urls)
+        if self.relocate is not None:
+            await self.relocate()
 
     async def ask(
         self,
@@ -171,7 +186,7 @@ class Speaker:
                     method,
                     self.url(path),
                     data=data,
-                    headers=headers,
+                    headers={**headers, **self.headers},
                     params=query,
                     allow_redirects=False,
                     trace_request_ctx=sendings,
@@ -184,14 +199,16 @@ class Speaker:
                     error = error_of(answer.status, read, wait)
                     if method == "DELETE" and answer.status == 404 and len(sendings) > 1:
                         return b""  # it is gone; perhaps we have taken it away before, and were not told
-                    if answer.status not in _AGAIN or not may_repeat or wait > LONGEST_WAIT:
+                    # 401 from a server that can move: another process has its port, and a token of its own.
+                    has_moved = answer.status == 401 and self.relocate is not None
+                    if not has_moved and (answer.status not in _AGAIN or not may_repeat or wait > LONGEST_WAIT):
                         raise error
                     problem, pause = str(error), max(pause, wait)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 problem = str(error) or type(error).__name__
                 if not may_repeat and not isinstance(error, aiohttp.ClientConnectorError):
                     raise ServerUnavailable(f"nobody knows what became of it: {problem}") from error
-            self.turn_away()
+            await self.turn_away()
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, LONGEST_PAUSE)
         raise ServerUnavailable(f"{', '.join(self._urls)}: no answer after {TRIES} tries: {problem}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import stat
@@ -35,6 +36,7 @@ from everturn.errors import ConfigError
 from everturn.models.named import named
 from everturn.models.offline import OFFLINE
 from everturn.stores.named import SUFFIXES, named_store
+from everturn.telemetry.services import watch_services
 from everturn.telemetry.setup import Telemetry, TelemetryOptions, open_telemetry
 from everturn.telemetry.watching import watched
 from everturn.turn.permit import DOOM_LOOP
@@ -44,6 +46,9 @@ from everturn.wiring import Runtime
 log = logging.getLogger(__name__)
 
 ASSISTANT: Final = "assistant"
+CLUSTER_SETTINGS: Final = (
+    *("writes", "loop_timeout", "live_bytes", "nats_ca", "nats_certificate", "nats_key", "identity_key"),
+)
 CLUSTER_PLACES: Final = ("database", "restate", "admin", "nats", "listen", "advertise")
 
 
@@ -55,6 +60,7 @@ class Given(Struct, frozen=True):
     store: str = ""
     model: str = ""
     cluster: Mapping[str, str] | None = None
+    is_personal: bool = False  # one person alone uses it, at this machine
 
 
 def agents_of(loaded: Loaded, model: str, runtime: Runtime | None = None) -> list[AgentSpec]:
@@ -157,6 +163,7 @@ def maker(
     environ: Mapping[str, str] | None = None,
     seen: Telemetry | None = None,
     also: Brought | None = None,
+    is_personal: bool = False,
 ) -> Callable[..., Runtime]:
     """What makes a runtime of a configuration, on whatever store, bus and engine it is given; with tools of `also`.
 
@@ -166,7 +173,7 @@ def maker(
     known = os.environ if environ is None else environ
 
     def make(**ports: Any) -> Runtime:
-        brought = bring(loaded, known)
+        brought = bring(loaded, known, is_personal)
         models = {name: make_model(name, table, known) for name, table in loaded.config.models.items()}
         agents = agents_of(loaded, model)
         wanted = dict.fromkeys(name for agent in agents for name in (agent.options.model, *agent.models))
@@ -253,7 +260,8 @@ def server_options(loaded: Loaded, given: Given, environ: Mapping[str, str]) -> 
 
 def cluster_of(loaded: Loaded, given: Mapping[str, str], environ: Mapping[str, str], listen: str = "") -> Cluster:
     """Where the parts of a cluster are: as said, or in the environment, or configured; `listen`, if nothing is."""
-    found: dict[str, Any] = {"listen": listen, "writes": loaded.config.cluster.writes}
+    found: dict[str, Any] = {name: getattr(loaded.config.cluster, name) for name in CLUSTER_SETTINGS}
+    found["listen"] = listen
     for name in CLUSTER_PLACES:
         written = getattr(loaded.config.cluster, name)
         configured = written if isinstance(written, str) else written.resolved(environ)
@@ -278,7 +286,7 @@ async def open_house(
     given, known = given or Given(), os.environ if environ is None else environ
     model = given.model or usual_model(known)
     seen = telemetry_of(loaded, known)
-    make = maker(loaded, model, known, seen, also)
+    make = maker(loaded, model, known, seen, also, given.is_personal)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(seen.aclose)  # last: what a runtime does in the end is told, too
         if given.cluster is not None:
@@ -291,6 +299,8 @@ async def open_house(
             runtime = make(store=store)
             stack.push_async_callback(runtime.aclose)
             await runtime.start()
+        watching = asyncio.get_running_loop().create_task(watch_services(runtime))
+        stack.callback(watching.cancel)
         house = await _house(runtime, loaded, model)
         house.survey = survey(loaded, known)
         yield house

@@ -11,10 +11,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from everturn.access.inside import checked_name
+from everturn.cluster.nats_address import is_encrypted, nats_servers
 from everturn.config.positions import Path
 from everturn.config.reading import Reader
 from everturn.config.schema import AgentTable, Config, McpTable, OidcTable, RuleTable
-from everturn.config.secrets import LITERAL, Written
+from everturn.config.secrets import LITERAL, REFERENCE, Written
 from everturn.config.trouble import nearest
 from everturn.core.accounts import LOCAL
 from everturn.core.canonical import clean
@@ -46,6 +47,7 @@ def check(config: Config, reader: Reader) -> Checked:
     _check_server(config, reader)
     if config.auth.oidc is not None:
         _check_oidc(config.auth.oidc, config, reader)
+    _check_cluster(config, reader)
     _check_models(config, reader)
     checked.rules = _rules(config.permissions, "config", ("permissions",), reader)
     for name, agent in config.agents.items():
@@ -83,6 +85,23 @@ def _check_tenants(config: Config, reader: Reader) -> None:
                 reader.trouble(
                     place, f"an operator sees to all tenants, and is in {LOCAL!r}; an owner is the most here"
                 )
+
+
+def _check_cluster(config: Config, reader: Reader) -> None:
+    cluster = config.cluster
+    is_tls = True
+    if cluster.nats:
+        try:
+            is_tls = is_encrypted(nats_servers(REFERENCE.sub("x", cluster.nats.written)))
+        except ConfigError as error:
+            reader.trouble(("cluster", "nats"), str(error))
+    for key in ("nats_ca", "nats_certificate", "nats_key"):
+        if getattr(cluster, key) and not is_tls:
+            reader.trouble(("cluster", key), "this is for TLS, and no server under `nats` is tls://")
+    if cluster.nats_key and not cluster.nats_certificate:
+        reader.trouble(("cluster", "nats_key"), "a key needs its certificate: say nats_certificate, too")
+    if cluster.identity_key and not cluster.identity_key.startswith("publickeyv1_"):
+        reader.trouble(("cluster", "identity_key"), "the public key of a Restate looks like publickeyv1_…")
 
 
 def _check_server(config: Config, reader: Reader) -> None:

@@ -37,6 +37,12 @@ class ClusterTable(Struct, frozen=True):
     listen: str = ""
     advertise: Address = NOWHERE
     writes: Annotated[int, Meta(ge=0)] = 0
+    live_bytes: Annotated[int, Meta(ge=2**20)] = 64 * 2**20  # of live text that NATS keeps for readers that come late
+    nats_ca: str = ""  # files in PEM, for tls://
+    nats_certificate: str = ""
+    nats_key: str = ""
+    identity_key: str = ""  # publickeyv1_…, of the Restate that workers obey
+    loop_timeout: Annotated[float, Meta(ge=0)] = 5.0  # seconds a worker's event loop may stand still; 0: for ever
 
 
 class ModelTable(Struct, frozen=True):
@@ -81,14 +87,32 @@ class AgentTable(Struct, frozen=True):
     params: dict[str, Any] = {}
 
 
+Approval = Literal["always", "ask", "auto", "deny"]
+"""Who decides on a call: a person every time; a person unless a rule or a remembered answer allows it; nobody."""
+
+
+class FilesTable(Struct, frozen=True):
+    """`[tools.files]`, where more is to be said than the folder."""
+
+    folder: str  # DIR or DIR:ro
+    approval: Approval = "ask"
+
+
+class ShellTable(Struct, frozen=True):
+    """`[tools.shell]`, where more is to be said than the folder."""
+
+    folder: str = ""  # DIR or DIR:rw; "": none
+    approval: Approval | None = None  # None: "ask"; in a server "always"
+
+
 class ToolsTable(Struct, frozen=True):
     """`[tools]`: what agents may be given. All tenants share it: a folder here is seen by every one of them."""
 
     python: tuple[str, ...] = ()  # module or file.py, or one tool of it behind a colon
-    files: str = ""  # DIR or DIR:ro
+    files: str | FilesTable = ""  # DIR or DIR:ro
     virtual_files: bool = False
     code: bool = False
-    shell: str | bool = False  # true, DIR or DIR:rw
+    shell: str | bool | ShellTable = False  # true, DIR or DIR:rw
     web: bool = False
 
 
@@ -106,6 +130,7 @@ class McpTable(Struct, frozen=True):
     effects: dict[str, Effects] = {}
     auth: Literal["none", "oauth"] = "none"
     insecure: bool = False
+    login_hosts: tuple[str, ...] = ()
     type: str = ""
     disabled: bool = False
 

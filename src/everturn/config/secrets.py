@@ -120,7 +120,8 @@ class Address(Written):
         super()._check()
         try:
             bare = REFERENCE.sub("", self.written)
-            secret = urlsplit(bare).password if "://" in bare else None
+            # Several servers with commas between them are several addresses.
+            secret = any(urlsplit(one).password for one in re.split(r",(?=\s*\w+://)", bare) if "://" in one)
         except ValueError:
             raise ConfigError("this is no address") from None
         if secret:

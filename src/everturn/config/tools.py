@@ -17,15 +17,15 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 from zlib import crc32
 
 from msgspec import Struct, field
 
 from everturn.config.loading import Loaded
-from everturn.config.schema import ToolsTable
+from everturn.config.schema import Approval, FilesTable, ShellTable
 from everturn.core.globs import escape
-from everturn.core.requests import ToolSpec
+from everturn.core.requests import Execute, ToolSpec
 from everturn.core.sandboxes import GUARANTEES
 from everturn.errors import ConfigError
 from everturn.tools.groups import Group
@@ -41,8 +41,15 @@ class Brought(Struct):
     plugins: list[Any] = field(default_factory=list[Any])
 
 
-def bring(loaded: Loaded, environ: Mapping[str, str]) -> Brought:
+EXECUTE: Final[Mapping[Approval, Execute]] = {"always": "ask", "ask": "ask_once", "auto": "auto", "deny": "deny"}
+
+
+def bring(loaded: Loaded, environ: Mapping[str, str], is_personal: bool = False) -> Brought:
     """Everything that is configured. It looks at this machine, so it takes a moment.
+
+    Where one person alone uses it (`is_personal`: a terminal, a run), the shell asks unless a rule or a remembered answer
+    allows the command. A server has users, or will have: there it asks every time, unless `tools.shell.approval` says
+    otherwise.
 
     Raises:
         ConfigError: something of it cannot be had here.
@@ -58,7 +65,7 @@ def bring(loaded: Loaded, environ: Mapping[str, str]) -> Brought:
     if table.code:
         brought.tools += _code()
     if table.shell:
-        _shell(table, folders, brought)
+        _shell(table.shell, folders, brought, is_personal)
     if table.web:
         from everturn.tools.web import fetch_url
 
@@ -141,11 +148,13 @@ def _files(loaded: Loaded, brought: Brought, environ: Mapping[str, str]) -> dict
         brought.tools.append(virtual_files().enabled())
     if not table.files:
         return {}
-    folder, is_read_only = _folder("tools.files", table.files, READ_ONLY)
+    chosen = table.files if isinstance(table.files, FilesTable) else FilesTable(table.files)
+    folder, is_read_only = _folder("tools.files", chosen.folder, READ_ONLY)
     ours = (*(Path(file) for file in loaded.files), data_folder(environ), state_folder(environ))
     inside = [path.resolve().relative_to(folder) for path in ours if path.resolve().is_relative_to(folder)]
     kept = PROTECTED.also(secrets=[escape(path.as_posix()) for path in inside if path.parts])
-    brought.tools.append(files(folder, read_only=is_read_only, protect=kept).enabled())
+    how = EXECUTE[chosen.approval]
+    brought.tools.append(files(folder, read_only=is_read_only, protect=kept, execute=how).enabled())
     return {} if is_read_only else {"work": folder}
 
 
@@ -174,18 +183,20 @@ def _code() -> list[Any]:
     return [made[name]() for name, text in why.items() if not text]
 
 
-def _shell(table: ToolsTable, folders: dict[str, Path], brought: Brought) -> None:
+def _shell(given: str | bool | ShellTable, folders: dict[str, Path], brought: Brought, is_personal: bool) -> None:
     from everturn.tools.code import shell
 
     if reason := shell.absent():
         raise ConfigError(f"tools.shell: run_shell cannot keep here what it promises: {reason}")
-    if table.shell is True:
-        brought.tools.append(shell.run_shell())
+    chosen = given if isinstance(given, ShellTable) else ShellTable("" if given is True else str(given))
+    how = EXECUTE[chosen.approval or ("ask" if is_personal else "always")]
+    if not chosen.folder:
+        brought.tools.append(shell.run_shell(execute=how))
         return
-    folder, is_writable = _folder("tools.shell", str(table.shell), WRITABLE)
+    folder, is_writable = _folder("tools.shell", chosen.folder, WRITABLE)
     if is_writable and any(folder in other.parents for other in folders.values()):
         raise ConfigError(f"tools.shell: {folder} is around the folder of tools.files, and could be put in its place")
-    brought.tools.append(shell.run_shell(folder, writable=is_writable))
+    brought.tools.append(shell.run_shell(folder, writable=is_writable, execute=how))
     if is_writable and not any(folder.is_relative_to(other) for other in folders.values()):
         folders["shell"] = folder
 

@@ -15,6 +15,7 @@ from everturn.config.loading import load
 from everturn.config.models import usual_model
 from everturn.config.reloading import Reloading
 from everturn.telemetry import logs
+from everturn.telemetry.services import watch_services
 from everturn.wiring import Runtime
 
 FILE: Final = "EVERTURN_CONFIG"
@@ -34,7 +35,7 @@ def make(**ports: Any) -> Runtime:
     runtime = maker(loaded, model, os.environ, telemetry_of(loaded, os.environ))(**ports)
     reloading = Reloading(loaded, runtime, None, model, named)
     loop = asyncio.get_running_loop()
-    for work in (reloading.watch(), keep_house(runtime, loaded.config.store.keep)):
+    for work in (reloading.watch(), keep_house(runtime, loaded.config.store.keep), watch_services(runtime)):
         task = loop.create_task(work)
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)

@@ -83,6 +83,7 @@ class AiSdk:
         self._standing = Standing(kinds, place) if mode == "closed" else Standing((), None)
         self._clients: frozenset[str] = frozenset()  # tools that the face itself runs
         self._message = ""  # the first answer, which is the client's one message
+        self._early: list[Chunk] = []  # what came before it: a stream begins with the name of its message
         self._has_begun = self._is_in_step = self._is_ended = False
         self._open: dict[str, str] = {}  # texts and reasonings that are still streaming, by id
         self._names: dict[str, str] = {}  # of the calls that the client knows of
@@ -135,7 +136,7 @@ class AiSdk:
             start = given(
                 type="start", messageId=self._message, messageMetadata={"everturn": {"session": self._session}}
             )
-            chunks = [start, *chunks]
+            chunks = [start, *self._early, *chunks]
         return b"".join(map(frame, chunks))
 
     def _finished(self, reason: str, **metadata: Any) -> Chunk:
@@ -336,7 +337,11 @@ class AiSdk:
         return [self._data("files", f"{event.step}.{event.after}", files_facts(event))]
 
     def _title(self, event: TitleSet) -> list[Chunk]:
-        return [self._data("title", "title", {"title": event.title}, transient=True)]
+        titled = [self._data("title", "title", {"title": event.title}, transient=True)]
+        if self._message or self._has_begun:
+            return titled
+        self._early = titled
+        return []
 
     def _complete(self, event: TurnCompleted) -> list[Chunk]:
         usage = usage_facts(event.usage)

@@ -19,18 +19,20 @@ from everturn.core.accounts import Principal, is_at_least
 from everturn.errors import Forbidden, NotRecognised, TooMuch
 from everturn.server import ag_ui_routes, ai_sdk_routes, native, openai_routes, overseeing, owning
 from everturn.server.bodies import PACE, Bodies, Gone, Pot, check_type
+from everturn.server.compression import compressed
 from everturn.server.guarding import Guard, Receive, Scope, Send, cookie_name, cookies_of
 from everturn.server.live import SlowReader
 from everturn.server.matching import Table
 from everturn.server.openai_routes import openai_error
 from everturn.server.openapi import describe
-from everturn.server.people import public_routes
-from everturn.server.problems import Refusal, Told, told
+from everturn.server.people import is_visit, not_found, public_routes
+from everturn.server.problems import Refusal, told
 from everturn.server.reading import read_body, read_query
 from everturn.server.routing import Asked, Route
-from everturn.server.strangers import Strangers
+from everturn.server.strangers import WRONG_BURST, WRONG_RATE, Strangers
 from everturn.server.streams import Streams
 from everturn.telemetry import metrics
+from everturn.telemetry.services import look_at_services
 
 PIECE: Final = 64 * 1024
 LONG: Final = 128 * 1024  # bytes of JSON that take a while
@@ -75,8 +77,8 @@ class Application:
         self.table = Table([*own, *extra])
         self._document = b""  # is made when somebody asks for it
         self._bodies, self._answers = Bodies(options), Pot()
-        self._strangers = Strangers()
-        self._counted = 0.0  # when gates were
+        self._strangers, self._wrong = Strangers(), Strangers(rate=WRONG_RATE, burst=WRONG_BURST)
+        self.counted = 0.0  # when it was last asked what is counted by asking
         self._wording = wording or {}
         self._guard = Guard(self._serve, options)
 
@@ -86,9 +88,9 @@ class Application:
             return Response(self._document, media_type="application/json")
 
         async def measures(asked: Asked) -> Response:
-            if self.house.runtime.clock.now() > self._counted + COUNTING:
-                self._counted = self.house.runtime.clock.now()
-                metrics.set_level("gates_waiting", len(await self.house.runtime.store.gates()))
+            if self.house.runtime.clock.now() > self.counted + COUNTING:
+                self.counted = self.house.runtime.clock.now()
+                await look_at_services(self.house.runtime)
             return Response(render(), media_type=metrics.TEXT_FORMAT)
 
         return [
@@ -137,12 +139,12 @@ class Application:
             except Gone:
                 return
             except Exception as error:
-                response = self._problem(error, route, scope["path"])
+                response = self._problem(error, route, scope)
             tenant, size = str(scope.get(TENANT, "")), len(_bytes_of(response))
             self._answers.change(tenant, 0, size)
             if self._answers.is_over(tenant, size):
                 self._answers.change(tenant, size, 0)
-                response, size = self._problem(Refusal("busy"), route, scope["path"]), 0
+                response, size = self._problem(Refusal("busy"), route, scope), 0
             method = scope["method"] if scope["method"] in METHODS else "other"
             metrics.count("http_requests_total", pattern, method, str(response.status_code))
             metrics.observe("http_request_seconds", time.perf_counter() - began, pattern)
@@ -193,7 +195,8 @@ class Application:
             return answer
         if answer is None:
             return Response(status_code=204)
-        return Response(msgspec.json.encode(answer), route.status, media_type="application/json")
+        response = Response(msgspec.json.encode(answer), route.status, media_type="application/json")
+        return await compressed(response, route, request.headers.get("accept-encoding", ""))
 
     def _count(self, principal: Principal) -> None:
         try:
@@ -207,6 +210,7 @@ class Application:
 
         Raises:
             NotRecognised: nobody we know.
+            TooMuch: so much that nobody knows came from this address of late that it is not even asked about.
         """
         name = cookie_name(self.options, scope["server"][1] if scope.get("server") else 0)
         cookies = cookies_of(scope["headers"], name)
@@ -214,7 +218,20 @@ class Application:
         if not cookies and not given:
             self._strangers.count(scope)
             raise NotRecognised("nothing was shown")
-        return await self.entrance.recognise(given[0] if given else None, cookies[0] if cookies else None)
+        shown = given[0] if given else None, cookies[0] if cookies else None
+        carrier = "both" if given and cookies else "bearer" if given else "cookie"
+        is_remembered = self.entrance.remembers(*shown)
+        if not is_remembered:
+            self._wrong.count(scope)  # beforehand, for many may come at once
+        try:
+            principal = await self.entrance.recognise(*shown)
+        except NotRecognised:
+            metrics.count("logins_total", carrier, "refused")
+            raise
+        if not is_remembered:
+            self._wrong.give_back(scope)
+        metrics.count("logins_total", carrier, "known")
+        return principal
 
     async def _permit(self, request: Request, principal: Principal, route: Route) -> None:
         assert route.needs is not None
@@ -235,10 +252,12 @@ class Application:
             limit = self.house.agents.limits(principal.tenant).uploads or limit
         return await self._bodies.read(receive, length, limit, principal.tenant if principal is not None else "")
 
-    def _problem(self, error: Exception, route: Route | None, path: str) -> Response:
-        said: Told = told(error)
+    def _problem(self, error: Exception, route: Route | None, scope: Scope) -> Response:
+        said, path = told(error), str(scope["path"])
         if said.view.code in REFUSED:
             metrics.count("http_refused_total", REFUSED[said.view.code])
+        if route is None and said.status in (401, 404) and is_visit(scope):
+            return not_found(scope)
         tag = route.tag if route else "openai" if path.startswith("/v1/") else ""
         wording = self._wording.get(tag)
         body = msgspec.json.encode(wording(said.view, said.status)) if wording else said.body()

@@ -14,36 +14,28 @@ from collections.abc import Callable
 from everturn.core.deltas import Reader
 from everturn.core.events import Entry
 from everturn.core.following import SessionReader
-from everturn.core.ports import Bus, Clock, Store
+from everturn.core.ports import Bus, Store
 from everturn.errors import EverturnError, UnknownSession
 from everturn.server.live import CATCH_UP, Live
 from everturn.server.room import Room
 from everturn.server.sse import Sight, Why
 from everturn.turn.follow import is_turn_over
+from everturn.turn.log_poll import LogPoll, Watch
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 32  # logs that are read at a time by those who catch up
 LINGER = 2.0  # seconds a room stays when everybody has left: most come back
-HEAL = 5.0  # seconds between two looks for word that was lost
-ROUNDS = 60  # of these, after which every room has been looked at, whatever is known of it
-PAGE = 500  # sessions
-MARGIN = 15.0  # seconds by which the clocks of nodes may differ
 
 
 class Hub:
     """The rooms of a node."""
 
-    def __init__(self, store: Store, bus: Bus, clock: Clock, merge: float, gone: Callable[[str], str]) -> None:
-        self.store, self._bus, self._clock, self._merge, self._gone = store, bus, clock, merge, gone
+    def __init__(self, store: Store, bus: Bus, poll: LogPoll, merge: float, gone: Callable[[str], str]) -> None:
+        self.store, self._bus, self._poll, self._merge, self._gone = store, bus, poll, merge, gone
         self.rooms: dict[str, Room] = {}
         self._reading = asyncio.Semaphore(AT_ONCE)
-        self._healing: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to look for lost word."""
-        if self._healing is None:
-            self._healing = asyncio.get_running_loop().create_task(self._heal())
+        self._watches: dict[Room, Watch] = {}
 
     async def join(self, live: Live, session: str, tenant: str, sight: Sight) -> None:
         """Show a reader what it has not seen, and let it have what comes from now on.
@@ -126,6 +118,7 @@ class Hub:
         if room is None or room.is_closed:
             room = Room(self.store, self._bus, session, tenant, self._merge, lambda: self._gone(session))
             self.rooms[session] = room
+            self._watches[room] = self._poll.watch(session, lambda: room.seq, room.look)
         room.guests += 1
         return room
 
@@ -137,49 +130,23 @@ class Hub:
 
     def _close(self, room: Room) -> None:
         if not room.guests:
+            self._poll_no_more(room)
             room.close()
             if self.rooms.get(room.session) is room:
                 del self.rooms[room.session]
+
+    def _poll_no_more(self, room: Room) -> None:
+        if (watch := self._watches.pop(room, None)) is not None:
+            watch.close()
 
     def end(self, session: str, why: Why) -> None:
         """End all streams of a session."""
         if (room := self.rooms.get(session)) is not None:
             room.end(why)
 
-    async def _heal(self) -> None:
-        """Look where word may have been lost: at rooms in which a turn is open, at what its tenant's list says moved,
-        and at each of the others once in a long while.
-        """
-        number = 0
-        since = self._clock.now()
-        while True:
-            await asyncio.sleep(HEAL)
-            number += 1
-            now = self._clock.now()
-            try:
-                moved = await self._moved(since - MARGIN)
-            except Exception as error:
-                log.warning("looking for sessions that moved failed, and is done again: %s", error)
-                continue
-            since = now
-            for room in list(self.rooms.values()):
-                if room.is_open() or room.session in moved or hash(room.session) % ROUNDS == number % ROUNDS:
-                    room.look()
-
-    async def _moved(self, since: float) -> set[str]:
-        found: set[str] = set()
-        for tenant in {room.tenant for room in self.rooms.values()}:
-            page = await self.store.listed(tenant, limit=PAGE, since=since)
-            found.update(info.id for info in page)
-            while len(page) == PAGE:
-                page = await self.store.listed(tenant, limit=PAGE, since=since, before=(page[-1].touched, page[-1].id))
-                found.update(info.id for info in page)
-        return found
-
     async def aclose(self) -> None:
         """Close all rooms."""
-        if self._healing is not None:
-            self._healing.cancel()
         for room in list(self.rooms.values()):
+            self._poll_no_more(room)
             room.close()
         self.rooms.clear()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from everturn.access.talking import session_view
+from everturn.access.titles import with_title, with_titles
 from everturn.access.veiling import veil
 from everturn.api import GateView, InboxItem, SessionView
 from everturn.core.accounts import Principal
-from everturn.core.ports import SessionInfo
 from everturn.errors import UnknownSession
 from everturn.server.live import Live
 from everturn.server.sse import message
@@ -85,7 +85,7 @@ class Inbox:
         while len(page) == PAGE:
             page = await store.listed(name, limit=PAGE, since=since, before=(page[-1].touched, page[-1].id))
             found = [*found, *page]
-        views = {info.id: session_view(info) for info in found}
+        views = {info.id: session_view(info) for info in await with_titles(store, found)}
         moved = {session for session, view in views.items() if tenant.sessions.get(session) != view}
         tenant.looks += 1
         if moved or tenant.waits is None or tenant.looks % GATES == 0:
@@ -108,7 +108,8 @@ class Inbox:
 
     async def _view(self, session: str) -> SessionView | None:
         try:
-            info: SessionInfo = await self._house.runtime.store.info(session)
+            store = self._house.runtime.store
+            info = await with_title(store, await store.info(session))
         except UnknownSession:
             return None
         return session_view(info)

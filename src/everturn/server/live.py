@@ -13,7 +13,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from everturn.core.accounts import Principal
-from everturn.server.sse import HEADERS, Why
+from everturn.server.sse import HEADERS, KEEP_ALIVE, Why
+from everturn.telemetry import metrics
 
 BYTES = 512 * 1024  # that may wait for a reader
 MESSAGES = 1024
@@ -44,8 +45,10 @@ class Live(Response):
         arrive: Callable[[Live], None],
         leave: Callable[[Live], None],
         headers: Mapping[str, str] | None = None,
+        kind: str = "session",
     ) -> None:
         self._has_left = self._is_cut = False
+        self.kind = kind  # session, turn, inbox or protocol: how it is counted
         super().__init__(headers=dict(headers or HEADERS))
         if "content-length" in self.headers:
             del self.headers["content-length"]
@@ -73,6 +76,8 @@ class Live(Response):
             return False
         outbox.append(data)
         self._size += len(data)
+        if data is not KEEP_ALIVE:
+            metrics.count("deliveries_total", self.kind)
         self.is_quiet = False
         self._wake()
         return True
@@ -98,6 +103,7 @@ class Live(Response):
         """
         if self.why or self._send is None:
             raise Ended
+        metrics.count("deliveries_total", self.kind)
         self.is_quiet = False
         try:
             async with asyncio.timeout(STALLED):

@@ -13,6 +13,7 @@ from everturn.core.ports import Clock
 from everturn.errors import TooMuch
 from everturn.server.live import Live
 from everturn.server.sse import KEEP_ALIVE
+from everturn.telemetry import metrics
 
 log = logging.getLogger(__name__)
 
@@ -128,13 +129,21 @@ class Lives:
     def arrived(self, live: Live) -> None:
         """Somebody reads it."""
         self.all.add(live)
+        metrics.add("streams_open", 1, live.kind)
         self._wheel[self._at - 1].add(live)
         if self._is_closed and not live.finishing():
             live.end("drain")
 
     def left(self, live: Live) -> None:
         """It has left."""
-        self.all.discard(live)
+        if live in self.all:
+            self.all.discard(live)
+            metrics.add("streams_open", -1, live.kind)
+            metrics.count("streams_ended_total", live.kind, live.why)
+            if live.why == "slow":
+                metrics.count("slow_readers_total")
+            elif live.why == "revoked":
+                metrics.count("streams_revoked_total")
         self._uncount(live.principal.tenant)
         for bucket in self._wheel:
             bucket.discard(live)

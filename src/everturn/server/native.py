@@ -25,6 +25,9 @@ BYTES: Final = "application/octet-stream"
 
 LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": 200}
 MOST: Final = {"type": "integer", "minimum": 1, "maximum": PAGE}
+MESSAGE: Final = {"type": "string", "minLength": 1, "maxLength": 200}
+MESSAGES: Final = 200  # of a branch, on a page
+GATES: Final = 200
 SEQ: Final = {"type": "integer", "minimum": 0, "maximum": SEQ_LIMIT}
 TEXT: Final = {"type": "string", "maxLength": 1000}
 WORDS: Final = {"type": "string", "minLength": 1, "maxLength": 1000}
@@ -44,6 +47,11 @@ def after(asked: Asked) -> str:
     """From which cursor a stream goes on: what a browser says by itself when it comes back counts first."""
     # Never cut: what is left of a cursor is another cursor, and one that lies.
     return clean_text(asked.request.headers.get("last-event-id", "")) or asked.query.get("after", "")
+
+
+def _paged(asked: Asked, limit: int) -> dict[str, Any]:
+    """What was asked for, a page at most."""
+    return {"limit": limit, **asked.query}
 
 
 def _picture(data: bytes) -> str:
@@ -96,7 +104,7 @@ async def _bring_in(asked: Asked) -> api.SessionView:
 SESSION: Final = "/api/sessions/{session}"
 
 ROUTES: Final[list[Route]] = [
-    route_for("GET", "/api/me", Access.me, "Who is asking.", lambda a: a.access.me(), answer=api.Me),
+    route_for("GET", "/api/me", Access.me, "Who is asking.", lambda a: a.access.me(), answer=api.Me, is_secret=True),
     route_for(
         "GET", "/api/agents", Access.agents, "Agents there are.", lambda a: a.access.agents(), answer=api.AgentList
     ),
@@ -133,10 +141,14 @@ ROUTES: Final[list[Route]] = [
         "GET",
         SESSION + "/messages",
         Access.messages,
-        "A branch: the selected one, or that which ends at `leaf`.",
-        lambda a: a.access.messages(a.ids["session"], **a.query),
+        "The end of a branch: of the selected one, or of that which ends at `leaf`; with `before`, the page before it.",
+        lambda a: a.access.messages(a.ids["session"], **_paged(a, MESSAGES)),
         answer=api.MessageList,
-        query=(Param("leaf", {"type": "string", "minLength": 1, "maxLength": 200}),),
+        query=(
+            Param("leaf", MESSAGE),
+            Param("limit", {**MOST, "default": MESSAGES}),
+            Param("before", MESSAGE, "`next` of the page that comes after this one"),
+        ),
     ),
     route_for(
         "POST",
@@ -266,7 +278,15 @@ ROUTES: Final[list[Route]] = [
         name="session_gates",
         answer=api.GateList,
     ),
-    route_for("GET", "/api/gates", Access.gates, "All open gates.", lambda a: a.access.gates(), answer=api.GateList),
+    route_for(
+        "GET",
+        "/api/gates",
+        Access.gates,
+        "Open gates of all sessions, the oldest first.",
+        lambda a: a.access.gates(**_paged(a, GATES)),
+        answer=api.GateList,
+        query=(Param("limit", {**MOST, "default": GATES}), Param("after", CURSOR, "`next` of the page before")),
+    ),
     route_for(
         "POST",
         SESSION + "/gates/{gate}/answer",

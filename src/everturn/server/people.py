@@ -6,6 +6,8 @@ import asyncio
 import base64
 import hashlib
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from html import escape
 from typing import Final, Protocol
 from urllib.parse import parse_qs
@@ -22,6 +24,7 @@ from everturn.server.guarding import Names, Scope, cookie_name, cookies_of
 from everturn.server.pages import Pages
 from everturn.server.problems import Refusal
 from everturn.server.routing import Asked, Handler, Param, Route
+from everturn.telemetry import metrics
 
 FORM: Final = "application/x-www-form-urlencoded"
 HTML: Final = "text/html; charset=utf-8"
@@ -61,14 +64,43 @@ class Site(Protocol):
     async def recognise(self, scope: Scope) -> Principal: ...
 
 
-def page(title: str, inner: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def page(
+    title: str, inner: str, status: int = 200, headers: dict[str, str] | None = None, language: str = "en"
+) -> Response:
     """A small page of ours; `inner` is HTML, in which whatever came from outside is escaped."""
     text = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html><html lang="{language}"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
         f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>{inner}</body></html>"
     )
     return Response(text, status, PAGE_HEADERS | (headers or {}), media_type=HTML)
+
+
+PROGRAMS: Final = ("/api/", "/v1/", "/auth/")
+"""What is below these is asked for by programs, whatever they say they accept."""
+
+NOWHERE: Final = {
+    "en": ("Page not found", "There is nothing at this address.", "Go to the start page"),
+    "zh": ("找不到页面", "此地址没有内容。", "前往首页"),
+}
+
+
+def is_visit(scope: Scope) -> bool:
+    """Whether a person with a browser came to this address: no script and no program asks for HTML first."""
+    accepted = _header(scope, b"accept")
+    is_html = accepted.partition(",")[0].strip().startswith("text/html")
+    return scope["method"] == "GET" and is_html and not f"{scope['path']}/".startswith(PROGRAMS)
+
+
+def not_found(scope: Scope) -> Response:
+    """The page at an address where nothing is: the same for everybody, logged in or not."""
+    language = "zh" if _header(scope, b"accept-language").lower().startswith("zh") else "en"
+    title, text, way = NOWHERE[language]
+    return page(title, f'<p>{text}</p><p><a href="/">{way}</a></p>', 404, language=language)
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return next((value.decode("latin-1") for known, value in scope["headers"] if known == name), "")
 
 
 def cookie(options: ServerOptions, name: str, secret: str, seconds: float, site: str = "Strict") -> str:
@@ -97,6 +129,17 @@ def _curl(origin: str) -> str:
         '  -H "Authorization: Bearer $TOKEN"',
     )
     return f"<pre>{escape(chr(10).join(lines))}</pre>"
+
+
+@contextmanager
+def _counted(carrier: str) -> Generator[None]:
+    """Count whether somebody was recognised by what they brought."""
+    try:
+        yield
+    except NotRecognised:
+        metrics.count("logins_total", carrier, "refused")
+        raise
+    metrics.count("logins_total", carrier, "known")
 
 
 class _People:
@@ -170,7 +213,8 @@ class _People:
             raise Refusal("unfit", "this form has a token", "token") from None
         seconds = self._site.options.login
         try:
-            secret, _ = await self._site.entrance.log_in(token[:1000], seconds)
+            with _counted("link"):
+                secret, _ = await self._site.entrance.log_in(token[:1000], seconds)
         except NotRecognised:
             text = (
                 "<p>It was used before, or is older than ten minutes. <code>everturn login</code>, on the machine of the "
@@ -201,7 +245,8 @@ class _People:
         code, state = asked.query.get("code", ""), asked.query.get("state", "")
         if len(brought) != 1 or not code or not state:
             raise NotRecognised("this login was not begun here")
-        secret, _ = await self._site.entrance.finish_oidc(code, state, brought[0], self._back(asked), seconds)
+        with _counted("oidc"):
+            secret, _ = await self._site.entrance.finish_oidc(code, state, brought[0], self._back(asked), seconds)
         # A redirect would still be the other site's doing, and a strict cookie does not go along with that.
         inner = '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Go on</a></p>'
         answer = page("You are logged in", inner)

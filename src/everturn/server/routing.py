@@ -76,6 +76,7 @@ class Route(Struct, frozen=True, kw_only=True):
     status: int = 200
     query: tuple[Param, ...] = ()
     is_cheap: bool = False  # anybody may ask as often as they like: nothing is looked up for them
+    is_secret: bool = False  # its answer has a token of whoever asks, and is never compressed
     upload: bool = False  # its body may be as large as a file may
     tag: str = "native"
     calls: Callable[..., Any] | None = None  # the method of `Access` that it stands for; its role is the route's

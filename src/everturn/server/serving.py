@@ -105,9 +105,12 @@ async def serve(
     *,
     streams: Streams | None = None,
     leave: asyncio.Event | None = None,
+    catches_signals: bool = True,
     **more: Any,
 ) -> None:
     """Serve until SIGINT or SIGTERM, or until `leave` is set; `ready` is told the address.
+
+    Without `catches_signals`, which is for a server inside another program, only `leave` ends it.
 
     The runtime is started and closed by whoever made it; it is drained here, so that others can go on with its turns.
 
@@ -123,7 +126,7 @@ async def serve(
         if not _is_loopback(listening.getsockname()[0]):
             log.warning("this server can be reached from other machines, and speaks plain HTTP: put TLS in front of it")
         await streams.start()
-        with _told_to_leave(leave), _quiet():
+        with _told_to_leave(leave) if catches_signals else contextlib.nullcontext(), _quiet():
             serving = asyncio.create_task(server.serve(sockets=[listening]))
             sweeping = asyncio.create_task(_sweep(server))
             leaving, rising = asyncio.create_task(leave.wait()), asyncio.create_task(server.is_up.wait())

@@ -11,10 +11,11 @@ inbox    what moves in a tenant
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 
 from starlette.responses import Response
 
-from everturn.access.access import Access, House
+from everturn.access.access import Access, House, inbox_after
 from everturn.access.veiling import veil_event
 from everturn.api import InboxItem
 from everturn.config.options import ServerOptions
@@ -43,7 +44,7 @@ class Streams:
             lambda tenant: house.agents.limits(tenant).streams,
             options.keep_alive,
         )
-        self.hub = Hub(runtime.store, runtime.bus, runtime.clock, options.merge, runtime.why_gone)
+        self.hub = Hub(runtime.store, runtime.bus, runtime.log_poll, options.merge, runtime.why_gone)
         self._inbox = Inbox(house)
 
     @property
@@ -60,7 +61,7 @@ class Streams:
         """
         is_veiled = await access.follow(session)
         sight = Sight(SessionReader(SessionCursor.parse(after)), veil=veil_event if is_veiled else None)
-        return self._joining(access, session, sight)
+        return self._joining(access, session, sight, "session")
 
     async def turn(self, access: Access, session: str, turn: str, after: str = "") -> Response:
         """One turn, from a cursor, until it is over.
@@ -72,7 +73,7 @@ class Streams:
         is_veiled = await access.follow(session)
         await self._know(session, turn)
         sight = Sight(Reader(turn, Cursor.parse(after)), turn, veil_event if is_veiled else None)
-        return self._joining(access, session, sight)
+        return self._joining(access, session, sight, "turn")
 
     def seat(self, access: Access) -> Seat:
         """Keep a place for a stream, before something is sent whose answer is to be streamed.
@@ -106,7 +107,7 @@ class Streams:
                 await live.write(first)
             await self.hub.join(live, session, access.principal.tenant, sight)
 
-        return self._live(access, begin, encoder.end, {**HEADERS, **(headers or {})}, seat)
+        return self._live(access, begin, encoder.end, {**HEADERS, **(headers or {})}, seat, kind="protocol")
 
     async def inbox(self, access: Access) -> Response:
         """What waits for somebody in the tenant, and what moves.
@@ -122,8 +123,11 @@ class Streams:
             self._inbox.attach(live, access.is_veiled)
             live.on_leave = lambda: self._inbox.detach(live)
             await live.write(message(InboxItem(snapshot=first)))
+            async with aclosing(inbox_after(access, first)) as more:
+                async for item in more:
+                    await live.write(message(item))
 
-        return self._live(access, begin, _inbox_ending)
+        return self._live(access, begin, _inbox_ending, kind="inbox")
 
     async def _know(self, session: str, turn: str) -> None:
         """Refuse a turn that is not of this session."""
@@ -136,11 +140,11 @@ class Streams:
         if not await store.asked_for(session, turn):  # else it was cancelled before it began, and is over
             raise UnknownTurn(f"there is no turn {turn[:200]!r} in this session")
 
-    def _joining(self, access: Access, session: str, sight: Sight) -> Response:
+    def _joining(self, access: Access, session: str, sight: Sight, kind: str) -> Response:
         async def begin(live: Live) -> None:
             await self.hub.join(live, session, access.principal.tenant, sight)
 
-        return self._live(access, begin, ending)
+        return self._live(access, begin, ending, kind=kind)
 
     def _live(
         self,
@@ -149,22 +153,23 @@ class Streams:
         ends: Callable[[Why], bytes],
         headers: Mapping[str, str] | None = None,
         seat: Seat | None = None,
+        *,
+        kind: str,
     ) -> Live:
         if seat is None:
             self._lives.admit(access.principal)
         else:
             seat.take()
         lives = self._lives
-        return lives.count_in(Live(access.principal, begin, ends, lives.arrived, lives.left, headers))
+        return lives.count_in(Live(access.principal, begin, ends, lives.arrived, lives.left, headers, kind))
 
     def erased(self, session: str) -> None:
         """End the streams of a session that was erased here; elsewhere they end when somebody looks."""
         self.hub.end(session, "erased")
 
     async def start(self) -> None:
-        """Begin to look for what was revoked, for what moved, and for word that was lost."""
+        """Begin to look for what was revoked, and for what moved."""
         self._lives.start()
-        self.hub.start()
         self._inbox.start()
 
     async def aclose(self, grace: float = 0.0) -> None:

@@ -21,6 +21,7 @@ from everturn.testing.contracts.grants import GrantContract
 from everturn.testing.contracts.listing import ListContract
 from everturn.testing.contracts.log import LogContract
 from everturn.testing.contracts.model import ModelContract
+from everturn.testing.contracts.pagination import PageContract
 from everturn.testing.contracts.spending import SpendingContract
 
 
@@ -28,6 +29,7 @@ class StoreContract(
     DoorContract,
     LogContract,
     ListContract,
+    PageContract,
     ClaimContract,
     ClientContract,
     FilesContract,

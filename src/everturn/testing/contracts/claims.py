@@ -19,7 +19,7 @@ from everturn.core.events import (
 )
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output
-from everturn.core.ports import STUCK_FOR, TRIES, Claim, Store
+from everturn.core.ports import RETRY_PAUSES, STUCK_FOR, TRIES, Claim, Store
 from everturn.errors import KeyConflict, SessionBusy, SessionStuck, Stale, UnknownSession
 from everturn.testing.contracts.samples import NOON, answer, asked, late, over, send, started
 
@@ -153,11 +153,46 @@ class ClaimContract:
         """A store with a session that was claimed too often."""
         store = await self.make()
         await store.admit(send())
+        at = NOON - sum(RETRY_PAUSES)
         for _ in range(TRIES):
-            await claimed(store)
+            await claimed(store, at)
+        for pause in RETRY_PAUSES:
+            at += pause
+            await claimed(store, at)
         with pytest.raises(SessionStuck):
             await store.claim("s", NOON)
         return store
+
+    async def test_a_session_that_dies_again_and_again_rests_for_seconds_before_it_is_left_alone(self) -> None:
+        store, at = await self.make(), NOON
+        await store.admit(send())
+        for _ in range(TRIES):
+            await claimed(store, at)
+
+        for pause in RETRY_PAUSES:
+            with pytest.raises(SessionStuck) as resting:
+                await store.claim("s", at + pause - 1)
+            assert resting.value.retry_at == pytest.approx(at + pause)
+            assert (await store.info("s")).stuck == ""  # it is tried again by itself
+            at += pause
+            await claimed(store, at)
+
+        with pytest.raises(SessionStuck) as alone:
+            await store.claim("s", at + max(RETRY_PAUSES))
+        assert alone.value.retry_at == 0.0
+        assert (await store.info("s")).stuck
+
+    async def test_one_that_rests_and_moves_is_trusted_again(self) -> None:
+        store = await self.make()
+        await store.admit(send())
+        for _ in range(TRIES):
+            await claimed(store)
+        claim = await claimed(store, NOON + RETRY_PAUSES[0])
+
+        await store.append("s", 0, started(), claim.epoch)
+
+        for _ in range(TRIES - 1):
+            await claimed(store, NOON + RETRY_PAUSES[0])
 
     async def test_a_session_that_is_claimed_too_often_and_never_moves_is_left_alone_and_says_so(self) -> None:
         store = await self.stuck()
@@ -242,8 +277,9 @@ class ClaimContract:
         assert await store.overdue(NOON + 60, NOON + 60) == []
         assert await store.overdue(NOON + STUCK_FOR, NOON + STUCK_FOR) == ["s"]
         await claimed(store, NOON + STUCK_FOR + 1)
-        with pytest.raises(SessionStuck):
+        with pytest.raises(SessionStuck) as again:
             await store.claim("s", NOON + STUCK_FOR + 2)
+        assert again.value.retry_at == 0.0  # it was its one try
 
     # Copies, and what is left of a session ----------------------------------------------------------------------------
 

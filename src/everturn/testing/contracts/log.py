@@ -190,6 +190,19 @@ class LogContract:
         assert [message.id for message in await store.path("s", "t.out")] == ["t.in", "t.out"]
         assert await store.path("s", None) == []
 
+    async def test_the_positions_of_many_sessions_are_read_at_once(self) -> None:
+        store = await self.make()
+        names = ["s", 'a "quoted" [name]', "ünï", "s4"]
+        for at, session in enumerate(names):
+            await store.admit(send(session=session))
+            if at:
+                await store.append(session, 0, started()[:at])
+        await store.append("s4", 3 - 1, over())
+        await store.erase("s4")
+
+        assert await store.heads([*names, "nobody", "s"]) == {"s": 0, names[1]: 1, names[2]: 2}
+        assert await store.heads([]) == {}
+
     async def test_there_is_no_path_to_what_is_unknown_or_deleted(self) -> None:
         store = await self.asking()
         await store.append("s", await store.head("s"), [MessageDeleted(message="t.in")])

@@ -6,7 +6,8 @@ What does not count (`normal` leaves it out):
   of a turn when it was over already;
 - what anybody was called: turns, messages, calls and gates are named by their place, and sessions not at all;
 - hashes that bind such names, keys of commands, and the names of blobs with private values, which are salted;
-- in which order things were written that happen at the same time: every call is read by itself.
+- in which order things were written that happen at the same time: every call is read by itself; and where in its turn the
+  title was written.
 
 Everything else does: texts, arguments, results, rules, verdicts, usage, trees of files, identities of tools.
 """
@@ -31,6 +32,7 @@ from everturn.core.events import (
     GateOpened,
     MessageAdded,
     StepRestarted,
+    TitleSet,
     TurnEvent,
     TurnParked,
     TurnStarted,
@@ -163,7 +165,9 @@ def _lanes(events: Sequence[Event], ignore: frozenset[str]) -> dict[Lane, list[P
             if isinstance(event, GateAnswered) and event.grant is not None:
                 raw["grant"] = {key: one for key, one in raw["grant"].items() if key not in OF_THE_GATE}
             plain = cast("Plain", _strip(raw, rename, IGNORED | ignore, ignore))
-            lanes.setdefault((rename(turn), rename(_call_of(event))), []).append((at, plain))
+            lane = lanes.setdefault((rename(turn), rename(_call_of(event))), [])
+            # Logs of the first release have the title at the end of its turn, later ones behind its beginning.
+            lane.insert(1 if isinstance(event, TitleSet) else len(lane), (at, plain))
     return lanes
 
 

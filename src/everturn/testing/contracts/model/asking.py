@@ -9,6 +9,7 @@ import pytest
 from everturn.core.canonical import JsonObject
 from everturn.core.options import HistoryPolicy
 from everturn.core.parts import FilePart, TextPart
+from everturn.errors import TurnError
 from everturn.testing.contracts.model.bench import Bench, ModelBench, Noted, ask, calls_of
 from everturn.testing.provider import Call, Item, Say, Think
 
@@ -84,9 +85,12 @@ class AskingContract(ModelBench):
         assert bench.sent().choice is None
 
     async def test_parameters_cannot_take_the_place_of_what_we_send(self, bench: Bench) -> None:
-        given: dict[str, Any] = {"model": "another", "stream": False, "messages": [], "input": [], "tools": [{}]}
+        given: dict[str, Any] = {"model": "another", "messages": [], "tools": [{}]}
 
-        assert (await ask(bench.chat([Say("Fine.")]), params=given)).text == "Fine."
+        with pytest.raises(TurnError, match="cannot be given in params") as refused:
+            await ask(bench.chat([Say("Fine.")]), params=given)
+
+        assert all(f"'{name}'" in str(refused.value) for name in given)
 
     # Tools --------------------------------------------------------------------------------------------------------
 

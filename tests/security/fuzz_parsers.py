@@ -1,0 +1,222 @@
+"""Bytes from strangers into every parser of ours: each may refuse them with its own error, and with no other.
+
+    python tests/security/fuzz_parsers.py TARGET [corpus directory] [-max_total_time=60 …]
+
+This takes atheris, which is in no list of requirements: `uv pip install atheris` into an environment of its own, with this
+project's on its path. `test_parser_corpus.py` runs the same functions over `parser_corpus.txt`, where what was found is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from everturn import wire
+from everturn.bus.nats.packing import age_of, sound, unpack
+from everturn.core.chunks import CallChunk, Chunk, ReasoningChunk, TextChunk
+from everturn.core.deltas import Cursor, Reader, TextDelta
+from everturn.core.events import Entry, StepStarted
+from everturn.core.following import SessionCursor
+from everturn.core.requests import ToolSpec
+from everturn.errors import ConfigError, ModelError, ToolError, UnreadableLog
+from everturn.models.formats.chat_stream import ChatDecoder
+from everturn.models.formats.gemini_stream import GeminiDecoder
+from everturn.models.formats.messages_stream import MessagesDecoder
+from everturn.models.formats.ollama_stream import OllamaDecoder
+from everturn.models.formats.responses_stream import ResponsesDecoder
+from everturn.models.profile import Origin
+from everturn.models.prompted.blocks import Blocks
+from everturn.models.prompted.json import Json
+from everturn.models.prompted.paradigm import Offer
+from everturn.models.prompted.xml import Xml
+from everturn.models.vendors import VENDORS
+from everturn.permissions.compact import read_compact
+from everturn.permissions.shell import read_command
+from everturn.transport.ndjson import NdjsonReader
+from everturn.transport.sse import SseReader
+from everturn.turn.repair import repair
+
+ORIGIN = Origin("compatible", "m", "", "h")
+DECODERS: dict[str, tuple[Any, str]] = {
+    "chat": (ChatDecoder, "compatible"),
+    "messages": (MessagesDecoder, "anthropic"),
+    "responses": (ResponsesDecoder, "openai"),
+    "gemini": (GeminiDecoder, "gemini"),
+    "ollama": (OllamaDecoder, "ollama"),
+}
+OFFER = Offer([ToolSpec("look", "", {"type": "object", "properties": {"path": {"type": "string"}}})])
+LONGEST_COMMAND = 400  # beyond that a run finds only that a long line takes long
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def stream(reader: Callable[[], Any], data: bytes) -> None:
+    """A stream comes to the same events however it is cut."""
+    cut = data[0] if data else 0
+    data = data[1:]
+    whole, parts = reader(), reader()
+    told = [*whole.feed(data), *whole.end()]
+    pieces = [*parts.feed(data[:cut]), *parts.feed(data[cut:]), *parts.end()]
+    assert told == pieces
+    assert whole.error is None or isinstance(whole.error, ModelError)
+
+
+def decoder(name: str, data: bytes) -> None:
+    """Lines are the events of one answer."""
+    kind, vendor = DECODERS[name]
+    reading, out = kind(VENDORS[vendor], ORIGIN, {}), list[Chunk]()
+    try:
+        for event in data.split(b"\n"):
+            reading.feed(event, out)
+        reading.end(out)
+    except ModelError:
+        pass
+
+
+def _said(out: Sequence[Chunk]) -> list[tuple[str, Any, str]]:
+    """What chunks say, in as few pieces as there are parts."""
+    said: list[tuple[str, Any, str]] = []
+    for chunk in out:
+        match chunk:
+            case TextChunk(text=text) | ReasoningChunk(text=text):
+                key: Any = ""
+            case CallChunk(slot=slot, arguments=text):
+                key = slot
+            case _:
+                continue
+        if said and said[-1][:2] == (type(chunk).__name__, key):
+            said[-1] = (*said[-1][:2], said[-1][2] + text)
+        elif text:
+            said.append((type(chunk).__name__, key, text))
+    return said
+
+
+def prompted(paradigm: Any, data: bytes) -> None:
+    """An answer with calls in it comes to the same however it is cut."""
+    cut, text = (data[0] if data else 0), _text(data[1:])
+    told: list[list[tuple[str, Any, str]]] = []
+    for pieces in ((text,), (text[:cut], text[cut:])):
+        reading, out = paradigm.answer(OFFER), list[Chunk]()
+        for piece in pieces:
+            reading.feed(piece, out)
+        reading.end(out)
+        told.append(_said(out))
+    assert told[0] == told[1], told
+
+
+def stored(data: bytes) -> None:
+    """What a database, an import or another node may hold."""
+    readers = (wire.load, wire.load_message, wire.load_command, wire.load_gate, wire.load_verdict, wire.load_claim)
+    for read in (*readers, wire.load_frame, wire.load_frames, wire.load_log):
+        try:
+            read(data)
+        except UnreadableLog:
+            pass
+
+
+def frames(data: bytes) -> None:
+    """A message on NATS, to the end of its way: a reader."""
+    reader = Reader("t")
+    list(reader.entry(Entry(1, StepStarted(turn="t", step=1))))
+    try:
+        age_of(data)
+        for frame in sound(unpack(data), "t"):
+            if isinstance(frame, TextDelta):
+                reader.delta(frame)
+    except UnreadableLog:
+        pass
+    assert Cursor.parse(str(reader.cursor)) == reader.cursor
+
+
+def cursors(data: bytes) -> None:
+    """A cursor that a client sends: any text is one."""
+    for kind in (Cursor, SessionCursor):
+        parsed = kind.parse(_text(data))
+        assert kind.parse(str(parsed)) == parsed
+
+
+def command(data: bytes) -> None:
+    """A command line is read whole, or refused."""
+    try:
+        read_command(_text(data[:LONGEST_COMMAND]))
+    except ToolError:
+        pass
+
+
+def rule(data: bytes) -> None:
+    """A rule as it is written on the command line."""
+    try:
+        read_compact(_text(data), "allow", "--allow")
+    except ConfigError:
+        pass
+
+
+def arguments(data: bytes) -> None:
+    """Arguments that are mended are arguments that need no mending."""
+    found = repair(_text(data))
+    if found is not None:
+        again = repair(wire_json(found.value))
+        assert again is not None
+        assert (again.value, again.repaired) == (found.value, "")
+
+
+def wire_json(value: Any) -> str:
+    """As it is written down."""
+    from everturn.core.canonical import canonical
+
+    return canonical(value)
+
+
+@cache
+def targets() -> dict[str, Callable[[bytes], None]]:
+    """Every parser, by a name."""
+
+    def bound(function: Any, *given: Any) -> Callable[[bytes], None]:
+        return lambda data: function(*given, data)
+
+    return {
+        "sse": bound(stream, SseReader),
+        "ndjson": bound(stream, NdjsonReader),
+        **{f"decoder-{name}": bound(decoder, name) for name in DECODERS},
+        **{f"prompted-{one.name}": bound(prompted, one) for one in (Json(), Xml(), Blocks())},
+        "stored": stored,
+        "frames": frames,
+        "cursors": cursors,
+        "command": command,
+        "rule": rule,
+        "arguments": arguments,
+    }
+
+
+def main() -> None:
+    """Fuzz one of them."""
+    atheris: Any = import_module("atheris")
+    target = targets()[sys.argv.pop(1)]
+    prefixes = (
+        "everturn.wire",
+        "everturn.models",
+        "everturn.permissions",
+        "everturn.transport",
+        "everturn.turn.re",
+        "everturn.core",
+        "everturn.bus",
+    )
+    for name, module in list(sys.modules.items()):
+        if not name.startswith(prefixes):
+            continue
+        for value in vars(module).values():
+            functions = vars(value).values() if isinstance(value, type) else (value,)
+            for function in functions:
+                if type(function).__name__ == "function" and function.__module__ == name:
+                    atheris.instrument_func(function)
+    atheris.Setup(sys.argv, target)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
