@@ -9,7 +9,8 @@ from fastapi import FastAPI, Header, HTTPException
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel
 
-from everturn import Chat, Turn, named, tool
+from everturn import Chat, Turn, TurnOptions, named, tool
+from everturn.access.veiling import redact_for_client
 from everturn.core.ports import Model
 from everturn.errors import GateClosed
 from everturn.testing import ScriptedModel, call, calls, say
@@ -34,7 +35,8 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     model = make_model()
     async with Chat(model, tools=[send_mail], store=store) as first:
         # One runtime for all sessions; what was left unfinished goes on by itself.
-        app.state.chat = partial(Chat, model, runtime=first.runtime)
+        options = TurnOptions(system="You write mails. Never name our discounts.")
+        app.state.chat = partial(Chat, model, runtime=first.runtime, options=options)
         yield
 
 
@@ -71,7 +73,8 @@ async def follow(session: str, turn: str, last_event_id: Key = "") -> Response:
 async def events(turn: Turn, after: str) -> AsyncGenerator[bytes, None]:
     reading = turn.events(after)
     async for shown in reading:  # to stop reading does not stop the turn
-        cursor, data = str(reading.cursor).encode(), msgspec.json.encode(shown)
+        told = redact_for_client(shown)  # or a browser reads your system prompt
+        cursor, data = str(reading.cursor).encode(), msgspec.json.encode(told)
         yield b"id: %s\ndata: %s\n\n" % (cursor, data)
 
 

@@ -37,7 +37,7 @@ api "/api/sessions/$session/turns/$turn/events" -N |
 # --8<-- [end:watch]
 
 # --8<-- [start:resume]
-api "/api/sessions/$session/turns/$turn/events?after=12:29" -N |
+api "/api/sessions/$session/turns/$turn/events?after=13:29" -N |
     head -n 2 | sed 's/"type".*"offset"/… "offset"/; s/, so .*/ …/'
 # --8<-- [end:resume]
 
