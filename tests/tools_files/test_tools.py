@@ -251,11 +251,11 @@ async def test_lines_are_found_by_text_and_by_pattern(desk: Desk) -> None:
     await desk.put("src/b.txt", "hello\n")
     await desk.put("c.py", "nothing")
     found = await desk.text("search_files", text="Hello")
-    assert found == "src/a.py:2: print('Hello')\n[1 lines in 1 files; 3 searched]"
+    assert found == "src/a.py:2: print('Hello')\n[1 line in 1 file; 3 searched]"
     found = await desk.text("search_files", text="hello", ignore_case=True, path="src")
     assert found == "src/a.py:2: print('Hello')\nsrc/b.txt:1: hello\n[2 lines in 2 files; 2 searched]"
     found = await desk.text("search_files", text=r"^h\w+o$", regex=True, ignore_case=True)
-    assert found == "src/b.txt:1: hello\n[1 lines in 1 files; 3 searched]"
+    assert found == "src/b.txt:1: hello\n[1 line in 1 file; 3 searched]"
     assert "src/a.py:1" in await desk.text("search_files", text="import", glob="*.py")
     assert "0 lines" in await desk.text("search_files", text="import", glob="src/*.txt")
     assert "src/a.py:1" in await desk.text("search_files", text="import", glob="src/**/*.py", path="src/a.py")
@@ -272,7 +272,7 @@ async def test_a_search_leaves_out_what_is_protected_hidden_or_no_text(desk: Des
     await desk.put("large", b"secret" + b"x" * searching.MOST_SEARCHED)
     found = await desk.text("search_files", text="secret")
     assert found == (
-        "plain:1: secret\n[1 lines in 1 files; 1 searched; 2 protected ones left out; "
+        "plain:1: secret\n[1 line in 1 file; 1 searched; 2 protected ones left out; "
         "2 left out that are no text or too large]"
     )
     for path in (".env", "server.pem", ".ssh", ".ssh/known", "KEYS/ID_RSA"):
@@ -285,7 +285,7 @@ async def test_hidden_files_are_searched_where_that_is_wanted(tmp_path: Path) ->
         for path in (".env", ".git/HEAD", ".hidden/x", ".ssh/known"):
             await desk.put(path, "secret")
         found = await desk.text("search_files", text="secret")
-        assert found == ".hidden/x:1: secret\n[1 lines in 1 files; 1 searched; 2 protected ones left out]"
+        assert found == ".hidden/x:1: secret\n[1 line in 1 file; 1 searched; 2 protected ones left out]"
 
 
 async def test_a_search_stops_at_its_limit(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

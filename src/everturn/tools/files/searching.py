@@ -74,7 +74,8 @@ async def search_files(place: Place, given: SearchFiles, context: ToolContext) -
 
 
 def _summary(tally: _Tally, lines: int, files: int) -> str:
-    notes = [f"{lines} lines in {files} files; {tally.searched:,} searched"]
+    found = f"{lines} line{'s' * (lines != 1)} in {files} file{'s' * (files != 1)}"
+    notes = [f"{found}; {tally.searched:,} searched"]
     if tally.protected:
         notes.append(f"{tally.protected} protected ones left out")
     if tally.binary or tally.large:
