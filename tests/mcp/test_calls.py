@@ -72,7 +72,9 @@ async def test_progress_is_shown_and_gives_a_call_more_time(ledger: Path, mode: 
     person = Person()
     async with house(hostile(ledger, mode, timeout=0.6)) as home:
         await home.call("progress", person, seconds=0.2)
-    assert "1 of 5" in person.said
+    # Only the latest is shown where two arrive at once; a call of a second has outlived its limit of 0.6 s.
+    assert len(person.said) >= 2
+    assert set(person.said) <= {f"{n} of 5" for n in range(6)}
 
 
 @both

@@ -39,9 +39,9 @@ model = "{second}"
 max_steps = 2
 
 [agents.timely]
-description = "Its questions expire after four seconds."
+description = "Its questions expire after ten seconds."
 model = "{first}"
-gate_timeout = 4.0
+gate_timeout = 10.0
 
 [tools]
 python = ["{deeds}"]
