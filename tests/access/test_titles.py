@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ TITLE = "pay the invoice of the harbour office before the end of…"
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    return MemoryStore() if request.param == "memory" else SqlStore.sqlite(tmp_path / "s.db")
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
+    made = MemoryStore() if request.param == "memory" else SqlStore.sqlite(tmp_path / "s.db")
+    yield made
+    await made.aclose()
 
 
 async def test_what_waits_for_a_person_is_called_by_its_first_message_everywhere(store: Any) -> None:

@@ -43,3 +43,4 @@ async def test_a_client_answers_though_the_process_that_asked_was_killed(effects
         assert sum(isinstance(event, kind) for event in log) == 1
     assert not list(records.check_log(log))
     records.forget()  # what another process wrote, they have not seen
+    await store.aclose()

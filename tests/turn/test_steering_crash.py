@@ -131,3 +131,4 @@ async def test_the_process_is_killed_while_it_waits_and_another_lets_it_join(tmp
     assert [event.command for event in log if isinstance(event, MessageAdded)] == ["k"]
     assert [event.turn for event in log if isinstance(event, TurnStarted)] == [turn]
     records.forget()  # what another process wrote, they have not seen
+    await store.aclose()
