@@ -45,7 +45,7 @@ def add_keeping(commands: Any) -> None:
     )
     export.add_argument("session", metavar="SESSION", help="its id, as `everturn sessions` shows it")
     export.add_argument(
-        "-o", "--output", metavar="FILE", default="", help="where to; SESSION.zip unless said; - is stdout"
+        "-o", "--output", metavar="FILE", default="", help="file to write (default: SESSION.zip; -: stdout)"
     )
     export.add_argument("--turn", metavar="TURN", default="", help="one turn alone, by its id; or `last`")
     export.add_argument("--force", action="store_true", help="write over a file that is there")
@@ -63,7 +63,7 @@ def add_keeping(commands: Any) -> None:
         codes=CODES,
     )
     bring.add_argument("file", metavar="FILE", help="as `everturn export` wrote it; - is stdin")
-    bring.add_argument("--session", metavar="ID", default="", help="what it is called here; as it was unless said")
+    bring.add_argument("--session", metavar="ID", default="", help="session id here (default: the same as before)")
     add_place(bring)
 
 
@@ -85,7 +85,7 @@ def _add_sessions(commands: Any) -> None:
     sessions.add_argument(
         "--search", metavar="WORDS", default="", help="only those with messages that have these words"
     )
-    sessions.add_argument("--limit", metavar="N", type=positive, default=20, help="at most so many; 20 unless said")
+    sessions.add_argument("--limit", metavar="N", type=positive, default=20, help="sessions at most (default: 20)")
     sessions.add_argument("--before", metavar="CURSOR", default="", help="older ones: what the page before has told")
     sessions.add_argument("--json", action="store_true", help="as JSON, one object per line")
     add_place(sessions)
@@ -121,4 +121,4 @@ def add_place(command: argparse.ArgumentParser, *, is_below: bool = False) -> No
     group.add_argument("--store", metavar="FILE", default=default(""), help=WHERE)
     group.add_argument("--config", metavar="FILE", default=default(None), help=FILE)
     group.add_argument("--connect", metavar="URL", default=default(""), help=CONNECT)
-    group.add_argument("--tenant", metavar="ID", default=default("local"), help="whose, in a store; local unless said")
+    group.add_argument("--tenant", metavar="ID", default=default("local"), help="tenant, in a store (default: local)")

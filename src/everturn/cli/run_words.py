@@ -75,7 +75,7 @@ def _add_model(run: argparse.ArgumentParser) -> None:
         help="a server of your own, such as http://127.0.0.1:8000/v1; its key is read from EVERTURN_API_KEY",
     )
     who.add_argument("--system", metavar="TEXT", default="", help="what the model is told before the message")
-    who.add_argument("--max-steps", metavar="N", type=positive, help="how often the model may be asked; 10 unless said")
+    who.add_argument("--max-steps", metavar="N", type=positive, help="model requests at most (default: 10)")
     who.add_argument("--budget", metavar="LIMITS", default="", help="such as cost=1.00,calls=40; see `everturn chat`")
     who.add_argument("--timeout", metavar="SECONDS", type=_seconds, help="after which the turn is ended")
 

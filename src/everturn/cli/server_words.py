@@ -50,7 +50,7 @@ def add_server(commands: Any) -> None:
         codes="exit codes: 0 it was said, 2 there is no such store",
     )
     ps.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
-    ps.add_argument("--limit", metavar="N", type=int, default=100, help="lines at most; 100 unless said, 0: all")
+    ps.add_argument("--limit", metavar="N", type=int, default=100, help="lines at most (default: 100; 0: all)")
     ps.add_argument("--after", metavar="CURSOR", default="", help="the next ones: what the page before has told")
     ps.add_argument("--config", metavar="FILE", help=FILE)
     _add_config(commands)
@@ -71,8 +71,8 @@ def _add_serve(commands: Any) -> None:
         codes=SERVED,
     )
     serve.add_argument("--config", metavar="FILE", help=FILE)
-    serve.add_argument("--host", metavar="ADDRESS", default="", help="where to listen; 127.0.0.1 unless said")
-    serve.add_argument("--port", metavar="N", type=port, help="8000 unless said; 0 for any that is free")
+    serve.add_argument("--host", metavar="ADDRESS", default="", help="address to listen on (default: 127.0.0.1)")
+    serve.add_argument("--port", metavar="N", type=port, help="port to listen on (default: 8000; 0: any free port)")
     serve.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
     serve.add_argument("--model", metavar="NAME", default="", help="of agents that name none, such as openai:gpt-5.2")
     serve.add_argument(
@@ -148,12 +148,12 @@ def _add_people(commands: Any) -> None:
         examples=("everturn login", "everturn login --user anna --url https://chat.example.org"),
         codes=DONE,
     )
-    login.add_argument("--user", metavar="ID", default="local", help="who logs in; the local operator unless said")
+    login.add_argument("--user", metavar="ID", default="local", help="who logs in (default: the local operator)")
     login.add_argument(
         "--url", metavar="URL", default="", help="where the server is, if the configuration does not say"
     )
     for one in (login, *_add_keys(commands), *_add_users(commands)):
-        one.add_argument("--tenant", metavar="ID", default="local", help="whose; local unless said")
+        one.add_argument("--tenant", metavar="ID", default="local", help="tenant (default: local)")
         one.add_argument("--store", metavar="FILE", default="", help="a file such as talks.db, or a database")
         one.add_argument("--config", metavar="FILE", help=FILE)
 
@@ -167,7 +167,7 @@ def _add_keys(commands: Any) -> list[argparse.ArgumentParser]:
     made.add_argument("--name", metavar="TEXT", default="", help="what it is for")
     made.add_argument("--role", choices=ROLES, default="member", help="at most this, whatever the user may do")
     made.add_argument(
-        "--days", metavar="N", type=positive, default=0, help="how long it holds; until revoked unless said"
+        "--days", metavar="N", type=positive, default=0, help="days until it expires (default: until revoked)"
     )
     listed = add(kinds, "list", "list the keys of a tenant; the keys themselves nobody has", examples=lines[1:2])
     revoke = add(kinds, "revoke", "let a key hold no more", examples=lines[2:], codes=DONE)
@@ -182,6 +182,6 @@ def _add_users(commands: Any) -> list[argparse.ArgumentParser]:
     put = add(kinds, "add", "make a user, or give one another role", examples=lines[:1], codes=DONE)
     put.add_argument("user", metavar="ID", help="such as anna")
     put.add_argument("--name", metavar="TEXT", default="", help="as people call them")
-    put.add_argument("--role", choices=ROLES, help="what they may do; as it is unless said, and member for a new one")
-    put.add_argument("--origin", metavar="ISSUER", help="the provider whose tokens speak of them; as it is unless said")
+    put.add_argument("--role", choices=ROLES, help="their role (default: unchanged; member for a new user)")
+    put.add_argument("--origin", metavar="ISSUER", help="issuer of their tokens (default: unchanged)")
     return [put, add(kinds, "list", "list the users of a tenant", examples=lines[1:])]
