@@ -30,7 +30,7 @@ from nats.aio.client import Client
 
 from everturn import wire
 from everturn.bus.nats import NatsBus
-from everturn.core.deltas import LogMoved, TextDelta
+from everturn.core.deltas import LogAdvanced, TextDelta
 
 GOAL = 1.3  # times the CPU of bare publish and subscribe
 PACE = 0.01  # seconds between two deltas of a turn
@@ -75,7 +75,7 @@ async def publish_ours(bus: NatsBus, turns: int, deltas: int) -> float:
     """Publish deltas, as a driver does for each batch of chunks."""
     names = [f"turn{turn}" for turn in range(turns)]
     for name in names:
-        bus.publish(name, [LogMoved(1)])
+        bus.publish(name, [LogAdvanced(1)])
     await bus.flush()
     gc.freeze()
     begun = process_time()

@@ -17,15 +17,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from everturn import Chat, tool
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
+from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.wiring import Runtime
 
 FEW, MANY = 4, 24
 GOAL = 100.0  # μs of CPU above the bare function
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(path: str) -> str:
     """Look at something."""
     return path

@@ -121,13 +121,13 @@ class Heard:
 
 async def listen(cell: Any, web: Any, server: Any, heard: Heard, number: int, gate: asyncio.Semaphore) -> None:
     """Begin a turn, and read it at another node than it was sent to."""
-    from everturn.client.listening import Frames
+    from everturn.client.event_stream import SseDecoder
 
     async with gate:
         turn = await server.begin(f"Count for {number}.", agent="works")
     address = cell.addresses[number % len(cell.addresses)]
     url = f"{address}/api/sessions/{turn.session}/turns/{turn.id}/events"
-    frames = Frames()
+    frames = SseDecoder()
     async with web.get(url) as answer:
         assert answer.status == 200, await answer.text()
         async for data in answer.content.iter_any():
@@ -149,7 +149,7 @@ def summed(seconds: Sequence[float]) -> dict[str, float]:
 async def measure(turns: int, pace: float, seconds: float) -> dict[str, Any]:
     """Stream many turns at once."""
     from everturn.testing.chaos.api import api_cell
-    from everturn.testing.servers.process import family_of
+    from everturn.testing.servers.process import process_family
 
     deltas = int((seconds + SETTLING) / pace)
     async with provider(deltas, pace) as (url, pid), api_cell(provider=url) as cell:
@@ -164,7 +164,7 @@ async def measure(turns: int, pace: float, seconds: float) -> dict[str, Any]:
             return {
                 "nodes": sum(node.cpu() for node in house.nodes),
                 "workers": sum(parent.cpu() for parent in house.parents),
-                "provider": family_of(pid).seconds,
+                "provider": process_family(pid).seconds,
                 "engine": house.restate.cpu(),
                 "database": house.postgres.cpu(),
                 "bus": house.nats.cpu(),

@@ -40,10 +40,10 @@ from durable_side import DONE, READY, SERVICE, Script, closed_loop, make
 
 from everturn import Chat
 from everturn.cluster import Cluster
-from everturn.engine.restate import listening, url_of
+from everturn.engine.restate import open_worker_socket, socket_url
 from everturn.testing.servers.nats import private_nats
 from everturn.testing.servers.postgres import private_postgres
-from everturn.testing.servers.process import family_of
+from everturn.testing.servers.process import process_family
 from everturn.testing.servers.restate import restate_server
 
 SIDE = Path(__file__).parent / "durable_side.py"
@@ -90,7 +90,7 @@ class Side:
         self.is_sent = False  # another process sends its turns
 
     def _workers(self) -> float:
-        return sum(family_of(process.pid).seconds for process in self._processes)
+        return sum(process_family(process.pid).seconds for process in self._processes)
 
     async def run(self, turns: int, at_once: int) -> None:
         [process] = self._processes
@@ -163,7 +163,7 @@ class Bench:
         return process
 
     async def _bare_restate(self) -> Side:
-        sock = self._stack.enter_context(listening("127.0.0.1", 0))
+        sock = self._stack.enter_context(open_worker_socket("127.0.0.1", 0))
         config = {"fd": sock.fileno(), "restate": self.restate.ingress, "admin": self.restate.admin}
         workers = [await self._spawn("restate", config, sock.fileno()) for _ in range(self._plan.workers)]
         http = await self._stack.enter_async_context(aiohttp.ClientSession(skip_auto_headers=["Content-Type"]))
@@ -176,9 +176,9 @@ class Bench:
         return Sent("restate", workers, send)
 
     async def _cluster(self) -> Side:
-        sock = self._stack.enter_context(listening("127.0.0.1", 0))
+        sock = self._stack.enter_context(open_worker_socket("127.0.0.1", 0))
         sender = Cluster(self.postgres.url, self.restate.ingress, self.restate.admin, self.nats.url)
-        worker = msgspec.structs.replace(sender, listen=f"fd:{sock.fileno()}", advertise=url_of(sock))
+        worker = msgspec.structs.replace(sender, listen=f"fd:{sock.fileno()}", advertise=socket_url(sock))
         config = {"cluster": msgspec.to_builtins(worker)}
         workers = [await self._spawn("cluster", config, sock.fileno()) for _ in range(self._plan.workers)]
         runtime = await self._stack.enter_async_context(sender.join(make))

@@ -27,10 +27,10 @@ from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, Usage
 from everturn.core.parts import Usage
 from everturn.core.ports import Bus, Engine, Store
 from everturn.core.requests import ModelRequest
-from everturn.engine.restate import url_of
-from everturn.engine.restate.requests import Requests
-from everturn.engine.restate.worker import FOREVER, RETRIES, _Shared
-from everturn.wiring import Runtime, Snapshot
+from everturn.engine.restate import socket_url
+from everturn.engine.restate.http import RestateClient
+from everturn.engine.restate.worker import FOREVER, RETRIES, _SharedSocketServer
+from everturn.runtime import Runtime, TurnStatus
 
 ROUNDS, CALLS = 3, 3
 MESSAGE = "The model thinks about the weather. " * 20  # 0.7 KB
@@ -70,7 +70,7 @@ class Script:
         yield [TextChunk(MESSAGE), *calls, UsageChunk(Usage(input=100, output=200)), FinishChunk("tool_calls")]
 
 
-@tool(effects="read", repeatable=True)  # every round makes the same calls
+@tool(read_only=True, repeatable=True)  # every round makes the same calls
 async def weather(city: str) -> str:
     """Tell the weather."""
     return RESULT
@@ -87,7 +87,7 @@ async def ours(config: dict[str, Any], stack: AsyncExitStack) -> One:
     stack.push_async_callback(runtime.aclose)
     ends: dict[str, asyncio.Event] = {}
 
-    def hear(snapshot: Snapshot) -> None:
+    def hear(snapshot: TurnStatus) -> None:
         if snapshot.phase.is_terminal:
             ends[snapshot.session].set()
 
@@ -160,12 +160,12 @@ async def journalled(config: dict[str, Any], stack: AsyncExitStack) -> None:
 
     turns.handler("turn")(turn)
     sock = socket.socket(fileno=config["fd"])
-    server = _Shared(sdk.app([turns], "bidi"), sock)
+    server = _SharedSocketServer(sdk.app([turns], "bidi"), sock)
     serving = asyncio.get_running_loop().create_task(server.serve())
     stack.callback(serving.cancel)
-    requests = Requests(config["restate"], config["admin"], SERVICE)
+    requests = RestateClient(config["restate"], config["admin"], SERVICE)
     stack.push_async_callback(requests.aclose)
-    await requests.register(url_of(sock))
+    await requests.register(socket_url(sock))
 
 
 SIDES: dict[str, Callable[[dict[str, Any], AsyncExitStack], Awaitable[One | None]]] = {

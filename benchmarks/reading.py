@@ -1,4 +1,4 @@
-"""What it costs to read calls out of text: per piece of an answer, beside the same answer without a paradigm.
+"""What it costs to read calls out of text: per piece of an answer, beside the same answer without a tool_format.
 
     python benchmarks/reading.py [--json FILE]
 
@@ -19,7 +19,7 @@ from everturn.core.chunks import Chunk, FinishChunk, TextChunk
 from everturn.core.parts import TextPart
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, ToolSpec
-from everturn.models.prompted import PARADIGMS, Prompted
+from everturn.models.prompted import TOOL_FORMATS, PromptedModel
 
 PROSE = "It is a fine day, and nothing in this line looks like a call.\n" * 300
 TOOL = ToolSpec("write", "Write.", {"type": "object", "properties": {"text": {"type": "string"}}})
@@ -51,9 +51,9 @@ async def seconds(model: Model) -> float:
 
 
 async def compare(what: str, text: str, size: int, way: str) -> dict[str, object]:
-    """One row: native and in a paradigm, in turns."""
+    """One row: native and in a tool_format, in turns."""
     canned = Canned(text, size)
-    prompted = Prompted(canned, way)
+    prompted = PromptedModel(canned, way)
     pairs = [(await seconds(canned), await seconds(prompted)) for _ in range(REPEATS)]
     count = len(canned.batches)
     bare, read = (median(pair[side] for pair in pairs) / count * 1e6 for side in (0, 1))
@@ -64,12 +64,12 @@ async def compare(what: str, text: str, size: int, way: str) -> dict[str, object
 async def measure() -> list[dict[str, object]]:
     """Print a table."""
     rows: list[dict[str, object]] = []
-    print("| paradigm | answer | pieces | bare, μs a piece | read, μs a piece | above |\n|---|---|---|---|---|---|")
-    for way in PARADIGMS:
+    print("| tool_format | answer | pieces | bare, μs a piece | read, μs a piece | above |\n|---|---|---|---|---|---|")
+    for way in TOOL_FORMATS:
         rows.append(await compare("text, 4 characters a piece", PROSE, 4, way))
         for kib in (50, 100, 200):
             code = json.dumps({"text": 'if a["b"]:\n    c = {1: "}"}\n' * (kib * 1024 // 29)})
-            call = PARADIGMS[way].write([RequestCall("", "write", code)])
+            call = TOOL_FORMATS[way].write([RequestCall("", "write", code)])
             rows.append(await compare(f"a call of {len(call) // 1024} KiB", call, 4, way))
     return rows
 

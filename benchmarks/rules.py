@@ -17,16 +17,16 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
-from everturn.core.canonical import JsonObject
-from everturn.core.policy import Action, Case, Policy, Rule, Subject
-from everturn.core.subjects import cases_of
+from everturn.core.canonical_json import JsonObject
+from everturn.core.rules.policy import Policy, Rule, RuleAction, Subject, SubjectCase
+from everturn.core.rules.subjects import build_cases
 
 SIZES = (10, 100, 1_000, 10_000)
 REPEATS = 7
 GOAL = 1_000.0  # microseconds, with 1,000 rules
-CASE: Case = {
+CASE: SubjectCase = {
     "command": Subject("command", "git log --oneline -n 5", ("git", "log", "--oneline", "-n", "5")),
-    "path": Subject("path", "src/everturn/core/policy.py"),
+    "path": Subject("path", "src/everturn/core/rules/policy.py"),
     "url": Subject("url", "https://docs.example.com/guide/rules?page=2"),
     "text": Subject("text", "Say what has changed since yesterday, in two sentences."),
 }
@@ -42,7 +42,7 @@ PATTERNS = (
 def rules_of(count: int, tools: int) -> list[Rule]:
     """Rules that do not fit, and in the end one that does."""
     rules: list[Rule] = []
-    actions: tuple[Action, ...] = ("deny", "ask", "allow")
+    actions: tuple[RuleAction, ...] = ("deny", "ask", "allow")
     for n in range(count - 1):
         name, pattern = PATTERNS[n % len(PATTERNS)]
         rules.append(Rule(f"tool_{n % tools}", actions[n % 3], {name: pattern.replace("{n}", str(n))}))
@@ -70,12 +70,12 @@ def bare(rules: list[Rule]) -> object:
 def compare(count: int, tools: int) -> tuple[float, float, float]:
     """Bare and judged, in turns; and what it costs to make the policy and judge for the first time."""
     rules = rules_of(count, tools)
-    first = microseconds(lambda: Policy(rules).judge("tool_0", [CASE]), 1)
+    first = microseconds(lambda: Policy(rules).decide("tool_0", [CASE]), 1)
     policy = Policy(rules)
-    assert policy.judge("tool_0", [CASE]).action == "allow"
+    assert policy.decide("tool_0", [CASE]).action == "allow"
     times = max(1, 20_000 // count)
     pairs = [
-        (microseconds(lambda: bare(rules), times), microseconds(lambda: policy.judge("tool_0", [CASE]), times))
+        (microseconds(lambda: bare(rules), times), microseconds(lambda: policy.decide("tool_0", [CASE]), times))
         for _ in range(REPEATS)
     ]
     return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs), first
@@ -86,9 +86,9 @@ def reading() -> dict[str, float]:
     arguments: JsonObject = {"path": "src/a.py", "text": "word " * 200, "to": {"city": "Bern"}}
     none: frozenset[str] = frozenset()
     return {
-        "no rule looks at any argument": microseconds(lambda: cases_of({}, arguments, _no_command, none), 20_000),
-        "a path is declared": microseconds(lambda: cases_of({"path": "path"}, arguments, _no_command, none), 20_000),
-        "everything": microseconds(lambda: cases_of({"path": "path"}, arguments, _no_command), 20_000),
+        "no rule looks at any argument": microseconds(lambda: build_cases({}, arguments, _no_command, none), 20_000),
+        "a path is declared": microseconds(lambda: build_cases({"path": "path"}, arguments, _no_command, none), 20_000),
+        "everything": microseconds(lambda: build_cases({"path": "path"}, arguments, _no_command), 20_000),
     }
 
 

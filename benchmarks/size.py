@@ -27,25 +27,32 @@ from urllib.parse import urlsplit
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from msgspec import Struct
 
-from everturn.access.access import House
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.entrance import Entrance
-from everturn.cluster.overview import overview_of
-from everturn.config.options import ServerOptions
+from everturn.access.authentication import Authenticator
+from everturn.access.server_context import ServerContext
+from everturn.cluster.ps import list_open_store
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import LOCAL, Tenant, User
 from everturn.core.events import Event
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Usage
 from everturn.models.scripted import ScriptedModel
+from everturn.runtime import Runtime
 from everturn.server.app import make_app
-from everturn.server.streams import Streams
-from everturn.stores.sql import counting, searching
+from everturn.server.streams.open import StreamEndpoints
+from everturn.stores.sql import search, usage
 from everturn.stores.sql import statements as say
-from everturn.stores.sql.grouping import for_one
-from everturn.stores.sql.searching import NEWEST
+from everturn.stores.sql.group_commit import single_row_sql
+from everturn.stores.sql.search import NEWEST
 from everturn.stores.sql.store import SqlStore
-from everturn.testing.contracts.samples import NOON, asked, called, over, send, started
-from everturn.wiring import Runtime
+from everturn.testing.contracts.samples import (
+    NOON,
+    call_requested_events,
+    gate_opened_events,
+    send_message,
+    turn_ended_events,
+    turn_started_events,
+)
 
 URL = os.environ.get("EVERTURN_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 ROOT = Path(__file__).parent.parent
@@ -94,10 +101,10 @@ async def make(store: SqlStore, name: str, is_parked: bool) -> None:
     parent: str | None = None
     for n in range(TURNS):
         turn = f"t{n}"
-        await store.admit(send(turn, name, turn, "When is lunch today?"))
-        begun = started(turn, parent, "When is lunch today?", turn, options)
-        rest: list[Event] = asked(turn) if is_parked and n == TURNS - 1 else []
-        rest = rest or [*called(turn, Usage(1200, 80, cost=0.01)), *over(turn)]
+        await store.admit(send_message(turn, name, turn, "When is lunch today?"))
+        begun = turn_started_events(turn, parent, "When is lunch today?", turn, options)
+        rest: list[Event] = gate_opened_events(turn) if is_parked and n == TURNS - 1 else []
+        rest = rest or [*call_requested_events(turn, Usage(1200, 80, cost=0.01)), *turn_ended_events(turn)]
         await store.append(name, await store.head(name), [*begun, *rest])
         parent = f"{turn}.out"
 
@@ -143,14 +150,14 @@ class Asking:
     def __init__(self, store: SqlStore, url: str) -> None:
         self.store, self.url = store, url
         self.runtime = Runtime(ScriptedModel([]), store=store)
-        self.house = House(
+        self.house = ServerContext(
             self.runtime,
             store.accounts,
             Agents([AgentSpec("default", TurnOptions())], default_limits=TenantLimits(requests=0)),
         )
-        self.entrance = Entrance(store.accounts, self.runtime.clock)
+        self.entrance = Authenticator(store.accounts, self.runtime.clock)
         options = ServerOptions()
-        self.app = make_app(self.house, self.entrance, Streams(self.house, options), options)
+        self.app = make_app(self.house, self.entrance, StreamEndpoints(self.house, options), options)
 
     async def open(self, folder: Path) -> None:
         """Have something to show at the door."""
@@ -210,12 +217,12 @@ async def measure(asking: Asking, folder: Path, sessions: int, times: int) -> li
         return ask
 
     async def ps() -> int:
-        lines, _ = await overview_of(asking.store, 100)
+        lines, _ = await list_open_store(asking.store, 100)
         return len(lines)
 
     async def listed() -> int:
-        infos = await asking.store.listed(LOCAL, limit=20)
-        await asking.store.waiting([info.id for info in infos])
+        infos = await asking.store.session_page(LOCAL, limit=20)
+        await asking.store.sessions_with_open_gates([info.id for info in infos])
         return len(infos)
 
     async def spent() -> int:
@@ -223,7 +230,7 @@ async def measure(asking: Asking, folder: Path, sessions: int, times: int) -> li
         return 1
 
     async def scrape() -> int:
-        asking.app.counted = 0.0
+        asking.app.gauges_polled_at = 0.0
         return await get("/metrics")()
 
     rare = sessions // 3 * 2
@@ -245,11 +252,11 @@ async def measure(asking: Asking, folder: Path, sessions: int, times: int) -> li
 
 
 STATEMENTS = {
-    searching.SEARCH_NEWEST: ("nobodywrotethis", LOCAL, NEWEST, 50),
-    searching.SEARCH_TENANT: ("nobodywrotethis", LOCAL, 50),
+    search.SEARCH_NEWEST: ("nobodywrotethis", LOCAL, NEWEST, 50),
+    search.SEARCH_TENANT: ("nobodywrotethis", LOCAL, 50),
     say.TENANT_GATE_PAGE: (LOCAL, 0.0, "", "", 200),
-    counting.OF_TENANT: (LOCAL, 0.0, -counting.END, 0.0),
-    counting.BY_DAY: (LOCAL, 0.0, -counting.END, 0.0),
+    usage.OF_TENANT: (LOCAL, 0.0, -usage.END, 0.0),
+    usage.BY_DAY: (LOCAL, 0.0, -usage.END, 0.0),
 }
 """Whose plans are read, with the values they are asked for."""
 
@@ -260,7 +267,7 @@ async def plans(url: str) -> dict[str, str]:
     said: dict[str, str] = {}
     try:
         for statement, values in STATEMENTS.items():
-            text = f"EXPLAIN (ANALYZE, COSTS off, TIMING off) {for_one(statement)}"
+            text = f"EXPLAIN (ANALYZE, COSTS off, TIMING off) {single_row_sql(statement)}"
             rows = await connection.fetch(text, *values)
             said[statement.name] = "\n".join(row[0] for row in rows)
     finally:

@@ -25,9 +25,9 @@ from durable_side import CALLS, CLOSING, MESSAGE, RESULT, ROUNDS, Script, closed
 from everturn import Chat
 from everturn.core.chunks import Chunk, FinishChunk, TextChunk
 from everturn.core.requests import ModelRequest
+from everturn.runtime import Runtime
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.servers.postgres import Postgres, private_postgres
-from everturn.wiring import Runtime
 
 QUESTION = "How is the weather?"
 TURN = len(QUESTION) + ROUNDS * (len(MESSAGE) + CALLS * len(RESULT)) + len(CLOSING)  # bytes that are content
@@ -164,9 +164,9 @@ def main() -> None:
                 f"{name}: up to {row['turns']} turns, {row['bytes_per_turn']:.0f} bytes a turn, {times:.2f} × its content"
             )
         fork = side["forks"]
-        verdict = "met" if fork["times"] < FORK_GOAL else "missed"
+        resolution = "met" if fork["times"] < FORK_GOAL else "missed"
         print(
-            f"{name}: {fork['forks']} forks of {fork['conversation']} bytes: {fork['times']:.2f} × the new content, {verdict}"
+            f"{name}: {fork['forks']} forks of {fork['conversation']} bytes: {fork['times']:.2f} × the new content, {resolution}"
         )
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=1), encoding="utf-8")

@@ -116,26 +116,27 @@ async def serve(http: str, merge: float) -> None:
     from starlette.responses import JSONResponse
 
     from everturn import Chat
-    from everturn.access.access import House
+    from everturn.access.access import Access
     from everturn.access.agents import Agents, AgentSpec, TenantLimits
-    from everturn.config.options import ServerOptions
+    from everturn.access.server_context import ServerContext
+    from everturn.config.server_options import ServerOptions
     from everturn.core.accounts import Principal
     from everturn.core.events import LeafSelected
     from everturn.core.options import TurnOptions
-    from everturn.server.streams import Streams
+    from everturn.runtime import Runtime
+    from everturn.server.streams.open import StreamEndpoints
     from everturn.stores.accounts import MemoryAccounts
-    from everturn.wiring import Runtime
 
     model, bare = Paced(), Bare()
     runtime = Runtime(model)
     agents = Agents([AgentSpec("only", TurnOptions())], default_limits=TenantLimits(streams=0))
-    house = House(runtime, MemoryAccounts(), agents)
+    house = ServerContext(runtime, MemoryAccounts(), agents)
 
     async def standing(principals: object) -> set[str]:
         return set()
 
-    streams = Streams(house, ServerOptions(merge=merge), standing)
-    access = house.access(Principal("local", "ada", "owner", "key"))
+    streams = StreamEndpoints(house, ServerOptions(merge=merge), standing)
+    access = Access(house, Principal("local", "ada", "owner", "key"))
     chat = Chat("", runtime=runtime, session=SESSION)
 
     async def control(query: dict[str, list[str]]) -> dict[str, Any]:

@@ -22,11 +22,11 @@ from textual.widgets import Markdown, Static
 
 from everturn import api
 from everturn.core.deltas import TextDelta
-from everturn.core.events import AnswerOpened, StepStarted, TurnStarted
+from everturn.core.events import AnswerStarted, StepStarted, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.parts import TextPart
-from everturn.tui.state import SessionState
-from everturn.tui.transcript import Transcript
+from everturn.terminal.tui.state import SessionState
+from everturn.terminal.tui.transcript import Transcript
 
 CHUNK = 4  # characters
 BEAT = 5  # chunks
@@ -61,7 +61,7 @@ class Ours(App[None]):
         answer = Message("out", "in", "assistant", by="model", turn="t")
         begun = (
             TurnStarted(turn="t", input=said),
-            AnswerOpened(turn="t", message=answer),
+            AnswerStarted(turn="t", message=answer),
             StepStarted(turn="t", step=1),
         )
         for seq, event in enumerate(begun, 1):
@@ -77,7 +77,7 @@ class Ours(App[None]):
         self.state.apply(api.Item(delta=TextDelta("t", 3, 0, at, text)))
 
     async def draw(self, text: str) -> None:
-        self.query_one(Transcript).changed({"t"})
+        self.query_one(Transcript).update_turns({"t"})
 
 
 class Theirs(App[None]):

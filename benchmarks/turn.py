@@ -29,13 +29,13 @@ from everturn import Chat, tool
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.commands import Send
 from everturn.core.events import (
-    AnswerOpened,
+    AnswerStarted,
     Event,
     HookFinished,
     StepFinished,
     StepStarted,
     TurnCompleted,
-    TurnEnding,
+    TurnFinishing,
     TurnStarted,
 )
 from everturn.core.messages import Message
@@ -112,7 +112,7 @@ async def weather(city: str, days: int) -> str:
     return f"{city}: fine for {days} days"
 
 
-TOOL = tool(effects="read", repeatable=True)(weather)  # every step makes the same calls
+TOOL = tool(read_only=True, repeatable=True)(weather)  # every step makes the same calls
 
 # The two sides -----------------------------------------------------------------------------------------------------
 
@@ -195,11 +195,11 @@ async def store_with(messages: int) -> MemoryStore:
         answer = Message(f"answer{n}", question.id, "assistant", turn=turn)
         events += [
             TurnStarted(turn=turn, parent=leaf, input=question, command=turn),
-            AnswerOpened(turn=turn, message=answer),
+            AnswerStarted(turn=turn, message=answer),
             StepStarted(turn=turn, step=1),
             StepFinished(turn=turn, step=1, parts=(TextPart("Fine."),), finish="stop"),
             HookFinished(turn=turn, step=1, plugin="tool_calling"),
-            TurnEnding(turn=turn, outcome="completed"),
+            TurnFinishing(turn=turn, outcome="completed"),
             TurnCompleted(turn=turn),
         ]
         leaf = answer.id
@@ -400,8 +400,8 @@ def show(report: Report) -> None:
         print(f"{group:<30}{small:>18}{large:>18}{f'{best.factor:.2f} ({usual.factor:.2f})':>15}")
     print()
     for goal in report.goals:
-        verdict = "PASS" if goal.is_reached else "MISS"
-        print(f"{verdict}  {goal.text:<50}{goal.measured:>8.2f}  (goal: <= {goal.limit:g})")
+        resolution = "PASS" if goal.is_reached else "MISS"
+        print(f"{resolution}  {goal.text:<50}{goal.measured:>8.2f}  (goal: <= {goal.limit:g})")
 
 
 def as_json(report: Report) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from everturn import Chat, GateOpened, TextDelta, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")  # it changes nothing, so a repeat does no harm
+@tool(read_only=True)  # it changes nothing, so a repeat does no harm
 async def calendar(person: str) -> str:
     """Find out when somebody is free."""
     return f"{person} is free from noon to two"
 
 
-@tool(effects="once", execute="ask")  # asks a person first, and never runs twice
+@tool(approval="always")  # asks a person first, and never runs twice
 async def send_mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"sent to {to}"

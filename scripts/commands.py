@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from everturn.cli.parsing import abouts, subcommands
-from everturn.cli.words import GROUPS, make_parser
+from everturn.cli.args.commands import GROUPS, make_parser
+from everturn.cli.args.parser import command_summaries, subcommands
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "command-line.md"
 TOP = """\
@@ -28,7 +28,7 @@ says otherwise. 130 means that Ctrl-C ended it, and 141 that whoever read its ou
 def page() -> str:
     """The whole page."""
     parser = make_parser()
-    told, known = abouts(parser), subcommands(parser)
+    told, known = command_summaries(parser), subcommands(parser)
     lines = [TOP, "| | command | |", "|---|---|---|"]
     for group, names in GROUPS.items():
         for name in names:

@@ -128,7 +128,7 @@ def log() -> str:
     drawing.box(730, 205, 190, 36, "write down, then do")
     drawing.arrow((635, 205), (560, 205), (560, 265))
     drawing.text(440, 222, "append(session, after, events)", "small mono")
-    for at, name in enumerate(("TurnStarted", "StepStarted", "StepFinished", "CallStarted", "CallSettled", "…")):
+    for at, name in enumerate(("TurnStarted", "StepStarted", "StepFinished", "CallStarted", "CallFinished", "…")):
         drawing.box(80 + 112 * at, 285, 108, 36, kind="good")
         drawing.text(80 + 112 * at, 290, name, "small mono")
     drawing.arrow((700, 285), (730, 285), (730, 232))
@@ -158,9 +158,9 @@ def gate() -> str:
     ):
         drawing.text(640, 140 + 22 * at, "✓ " + line, "small left")
     drawing.arrow((730, 230), (730, 268), (565, 268))
-    drawing.box(480, 268, 170, 40, "GateAnswered", kind="wait")
+    drawing.box(480, 268, 170, 40, "GateResolved", kind="wait")
     drawing.arrow((395, 268), (345, 268))
-    drawing.box(245, 268, 200, 40, "CallJudged, CallStarted", kind="main")
+    drawing.box(245, 268, 200, 40, "PermissionDecided, CallStarted", kind="main")
     drawing.arrow((145, 268), (125, 268))
     drawing.box(80, 268, 90, 40, "it runs", kind="good")
     drawing.text(80, 240, "once, if it says so")

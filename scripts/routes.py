@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from everturn.config.options import ServerOptions
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import ROLES, Role
 from everturn.server.app import make_app
-from everturn.server.problems import REFUSALS, TABLE
-from everturn.server.routing import Route
+from everturn.server.errors import ERROR_TABLE, REQUEST_ERRORS
+from everturn.server.route import Route
 
 DOCS = Path(__file__).parent.parent / "docs"
 FAMILIES = {
@@ -88,9 +88,9 @@ def draw_roles(all_of_them: Iterable[Route]) -> str:
 def draw_errors() -> str:
     """Every code that an answer may have, and its status."""
     codes: dict[tuple[int, str], set[str]] = {}
-    for error, row in TABLE.items():
+    for error, row in ERROR_TABLE.items():
         codes.setdefault((row.status, row.code), set()).add(f"`{error.__name__}`")
-    for row in REFUSALS.values():
+    for row in REQUEST_ERRORS.values():
         codes.setdefault((row.status, row.code), set())
     lines = ["| status | code | raised here as |", "|---|---|---|"]
     lines += [f"| {status} | `{code}` | {', '.join(sorted(of))} |" for (status, code), of in sorted(codes.items())]

@@ -15,19 +15,19 @@ from typing import Any, Final, cast
 import msgspec
 
 from everturn import wire
-from everturn.core.calls import Call
+from everturn.core.calls import CallRecord
 from everturn.core.events import TurnEvent
 from everturn.core.state import TurnState
-from everturn.core.tree import Tree
+from everturn.core.tree import MessageTree
 
 GOLDEN: Final = Path(__file__).parent.parent / "tests" / "golden"
-KEPT: Final = ("output", "late", "verdict")
+KEPT: Final = ("output", "late", "resolution")
 """What says something by being there, whatever is in it."""
 
 
 def rows(log: bytes) -> list[dict[str, Any]]:
     """What each event of a log changes."""
-    tree, turns = Tree(), dict[str, TurnState]()
+    tree, turns = MessageTree(), dict[str, TurnState]()
     known: dict[str, Any] = {}
     found: list[dict[str, Any]] = []
     for entry in wire.load_log(log):
@@ -44,7 +44,7 @@ def rows(log: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def _of_tree(tree: Tree) -> Iterator[tuple[str, Any]]:
+def _of_tree(tree: MessageTree) -> Iterator[tuple[str, Any]]:
     yield "title", tree.title
     yield "leaf", tree.leaf
     yield "deleted", sorted(tree.deleted)
@@ -71,7 +71,7 @@ def _of_turn(turn: TurnState) -> dict[str, Any]:
             "usage": turn.usage,
             "limit": turn.limit,
             "ending": ending and {"outcome": ending.outcome, "problem": ending.problem, "hard": ending.hard},
-            "out": turn.out,
+            "still_running": turn.still_running,
         }
     }
     if turn.step is not None:
@@ -79,15 +79,15 @@ def _of_turn(turn: TurnState) -> dict[str, Any]:
         shown = {"closing": step.closing, "finish": step.finish, "problem": step.problem}
         found[f"step {turn.id} {step.number}"] = shown
     found |= {f"call {turn.id} {call.id}": _of_call(call) for call in turn.calls.values()}
-    for name, gate in turn.asked.items():
-        is_asked = turn.is_asked(name) and not turn.phase.is_terminal
-        verdict, claim = turn.gates[name], turn.claims.get(name)
-        shown = {"gate": gate, "verdict": verdict, "claim": claim, "is_asked": is_asked}
+    for name, gate in turn.gate_details.items():
+        is_asked = turn.is_gate_open(name) and not turn.phase.is_terminal
+        resolution, claim = turn.gates[name], turn.claims.get(name)
+        shown = {"gate": gate, "resolution": resolution, "claim": claim, "is_asked": is_asked}
         found[f"gate {turn.id} {name}"] = shown
     return found
 
 
-def _of_call(call: Call) -> dict[str, Any]:
+def _of_call(call: CallRecord) -> dict[str, Any]:
     gates = [gate.id for gate in (call.gate, call.review) if gate is not None]
     started = call.started
     return {
@@ -96,13 +96,14 @@ def _of_call(call: Call) -> dict[str, Any]:
         "name": call.name,
         "message": call.message,
         "parent": call.parent,
-        "judged": call.judged,
-        "tool": started.tool if started else call.judged.tool if call.judged else "",
-        "effects": started.effects if started else "",
+        "decision": call.decision,
+        "tool": started.tool if started else call.decision.tool if call.decision else "",
+        "read_only": started.read_only if started else False,
+        "idempotent": started.idempotent if started else False,
         "started": started.at if started else 0,
-        "is_out": call.is_out,
+        "is_still_running": call.is_still_running,
         "is_late": call.is_late,
-        "below": list(call.below.values()),
+        "children": list(call.children.values()),
         "gates": gates,
     }
 

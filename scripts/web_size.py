@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parent.parent / "src" / "everturn" / "server" / "web"
-TALKING: Final = "src/conversation/inside.tsx"
+TALKING: Final = "src/conversation/conversationView.tsx"
 MOST: Final = 60 * 1024  # bytes, as they are sent, until somebody can write
 MOST_TALKING: Final = 92 * 1024  # and until a conversation is drawn
 

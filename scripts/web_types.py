@@ -16,11 +16,11 @@ import msgspec
 from everturn import api
 from everturn.core import messages
 from everturn.core.accounts import Role
-from everturn.core.asking import GateKind
-from everturn.core.events import Effects, LogEvent, Terminal
+from everturn.core.events import LogEvent, Terminal
+from everturn.core.gates import GateKind
 from everturn.core.parts import CallState, Finish, Part, StreamedPart
 from everturn.core.state import TRANSITIONS
-from everturn.tools.browser import BROWSER_JS_EVAL, MOST_TIME, USUAL_TIME
+from everturn.tools.browser import BROWSER_JS_EVAL, DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS
 
 TO: Final = Path(__file__).parent.parent / "web" / "client" / "src" / "types.gen.ts"
 EVAL_TO: Final = Path(__file__).parent.parent / "web" / "src" / "sandbox" / "eval.gen.ts"
@@ -35,7 +35,6 @@ UNIONS: Final = {
 }
 WORDS: Final = {
     "CallState": CallState,
-    "Effects": Effects,
     "Finish": Finish,
     "GateKind": GateKind,
     "MessageRole": messages.Role,
@@ -128,11 +127,16 @@ def _array(schema: dict[str, Any]) -> str:
 def write_eval() -> str:
     """`browser_js_eval` as a page declares it: there is one definition of it, and this is a copy."""
     tool = BROWSER_JS_EVAL
-    declared = {"description": tool.description, "schema": tool.schema, "effects": tool.effects}
+    declared = {
+        "description": tool.description,
+        "schema": tool.schema,
+        "read_only": tool.read_only,
+        "idempotent": tool.idempotent,
+    }
     text = msgspec.json.format(msgspec.json.encode(declared), indent=2).decode()
     return (
-        f"{EVAL_HEAD}export const USUAL_TIME = {USUAL_TIME}; // milliseconds\n"
-        f"export const MOST_TIME = {MOST_TIME};\n"
+        f"{EVAL_HEAD}export const USUAL_TIME = {DEFAULT_TIMEOUT_MS}; // milliseconds\n"
+        f"export const MOST_TIME = {MAX_TIMEOUT_MS};\n"
         f"export const BROWSER_JS_EVAL = {text} as const;\n"
     )
 

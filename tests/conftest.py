@@ -36,12 +36,21 @@ settings.load_profile("ci")
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+RUN_ONCE = tuple(str(Path(__file__).parent / name) for name in ("core", "turn"))  # nothing in them waits for a clock
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what waits: with `--dist worksteal` one worker waits for servers while the other computes."""
     items.sort(key=lambda item: item.get_closest_marker("live") is None)
+    can_rerun = config.pluginmanager.hasplugin("rerunfailures")
     for item in items:
+        # What fails there fails for a reason: it is not run once more.
+        if can_rerun and str(item.path).startswith(RUN_ONCE):
+            item.add_marker(pytest.mark.flaky(reruns=0))
         # The limit is there to find what hangs. A test of a property is a hundred tests in one, on a shared machine.
-        if is_hypothesis_test(getattr(item, "obj", None)) and item.get_closest_marker("timeout") is None:
+        # So is a story that is told again with a death after each of its events, which is not run once more.
+        is_many = is_hypothesis_test(getattr(item, "obj", None)) or str(item.path).startswith(RUN_ONCE)
+        if is_many and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT))
 
 

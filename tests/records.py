@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import everturn.turn.tools as pipeline
-from everturn.core.events import CallJudged, CallStarted, Event
+import everturn.calls.pipeline as pipeline
+from everturn.core.events import CallStarted, Event, PermissionDecided
+from everturn.running.ledger import Ledger
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.store import SqlStore
-from everturn.turn.ledger import Ledger
 
 _memory: list[MemoryStore] = []
 _written: dict[str, list[Event]] = defaultdict(list)  # session -> what was written to a database
@@ -71,9 +71,9 @@ def check() -> None:
 
 def check_log(events: Sequence[Event]) -> Iterable[str]:
     """Records and starts, one for one."""
-    judged: dict[str, CallJudged] = {}
+    judged: dict[str, PermissionDecided] = {}
     for event in events:
-        if isinstance(event, CallJudged):
+        if isinstance(event, PermissionDecided):
             if event.call in judged:
                 yield f"{event.call} was judged twice"
             judged[event.call] = event

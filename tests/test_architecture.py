@@ -72,9 +72,15 @@ VIOLATIONS = {
     "turn imports uuid": Violation("turn-talks-to-ports", "turn/loop.py", "uuid"),
     "turn imports a model": Violation("turn-talks-to-ports", "turn", "models"),
     "a stage imports another": Violation("stages", "turn/request.py", "turn/stream.py"),
-    "a stage imports the loop": Violation("stages", "turn/tools.py", "turn/loop.py", FOR_A_TYPE),
+    "a stage imports the loop": Violation("stages", "turn/stream.py", "turn/loop.py", FOR_A_TYPE),
     "a plugin imports the loop": Violation("plugins", "plugins", "turn/loop.py"),
     "a plugin imports a stage in a function": Violation("plugins", "plugins", "turn/stream.py", IN_A_FUNCTION),
+    "two modules import each other": Violation(
+        "acyclic", "core/rules/policy.py", "core/rules/shadowed_rules.py", IN_A_FUNCTION
+    ),
+    "two packages import each other": Violation(
+        "acyclic", "terminal/text/screen.py", "terminal/lines/gate_view.py", FOR_A_TYPE
+    ),
 }
 
 
@@ -116,7 +122,11 @@ def test_a_forbidden_import_is_caught(violation: Violation, src: Path, module: C
 
     assert result.returncode == 1, result.stdout + result.stderr
     assert f"{CONTRACTS[violation.contract]} BROKEN" in result.stdout
-    assert f"{dotted(importer, src)} -> {imported} " in result.stdout
+    if violation.contract == "acyclic":  # which import of a circle is the wrong one, the linter can only guess
+        shared = os.path.commonpath([importer, module(violation.imported)])
+        assert f"No cycles are allowed in {dotted(Path(shared), src)}." in result.stdout
+    else:
+        assert f"{dotted(importer, src)} -> {imported} " in result.stdout
 
 
 def test_a_new_package_at_the_top_must_choose_its_layer(src: Path):

@@ -16,37 +16,29 @@ from everturn import (
     GateOpened,
     ModelError,
     Phase,
-    Snapshot,
     StepRestarted,
     TextDelta,
     Turn,
     TurnError,
     TurnOptions,
+    TurnStatus,
     tool,
 )
-from everturn.chat import Reading
-from everturn.chat.door import WITH_RUNTIME
+from everturn.chat import EventStream
+from everturn.chat.validation import RUNTIME_ARGUMENTS
 from everturn.core.chunks import TextChunk
-from everturn.core.events import AnswerOpened, CallStarted, GateAnswered, TurnParked
+from everturn.core.events import AnswerStarted, CallStarted, GateResolved, TurnSuspended
 from everturn.core.hooks import GateContext, StepContext
 from everturn.core.parts import FilePart, TextPart
-from everturn.core.policy import Rule
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
+from everturn.core.rules.policy import Rule
 from everturn.core.state import TRANSITIONS
-from everturn.errors import (
-    BadArguments,
-    ConfigError,
-    DriverLost,
-    GateClosed,
-    HashMismatch,
-    UnknownGate,
-    UnknownTurn,
-)
-from everturn.testing import Fail, Hang, MemoryStore, ScriptedModel, call, calls, say
-from everturn.turn.run import Prompt, Settings
+from everturn.errors import BadArguments, ConfigError, DriverLost, GateClosed, HashMismatch, UnknownGate, UnknownTurn
+from everturn.running.active_turn import Prompt, TurnSettings
+from everturn.runtime import Runtime
+from everturn.testing import MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.wire import dump_log
-from everturn.wiring import Runtime
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 
@@ -70,7 +62,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def parked(turn: Turn) -> None:
     async for event in turn:
-        if isinstance(event, TurnParked):
+        if isinstance(event, TurnSuspended):
             return
 
 
@@ -127,7 +119,7 @@ async def test_a_turn_is_found_again_by_its_id_and_an_unknown_one_is_not() -> No
 
 @pytest.mark.parametrize("kind", ["server", "auth", "anything"])
 async def test_a_failed_turn_raises_what_it_failed_of(kind: str) -> None:
-    failing: Any = [say("so far"), Fail(ModelError("no luck", kind=kind))]
+    failing: Any = [say("so far"), ScriptedFailure(ModelError("no luck", kind=kind))]
     async with Chat(ScriptedModel(failing)) as chat:
         turn = await chat.send("hi")
         for _ in range(2):
@@ -199,13 +191,13 @@ async def test_a_file_can_be_attached_by_its_path(tmp_path: Path) -> None:
 
 
 async def test_a_subscriber_hears_of_every_phase_in_order_and_a_failing_one_does_no_harm() -> None:
-    heard: list[Snapshot] = []
+    heard: list[TurnStatus] = []
 
-    def fail(snapshot: Snapshot) -> None:
+    def fail(snapshot: TurnStatus) -> None:
         raise RuntimeError("I do not want to know")
 
     model = ScriptedModel(calls(call("look"), call("mail")), say("Done."))
-    async with Chat(model, tools=[quiet("look"), quiet("mail", execute="ask")]) as chat:
+    async with Chat(model, tools=[quiet("look"), quiet("mail", approval="always")]) as chat:
         chat.subscribe(fail)
         stop = chat.subscribe(heard.append)
         turn = await chat.send("hi")
@@ -226,7 +218,7 @@ async def test_a_subscriber_hears_of_every_phase_in_order_and_a_failing_one_does
 
 
 async def test_a_subscriber_hears_only_of_its_own_session() -> None:
-    heard: list[Snapshot] = []
+    heard: list[TurnStatus] = []
     model = ScriptedModel(say("Hello."))
     async with Chat(model) as chat:
         other = Chat(model, runtime=chat.runtime)
@@ -240,7 +232,7 @@ async def test_a_subscriber_hears_only_of_its_own_session() -> None:
 
 async def test_what_one_process_leaves_the_next_goes_on_with_by_itself() -> None:
     store = MemoryStore()
-    hanging: Any = [say("I was about to"), [Hang()]]
+    hanging: Any = [say("I was about to"), [ScriptedHang()]]
     chat = Chat(ScriptedModel(hanging), store=store, session="s")
     turn, queued = await chat.send("hi"), await chat.send("and?")
     async for event in turn:
@@ -282,7 +274,7 @@ async def test_closing_does_not_wait_for_a_tool_that_ignores_it() -> None:
 
 async def test_a_call_that_asks_parks_its_turn_and_nothing_is_held_in_memory() -> None:
     ran: list[str] = []
-    store, tools = MemoryStore(), [quiet("mail", ran, execute="ask")]
+    store, tools = MemoryStore(), [quiet("mail", ran, approval="always")]
     model = ScriptedModel(calls(call("mail")), say("Sent."))
     before = asyncio.all_tasks()
     chat = Chat(model, tools=tools, store=store, session="s")
@@ -305,7 +297,7 @@ async def test_a_call_that_asks_parks_its_turn_and_nothing_is_held_in_memory() -
 async def test_a_denied_call_does_not_run_and_the_model_reads_why() -> None:
     ran: list[str] = []
     model = ScriptedModel(calls(call("mail")), say("Then not."))
-    async with Chat(model, tools=[quiet("mail", ran, execute="ask")]) as chat:
+    async with Chat(model, tools=[quiet("mail", ran, approval="always")]) as chat:
         turn = await chat.send("please")
         await parked(turn)
         await turn.answer((await chat.gates())[0], deny="not before noon")
@@ -319,7 +311,7 @@ async def test_a_denied_call_does_not_run_and_the_model_reads_why() -> None:
 async def test_a_person_may_edit_what_runs_and_the_model_is_told(to: str) -> None:
     sent: list[str] = []
 
-    @tool(execute="ask")
+    @tool(approval="always")
     async def mail(to: str) -> str:
         sent.append(to)
         return "sent"
@@ -338,31 +330,31 @@ async def test_a_person_may_edit_what_runs_and_the_model_is_told(to: str) -> Non
 
 async def test_part_of_a_batch_may_be_answered_and_the_rest_later() -> None:
     ran: list[str] = []
-    tools = [quiet(name, ran, execute="ask") for name in ("one", "two", "three")]
+    tools = [quiet(name, ran, approval="always") for name in ("one", "two", "three")]
     async with Chat(ScriptedModel(calls(call("one"), call("two"), call("three")), say("Done.")), tools=tools) as chat:
         turn, order = await chat.send("please"), ["two", "three", "one"]
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 assert ran == order[: len(ran)]
                 [gate] = [gate for gate in await chat.gates() if gate.tool == order[len(ran)]]
                 await turn.answer(gate, allow="once")
     assert ran == order
 
 
-@pytest.mark.parametrize(("verdict", "state"), [("allow", "completed"), ("deny", "denied")])
-async def test_a_plugin_may_answer_a_gate_before_a_person_is_asked(verdict: str, state: str) -> None:
+@pytest.mark.parametrize(("resolution", "state"), [("allow", "completed"), ("deny", "denied")])
+async def test_a_plugin_may_answer_a_gate_before_a_person_is_asked(resolution: str, state: str) -> None:
     class Guard:
         def on_gate(self, ctx: GateContext) -> None:
-            getattr(ctx, verdict)()
+            getattr(ctx, resolution)()
 
     model = ScriptedModel(calls(call("mail")), say("Done."))
-    async with Chat(model, tools=[quiet("mail", execute="ask")], plugins=[Guard()]) as chat:
+    async with Chat(model, tools=[quiet("mail", approval="always")], plugins=[Guard()]) as chat:
         turn = await chat.send("please")
         await turn
         [called] = (await turn.state()).calls.values()
         events = [entry.event for entry in await chat.runtime.store.events(chat.session)]
-    assert (called.state, called.verdict and called.verdict.by) == (state, "plugin:Guard")
-    assert not any(isinstance(event, TurnParked) for event in events)
+    assert (called.state, called.resolution and called.resolution.by) == (state, "plugin:Guard")
+    assert not any(isinstance(event, TurnSuspended) for event in events)
 
 
 async def test_a_plugin_that_fails_at_a_gate_leaves_it_to_the_person() -> None:
@@ -372,7 +364,7 @@ async def test_a_plugin_that_fails_at_a_gate_leaves_it_to_the_person() -> None:
             raise RuntimeError("on second thoughts")
 
     async with Chat(
-        ScriptedModel(calls(call("mail"))), tools=[quiet("mail", execute="ask")], plugins=[Shaky()]
+        ScriptedModel(calls(call("mail"))), tools=[quiet("mail", approval="always")], plugins=[Shaky()]
     ) as chat:
         await parked(await chat.send("please"))
         assert [gate.tool for gate in await chat.gates()] == ["mail"]
@@ -382,7 +374,7 @@ async def test_a_plugin_that_fails_at_a_gate_leaves_it_to_the_person() -> None:
 
 
 async def at_a_gate(ran: list[str]) -> tuple[Chat, Turn, Any]:
-    @tool(execute="ask")
+    @tool(approval="always")
     async def mail(to: str) -> str:
         ran.append(to)
         return "sent"
@@ -400,7 +392,7 @@ async def test_the_same_answer_again_is_taken_for_the_first() -> None:
     await asyncio.gather(*(turn.answer(gate, allow="once") for _ in range(3)))
     await turn
     await turn.answer(gate, allow="once")
-    answered = [e for e in await chat.runtime.store.events(chat.session) if isinstance(e.event, GateAnswered)]
+    answered = [e for e in await chat.runtime.store.events(chat.session) if isinstance(e.event, GateResolved)]
     assert (len(answered), ran, await chat.gates()) == (1, ["ada"], [])
     await chat.aclose()
 
@@ -488,10 +480,10 @@ def test_a_plugin_class_or_a_hook_that_does_not_exist_is_refused() -> None:
 def test_what_a_runtime_brings_cannot_be_given_again() -> None:
     model = ScriptedModel()
     with pytest.raises(ConfigError, match="not both"):
-        Chat(model, system="be brief", settings=Settings())
+        Chat(model, system="be brief", settings=TurnSettings())
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def glance() -> str:
     """Glance."""
     return "seen"
@@ -504,11 +496,11 @@ class Idle:
 
 ADVICE: dict[str, tuple[Any, Any, Any]] = {
     # what is refused -> what was given, and the two places that the advice names: options of the chat, and the runtime
-    "system": ("be brief", {"system": "be brief"}, {"settings": Settings(prompt=Prompt(agent="be brief"))}),
+    "system": ("be brief", {"system": "be brief"}, {"settings": TurnSettings(prompt=Prompt(agent="be brief"))}),
     "tools": ([glance], None, {"tools": [glance]}),
     "plugins": ([Idle()], None, {"plugins": [Idle()]}),
     "store": (MemoryStore(), None, {"store": MemoryStore()}),
-    "settings": (Settings(), None, {"settings": Settings()}),
+    "settings": (TurnSettings(), None, {"settings": TurnSettings()}),
     "rules": ([Rule("x", "deny")], {"rules": (Rule("x", "deny", layer="session"),)}, {"rules": [Rule("x", "deny")]}),
 }
 
@@ -529,12 +521,12 @@ async def test_what_a_runtime_brings_is_refused_with_advice_that_works(name: str
 
 
 def test_every_keyword_that_a_runtime_has_is_refused_with_advice() -> None:
-    assert set(WITH_RUNTIME) == set(ADVICE)
+    assert set(RUNTIME_ARGUMENTS) == set(ADVICE)
 
 
 async def test_a_chat_whose_session_another_one_took_over_says_so_and_does_not_hang() -> None:
     store = MemoryStore()
-    hanging: Any = [say("one"), [Hang()]]
+    hanging: Any = [say("one"), [ScriptedHang()]]
     first = Chat(ScriptedModel(hanging), store=store, session="s")
     turn = await first.send("hi")
     reader = turn.events()
@@ -556,14 +548,14 @@ async def test_whatever_is_not_exactly_once_allows_nothing(allow: Any) -> None:
     """A checkbox that says False must not allow."""
     ran: list[int] = []
 
-    @tool(execute="ask")
+    @tool(approval="always")
     def pay(amount: int) -> None:
         ran.append(amount)
 
     async with Chat(ScriptedModel(calls(call("pay", amount=3)), say("Ok.")), tools=[pay]) as chat:
         turn = await chat.send("pay")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 [gate] = await chat.gates()
                 with pytest.raises(ConfigError, match="once"):
                     await turn.answer(gate, allow=allow)
@@ -574,8 +566,8 @@ async def test_whatever_is_not_exactly_once_allows_nothing(allow: Any) -> None:
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ({"execute": "Ask"}, "auto, ask_once, ask, deny"),
-        ({"effects": "reads"}, "read, write, once"),
+        ({"approval": "Ask"}, "auto, ask, always, deny"),
+        ({"read_only": "reads"}, "True or False"),
         ({"timeout": 0}, "seconds"),
         ({"timeout": "5"}, "seconds"),
     ],
@@ -592,7 +584,7 @@ async def test_what_is_no_message_is_refused(message: Any) -> None:
             await chat.send(message)
 
 
-@pytest.mark.parametrize(("option", "says"), [({"history": "short"}, "digest"), ({"late": "drop"}, "discard")])
+@pytest.mark.parametrize(("option", "says"), [({"tool_history": "short"}, "digest"), ({"late": "drop"}, "discard")])
 async def test_a_policy_that_does_not_exist_is_refused_when_it_is_given(option: Any, says: str) -> None:
     async with Chat(ScriptedModel()) as chat:
         with pytest.raises(ConfigError, match=says):
@@ -620,7 +612,7 @@ async def test_a_model_that_yields_chunks_and_not_batches_is_told() -> None:
 
 
 async def test_a_turn_of_a_closed_chat_does_not_keep_anybody_waiting() -> None:
-    hanging: Any = [say("one"), [Hang()]]
+    hanging: Any = [say("one"), [ScriptedHang()]]
     chat = Chat(ScriptedModel(hanging))
     turn = await chat.send("hi")
     await chat.aclose()
@@ -644,7 +636,7 @@ async def test_a_plugins_no_is_told_as_the_plugins() -> None:
         def on_gate(self, ctx: GateContext) -> None:
             ctx.deny("too dear")
 
-    @tool(execute="ask")
+    @tool(approval="always")
     def pay() -> None: ...
 
     model = ScriptedModel(calls(call("pay")), say("Then not."))
@@ -654,7 +646,7 @@ async def test_a_plugins_no_is_told_as_the_plugins() -> None:
     assert result.text == "The plugin budget did not allow this call and said why: too dear."
 
 
-async def the_rest_of(reader: Reading) -> None:
+async def the_rest_of(reader: EventStream) -> None:
     async for _ in reader:
         pass
 
@@ -664,7 +656,7 @@ async def test_a_message_sent_while_an_answer_is_written_again_waits_for_it() ->
 
     class Slow(MemoryStore):
         async def append(self, session: str, after: int, events: Any, epoch: int | None = None) -> int:
-            if any(isinstance(event, AnswerOpened) for event in events) and after > 5:
+            if any(isinstance(event, AnswerStarted) for event in events) and after > 5:
                 written.set()
                 await asyncio.sleep(0.05)  # as a database may take
             return await super().append(session, after, events, epoch)

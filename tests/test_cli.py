@@ -44,9 +44,9 @@ def test_help_is_light_and_imports_nothing_that_only_a_command_needs():
         "from everturn.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = ('pydantic', 'aiohttp', 'everturn.demo', 'everturn.terminal', 'everturn.models.named', 'mcp')\n"
-        "heavy += ('everturn.cli.mcp', 'everturn.cli.doctor', 'everturn.mcp', 'everturn.sandbox', 'everturn.tools.files')\n"
-        "heavy += ('everturn.config', 'everturn.cli.serving', 'everturn.server', 'everturn.access', 'starlette', 'uvicorn')\n"
+        "heavy = ('pydantic', 'aiohttp', 'everturn.demo', 'everturn.terminal', 'everturn.models.registry', 'mcp')\n"
+        "heavy += ('everturn.cli.commands.mcp', 'everturn.cli.commands.doctor', 'everturn.mcp', 'everturn.sandbox', 'everturn.tools.files')\n"
+        "heavy += ('everturn.config', 'everturn.cli.commands.serve', 'everturn.server', 'everturn.access', 'starlette', 'uvicorn')\n"
         "print([name for name in heavy if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", look], env=PLAIN, capture_output=True, encoding="utf-8", check=True)
@@ -152,7 +152,7 @@ def test_without_a_model_the_chat_says_how_to_name_one():
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--tools", "nope.py"), "there is no such file"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--permissions", "no.toml"), "cannot be read"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--budget", "money=1"), "there are: steps, calls"),
-        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--by-hand", "x"), "--tools brings some"),
+        (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--manual", "x"), "--tools brings some"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--session", "x"), "such as --store talks.db"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--files", "nope:ro"), "there is no such folder"),
         (("--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--files", ".", "--virtual-files"), "say one of them"),
@@ -251,17 +251,17 @@ def test_a_person_talks_to_a_server_cancels_and_takes_another_model(server: str)
 LOOKUP = """
 from everturn import tool
 
-@tool(effects="read", execute="{execute}")
+@tool(read_only=True, approval="{approval}")
 def lookup(query: str) -> str:
     return "24 miles per hour"
 """
 
 
-@pytest.mark.parametrize(("execute", "code"), [("auto", 0), ("ask", 1)])
+@pytest.mark.parametrize(("approval", "code"), [("auto", 0), ("always", 1)])
 def test_tools_of_a_file_are_called_and_where_nobody_can_be_asked_those_that_ask_are_denied(
-    server: str, tmp_path: Path, execute: str, code: int
+    server: str, tmp_path: Path, approval: str, code: int
 ):
-    (tmp_path / "mine.py").write_text(LOOKUP.format(execute=execute), encoding="utf-8")
+    (tmp_path / "mine.py").write_text(LOOKUP.format(approval=approval), encoding="utf-8")
     where = ("--model", "tool1-n2", "--base-url", server)
     done = run("chat", *where, "--tools", "mine.py", typed="Hello\n", cwd=tmp_path, EVERTURN_API_KEY="sk-test")
 
@@ -270,7 +270,7 @@ def test_tools_of_a_file_are_called_and_where_nobody_can_be_asked_those_that_ask
 
 
 def test_a_person_is_asked_about_a_call_of_a_server_s_model(server: str, tmp_path: Path):
-    (tmp_path / "mine.py").write_text(LOOKUP.format(execute="ask"), encoding="utf-8")
+    (tmp_path / "mine.py").write_text(LOOKUP.format(approval="always"), encoding="utf-8")
     words = [sys.executable, "-W", "error", "-m", "everturn", "chat", "--plain", "--no-color", "--base-url", server]
     terminal = Terminal(
         [*words, "--model", "tool1-n2", "--tools", "mine.py"], PLAIN | {"EVERTURN_API_KEY": "sk-test"}, tmp_path

@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from everturn import Chat, Progress, tool
-from everturn.demo import wait_for_late, watch
-from everturn.demo.view import View
-from everturn.terminal.desk import Desk
-from everturn.terminal.screen import WIDTH, Screen
+from everturn.demo import wait_for_late, watch_turn
+from everturn.demo.view import DemoView
+from everturn.terminal.lines.gate_prompt import GatePrompt
+from everturn.terminal.text.screen import WIDTH, LineScreen
 from everturn.testing import ScriptedModel, call, calls, say, think
 from tests.terminal.pseudo import Terminal
 
 PYTHON = [sys.executable, "-W", "error"]
-PLAY = "import sys; from everturn.demo import Options, play; sys.exit(play(Options({})))"
+PLAY = "import sys; from everturn.demo import DemoOptions, run_demo; sys.exit(run_demo(DemoOptions({})))"
 PLAIN = {**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1", "TERM": "xterm"}
 for name in ("NO_COLOR", "EDITOR", "VISUAL"):
     PLAIN.pop(name, None)
@@ -206,7 +206,7 @@ def test_who_did_it_themselves_says_what_came_of_it(start: Start):
 
 
 def test_ctrl_c_ends_the_turn_while_its_tools_go_on(start: Start):
-    terminal = start(played="word=0, moment=3600, patience=0")
+    terminal = start(played="word=0, moment=3600, max_wait=0")
     terminal.until("reading Ada's Friday")
     terminal.interrupt()
 
@@ -222,7 +222,7 @@ def test_ctrl_c_ends_the_turn_while_its_tools_go_on(start: Start):
 async def test_what_a_tool_brings_after_its_turn_was_cancelled_is_shown_as_late():
     interrupted, release = asyncio.Event(), asyncio.Event()
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def dig() -> str:
         """Dig until it is told to stop."""
         interrupted.set()
@@ -230,20 +230,20 @@ async def test_what_a_tool_brings_after_its_turn_was_cancelled_is_shown_as_late(
         return "gold"
 
     out = io.StringIO()
-    screen = Screen(out)
+    screen = LineScreen(out)
     async with Chat(ScriptedModel(calls(call("dig"))), tools=[dig]) as chat:
         turn = await chat.send("Dig")
-        view = View(screen, turn.id)
-        await watch(chat, turn, view, interrupted, Desk(screen, chat, auto=True))
+        view = DemoView(screen, turn.id)
+        await watch_turn(chat, turn, view, interrupted, GatePrompt(screen, chat, auto=True))
         assert "× dig  cancelled" in out.getvalue()
         release.set()
-        await wait_for_late(chat, view, patience=60)
+        await wait_for_late(chat, view, max_wait=60)
 
     assert "+ dig  late result: gold" in out.getvalue()
 
 
 def test_a_second_ctrl_c_leaves_at_once(start: Start):
-    terminal = start(played="word=0, moment=3600, patience=3600")
+    terminal = start(played="word=0, moment=3600, max_wait=3600")
     terminal.until("reading Ada's Friday")
     terminal.interrupt()
     terminal.until("Ctrl-C again leaves them\n")
@@ -348,7 +348,7 @@ def test_escapes_a_person_pastes_come_back_harmless_from_model_and_tool(start: S
 
 
 async def test_hostile_text_of_models_and_tools_is_shown_and_never_obeyed():
-    @tool(effects="read", execute="ask")
+    @tool(read_only=True, approval="always")
     async def look(at: str) -> AsyncIterator[Progress | str]:
         yield Progress(f"progress {HOSTILE}")
         yield f"output of {at}"
@@ -359,10 +359,10 @@ async def test_hostile_text_of_models_and_tools_is_shown_and_never_obeyed():
         say("bye"),
     )
     out = io.StringIO()
-    screen = Screen(out)
+    screen = LineScreen(out)
     async with Chat(ScriptedModel(*script), tools=[look]) as chat:
         turn = await chat.send("Hello")
-        await watch(chat, turn, View(screen, turn.id), asyncio.Event(), Desk(screen, chat, auto=True))
+        await watch_turn(chat, turn, DemoView(screen, turn.id), asyncio.Event(), GatePrompt(screen, chat, auto=True))
 
     shown = out.getvalue()
     assert shown.replace("\n", "").isprintable()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.errors import ConfigError, StoreBusy
 from everturn.testing import ScriptedModel, call, calls, say
 
@@ -26,7 +26,7 @@ def note(text):
     fd = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(fd, (text + "\\n").encode())
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(n: int) -> str:
     note(f"look {n}")
     if n == int(sys.argv[3]):
@@ -34,7 +34,7 @@ async def look(n: int) -> str:
         await asyncio.sleep(float(sys.argv[4]))
     return f"seen {n}"
 
-@tool(effects="once")
+@tool()
 async def pay(n: int) -> str:
     note(f"pay {n}")
     return f"paid {n}"
@@ -45,7 +45,7 @@ async def main():
     chat = Chat(ScriptedModel(*script), tools=[look, pay], store=sys.argv[1], session="talk")
     if len(sys.argv) > 5:
         await chat.send("go", key="the one")
-        await chat.runtime.work()
+        await chat.runtime.serve_until_signal()
     else:
         async with chat:
             print((await (await chat.send("go", key="the one"))).text)
@@ -123,7 +123,7 @@ async def test_a_name_that_is_no_store_is_refused_with_those_there_are() -> None
 
 
 async def test_a_chat_on_a_file_is_there_again_with_its_tree_and_its_gates(tmp_path: Path) -> None:
-    @tool(effects="once", execute="ask")
+    @tool(approval="always")
     async def pay(n: int) -> str:
         return f"paid {n}"
 
@@ -131,7 +131,7 @@ async def test_a_chat_on_a_file_is_there_again_with_its_tree_and_its_gates(tmp_p
     script = [calls(call("pay", n=1)), say("Paid."), say("You are welcome.")]
     async with Chat(ScriptedModel(*script), tools=[pay], store=file, session="talk") as chat:
         async for event in await chat.send("pay!"):
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 break
 
     async with Chat(ScriptedModel(*script), tools=[pay], store=file, session="talk") as chat:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from everturn.core.events import CallJudged, CallStarted, Event
+from everturn.core.events import CallStarted, Event, PermissionDecided
 from tests.records import check_log
 
 
-def judged(call: str = "c", hash: str = "h", allowed: bool = True, tool: str = "t") -> CallJudged:
-    return CallJudged(turn="1", call=call, tool=tool, identity="i", hash=hash, allowed=allowed, why="")
+def judged(call: str = "c", hash: str = "h", allowed: bool = True, tool: str = "t") -> PermissionDecided:
+    return PermissionDecided(turn="1", call=call, tool=tool, identity="i", hash=hash, allowed=allowed, why="")
 
 
 def started(call: str = "c", hash: str = "h", tool: str = "t") -> CallStarted:
-    return CallStarted(turn="1", call=call, tool=tool, arguments="{}", hash=hash, effects="read", key=call)
+    return CallStarted(turn="1", call=call, tool=tool, arguments="{}", hash=hash, read_only=True, key=call)
 
 
 RIGHT: list[list[Event]] = [

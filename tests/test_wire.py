@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from everturn import wire
 from everturn.core.commands import AnyCommand
 from everturn.core.deltas import Frame
-from everturn.core.events import Event, LogEvent, TitleSet, TurnParked, TurnStarted
+from everturn.core.events import Event, LogEvent, TitleSet, TurnStarted, TurnSuspended
 from everturn.errors import UnreadableLog
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -67,9 +67,9 @@ EVENTS = typing.get_args(LogEvent)
 def test_an_event_is_read_as_it_was_written(kind: type[Event]):
     @given(values(kind))
     def check(event: Event) -> None:
-        line = wire.dump(event)
-        assert wire.load(line) == wire.load(line.decode()) == event
-        assert wire.dump(wire.load(line)) == line
+        line = wire.dump_event(event)
+        assert wire.load_event(line) == wire.load_event(line.decode()) == event
+        assert wire.dump_event(wire.load_event(line)) == line
         assert b"\n" not in line
 
     check()
@@ -87,29 +87,29 @@ def test_a_frame_is_read_as_it_was_written(frame: Frame):
 
 # What cannot be read ------------------------------------------------------------------------------------------------
 
-PARKED = TurnParked(turn="t", step=1)
+PARKED = TurnSuspended(turn="t", step=1)
 
 
 def test_an_event_of_a_newer_version_is_refused_with_advice():
-    line = wire.dump(PARKED).replace(b'"v":1', b'"v":7')
+    line = wire.dump_event(PARKED).replace(b'"v":1', b'"v":7')
 
     with pytest.raises(UnreadableLog, match=r"written by version 7 of the log format and this is 1: upgrade everturn"):
-        wire.load(line)
+        wire.load_event(line)
 
 
 def test_a_newer_version_is_named_even_when_its_event_makes_no_sense_here():
     with pytest.raises(UnreadableLog, match="upgrade everturn"):
-        wire.load(b'{"v":2,"event":["another","shape"]}')
+        wire.load_event(b'{"v":2,"event":["another","shape"]}')
 
 
 def test_an_unknown_type_is_refused_and_named():
     with pytest.raises(UnreadableLog, match="TurnRecycled"):
-        wire.load(b'{"v":1,"event":{"type":"TurnRecycled","turn":"t"}}')
+        wire.load_event(b'{"v":1,"event":{"type":"TurnRecycled","turn":"t"}}')
 
 
 def test_a_line_that_breaks_stops_the_whole_log():
     with pytest.raises(UnreadableLog):
-        wire.load_log(wire.dump(PARKED) + b"\n" + wire.dump(PARKED)[:-1] + b"\n")
+        wire.load_log(wire.dump_event(PARKED) + b"\n" + wire.dump_event(PARKED)[:-1] + b"\n")
 
 
 @st.composite
@@ -128,7 +128,7 @@ DEEP = [b'{"v":1,"event":' + b"[" * 100_000, b'{"v":0,"event":{"a":' + b"[" * 10
 @given(damaged() | st.binary() | st.sampled_from(DEEP))
 def test_broken_bytes_are_unreadable_and_nothing_worse(data: bytes):
     try:
-        event = wire.load(data)
+        event = wire.load_event(data)
     except UnreadableLog:
         return
     assert isinstance(event, EVENTS)
@@ -137,18 +137,18 @@ def test_broken_bytes_are_unreadable_and_nothing_worse(data: bytes):
 @given(st.text())
 def test_broken_text_is_unreadable_and_nothing_worse(data: str):
     with pytest.raises(UnreadableLog):
-        wire.load(data)
+        wire.load_event(data)
 
 
 def test_text_with_a_lone_surrogate_is_unreadable_and_nothing_worse():
     with pytest.raises(UnreadableLog):
-        wire.load("\ud800")
+        wire.load_event("\ud800")
 
 
 @pytest.mark.parametrize("version", [0, -3])
 def test_a_version_that_never_was_is_refused(version: int):
     with pytest.raises(UnreadableLog):
-        wire.load(wire.dump(PARKED).replace(b'"v":1', b'"v":%d' % version))
+        wire.load_event(wire.dump_event(PARKED).replace(b'"v":1', b'"v":%d' % version))
 
 
 # Upgrades -----------------------------------------------------------------------------------------------------------
@@ -156,39 +156,39 @@ def test_a_version_that_never_was_is_refused(version: int):
 
 def test_an_old_event_is_read_through_every_upgrade_between_then_and_now():
     """In 1 it was called TurnSlept and had a `round`; 2 renamed that, and 3 the event."""
-    upgrades: dict[tuple[str, int], wire.Upgrade] = {
+    upgrades: dict[tuple[str, int], wire.EventConverter] = {
         ("TurnSlept", 1): lambda raw: {"type": raw["type"], "turn": raw["turn"], "step": raw["round"]},
-        ("TurnSlept", 2): lambda raw: {**raw, "type": "TurnParked"},
-        ("TurnParked", 2): lambda raw: {**raw, "step": -1},  # another event's, and not walked
+        ("TurnSlept", 2): lambda raw: {**raw, "type": "TurnSuspended"},
+        ("TurnSuspended", 2): lambda raw: {**raw, "step": -1},  # another event's, and not walked
     }
     line = b'{"v":1,"event":{"type":"TurnSlept","turn":"t","round":1}}'
 
-    assert wire.load(line, upgrades, version=3) == PARKED
+    assert wire.load_event(line, upgrades, version=3) == PARKED
 
 
 def test_an_event_that_never_changed_needs_no_upgrade():
-    assert wire.load(wire.dump(PARKED), {}, version=9) == PARKED
+    assert wire.load_event(wire.dump_event(PARKED), {}, version=9) == PARKED
 
 
 def test_an_upgrade_begins_at_the_version_that_wrote_the_event():
-    upgrades: dict[tuple[str, int], wire.Upgrade] = {
-        ("TurnParked", 1): lambda raw: {**raw, "step": raw["step"] + 10},
-        ("TurnParked", 2): lambda raw: {**raw, "step": raw["step"] + 100},
+    upgrades: dict[tuple[str, int], wire.EventConverter] = {
+        ("TurnSuspended", 1): lambda raw: {**raw, "step": raw["step"] + 10},
+        ("TurnSuspended", 2): lambda raw: {**raw, "step": raw["step"] + 100},
     }
-    line = wire.dump(PARKED).replace(b'"v":1', b'"v":2')
+    line = wire.dump_event(PARKED).replace(b'"v":1', b'"v":2')
 
-    assert wire.load(line, upgrades, version=3) == TurnParked(turn="t", step=101)
+    assert wire.load_event(line, upgrades, version=3) == TurnSuspended(turn="t", step=101)
 
 
 def test_what_an_upgrade_makes_must_be_an_event_of_today():
     with pytest.raises(UnreadableLog):
-        wire.load(wire.dump(PARKED), {("TurnParked", 1): lambda raw: {**raw, "step": "one"}}, version=2)
+        wire.load_event(wire.dump_event(PARKED), {("TurnSuspended", 1): lambda raw: {**raw, "step": "one"}}, version=2)
 
 
 def test_markers_of_other_serialisers_in_a_models_words_stay_plain_data():
     words = '{"lc":1,"type":"constructor","id":["os","system"]} !!python/object:os.system {"__class__":"x"}'
     event = TitleSet(turn="t", title=words)
 
-    assert wire.load(wire.dump(event)) == event
+    assert wire.load_event(wire.dump_event(event)) == event
     with pytest.raises(UnreadableLog):
-        wire.load_command(wire.dump(TurnStarted(turn="t")))
+        wire.load_command(wire.dump_event(TurnStarted(turn="t")))

@@ -3,15 +3,15 @@ import { defineConfig, type ProxyOptions } from "vite";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-// `npm run dev`: a server that runs beside it. It takes changes from its own pages only, so requests are told to come from one.
+// `npm run dev` beside a running server. It accepts changes from its own origin only, so requests get that origin.
 const server = process.env["EVERTURN_URL"] ?? "http://127.0.0.1:8000";
-const proxied: ProxyOptions = {
+const apiProxy: ProxyOptions = {
   target: server,
   changeOrigin: true,
   configure: (proxy) => void proxy.on("proxyReq", (request) => request.hasHeader("origin") && request.setHeader("origin", new URL(server).origin)),
 };
 
-// The page is built into the Python package, from where `everturn serve` serves it and the wheel takes it.
+// The web UI is built into the Python package, from where `everturn serve` serves it and the wheel includes it.
 export default defineConfig({
   base: "/",
   resolve: { alias: { "@everturn/client": here("./client/src/index.ts") } },
@@ -19,11 +19,11 @@ export default defineConfig({
     outDir: here("../src/everturn/server/web"),
     emptyOutDir: true,
     assetsDir: "assets",
-    assetsInlineLimit: 0, // nothing inline: the policy of the page allows no `data:` script, style or font
+    assetsInlineLimit: 0, // nothing inline: the Content-Security-Policy allows no `data:` script, style or font
     modulePreload: { polyfill: false }, // the polyfill is an inline script
     target: "es2022",
     sourcemap: false,
     manifest: true,
   },
-  server: { proxy: { "/api": proxied, "/login": proxied, "/sandbox": proxied } },
+  server: { proxy: { "/api": apiProxy, "/login": apiProxy, "/sandbox": apiProxy } },
 });

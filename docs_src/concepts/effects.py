@@ -8,14 +8,14 @@ from everturn.testing import MemoryStore, MortalStore, ScriptedModel, call, call
 world: list[str] = []  # what really happened, outside of every process
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look() -> str:
     """Read something."""
     world.append("look")
     return "seen"
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def put(ctx: ToolContext) -> str:
     """Write something; the world knows the key and keeps one copy."""
     if (entry := f"put {ctx.key[-3:]}") not in world:
@@ -23,7 +23,7 @@ async def put(ctx: ToolContext) -> str:
     return "kept"
 
 
-@tool(effects="once")
+@tool()
 async def pay() -> str:
     """Pay; a second time would be a second payment."""
     world.append("pay")

@@ -5,7 +5,7 @@ from everturn.core.state import decide, fold
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def weather(city: str) -> str:
     """Look up the weather."""
     return "sunny"
@@ -23,7 +23,7 @@ async def main() -> None:
         state = fold(log[:size])
         action = decide(state, plugins=["tool_calling"])
         last = type(log[size - 1]).__name__
-        print(f"{size:>2} {last:<13} {state.phase:<10} → {type(action).__name__}")
+        print(f"{size:>2} {last:<17} {state.phase:<10} → {type(action).__name__}")
 
 
 if __name__ == "__main__":

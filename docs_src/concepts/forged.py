@@ -2,11 +2,11 @@ import asyncio
 
 from msgspec.structs import replace
 
-from everturn import Chat, EverturnError, Gate, TurnParked, tool
+from everturn import Chat, EverturnError, Gate, TurnSuspended, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
@@ -25,7 +25,7 @@ async def main() -> None:
     async with Chat(model, tools=[pay]) as chat:
         turn = await chat.send("Pay them")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 await give(chat, "a gate that never opened", replace(gate, id="mine"))
                 await give(chat, "the hash of another", replace(gate, hash="00"))

@@ -1,12 +1,12 @@
 import asyncio
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.core.requests import RequestResult
 from everturn.errors import BadArguments
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def book(table: str, people: int) -> str:
     """Book a table."""
     return f"booked {table} for {people}"
@@ -26,7 +26,7 @@ async def main() -> None:
     async with Chat(model, tools=[book]) as chat:
         turn = await chat.send("Book us a table")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 inside, garden, roof = await chat.gates()
                 await turn.answer(inside, deny="it is too warm in there")
                 edited = {"table": "garden", "people": "many"}

@@ -1,10 +1,10 @@
 import asyncio
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def send_mail(to: str) -> str:
     """Send a mail."""
     return f"sent to {to}"
@@ -22,7 +22,7 @@ async def main() -> None:
     async with open_chat(store) as chat:  # the first process
         turn = await chat.send("Tell Ada")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 break
         print("the turn waits, and the process ends")
 

@@ -1,16 +1,16 @@
 import asyncio
 
 from everturn import Chat, TextPart, tool
-from everturn.core.history import render
-from everturn.core.options import HistoryPolicy
+from everturn.core.history import render_history
+from everturn.core.options import ToolHistory
 from everturn.core.parts import NoticePart
 from everturn.core.requests import RequestCall, RequestPart, RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 
-POLICIES: list[HistoryPolicy] = ["full", "results", "digest", "none"]
+POLICIES: list[ToolHistory] = ["full", "results", "digest", "none"]
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def weather(city: str) -> str:
     """Look up the weather."""
     return "sunny, 22 degrees"
@@ -40,7 +40,7 @@ async def main() -> None:
         branch = await chat.messages()
     for policy in POLICIES:
         print(f"--- {policy}")
-        for message in render(branch, policy):
+        for message in render_history(branch, policy):
             print(f"{message.role}:")
             print(*(shown(part) for part in message.parts))
             if size := message.hint_size:

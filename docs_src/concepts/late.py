@@ -7,7 +7,7 @@ from everturn.testing import ScriptedModel, call, calls, say
 has_arrived = asyncio.Event()
 
 
-@tool(effects="once")
+@tool()
 async def order(dish: str) -> str:
     """Order food; it takes a while."""
     await has_arrived.wait()
@@ -26,7 +26,7 @@ async def main() -> None:
         print((await turn).phase)
 
         has_arrived.set()  # the order was never cancelled, only the turn
-        await chat.runtime.supervisor.settled()
+        await chat.runtime.tool_tasks.wait_idle()
         print((await (await chat.send("And?"))).text)
 
     # The call keeps its result; the late one comes in a notice of its own.

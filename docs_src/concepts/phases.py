@@ -1,10 +1,10 @@
 import asyncio
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def send_mail(to: str) -> str:
     """Send a mail."""
     return f"sent to {to}"
@@ -16,7 +16,7 @@ async def main() -> None:
         chat.subscribe(lambda turn: print(f"{turn.phase:<10}  step {turn.step}"))
         turn = await chat.send("Write to Ada")
         async for event in turn:
-            if isinstance(event, TurnParked):  # nothing is left to do without a person
+            if isinstance(event, TurnSuspended):  # it waits for a person
                 for gate in await chat.gates():
                     await turn.answer(gate, allow="once")
 

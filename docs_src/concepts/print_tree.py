@@ -1,11 +1,11 @@
 import asyncio
 
 from everturn import Chat
-from everturn.core.tree import Tree
+from everturn.core.tree import MessageTree
 from everturn.testing import ScriptedModel, say
 
 
-def draw(tree: Tree, parent: str | None = None, depth: int = 0) -> None:
+def draw(tree: MessageTree, parent: str | None = None, depth: int = 0) -> None:
     selected = {message.id for message in tree.path(tree.leaf)}
     for id in tree.children.get(parent, []):  # oldest first; None has the roots
         if id in tree.deleted:

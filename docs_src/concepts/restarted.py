@@ -1,14 +1,15 @@
 import asyncio
 
 from everturn import Chat, StepRestarted, TextDelta
-from everturn.testing import Hang, MemoryStore, ScriptedModel, say
+from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, say
 
 
 async def main() -> None:
     store = MemoryStore()
     text = ""
 
-    model = ScriptedModel([say("The answer is "), Hang()])  # nothing more comes
+    # Nothing more comes after the text.
+    model = ScriptedModel([say("The answer is "), ScriptedHang()])
     async with Chat(model, store=store, session="s") as chat:
         turn = await chat.send("What is it?")
         async for event in turn:

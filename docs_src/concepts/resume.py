@@ -10,14 +10,14 @@ async def main() -> None:
         turn = await chat.send("Say it")
 
         seen = ""
-        reading = turn.events()
-        async for shown in reading:
+        stream = turn.events()
+        async for shown in stream:
             if isinstance(shown, TextDelta):
                 seen += shown.text
                 if seen.endswith("is "):
                     break  # the connection is lost here
-        await reading.aclose()
-        kept = str(reading.cursor)  # all that has to be kept, here or in a browser
+        await stream.aclose()
+        kept = str(stream.cursor)  # all that has to be stored, here or in a browser
         print(f"{seen!r} at {kept}")
 
         async for shown in turn.events(after=kept):

@@ -1,10 +1,10 @@
 import asyncio
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def book(table: int) -> str:
     """Book a table."""
     return "booked"
@@ -15,7 +15,7 @@ async def main() -> None:
     async with Chat(model, tools=[book]) as chat:
         turn = await chat.send("Book a table for four")
         async for event in turn:
-            if isinstance(event, TurnParked):  # it asks whether it may
+            if isinstance(event, TurnSuspended):  # it asks whether it may
                 await chat.send("By the window, please", steer=True)
                 [gate] = await chat.gates()
                 await turn.answer(gate, allow="once")

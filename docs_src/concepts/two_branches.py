@@ -6,7 +6,7 @@ from everturn.testing import ScriptedModel, call, calls, say
 may_finish = asyncio.Event()
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def ponder() -> str:
     """Think for a long time."""
     await may_finish.wait()

@@ -1,17 +1,17 @@
 import asyncio
 
-from everturn import Chat, TurnParked, by_hand, tool
+from everturn import Chat, TurnSuspended, manual, tool
 from everturn.core.parts import ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="once", execute="ask_once")
+@tool(approval="ask")
 async def book(table: str, people: int) -> str:
     """Book a table."""
     return f"booked {table} for {people}"
 
 
-@tool(effects="once")
+@tool()
 async def set_table(plates: int) -> str:
     """Set the table."""
     raise NotImplementedError  # no program can
@@ -29,10 +29,10 @@ model = ScriptedModel(
 
 
 async def main() -> None:
-    async with Chat(model, tools=[book, by_hand(set_table)]) as chat:
+    async with Chat(model, tools=[book, manual(set_table)]) as chat:
         turn = await chat.send("Book us a table")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 inside, garden, roof, plates = await chat.gates()
                 for gate in (inside, plates):
                     print(f"{gate.kind}: {gate.tool} {gate.arguments}")

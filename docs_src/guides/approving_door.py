@@ -3,18 +3,18 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from everturn import Chat, EverturnError, Gate, Rule, TurnParked, tool
-from everturn.chat.answering import Reply
+from everturn import Chat, EverturnError, Gate, Rule, TurnSuspended, tool
+from everturn.chat.replies import GateReply
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(execute="ask_once", subjects={"path": "path"})
+@tool(approval="ask", subjects={"path": "path"})
 async def remove(path: str) -> str:
     """Remove a file."""
     return f"removed {path}"
 
 
-async def give(chat: Chat, what: str, gate: Gate, **reply: Unpack[Reply]) -> None:
+async def give(chat: Chat, what: str, gate: Gate, **reply: Unpack[GateReply]) -> None:
     try:
         await chat.answer(gate, **reply)
         print(f"{what}: taken")
@@ -27,7 +27,7 @@ async def main() -> None:
     async with Chat(model, tools=[remove]) as chat:
         turn = await chat.send("Clean up")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 await give(chat, "nothing said", gate)
                 other = replace(gate, id="mine")
@@ -37,7 +37,7 @@ async def main() -> None:
                 wide = Rule("remove", "allow", layer="grants")
                 await give(chat, "a wider rule", gate, allow=wide)
                 await give(chat, "a text for a call", gate, allow="once", text="x")
-                edit: Reply = {"allow": "once", "arguments": {"path": 7}}
+                edit: GateReply = {"allow": "once", "arguments": {"path": 7}}
                 await give(chat, "wrong arguments", gate, **edit)
                 await give(chat, "what was asked", gate, allow="once")
                 await give(chat, "the same again", gate, allow="once")

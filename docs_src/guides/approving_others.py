@@ -1,16 +1,16 @@
 import asyncio
 
-from everturn import Chat, GateAnswered, TurnParked, tool
+from everturn import Chat, GateResolved, TurnSuspended, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(execute="ask_once")
+@tool(approval="ask")
 async def look(place: str) -> str:
     """Look somewhere."""
     return f"nothing in {place}"
 
 
-@tool(execute="ask")
+@tool(approval="always")
 async def dig(place: str) -> str:
     """Dig a hole."""
     return f"dug in {place}"
@@ -32,11 +32,12 @@ async def main() -> None:
     async with Chat(model, tools=[look, dig]) as chat:
         turn = await chat.send("Find the keys")
         async for event in turn:
-            if isinstance(event, GateAnswered):
-                verdict = event.verdict
-                who = verdict.by.split(",")[0] + ", with another" * ("," in verdict.by)
-                print("allowed" if verdict.allowed else "denied", "by", who)
-            if isinstance(event, TurnParked):
+            if isinstance(event, GateResolved):
+                resolution = event.resolution
+                name, with_another, _ = resolution.by.partition(",")
+                who = name + ", with another" * bool(with_another)
+                print("allowed" if resolution.allowed else "denied", "by", who)
+            if isinstance(event, TurnSuspended):
                 gates = await chat.gates()
                 if len(gates) == 3:
                     await turn.answer(gates[0], allow="always", by="ada")
@@ -45,7 +46,7 @@ async def main() -> None:
 
         turn = await chat.send("Dig everywhere")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 first, _ = await chat.gates()
                 await turn.answer(first, deny="no holes", others=True)
         print((await turn).text, "open:", await chat.gates())

@@ -1,11 +1,11 @@
 import asyncio
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.core.requests import RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read", result="ask")
+@tool(read_only=True, review="always")
 async def read_mail(number: int) -> str:
     """Read a mail."""
     return f"mail {number}: the door code is 4711"
@@ -21,7 +21,7 @@ async def main() -> None:
     async with Chat(model, tools=[read_mail]) as chat:
         turn = await chat.send("Read my mail")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 one, two, three = await chat.gates()
                 assert one.output is not None
                 assert two.output is not None

@@ -1,32 +1,32 @@
 import asyncio
 
 from everturn import (
-    CallMade,
-    CallPaused,
     CallResumed,
     CallStarted,
+    CallSuspended,
     Chat,
+    NestedCallRequested,
     ToolContext,
-    TurnParked,
+    TurnSuspended,
     tool,
 )
 from everturn.core.requests import RequestResult
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(place: str) -> str:
     """Look somewhere."""
     return {"hall": "a coat", "safe": "the will"}[place]
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def open_safe() -> str:
     """Open the safe."""
     return "it is open"
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def search_house(ctx: ToolContext) -> str:
     """Search the house."""
     hall = await ctx.run_tool("look", {"place": "hall"})
@@ -44,13 +44,13 @@ async def main() -> None:
         turn = await chat.send("Search the house")
         async for event in turn:
             match event:
-                case CallMade():
+                case NestedCallRequested():
                     names[event.call] = event.name
                     print(f"made: {event.name} {event.arguments}")
-                case CallStarted() | CallPaused() | CallResumed():
+                case CallStarted() | CallSuspended() | CallResumed():
                     name = names.get(event.call, "search_house")
                     print(f"{type(event).__name__}: {name}")
-                case TurnParked():
+                case TurnSuspended():
                     (gate,) = await chat.gates()
                     print(f"{gate.tool} asks")
                     await turn.answer(gate, allow="once")

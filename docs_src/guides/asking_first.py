@@ -2,7 +2,7 @@ import asyncio
 import json
 from typing import Any
 
-from everturn import Chat, Question, ToolContext, ToolError, TurnParked, tool
+from everturn import Chat, Question, ToolContext, ToolError, TurnSuspended, tool
 from everturn.core.parts import ToolPart
 from everturn.errors import AnswerUnfit
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
@@ -14,15 +14,16 @@ COLOUR: dict[str, Any] = {
 }
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def paint(what: str, ctx: ToolContext) -> str:
     """Paint something."""
-    print(f"paint begins; it kept {ctx.kept!r}")
-    ctx.keep("a clean brush")
-    verdict = await ctx.ask(Question(f"Which colour for the {what}?", schema=COLOUR))
-    if not verdict.allowed:
-        raise ToolError(f"it stays as it is: {verdict.reason}")
-    return f"the {what} is {json.loads(verdict.result or '{}')['colour']}"
+    print(f"paint begins; it kept {ctx.saved_state!r}")
+    ctx.save_state("a clean brush")
+    question = Question(f"Which colour for the {what}?", schema=COLOUR)
+    resolution = await ctx.ask(question)
+    if not resolution.allowed:
+        raise ToolError(f"it stays as it is: {resolution.reason}")
+    return f"the {what} is {json.loads(resolution.result or '{}')['colour']}"
 
 
 def process(store: MemoryStore) -> Chat:
@@ -35,7 +36,7 @@ async def main() -> None:
     async with process(store) as chat:
         turn = await chat.send("Paint the door")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 break  # and this process ends
     async with process(store) as chat:
         (gate,) = await chat.gates()

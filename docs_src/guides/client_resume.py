@@ -8,13 +8,13 @@ from everturn.core.deltas import TextDelta
 async def two_halves(url: str, token: str) -> None:
     async with Server(url, token) as here:
         turn = await here.begin("Hello", key="greeting-1")
-        reading = turn.events()
-        async for item in reading:
+        stream = turn.events()
+        async for item in stream:
             if isinstance(item.delta, TextDelta):
                 print(item.delta.text, end="|")
                 break
-        cursor = reading.cursor  # a few characters: keep them wherever you like
-        await reading.aclose()
+        cursor = stream.cursor  # a few characters: store them wherever you like
+        await stream.aclose()
 
     async with Server(url, token) as elsewhere:
         same = await elsewhere.begin("Hello", key="greeting-1")  # it was sent once

@@ -1,6 +1,6 @@
 import asyncio
 
-from everturn import Chat, EverturnError, Gate, TurnParked, client_tool
+from everturn import Chat, EverturnError, Gate, TurnSuspended, client_tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 SCHEMA: dict[str, object] = {"type": "object", "properties": {}}
@@ -21,7 +21,7 @@ async def main() -> None:
     async with Chat(model, tools=[measure]) as chat:
         turn = await chat.send("How high is my desk?")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 print(f"{gate.kind}: {gate.tool}, {gate.lease:g} seconds")
                 await answer(chat, gate, "72", "tab-1")

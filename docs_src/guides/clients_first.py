@@ -1,6 +1,6 @@
 import asyncio
 
-from everturn import Chat, Client, ClientTool, tool
+from everturn import Chat, ClientTool, ToolClient, tool
 from everturn.core.parts import ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
 
@@ -8,11 +8,11 @@ RING = ClientTool(
     "ring_bell",
     "Ring the bell at the person's door.",
     {"type": "object", "properties": {"times": {"type": "integer", "maximum": 3}}},
-    result={"type": "object", "properties": {"heard": {"type": "boolean"}}},
+    output_schema={"type": "object", "properties": {"heard": {"type": "boolean"}}},
 )
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def who_is_home() -> str:
     """Who is at home; this one runs here."""
     return "Ada"
@@ -29,7 +29,7 @@ model = ScriptedModel(calls(call("ring_bell", times=2)), say("Somebody heard it.
 
 async def main() -> None:
     async with Chat(model, tools=[who_is_home]) as chat:
-        device = Client(chat, {"ring_bell": ring_bell}, name="door-1")
+        device = ToolClient(chat, {"ring_bell": ring_bell}, name="door-1")
         serving = asyncio.create_task(device.serve())
         result = await (await chat.send("Ring twice", clients=[RING]))
         serving.cancel()

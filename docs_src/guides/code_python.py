@@ -1,17 +1,17 @@
 import asyncio
 
-from everturn import CallMade, Chat, TurnParked, run_python, tool
+from everturn import Chat, NestedCallRequested, TurnSuspended, run_python, tool
 from everturn.core.parts import ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def price(item: str) -> float:
     """What something costs."""
     return {"tea": 2.5, "cake": 4.0}[item]
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def pay(amount: float) -> str:
     """Pay."""
     return f"paid {amount}"
@@ -29,9 +29,9 @@ async def main() -> None:
     async with Chat(model, tools=[run_python(), price, pay]) as chat:
         turn = await chat.send("Pay for tea and two cakes")
         async for event in turn:
-            if isinstance(event, CallMade):
+            if isinstance(event, NestedCallRequested):
                 print(f"the script calls {event.name} {event.arguments}")
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 print(f"{gate.tool} {gate.arguments} asks")
                 await turn.answer(gate, allow="once")

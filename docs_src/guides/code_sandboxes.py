@@ -1,6 +1,6 @@
 import asyncio
 
-from everturn import Chat, TurnParked, run_javascript, run_shell
+from everturn import Chat, TurnSuspended, run_javascript, run_shell
 from everturn.core.parts import ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
 
@@ -15,7 +15,7 @@ async def main() -> None:
     async with Chat(model, tools=[run_javascript(), run_shell()]) as chat:
         turn = await chat.send("Show me")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 print(f"{gate.tool} asks")
                 await turn.answer(gate, allow="once")

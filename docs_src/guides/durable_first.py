@@ -2,11 +2,11 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def pay(amount: int) -> str:
     """Pay the rent."""
     return f"paid {amount}"
@@ -21,7 +21,7 @@ async def on_monday(file: Path) -> None:
     async with open_chat(file) as chat:
         turn = await chat.send("Pay the rent", key="rent for May")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 return  # the turn waits for a person, and nobody has to wait with it
 
 

@@ -2,14 +2,14 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import Chat, Runtime, TurnError, TurnOptions, TurnParked, tool
+from everturn import Chat, Runtime, TurnError, TurnOptions, TurnSuspended, tool
 from everturn.core.parts import ToolPart
 from everturn.testing import FakeClock, ScriptedModel, call, calls, say
 
 DAY = 24 * 3600.0
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def pay(amount: int) -> str:
     """Pay the rent."""
     return f"paid {amount}"
@@ -25,7 +25,7 @@ async def a_day_later(file: Path, session: str, options: TurnOptions) -> None:
     async with Chat("", runtime=before, session=session, options=options) as chat:
         turn = await chat.send("Pay the rent", key="May")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 break
     # Nothing runs for a day, and then another process starts.
     after = runtime_at(DAY, file)

@@ -5,7 +5,7 @@ from everturn import Runtime, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(page: int) -> str:
     """Read a page, which takes a moment."""
     print("reading page", page, flush=True)
@@ -19,4 +19,4 @@ def make(file: str) -> Runtime:
 
 
 if __name__ == "__main__":
-    asyncio.run(make(sys.argv[1]).work())  # until SIGTERM or Ctrl-C
+    asyncio.run(make(sys.argv[1]).serve_until_signal())  # until SIGTERM or Ctrl-C

@@ -9,14 +9,14 @@ from fastapi import FastAPI, Header, HTTPException
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel
 
-from everturn import Chat, Turn, TurnOptions, named, tool
-from everturn.access.veiling import redact_for_client
+from everturn import Chat, Turn, TurnOptions, get_model, tool
+from everturn.access.role_redaction import redact_for_client
 from everturn.core.ports import Model
 from everturn.errors import GateClosed
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def send_mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"sent to {to}"
@@ -24,7 +24,7 @@ async def send_mail(to: str, text: str) -> str:
 
 def make_model() -> Model:
     if name := os.environ.get("EVERTURN_MODEL"):
-        return named(name)
+        return get_model(name)
     asks = calls(call("send_mail", to="Ann", text="Lunch?"))
     return ScriptedModel(asks, say("Ann knows."))
 
@@ -71,10 +71,10 @@ async def follow(session: str, turn: str, last_event_id: Key = "") -> Response:
 
 
 async def events(turn: Turn, after: str) -> AsyncGenerator[bytes, None]:
-    reading = turn.events(after)
-    async for shown in reading:  # to stop reading does not stop the turn
+    stream = turn.events(after)
+    async for shown in stream:  # to stop reading does not stop the turn
         told = redact_for_client(shown)  # or a browser reads your system prompt
-        cursor, data = str(reading.cursor).encode(), msgspec.json.encode(told)
+        cursor, data = str(stream.cursor).encode(), msgspec.json.encode(told)
         yield b"id: %s\ndata: %s\n\n" % (cursor, data)
 
 

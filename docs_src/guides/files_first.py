@@ -2,7 +2,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from everturn import Chat, TurnParked, files
+from everturn import Chat, TurnSuspended, files
 from everturn.core.parts import ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
 
@@ -27,7 +27,7 @@ async def main() -> None:
         async with Chat(model, tools=[files(root).enabled()]) as chat:
             turn = await chat.send("Make the soup cold")
             async for event in turn:
-                if isinstance(event, TurnParked):
+                if isinstance(event, TurnSuspended):
                     (gate,) = await chat.gates()
                     print(gate.preview)
                     await turn.answer(gate, allow="once")

@@ -2,7 +2,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from everturn import Chat, FilesPart, Snapshots, tool
+from everturn import Chat, FileSnapshots, FilesPart, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 folder, kept = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
@@ -10,7 +10,7 @@ notes = Path(folder.name, "notes.txt")
 notes.write_text("call Ada\n", encoding="utf-8")
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 def tidy() -> str:
     """Tidy up: any tool at all, a shell included."""
     notes.unlink()
@@ -30,7 +30,7 @@ def content() -> str:
 
 
 async def main() -> None:
-    snapshots = Snapshots(folder.name, store_dir=kept.name)
+    snapshots = FileSnapshots(folder.name, store_dir=kept.name)
     async with Chat(model, tools=[tidy], plugins=[snapshots]) as chat:
         result = await (await chat.send("Tidy up"))
         parts = result.messages[-1].parts

@@ -23,7 +23,7 @@ def in_words(weather: dict[str, int]) -> str:
     return f"{weather['degrees']} degrees"
 
 
-@tool(effects="read", before=in_full, after=with_title, to_model=in_words)
+@tool(read_only=True, before=in_full, after=with_title, to_model=in_words)
 async def weather(city: str) -> dict[str, int]:
     """Look up the weather."""
     return {"degrees": 22, "station": 10147}

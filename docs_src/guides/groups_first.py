@@ -1,24 +1,24 @@
 import asyncio
 from collections.abc import Sequence
 
-from everturn import Chat, Group, Skill, tool
+from everturn import Chat, Skill, ToolGroup, tool
 from everturn.core.requests import ModelRequest
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def clock() -> str:
     """Say what time it is."""
     return "noon"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def read_file(path: str) -> str:
     """Read a file."""
     return "…"
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def write_file(path: str, text: str) -> str:
     """Write a file."""
     return "written"
@@ -36,7 +36,7 @@ release = Skill(
     "One line for each change. What a user sees comes first.",
     when="a version is to be released",
 )
-files = Group("files", [read_file, write_file], rules, skills=[release])
+files = ToolGroup("files", [read_file, write_file], rules, skills=[release])
 
 model = ScriptedModel(
     say("Hello."),

@@ -27,7 +27,7 @@ async def main() -> None:
         except UnknownSession as error:
             print(error)
 
-        await store.keep_house(time.time(), idle=365 * 86_400)
+        await store.run_maintenance(time.time(), idle=365 * 86_400)
         print("in a file:", is_in_a_file(b"opalescent", Path(folder)))
         await store.aclose()
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import Chat, ToolContext, faults, tool
+from everturn import Chat, ToolContext, failpoints, tool
 from everturn.core.ports import Tool
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import ScriptedModel, call, calls, say
@@ -23,7 +23,7 @@ from everturn.testing.chaos.scenario import effect_hash
 
 
 def paying(ledger: Ledger) -> Tool:
-    @tool(effects="once")
+    @tool()
     async def pay(amount: int, ctx: ToolContext) -> str:
         """Pay the rent. The world it changes is a line in the ledger."""
         ledger.write(
@@ -35,7 +35,7 @@ def paying(ledger: Ledger) -> Tool:
             name="pay",
             hash=effect_hash("pay", {"amount": amount}),
         )
-        faults.hit("tool.pay.after")
+        failpoints.hit_failpoint("tool.pay.after")
         return f"paid {amount}"
 
     return pay

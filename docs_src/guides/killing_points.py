@@ -3,12 +3,12 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import Chat, faults, tool
+from everturn import Chat, failpoints, tool
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.testing.chaos import FaultPlan
 
 
-@tool(effects="once")
+@tool()
 async def pay(amount: int) -> str:
     """Pay the rent."""
     return f"paid {amount}"
@@ -18,11 +18,11 @@ async def main() -> None:
     with TemporaryDirectory() as folder:
         trace = Path(folder) / "trace"
         plan = {"log.*": {"do": "trace", "file": str(trace)}}
-        faults.install(FaultPlan.parse(json.dumps(plan)))
+        failpoints.install_plan(FaultPlan.parse(json.dumps(plan)))
         model = ScriptedModel(calls(call("pay", amount=900)), say("Paid."))
         async with Chat(model, tools=[pay]) as chat:
             await (await chat.send("Pay the rent"))
-        faults.install(None)
+        failpoints.install_plan(None)
         for point in dict.fromkeys(trace.read_text(encoding="utf-8").split()):
             print(point)
 

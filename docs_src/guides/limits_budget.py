@@ -5,7 +5,7 @@ from everturn.core.parts import ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def read_page(number: int) -> str:
     """Read a page."""
     return f"page {number}"

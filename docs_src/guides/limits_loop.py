@@ -1,16 +1,16 @@
 import asyncio
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(place: str) -> str:
     """Look somewhere."""
     return "nothing"
 
 
-@tool(effects="read", repeatable=True)
+@tool(read_only=True, repeatable=True)
 async def status() -> str:
     """Ask whether it is ready."""
     return "not yet"
@@ -28,7 +28,7 @@ async def main() -> None:
     async with Chat(model, tools=[look, status]) as chat:
         turn = await chat.send("Where are the keys?")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 print(f"{gate.kind}: {gate.tool} {gate.arguments}")
                 print("because:", gate.why)

@@ -1,13 +1,13 @@
 import asyncio
 
-from everturn import Budget, Chat, Settings
+from everturn import Budget, Chat, TurnSettings
 from everturn.testing import ScriptedModel, say
 
 model = ScriptedModel(say("One."), say("Two."), say("Three."))
 
 
 async def main() -> None:
-    settings = Settings(
+    settings = TurnSettings(
         session_budget=Budget(steps=2),
         tenant_budget=Budget(cost=20.0),
         tenant_period=86_400.0,  # what was used in the last day counts

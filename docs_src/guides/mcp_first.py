@@ -17,7 +17,7 @@ model = ScriptedModel(
 
 
 async def main() -> None:
-    servers = McpServers([hotel], patience=30)
+    servers = McpServers([hotel], timeout=30)
     async with Chat(model, tools=[servers]) as chat:
         turn = await chat.send("Book a room for Ada")
         (status,) = servers.status()

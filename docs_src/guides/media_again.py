@@ -1,6 +1,6 @@
 import asyncio
 
-from everturn import Chat, FilePart, named
+from everturn import Chat, FilePart, get_model
 from everturn.core.ports import Model
 from everturn.testing.provider import Image, Provider
 
@@ -24,7 +24,8 @@ async def draw_twice(model: Model) -> None:
 async def main() -> None:
     async with Provider() as provider:
         provider.script("gpt-image-1", [[Image()]])
-        await draw_twice(named("openai:gpt-image-1", base_url=f"{provider.url}/v1"))
+        model = get_model("openai:gpt-image-1", base_url=f"{provider.url}/v1")
+        await draw_twice(model)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 import asyncio
 
-from everturn import Chat, FilePart, TurnResult, named
-from everturn.testing.provider import Heard, Image, Provider, Say, Speech
+from everturn import Chat, FilePart, TurnResult, get_model
+from everturn.testing.provider import Image, Provider, Say, Speech, Transcription
 
 
 # --8<-- [start:shown]
@@ -11,11 +11,11 @@ def files_of(result: TurnResult) -> list[FilePart]:
 
 
 async def make(url: str) -> None:
-    draws = named("draw-1@image-gen", base_url=url)
-    edits = named("draw-1@image-edit", base_url=url)
-    speaks = named("voice-1@audio-tts", base_url=url)
-    hears = named("ear-1@audio-stt", base_url=url)
-    async with Chat(named("talk-1", base_url=url)) as chat:
+    draws = get_model("draw-1@image-gen", base_url=url)
+    edits = get_model("draw-1@image-edit", base_url=url)
+    speaks = get_model("voice-1@audio-tts", base_url=url)
+    hears = get_model("ear-1@audio-stt", base_url=url)
+    async with Chat(get_model("talk-1", base_url=url)) as chat:
         drawn = await (await chat.send("A red fox", model=draws))
         edited = await (await chat.send("In the snow", model=edits))  # the fox
         spoken = await (await chat.send("A fox in the snow.", model=speaks))
@@ -34,7 +34,7 @@ async def main() -> None:
     async with Provider() as provider:
         provider.script("draw-1", [[Image()]])
         provider.script("voice-1", [[Speech()]])
-        provider.script("ear-1", [[Heard("A fox in the snow.")]])
+        provider.script("ear-1", [[Transcription("A fox in the snow.")]])
         provider.script("talk-1", [[Say("A picture, another one, and a voice.")]])
         await make(f"{provider.url}/v1")
         print("The server was asked for:")

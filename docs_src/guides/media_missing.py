@@ -1,7 +1,7 @@
 import asyncio
 import textwrap
 
-from everturn import Chat, MissingInput, named
+from everturn import Chat, MissingInput, get_model
 from everturn.core.ports import Model
 from everturn.testing.provider import Provider
 
@@ -21,7 +21,7 @@ async def edit(model: Model) -> None:
 
 async def main() -> None:
     async with Provider() as provider:
-        await edit(named("picture@image-edit", base_url=f"{provider.url}/v1"))
+        await edit(get_model("picture@image-edit", base_url=f"{provider.url}/v1"))
         print(len(provider.seen), "requests")
 
 

@@ -1,10 +1,10 @@
 import asyncio
 import os
 
-from everturn import Chat, GateOpened, TextDelta, named, tool
+from everturn import Chat, GateOpened, TextDelta, get_model, tool
 
 
-@tool(effects="once", execute="ask")  # asks a person first, and is never run twice
+@tool(approval="always")  # asks a person first, and is never run twice
 async def refund(order: str, cents: int) -> str:
     """Give somebody their money back."""
     return f"refunded {cents} for {order}"
@@ -12,7 +12,7 @@ async def refund(order: str, cents: int) -> str:
 
 async def run(text: str, key: str) -> None:
     name, url = f"openai-chat:{os.environ['MODEL']}", os.environ["OPENAI_BASE_URL"]
-    model = named(name, base_url=url)
+    model = get_model(name, base_url=url)
     async with Chat(model, tools=[refund], store="talks.db", session="o7") as chat:
         turn = await chat.send(text, key=key)  # the same key again: the same turn
         async for event in turn:

@@ -1,16 +1,16 @@
 import asyncio
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(execute="ask_once", subjects={"url": "url"})
+@tool(approval="ask", subjects={"url": "url"})
 async def fetch(url: str) -> str:
     """Read a page."""
     return f"read {url}"
 
 
-@tool(execute="ask")
+@tool(approval="always")
 async def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
@@ -36,7 +36,7 @@ async def main() -> None:
     async with Chat(model, tools=[fetch, pay]) as chat:
         turn = await chat.send("Read the pages, and pay for them")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 first, *_, last = await chat.gates()
                 for offer in first.offers:
                     print("offers:", offer)

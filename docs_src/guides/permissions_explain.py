@@ -26,7 +26,7 @@ action = "allow"
 TOOLS = '''\
 from everturn import tool
 
-@tool(execute="ask_once", subjects={"command": "command"})
+@tool(approval="ask", subjects={"command": "command"})
 def run(command: str) -> str:
     """Run a command."""
     raise NotImplementedError

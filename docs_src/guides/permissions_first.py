@@ -3,7 +3,7 @@ import textwrap
 
 from everturn import Chat, GateOpened, tool
 from everturn.core.parts import ToolPart
-from everturn.permissions.reading import read_rules
+from everturn.permissions.rules_file import read_rules
 from everturn.testing import ScriptedModel, call, calls, say
 
 RULES = """
@@ -24,7 +24,7 @@ action = "ask"
 """
 
 
-@tool(execute="ask_once", subjects={"path": "path"})
+@tool(approval="ask", subjects={"path": "path"})
 async def write_file(path: str, text: str) -> str:
     """Write a file."""
     return f"wrote {path}"

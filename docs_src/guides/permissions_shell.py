@@ -1,6 +1,6 @@
 from everturn import Rule
-from everturn.core.policy import Policy
-from everturn.permissions.shell import Unreadable, read_command
+from everturn.core.rules.policy import Policy
+from everturn.permissions.shell.command_line import UnreadableCommand, read_command
 
 policy = Policy(
     [
@@ -26,11 +26,11 @@ def main() -> None:
         print(line)
         try:
             items = read_command(line)
-        except Unreadable as error:
+        except UnreadableCommand as error:
             print("  deny:", str(error).partition(";")[0])
             continue
         for item in items:
-            judged = policy.judge("run", [{"command": item}])
+            judged = policy.decide("run", [{"command": item}])
             print(f"  {judged.action}: {item.text}")
 
 

@@ -1,7 +1,7 @@
 import asyncio
 
-from everturn import PENDING, Chat, TurnParked
-from everturn.core.hooks import Pending, StepContext
+from everturn import SUSPEND, Chat, TurnSuspended
+from everturn.core.hooks import StepContext, Suspend
 from everturn.testing import MemoryStore, ScriptedModel, say
 
 
@@ -10,16 +10,16 @@ class PlanFirst:
 
     name = "plan_first"
 
-    async def on_after_request(self, ctx: StepContext) -> Pending | None:
+    async def on_after_request(self, ctx: StepContext) -> Suspend | None:
         if ctx.step > 1 or ctx.calls:
             return None
-        verdict = await ctx.ask(f"Shall I carry out this plan? {ctx.message.text}")
-        if verdict is None:
-            return PENDING  # the turn parks; with the answer this is called again
-        if verdict.allowed:
+        resolution = await ctx.ask(f"Shall I carry out this plan? {ctx.message.text}")
+        if resolution is None:
+            return SUSPEND  # suspends the turn; called again with the answer
+        if resolution.allowed:
             await ctx.append_and_request("Approved. Carry it out.", role="notice")
-        elif verdict.reason:
-            await ctx.append_and_request(f"No: {verdict.reason}", role="notice")
+        elif resolution.reason:
+            await ctx.append_and_request(f"No: {resolution.reason}", role="notice")
         return None
 
 
@@ -34,7 +34,7 @@ async def main() -> None:
     async with open_chat(store) as chat:
         turn = await chat.send("Make dinner")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 break
     print("the turn waits, and no process runs")
 

@@ -1,6 +1,6 @@
 import asyncio
 
-from everturn import Chat, Price, named
+from everturn import Chat, Price, get_model
 from everturn.testing.provider import Provider, Say, Usage
 
 
@@ -8,7 +8,7 @@ from everturn.testing.provider import Provider, Say, Usage
 async def ask(url: str) -> None:
     # US dollars for a million tokens
     price = Price(input=5.0, output=25.0, cached=0.5, written=6.25)
-    model = named("anthropic:claude-opus-5", base_url=url, price=price)
+    model = get_model("anthropic:claude-opus-5", base_url=url, price=price)
     async with Chat(model) as chat:
         usage = (await (await chat.send("Hello"))).usage
     print(f"{usage.input} in, {usage.cached} of them cached, {usage.output} out")

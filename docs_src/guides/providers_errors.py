@@ -1,7 +1,7 @@
 import asyncio
 import textwrap
 
-from everturn import Chat, TurnError, named
+from everturn import Chat, TurnError, get_model
 from everturn.core.ports import Model
 from everturn.testing.provider import Provider, Say
 
@@ -31,7 +31,7 @@ async def main() -> None:
         provider.script("gpt-5.2", [[Say("Hello.")]])
         url = f"{provider.url}/v1"
         for key in ("sk-wrong", "the right one"):
-            said = await ask(named("openai:gpt-5.2", base_url=url, key=key))
+            said = await ask(get_model("openai:gpt-5.2", base_url=url, key=key))
             print(textwrap.fill(said, 80))
 
 

@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from everturn import Chat, TextPart, named
+from everturn import Chat, TextPart, get_model
 from everturn.core.ports import Model
 from everturn.testing.provider import Provider, Say
 
@@ -23,7 +23,7 @@ async def ask(model: Model | str, picture: Path) -> None:
 async def main() -> None:
     async with Provider() as provider:
         provider.script("claude-opus-5", [[Say("A cat, in May.")]])
-        model = named("anthropic:claude-opus-5", base_url=f"{provider.url}/v1")
+        model = get_model("anthropic:claude-opus-5", base_url=f"{provider.url}/v1")
         with NamedTemporaryFile(suffix=".png") as picture:
             picture.write(b"\x89PNG")
             picture.flush()

@@ -2,7 +2,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from everturn import Chat, named
+from everturn import Chat, get_model
 from everturn.models.profile import Profile
 from everturn.testing.provider import Provider, Say
 
@@ -23,7 +23,8 @@ async def main() -> None:
     async with Provider(key="secret") as provider:
         provider.script("large-1", [[Say("Hello from Acme.")]])
         here = replace(ACME, base_url=f"{provider.url}/v1")
-        model = named("acme:large-1", profile=here, environ={"ACME_API_KEY": "secret"})
+        environ = {"ACME_API_KEY": "secret"}
+        model = get_model("acme:large-1", profile=here, environ=environ)
         async with Chat(model) as chat:
             print((await (await chat.send("Hello", params={"max_tokens": 50}))).text)
         sent = provider.seen[0].body

@@ -2,7 +2,7 @@ import asyncio
 
 from pydantic import BaseModel, ConfigDict
 
-from everturn import Chat, named
+from everturn import Chat, get_model
 from everturn.core.ports import Model
 from everturn.testing.provider import Provider, Say
 
@@ -28,7 +28,8 @@ async def ask(model: Model | str) -> City:
 async def main() -> None:
     async with Provider() as provider:
         provider.script("gpt-5.2", [[Say('{"name": "Lisbon", "people": 575739}')]])
-        print(repr(await ask(named("openai:gpt-5.2", base_url=f"{provider.url}/v1"))))
+        model = get_model("openai:gpt-5.2", base_url=f"{provider.url}/v1")
+        print(repr(await ask(model)))
         sent = provider.seen[0].body
         print(sent["max_output_tokens"], sent["text"]["format"]["type"])
 

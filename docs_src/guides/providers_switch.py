@@ -1,6 +1,6 @@
 import asyncio
 
-from everturn import Chat, named
+from everturn import Chat, get_model
 from everturn.core.ports import Model
 from everturn.testing.provider import Provider, Say, Think
 
@@ -28,8 +28,8 @@ async def main() -> None:
         others = [[Say("Yes: 91 is 7 times 13.")], [Say("It is.")]]
         provider.script("gpt-5.2", others, sequence=True)
         url = f"{provider.url}/v1"
-        claude = named("anthropic:claude-opus-5", base_url=url)
-        await talk(claude, named("openai:gpt-5.2", base_url=url))
+        claude = get_model("anthropic:claude-opus-5", base_url=url)
+        await talk(claude, get_model("openai:gpt-5.2", base_url=url))
         print("The seal of the thought went to:")
         for seen in provider.seen[1:]:
             print(f"  {seen.model}: {'sig-' in str(seen.body)}")

@@ -6,16 +6,16 @@ from tempfile import TemporaryDirectory
 from textwrap import fill
 from typing import Any
 
-from everturn import Chat, GateOpened, named
+from everturn import Chat, GateOpened, get_model
 from everturn.core.parts import FilesPart, ToolPart
 from everturn.core.ports import Tool, ToolSource
 from everturn.mcp import McpServers, ServerSpec
-from everturn.plugins.snapshots import Snapshots
+from everturn.plugins.file_snapshots import FileSnapshots
+from everturn.replay import Recording, normalize_recording, replay
 from everturn.testing.provider import Call, Item, Provider, Say, Step
-from everturn.testing.replay import Recording, normal, replay
 from everturn.tools.code.javascript import run_javascript
 from everturn.tools.files import files
-from everturn.tools.groups import Group
+from everturn.tools.groups import ToolGroup
 
 # --8<-- [start:task]
 TASK = {
@@ -32,9 +32,9 @@ def lay_out(folder: Path) -> Path:
     return folder.resolve()
 
 
-def tools(folder: Path) -> list[Tool | Group | ToolSource]:
+def tools(folder: Path) -> list[Tool | ToolGroup | ToolSource]:
     rates = ServerSpec("rates", command=sys.executable, args=(str(RATES),))
-    servers = McpServers([rates], patience=30)  # seconds: the first turn waits for it
+    servers = McpServers([rates], timeout=30)  # seconds: the first turn waits for it
     return [files(folder).enabled(), run_javascript(), servers]
 
 
@@ -87,8 +87,8 @@ def names(folder: Path) -> list[str]:
 async def solve(folder: Path, store_dir: Path) -> Recording:
     async with Provider() as provider:
         provider.script("demo", SCRIPT)
-        model = named("openai:demo", base_url=f"{provider.url}/v1", key="k")
-        keeper = Snapshots(folder, store_dir=store_dir)
+        model = get_model("openai:demo", base_url=f"{provider.url}/v1", key="k")
+        keeper = FileSnapshots(folder, store_dir=store_dir)
         async with Chat(model, tools=tools(folder), plugins=[keeper]) as chat:
             turn = await chat.send("Do what README.md says.")
             async for event in turn:
@@ -111,7 +111,7 @@ async def solve(folder: Path, store_dir: Path) -> Recording:
             await chat.unrevert(undone)
             print("taken back:", names(folder))
             assert provider.refusals == []  # OpenAI would have taken it, too
-            return await Recording.make(chat.runtime.store, chat.session)
+            return await Recording.from_log(chat.runtime.store, chat.session)
 
 
 # --8<-- [end:talk]
@@ -123,8 +123,8 @@ IGNORE = ("identity", "sandbox")
 
 
 async def again(folder: Path, store_dir: Path) -> list[str]:
-    recording = Recording.read(KEPT).moved({THERE: str(folder)})
-    plugins = [Snapshots(folder, store_dir=store_dir)]
+    recording = Recording.read(KEPT).with_paths_replaced({THERE: str(folder)})
+    plugins = [FileSnapshots(folder, store_dir=store_dir)]
     return await replay(recording, tools=tools(folder), plugins=plugins, ignore=IGNORE)
 
 
@@ -133,8 +133,9 @@ async def main() -> None:
         place = Path(name)
         here = lay_out(place / "expenses")
         happened = await solve(here, place / "snapshots")
-        same = normal(happened.moved({str(here): THERE}), IGNORE)
-        print("as recorded:", same == normal(Recording.read(KEPT), IGNORE))
+        moved = happened.with_paths_replaced({str(here): THERE})
+        recorded = normalize_recording(Recording.read(KEPT), IGNORE)
+        print("as recorded:", normalize_recording(moved, IGNORE) == recorded)
 
         print("differences:", await again(lay_out(place / "b"), place / "b-snapshots"))
 

@@ -2,13 +2,13 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.cli import main as everturn
+from everturn.replay import Recording, record, replay
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.testing.replay import Recording, record, replay
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"sent to {to}"
@@ -20,7 +20,7 @@ async def talk(file: Path) -> None:
     async with Chat(ScriptedModel(made, say("Ada knows.")), tools=[mail]) as chat:
         turn = await chat.send("Ask Ada to lunch")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 [gate] = await chat.gates()
                 await turn.answer(gate, allow="once")
         await record(chat, file)

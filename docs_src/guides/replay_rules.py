@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from everturn.core.policy import Rule
-from everturn.testing.replay import Change, Recording, what_if
+from everturn.core.rules.policy import Rule
+from everturn.replay import Change, Recording, what_if
 
 MENU = Path(__file__).parent / "replay_menu.jsonl"
 

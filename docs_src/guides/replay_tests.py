@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from everturn import tool
-from everturn.testing.replay import Recording, cassette, replay
+from everturn.replay import Recording, cassette, replay
 
 HERE = Path(__file__).parent
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def menu(day: str) -> str:
     """Say what there is for lunch."""
     return {"friday": "soup, fish"}.get(day, "nothing")

@@ -7,13 +7,13 @@ from everturn.testing import ScriptedModel, call, calls, say
 BOOK = "\n".join(f"line {number} of the book" for number in range(1, 20_001))
 
 
-@tool(effects="read", limit=120)
+@tool(read_only=True, limit=120)
 async def read_book() -> str:
     """Read the book."""
     return BOOK
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def print_out(text: str) -> str:
     """Print a text."""
     return f"printed {len(text):,} characters, and at the end {text[-22:]!r}"

@@ -10,13 +10,13 @@ from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 SENT: list[str] = []
 
 
-@tool(effects="read", private=("email",))
+@tool(read_only=True, private=("email",))
 async def customers() -> list[dict[str, str]]:
     """List the customers."""
     return [{"name": "Ada", "email": "ada@example.org"}]
 
 
-@tool(effects="once")
+@tool()
 async def send_mail(to: str, text: str) -> str:
     """Send a mail."""
     SENT.append(to)

@@ -33,7 +33,8 @@ api "/api/sessions/$session/gates/$gate/answer" \
 
 # --8<-- [start:watch]
 api "/api/sessions/$session/turns/$turn/events" -N |
-    sed -n -E 's/.*"type":"((Turn|Gate|Call)[A-Z][a-z]*[a-z])",.*/\1/p' | grep -v Delta
+    sed -n -E 's/.*"type":"((Turn|Gate|Call|Permission)[A-Za-z]*)",.*/\1/p' |
+    grep -v Delta
 # --8<-- [end:watch]
 
 # --8<-- [start:resume]

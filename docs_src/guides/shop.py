@@ -6,7 +6,7 @@ from everturn.core.ports import Bus, Engine, Store
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def stock(article: str) -> str:
     """Say how many of an article there are."""
     return f"7 of {article}"

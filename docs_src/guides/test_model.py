@@ -1,4 +1,4 @@
-from everturn import Patience, Price, named
+from everturn import Price, RetryPolicy, get_model
 from everturn.core.ports import Model
 from everturn.testing.contracts import ModelContract
 
@@ -13,12 +13,12 @@ class TestMyModel(ModelContract):
         model: str,
         key: str,
         price: Price | None,
-        patience: Patience,
+        retry: RetryPolicy,
     ) -> Model:
-        return named(  # yours here
+        return get_model(  # yours here
             f"compatible:{model}",
             base_url=f"{url}/v1",
             key=key,
             price=price,
-            patience=patience,
+            retry=retry,
         )

@@ -27,7 +27,7 @@ class Bank:
         self.attempts = 0
 
     def tools(self) -> list[Tool]:
-        @tool(effects="write")
+        @tool(idempotent=True)
         async def pay(to: str, amount: int, ctx: ToolContext) -> str:
             """Pay somebody."""
             self.attempts += 1
@@ -58,7 +58,7 @@ async def test_the_model_reads_what_the_tool_says() -> None:
 async def test_a_tool_that_hangs_is_given_up() -> None:
     clock, hangs = FakeClock(), asyncio.Event()
 
-    @tool(effects="read", timeout=10)
+    @tool(read_only=True, timeout=10)
     async def ask_the_bank() -> str:
         """Wait for the bank."""
         hangs.set()

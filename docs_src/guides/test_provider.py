@@ -1,12 +1,12 @@
 # --8<-- [start:head]
 import pytest
 
-from everturn import Chat, TurnError, named, tool
+from everturn import Chat, TurnError, get_model, tool
 from everturn.testing.provider import Call, Cut, Provider, Say, Status
-from everturn.transport.replay import Kept, Replay
+from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def read(path: str) -> str:
     """Read a file."""
     return f"{path} says hello"
@@ -16,7 +16,7 @@ async def test_a_file_is_read_and_told() -> None:
     async with Provider() as provider:
         steps = [[Call("read", '{"path": "a.txt"}')], [Say("It says hello.")]]
         provider.script("my-model", steps)
-        model = named("my-model", base_url=f"{provider.url}/v1")
+        model = get_model("my-model", base_url=f"{provider.url}/v1")
         async with Chat(model, tools=[read]) as chat:
             result = await (await chat.send("What is in a.txt?"))
         assert result.text == "It says hello."
@@ -31,7 +31,7 @@ async def test_a_busy_server_is_asked_again_and_a_broken_answer_kept() -> None:
         busy = [Status(429, headers={"retry-after": "0"})]
         steps = [busy, [Say("As far as "), Cut()], [Say("Here.")]]
         provider.script("my-model", steps, sequence=True)
-        async with Chat(named("my-model", base_url=f"{provider.url}/v1")) as chat:
+        async with Chat(get_model("my-model", base_url=f"{provider.url}/v1")) as chat:
             with pytest.raises(TurnError):
                 await (await chat.send("How far?"))
             assert (await chat.messages())[-1].text == "As far as "
@@ -43,7 +43,7 @@ async def test_a_busy_server_is_asked_again_and_a_broken_answer_kept() -> None:
 # --8<-- [start:refuses]
 async def test_a_misspelt_parameter_is_refused() -> None:
     async with Provider() as provider:
-        model = named("openai:plain", base_url=f"{provider.url}/v1")
+        model = get_model("openai:plain", base_url=f"{provider.url}/v1")
         async with Chat(model) as chat:
             with pytest.raises(TurnError, match="Unknown parameter") as failed:
                 await (await chat.send("Hi", params={"temprature": 0}))
@@ -63,8 +63,9 @@ KEPT = (
 @pytest.mark.parametrize("size", [1, 7, 1000])
 async def test_a_kept_answer_is_read_however_it_is_split(size: int) -> None:
     pieces = [KEPT[at : at + size] for at in range(0, len(KEPT), size)]
-    transport = Replay([Kept(pieces)])  # Kept.of(path, size) reads a file
-    model = named("groq:llama-3.3-70b", key="k", transport=transport)
+    # RecordedResponse.of(path, size) reads a file.
+    transport = ReplayTransport([RecordedResponse(pieces)])
+    model = get_model("groq:llama-3.3-70b", key="k", transport=transport)
     async with Chat(model) as chat:
         assert (await (await chat.send("Hi"))).text == "Hello."
     assert transport.posts[0].url == "https://api.groq.com/openai/v1/chat/completions"

@@ -7,7 +7,7 @@ from everturn.testing import ScriptedModel, call, calls, say
 kept: dict[str, str] = {}
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def save(text: str, ctx: ToolContext) -> str:
     """Save a note."""
     ctx.progress("saving")
@@ -15,7 +15,7 @@ async def save(text: str, ctx: ToolContext) -> str:
     return "saved"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def count(to: int) -> AsyncIterator[Progress | str]:
     """Count."""
     for number in range(1, to + 1):
@@ -23,7 +23,7 @@ async def count(to: int) -> AsyncIterator[Progress | str]:
     yield f"counted to {to}"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def lines(text: str) -> int:
     """Count the lines of a text; a plain function runs in a thread."""
     return len(text.splitlines())

@@ -8,7 +8,7 @@ from everturn.testing import ScriptedModel, call, calls, say
 MENU = {"soup": 4, "bread": 2}
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def price(dish: str) -> int:
     """Look up what a dish costs."""
     if dish not in MENU:
@@ -16,7 +16,7 @@ async def price(dish: str) -> int:
     return MENU[dish]
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def kitchen() -> str:
     """Ask the kitchen."""
     raise ConnectionError("the kitchen does not answer")

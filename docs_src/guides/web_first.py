@@ -3,7 +3,7 @@ from textwrap import shorten
 
 from aiohttp import web
 
-from everturn import Chat, Guard, fetch_url
+from everturn import Chat, EgressPolicy, fetch_url
 from everturn.core.parts import ToolPart
 from everturn.testing import ScriptedModel, call, calls, say
 
@@ -25,8 +25,8 @@ async def main() -> None:
         calls(call("fetch_url", url=f"{here}/"), call("fetch_url", url=f"{here}/old")),
         say("There is soup."),
     )
-    guard = Guard(allow=[f"127.0.0.1:{port}"])  # nothing on this machine, but for this
-    async with Chat(model, tools=[fetch_url(guard, execute="auto")]) as chat:
+    policy = EgressPolicy(allow=[f"127.0.0.1:{port}"])  # of this machine, only this
+    async with Chat(model, tools=[fetch_url(policy, approval="auto")]) as chat:
         result = await (await chat.send("What is on the menu?"))
         for part in result.messages[-1].parts:
             if isinstance(part, ToolPart) and part.output is not None:

@@ -1,7 +1,7 @@
 import asyncio
 from textwrap import shorten
 
-from everturn import EverturnError, Guard
+from everturn import EgressPolicy, EverturnError
 
 NAMES = {
     "example.org": ["93.184.215.14"],
@@ -16,7 +16,7 @@ async def look_up(host: str) -> list[str]:
 
 
 exceptions, denied = ["wiki.corp.example:443"], ["*.bank.example"]
-guard = Guard(allow=exceptions, deny=denied, resolve=look_up)
+policy = EgressPolicy(allow=exceptions, deny=denied, resolve=look_up)
 
 
 async def main() -> None:
@@ -33,7 +33,7 @@ async def main() -> None:
         "file:///etc/passwd",
     ):
         try:
-            place = await guard.place(guard.read(text))
+            place = await policy.resolve(policy.parse(text))
             print(f"{text}: {', '.join(map(str, place.addresses))}")
         except EverturnError as error:
             print(shorten(f"{text}: {error}", 84, placeholder=" …"))

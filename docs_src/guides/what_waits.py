@@ -1,12 +1,12 @@
 import asyncio
 import json
 
-from everturn import Chat, GateOpened, TurnParked, tool
+from everturn import Chat, GateOpened, TurnSuspended, tool
 from everturn.core.hooks import GateContext
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
@@ -33,7 +33,7 @@ async def main() -> None:
         async for event in turn:
             if isinstance(event, GateOpened):
                 print("opened:", event.gate.arguments)
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 for gate in await chat.gates():
                     print("waits: ", gate.arguments)
                     await turn.answer(gate, allow="once")

@@ -6,7 +6,7 @@ from everturn import tool
 Unit = Literal["C", "F"]
 
 
-@tool(effects="read", timeout=10)
+@tool(read_only=True, timeout=10)
 async def forecast(city: str, day: str = "today", unit: Unit = "C") -> str:
     """Look up the weather of a day.
 
@@ -19,7 +19,7 @@ async def forecast(city: str, day: str = "today", unit: Unit = "C") -> str:
 
 def main() -> None:
     spec = forecast.spec
-    print(f"{spec.name} ({spec.effects}): {spec.description}")
+    print(f"{spec.name} (read_only={spec.read_only}): {spec.description}")
     print(json.dumps(spec.schema, indent=2))
 
 

@@ -17,7 +17,7 @@ class Timing:
         began = self._clock()
 
         def let_go() -> None:
-            """The turn is over, or parked: whoever takes it next is timed anew."""
+            """The turn is over or suspended; the next hold is timed anew."""
             self._log.info("held %s for %.1f s", ctx.turn, self._clock() - began)
             # What is left was refused before it ran, and has no end.
             mine = [call for call in self._began if call.startswith(f"{ctx.turn}-")]

@@ -14,11 +14,11 @@ from everturn.testing import ScriptedModel, call, calls, say
 LEDGER = Path(os.environ.get("INBOX_HOME", "inbox-data")) / "ledger.db"
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 def pay_invoice(to: str, amount: float, ctx: ToolContext) -> str:
     """Pay an invoice.
 
-    `effects="write"` says that a repeat with the same key changes nothing, and the ledger sees to that. So a process may
+    `idempotent=True` says that a repeat with the same key changes nothing, and the ledger sees to that. So a process may
     die at any moment, and the next one simply pays again.
 
     Args:

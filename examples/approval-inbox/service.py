@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from everturn import Chat, EverturnError, Gate, Phase, Prompt, Runtime, Settings
+from everturn import Chat, EverturnError, Gate, Phase, Prompt, Runtime, TurnSettings
 from everturn.errors import UnknownSession
 
 HOME = Path(os.environ.get("INBOX_HOME", "inbox-data"))
@@ -43,7 +43,7 @@ def make_runtime() -> Runtime:
         os.environ.get("MODEL") or payments.offline_model(),
         tools=[payments.pay_invoice],
         store=str(HOME / "talks.db"),
-        settings=Settings(prompt=Prompt(agent=SYSTEM)),
+        settings=TurnSettings(prompt=Prompt(agent=SYSTEM)),
     )
 
 
@@ -54,7 +54,7 @@ def chat_of(request: Request, session: str) -> Chat:
 
 async def open_gates(request: Request) -> list[Gate]:
     """What nobody has answered yet, in all sessions."""
-    return [row.gate for row in await request.app.state.runtime.store.gates() if row.verdict is None]
+    return [row.gate for row in await request.app.state.runtime.store.gates() if row.resolution is None]
 
 
 async def take(request: Request) -> Response:

@@ -6,15 +6,15 @@ import json
 import re
 from typing import Any
 
-from everturn import Prompted
+from everturn import PromptedModel
 from everturn.testing import ScriptedModel, say
 
 TAKE = {"sunny": "sunglasses", "rain": "umbrella"}
 
 
-def model() -> Prompted:
+def model() -> PromptedModel:
     """A model that only writes text, and the same wrapper around it that a real one has."""
-    return Prompted(ScriptedModel(_calls, _answers, name="offline"), "json", "grammar")
+    return PromptedModel(ScriptedModel(_calls, _answers, name="offline"), "json", "grammar")
 
 
 def _calls(request: Any) -> list[Any]:

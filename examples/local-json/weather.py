@@ -13,7 +13,7 @@ import sys
 
 import offline
 
-from everturn import CallSettled, Chat, EverturnError, named, tool
+from everturn import CallFinished, Chat, EverturnError, get_model, tool
 from everturn.core.hooks import RequestContext
 
 SYSTEM = "You are brief. Look up the weather of the city that is asked about."
@@ -27,7 +27,7 @@ ANSWER = {
 PARAMS = {"temperature": 0, "max_tokens": 48, "parallel_tool_calls": False}
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def get_weather(city: str) -> str:
     """Get the weather in a city."""
     return f"It is {SKIES.get(city.lower(), '12 degrees and windy')} in {city}."
@@ -47,8 +47,8 @@ class CallThenAnswer:
 
 
 def open_chat(url: str, store: str) -> Chat:
-    """The paradigm is all that is different from a chat with any other model."""
-    model = named("llamacpp:smollm2", base_url=url, paradigm="json") if url else offline.model()
+    """The tool_format is all that is different from a chat with any other model."""
+    model = get_model("llamacpp:smollm2", base_url=url, tool_format="json") if url else offline.model()
     return Chat(
         model, system=SYSTEM, tools=[get_weather], plugins=[CallThenAnswer()], store=store or None, session="weather"
     )
@@ -59,7 +59,7 @@ async def ask(question: str, url: str, store: str) -> dict[str, str]:
     async with open_chat(url, store) as chat:
         turn = await chat.send(question, params=PARAMS, max_steps=2)
         async for event in turn:
-            if isinstance(event, CallSettled):
+            if isinstance(event, CallFinished):
                 print(f"[get_weather: {event.output.text}]")
         return json.loads((await turn).text)
 

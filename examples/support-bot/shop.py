@@ -22,7 +22,7 @@ def order_of(tenant: str, number: str) -> tuple[str, int]:
     return orders[number]
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def find_order(number: str, ctx: ToolContext) -> str:
     """Look an order up.
 
@@ -33,7 +33,7 @@ async def find_order(number: str, ctx: ToolContext) -> str:
     return f"order {number}: a {what} for {price}"
 
 
-@tool(effects="write", execute="ask_once")
+@tool(idempotent=True, approval="ask")
 async def refund(number: str, amount: int, ctx: ToolContext) -> str:
     """Give money back.
 

@@ -14,16 +14,16 @@ from pathlib import Path
 import offline
 
 from everturn import (
-    CallSettled,
+    CallFinished,
     Chat,
     EverturnError,
+    FileSnapshots,
     FilesPart,
     Gate,
-    Snapshots,
     TextDelta,
     Turn,
     TurnFailed,
-    TurnParked,
+    TurnSuspended,
     files,
 )
 
@@ -40,7 +40,7 @@ def open_chat(folder: Path, model: str) -> Chat:
         model or offline.model(),
         system=SYSTEM,
         tools=[files(folder).enabled()],
-        plugins=[Snapshots(folder, store_dir=beside / "snapshots")],
+        plugins=[FileSnapshots(folder, store_dir=beside / "snapshots")],
         store=str(beside / "talks.db"),
         session="assistant",  # always the same: a conversation goes on where it was left
     )
@@ -52,10 +52,10 @@ async def watch(chat: Chat, turn: Turn) -> None:
         match event:
             case TextDelta(text=text):
                 print(plain(text), end="", flush=True)
-            case TurnParked():
+            case TurnSuspended():
                 for gate in await chat.gates():
                     await answer(turn, gate)
-            case CallSettled(state=state, output=output):
+            case CallFinished(state=state, output=output):
                 said = output.title or output.text.partition("\n")[0]
                 print(f"  [{state}: {plain(said)}]")
             case TurnFailed(problem=problem):

@@ -1,7 +1,7 @@
-"""What goes over the wire between the server and whoever talks to it: bodies of requests and of answers, as data.
+"""HTTP API types: the bodies of requests and responses, as data.
 
-The OpenAPI document is made of these, the server reads and writes them, and `everturn.client` speaks them. Ids, text and
-decisions come from outside, and nothing else: no history, no role, no tenant.
+The OpenAPI document is generated from them; the server and `everturn.client` encode and decode them. Clients send ids,
+text and decisions, and nothing else: no history, no role, no tenant.
 """
 
 from __future__ import annotations
@@ -11,63 +11,63 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from everturn.core.accounts import AuditRecord, CredentialKind, Role
-from everturn.core.asking import Claimed, Gate, Grant
 from everturn.core.deltas import CallDelta, CallProgress, ReasoningDelta, TextDelta
 from everturn.core.events import FilesReverted, LogEvent, Problem
+from everturn.core.gates import CallClaim, Gate, Grant
 from everturn.core.messages import Message
-from everturn.core.options import ClientTool, HistoryPolicy, LatePolicy, Spent
+from everturn.core.options import ClientTool, LatePolicy, Spent, ToolHistory
 from everturn.core.parts import FilePart, Usage
-from everturn.core.policy import Action, Rule
+from everturn.core.rules.policy import Rule, RuleAction
 from everturn.core.state import Phase
 
 Id = Annotated[str, Meta(min_length=1, max_length=200)]
 Name = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=1_000_000)]
 Busy = Literal["queue", "reject", "fork", "steer"]
-"""What becomes of a message while a turn is under way: it waits, it is refused (409), it begins a branch beside it, or it
-joins the turn between two steps. `Sent.turn` is then the turn that it is to join; if that ends first, it waits after all.
+"""What happens to a message while a turn is running: it waits, it is refused (409), it starts a branch beside the turn,
+or it joins the turn between two steps. `Sent.turn` is then the turn that it will join; if that ends first, it waits.
 """
 
 
 class Body(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The root of all that comes in. What is not known is refused: a field that is misspelt would be ignored."""
+    """Base class of request bodies. Unknown fields are refused: otherwise a misspelt field would be ignored."""
 
 
 class View(Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """The root of all that goes out. New fields may come; none goes."""
+    """Base class of responses. New fields may be added; none is removed."""
 
 
-# What comes in ---------------------------------------------------------------------------------------------------------
+# Request bodies ------------------------------------------------------------------------------------------------------
 
 
 class Said(Body, frozen=True, kw_only=True):
-    """What a person says: a text, files that were uploaded before, or both."""
+    """A user message: a text, files that were uploaded before, or both, with options for its turn."""
 
     text: Text = ""
     files: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=32)] = []  # `FileView.file`
     agent: Name = ""  # "": that of the session, or the first one
-    model: Name = ""  # "": that of the agent; else one of those the server has
+    model: Name = ""  # "": that of the agent; otherwise one of the server's models
     params: dict[str, Any] | None = None
     tools: Annotated[list[Name], Meta(max_length=200)] | None = None
-    history: HistoryPolicy | None = None
+    tool_history: ToolHistory | None = None
     late: LatePolicy | None = None
     max_steps: Annotated[int, Meta(ge=1, le=1000)] | None = None
-    clients: Annotated[list[ClientTool], Meta(max_length=50)] = []  # tools that whoever sends this runs
+    clients: Annotated[list[ClientTool], Meta(max_length=50)] = []  # tools that the sending client runs
     busy: Busy = "queue"
 
 
 class NewSession(Said, frozen=True, kw_only=True):
-    """Begin a session with its first message. There is none without one."""
+    """Start a session with its first message. A session has at least one message."""
 
 
 class NewMessage(Said, frozen=True, kw_only=True):
-    """Go on: at the end of the selected branch, or `after` a message."""
+    """A message at the end of the selected branch, or `after` another message."""
 
     after: Id | None = None
 
 
 class Edited(Body, frozen=True, kw_only=True):
-    """A new version of a message of the person's, and an answer to it."""
+    """A new version of a user message, and an answer to it."""
 
     text: Text = ""
     files: Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=32)] = []
@@ -75,30 +75,33 @@ class Edited(Body, frozen=True, kw_only=True):
 
 
 class Rerun(Body, frozen=True, kw_only=True):
-    """Another answer."""
+    """Regenerate an answer."""
 
     model: Name = ""
     params: dict[str, Any] | None = None
 
 
 class Selected(Body, frozen=True, kw_only=True):
-    """Go on from a message; None: from the beginning."""
+    """Select the branch that ends at a message; None: the beginning."""
 
     message: Id | None = None
 
 
 class Cancelled(Body, frozen=True, kw_only=True):
-    """End a turn; `hard` ends its tools as well."""
+    """Cancel a turn; `hard` cancels its tools as well."""
 
     hard: bool = False
 
 
 class Answered(Body, frozen=True, kw_only=True):
-    """Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`. `hash` is that of the gate as it was shown."""
+    """Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`.
+
+    `hash` is the hash of the gate that was shown.
+    """
 
     hash: Annotated[str, Meta(min_length=1, max_length=200)]
     allow: Literal["once", "always"] | None = None
-    rule: Rule | None = None  # with allow="always": the one of the gate's offers that is meant
+    rule: Rule | None = None  # with allow="always": one of the gate's offers
     deny: Annotated[str, Meta(max_length=10_000)] | bool | None = None
     arguments: dict[str, Any] | None = None
     result: Annotated[str, Meta(max_length=4_000_000)] | None = None
@@ -111,7 +114,7 @@ class Answered(Body, frozen=True, kw_only=True):
 
 
 class Claim(Body, frozen=True, kw_only=True):
-    """A client takes a call upon itself; `claim` is a name nobody can guess, and comes back with the answer."""
+    """Claim a call for a client; `claim` is an unguessable name, which the client repeats in its answer."""
 
     hash: Annotated[str, Meta(min_length=1, max_length=200)]
     claim: Annotated[str, Meta(min_length=16, max_length=200)]
@@ -119,57 +122,59 @@ class Claim(Body, frozen=True, kw_only=True):
 
 
 class Reverted(Body, frozen=True, kw_only=True):
-    """Let files be what they were: `tree` is the `before` or the `after` of a files part, or of an earlier revert."""
+    """Revert files: `tree` is the `before` or the `after` of a files part, or of an earlier revert."""
 
     root: Annotated[str, Meta(max_length=4096)]
     tree: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class NewKey(Body, frozen=True, kw_only=True):
-    """A new API key for a user of the tenant, who may do at most this much with it."""
+    """Create an API key for a user of the tenant, limited to this role."""
 
     name: Name = ""
-    user: Name = ""  # "": whoever asks
+    user: Name = ""  # "": the caller
     role: Role = "member"
     expires: Annotated[float, Meta(ge=0)] = 0.0
 
 
 class PutUser(Body, frozen=True, kw_only=True):
-    """Make a user, or change one."""
+    """Create or update a user."""
 
     name: Name = ""
     role: Role = "member"
     is_active: bool = True
-    origin: Annotated[str, Meta(max_length=1000)] | None = None  # the issuer whose tokens speak of them; None: as it is
+    origin: Annotated[str, Meta(max_length=1000)] | None = (
+        None  # the issuer whose tokens may authenticate this user; None: unchanged
+    )
 
 
 class PutTenant(Body, frozen=True, kw_only=True):
-    """Make a tenant, or change one."""
+    """Create or update a tenant."""
 
     name: Name = ""
     is_active: bool = True
 
 
 class Explain(Body, frozen=True, kw_only=True):
-    """What would become of a call? Nothing is run."""
+    """Explain what the rules would decide about a call. Nothing is run."""
 
     tool: Id
     arguments: dict[str, Any] = {}
     agent: Name = ""  # "": that of the session, or the first one
-    session: Id | None = None  # what was allowed from then on in it counts, too
+    session: Id | None = None  # its grants count, too
 
 
 class TrustServer(Body, frozen=True, kw_only=True):
-    """Trust an MCP server as it was shown: `hash` is that of its `McpView`."""
+    """Trust an MCP server as it was shown: `hash` is the hash of its `McpView`."""
 
     hash: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-# What goes out ---------------------------------------------------------------------------------------------------------
+# Responses -----------------------------------------------------------------------------------------------------------
 
 
 class ErrorView(View, frozen=True, kw_only=True):
-    """What went wrong: a stable code, a text for people that says what to do next, and where a bad value stands."""
+    """An error: a stable code, a text for people that says what to do next, and the path of an invalid value."""
 
     code: str
     message: str
@@ -177,41 +182,42 @@ class ErrorView(View, frozen=True, kw_only=True):
 
 
 class Failure(View, frozen=True, kw_only=True):
-    """The body of every answer that is no success."""
+    """The body of every error response."""
 
     error: ErrorView
 
 
 class Me(View, frozen=True, kw_only=True):
-    """Who is asking."""
+    """The authenticated user."""
 
     tenant: str
     user: str
     role: Role
     version: str
-    csrf: str = ""  # to be sent back as `X-CSRF-Token` by whoever comes with a cookie
+    csrf: str = ""  # a client with a cookie sends it back as `X-CSRF-Token`
 
 
 class AgentView(View, frozen=True, kw_only=True):
-    """An agent that can be talked to."""
+    """A configured agent."""
 
     name: str
     description: str
     model: str
     tools: list[str] | None = None
     is_default: bool = False
-    models: list[str] = []  # others that a message may ask for instead
+    models: list[str] = []  # other models that a message may select
 
 
 class ToolView(View, frozen=True, kw_only=True):
-    """A tool as a model is told of it."""
+    """A tool as a model sees it."""
 
     name: str
     description: str
     schema: dict[str, Any]
     origin: str
-    execute: str
-    effects: str
+    approval: str
+    read_only: bool
+    idempotent: bool
     group: str = ""
 
 
@@ -223,60 +229,60 @@ class SessionView(View, frozen=True, kw_only=True):
     agent: str
     by: str
     created: float
-    touched: float
+    updated: float
     leaf: str | None
     is_awake: bool
-    stuck: str
-    above: str = ""
+    quarantined: str
+    parent: str = ""
 
 
 class SessionPage(View, frozen=True, kw_only=True):
-    """Some sessions, and what to ask for to have more of them; "": these were the last."""
+    """A page of sessions, and the cursor of the next page; "": this is the last page."""
 
     sessions: list[SessionView]
     next: str = ""
-    waiting: list[str] = []  # those of them in which, or in whose sub-turns, a question stands open
+    waiting: list[str] = []  # those of them with an open gate, in themselves or in a sub-agent run
 
 
 class Sent(View, frozen=True, kw_only=True):
-    """A message that is safe, and the turn that it begins."""
+    """A durable message, and the turn that it starts."""
 
     session: str
     turn: str
     message: str  # "" for a re-run
-    is_new: bool  # False: the same was sent before, with this key
+    is_new: bool  # False: the same message was sent before with this key
 
 
 class MessageList(View, frozen=True, kw_only=True):
-    """A branch, oldest first; or its end, and before which message the page before it ends; "": there is none."""
+    """A branch, or its last page, oldest first, and the cursor of the page before it; "": there is none."""
 
     messages: list[Message]
     next: str = ""
 
 
 class TreeView(View, frozen=True, kw_only=True):
-    """All messages of a session, as they joined, and where the selected branch ends."""
+    """All messages of a session, in the order in which they were added, and the end of the selected branch."""
 
     messages: list[Message]
     leaf: str | None
 
 
 class LogItem(View, frozen=True, kw_only=True):
-    """An event at its place in the log."""
+    """An event at its position in the log."""
 
     seq: int
     event: LogEvent
 
 
 class LogPage(View, frozen=True, kw_only=True):
-    """Some of a session's log, in order; `is_whole`: these were the last, and a stream goes on `after` their `seq`."""
+    """A page of a session's log, in order; `is_whole`: this is the last page, and a stream continues `after` its `seq`."""
 
     entries: list[LogItem]
     is_whole: bool
 
 
 class QueuedView(View, frozen=True, kw_only=True):
-    """A message that waits until the turn before it is over. Its turn can be cancelled; then it was never sent."""
+    """A message that waits until the turn before it is over. If its turn is cancelled first, it is never sent."""
 
     turn: str
     message: str
@@ -284,17 +290,17 @@ class QueuedView(View, frozen=True, kw_only=True):
     text: str
     files: list[FilePart]
     by: str = ""
-    steers: str = ""  # the turn that it is to join, at the next step; "": it begins one of its own
+    steers: str = ""  # the turn that it will join at the next step; "": it starts its own
 
 
 class QueueList(View, frozen=True, kw_only=True):
-    """What waits, in the order in which it will go."""
+    """The queued messages, in the order in which they will be sent."""
 
     queued: list[QueuedView]
 
 
 class TurnView(View, frozen=True, kw_only=True):
-    """A turn as its log tells it, now."""
+    """The present state of a turn, from its log."""
 
     session: str
     turn: str
@@ -307,49 +313,49 @@ class TurnView(View, frozen=True, kw_only=True):
 
 
 class GateView(View, frozen=True, kw_only=True):
-    """A question that stands open: where, since when, and which client has it, if it is for one."""
+    """An open gate: its session, since when it is open, and the claim of a client, if any."""
 
     session: str
     title: str
     opened: float
     gate: Gate
-    claim: Claimed | None = None
+    claim: CallClaim | None = None
 
 
 class GateList(View, frozen=True, kw_only=True):
-    """Questions that stand open, oldest first, and after what the next page begins; "": these were the last."""
+    """A page of open gates, oldest first, and the cursor of the next page; "": this is the last page."""
 
     gates: list[GateView]
     next: str = ""
 
 
 class ClaimView(View, frozen=True, kw_only=True):
-    """A call is this client's, until then."""
+    """A client's claim of a call, until a time."""
 
     until: float
 
 
 class GrantList(View, frozen=True, kw_only=True):
-    """What people have allowed from then on."""
+    """The valid grants."""
 
     grants: list[Grant]
 
 
 class RevertView(View, frozen=True, kw_only=True):
-    """Files are again what they were."""
+    """The result of a revert."""
 
     reverted: FilesReverted
 
 
 class FileView(View, frozen=True, kw_only=True):
-    """A file that is kept. `file` is what a message names it by; it is good for this tenant only."""
+    """A stored file. `file` is its handle in a message, valid for this tenant only."""
 
     file: str
     part: FilePart
 
 
 class FoundView(View, frozen=True, kw_only=True):
-    """A message that has the words, and the title of the conversation that it is in or below."""
+    """A search hit: a message, and the title of its top-level session."""
 
     session: str
     message: Message
@@ -357,13 +363,13 @@ class FoundView(View, frozen=True, kw_only=True):
 
 
 class FoundList(View, frozen=True, kw_only=True):
-    """What was found, newest first."""
+    """Search hits, newest first."""
 
-    found: list[FoundView]
+    results: list[FoundView]
 
 
 class UsedView(View, frozen=True, kw_only=True):
-    """What was used on a day, by an agent."""
+    """Usage of one agent on one day."""
 
     day: str  # 2026-11-15, UTC
     agent: str
@@ -371,7 +377,7 @@ class UsedView(View, frozen=True, kw_only=True):
 
 
 class UsageView(View, frozen=True, kw_only=True):
-    """What the tenant has used since a time."""
+    """Usage of the tenant since a time."""
 
     since: float
     total: Spent
@@ -392,7 +398,7 @@ class KeyView(View, frozen=True, kw_only=True):
 
 
 class NewKeyView(KeyView, frozen=True, kw_only=True):
-    """A new key: this is the only time that anybody sees its secret."""
+    """A new key. Its secret is shown only in this response."""
 
     secret: str
 
@@ -410,7 +416,7 @@ class UserView(View, frozen=True, kw_only=True):
     name: str
     role: Role
     is_active: bool
-    origin: str = ""  # the issuer whose tokens speak of them; "": none does
+    origin: str = ""  # the issuer whose tokens may authenticate this user; "": none
 
 
 class UserList(View, frozen=True, kw_only=True):
@@ -434,7 +440,7 @@ class TenantList(View, frozen=True, kw_only=True):
 
 
 class AuditPage(View, frozen=True, kw_only=True):
-    """What was done, oldest first."""
+    """Audit records, oldest first."""
 
     records: list[AuditRecord]
 
@@ -442,13 +448,13 @@ class AuditPage(View, frozen=True, kw_only=True):
 class ModelView(View, frozen=True, kw_only=True):
     """A model that one of the agents may use."""
 
-    name: str  # as a message that is sent names it
-    badge: str = ""  # as the answers it gave name it
-    context: int = 0  # tokens it can take at once; 0: nobody knows
+    name: str  # the name to send in a message
+    badge: str = ""  # the name on its answers
+    context: int = 0  # the size of its context window in tokens; 0: unknown
 
 
 class AgentList(View, frozen=True, kw_only=True):
-    """Agents, the default one first, and the models that they name."""
+    """Agents, the default one first, and the models that they use."""
 
     agents: list[AgentView]
     models: list[ModelView] = []
@@ -460,11 +466,11 @@ class ToolList(View, frozen=True, kw_only=True):
     tools: list[ToolView]
 
 
-# What is set up ---------------------------------------------------------------------------------------------------------
+# Configuration -------------------------------------------------------------------------------------------------------
 
 
 class RuleView(View, frozen=True, kw_only=True):
-    """A rule, as it would be written; and why it can never decide, if so."""
+    """A rule in TOML, and why it can never decide, if another rule shadows it."""
 
     rule: Rule
     text: str
@@ -472,22 +478,23 @@ class RuleView(View, frozen=True, kw_only=True):
 
 
 class ToolRules(View, frozen=True, kw_only=True):
-    """What a tool says of itself, where no rule says more."""
+    """The permission settings of a tool itself, which apply if no rule does."""
 
     name: str
     origin: str
     group: str
-    execute: str
-    result: str  # who reads its results before the model does
-    effects: str
-    is_offered: bool  # False: it is denied outright, and the model is not told of it
-    by_hand: bool
+    approval: str
+    review: str  # whether a person reviews its results before the model reads them
+    read_only: bool
+    idempotent: bool
+    is_offered: bool  # False: it is denied outright, and not offered to the model
+    manual: bool
     egress: bool
-    subjects: dict[str, str]  # the arguments that rules look at, and as what
+    subjects: dict[str, str]  # the arguments that rules match, and their kinds
 
 
 class RulesView(View, frozen=True, kw_only=True):
-    """All that decides on the calls of an agent, beside what people have allowed from then on."""
+    """Everything that decides about the calls of an agent, except grants."""
 
     agent: str
     rules: list[RuleView]  # the widest layer first
@@ -495,31 +502,31 @@ class RulesView(View, frozen=True, kw_only=True):
 
 
 class CaseView(View, frozen=True, kw_only=True):
-    """One of the things that a call would do, judged by itself."""
+    """The decision about one case of a call."""
 
     case: dict[str, str]
-    action: Action
+    action: RuleAction
     rule: RuleView | None
     reason: str
 
 
 class ExplainView(View, frozen=True, kw_only=True):
-    """What would become of a call, which rule decides, and what else fits."""
+    """The decision about a call, the rule that makes it, and the other rules that match."""
 
-    action: Action
+    action: RuleAction
     reason: str
     rule: RuleView | None
-    is_final: bool  # False: nothing fits, so that an answer could be remembered
+    is_final: bool  # False: no rule matches, so that a grant could decide it
     cases: list[CaseView]
-    others: list[RuleView]  # that fit as well, and do not decide
-    lines: list[str]  # all of it in words
-    problem: str = ""  # why the arguments do not fit the tool: nothing would be asked or run
-    by_hand: bool = False  # a person runs it
-    review: str = "auto"  # who reads the result before the model does
+    others: list[RuleView]  # rules that also match and do not decide
+    lines: list[str]  # the explanation as text
+    problem: str = ""  # why the arguments are invalid: no gate would open and nothing would run
+    manual: bool = False  # a person runs it by hand
+    review: str = "never"  # whether a person reviews the result before the model reads it
 
 
 class GrantedView(View, frozen=True, kw_only=True):
-    """A remembered answer, the session it was given in, and the title of the one that it holds in."""
+    """A grant, the session it was given in, and the title of the session that it covers."""
 
     grant: Grant
     origin: str
@@ -527,7 +534,7 @@ class GrantedView(View, frozen=True, kw_only=True):
 
 
 class GrantedList(View, frozen=True, kw_only=True):
-    """What people have allowed from then on, newest first."""
+    """Grants, newest first."""
 
     grants: list[GrantedView]
 
@@ -537,14 +544,14 @@ class McpToolView(View, frozen=True, kw_only=True):
 
     name: str
     description: str
-    is_changed: bool  # it is not what was trusted, and cannot be called
+    is_changed: bool  # it differs from what was trusted, and cannot be called
 
 
 McpState = Literal["connecting", "ready", "down", "untrusted", "needs_login", "failed"]
 
 
 class McpView(View, frozen=True, kw_only=True):
-    """An MCP server, as this node sees it. What is below `tools` only operators are told."""
+    """An MCP server, as this node sees it. The fields after `tools` are for operators only."""
 
     name: str
     transport: Literal["stdio", "http"]
@@ -555,9 +562,9 @@ class McpView(View, frozen=True, kw_only=True):
     reason: str = ""
     problems: list[str] = []
     runs: str = ""  # the program without its arguments, or the address without its query
-    variables: list[str] = []  # names of what it is handed over: of variables, or of headers
+    variables: list[str] = []  # names of the environment variables or headers that it gets
     changes: list[str] = []
-    hash: str = ""  # of all that is trusted by trusting it now
+    hash: str = ""  # of everything that is trusted by trusting it now
     can_log_in: bool = False
     is_logging_in: bool = False
     login_problem: str = ""
@@ -570,24 +577,24 @@ class McpList(View, frozen=True, kw_only=True):
 
 
 class LoginView(View, frozen=True, kw_only=True):
-    """The address at which a person logs in, in a browser on the machine of the server."""
+    """The URL at which a person logs in, in a browser on the server's machine."""
 
     address: str
 
 
 class WayIn(View, frozen=True, kw_only=True):
-    """A model that could be had: by a key that is in the environment, or from a server on this machine."""
+    """An available model source: an API key in the environment, or a model server on this machine."""
 
     kind: Literal["key", "server"]
     name: str  # of the variable, or of the server
     address: str  # of the server
-    models: list[str]  # those it has; of a vendor, one to begin with
-    toml: str  # what to write for the first of them
+    models: list[str]  # its models; for a vendor, one to start with
+    toml: str  # the configuration for the first of them
     needs_restart: bool
 
 
 class SetupView(View, frozen=True, kw_only=True):
-    """Which model answers, and how there could be another."""
+    """The configured model, and the other available model sources."""
 
     agent: str
     model: str
@@ -595,7 +602,7 @@ class SetupView(View, frozen=True, kw_only=True):
     file: str  # the configuration that is, or would be, read
     has_file: bool
     has_agent: bool  # whether the agent has a table there already
-    ways: list[WayIn]
+    options: list[WayIn]
 
 
 # The stream ------------------------------------------------------------------------------------------------------------
@@ -604,9 +611,9 @@ StreamDelta = TextDelta | ReasoningDelta | CallDelta
 
 
 class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message of an event stream, `data:` of it; its `id:` is the cursor after it. Exactly one field says what it is.
+    """The `data:` of one message of an event stream; its `id:` is the cursor after it. Exactly one field is set.
 
-    `seq` comes with an `event`: its position in the log. `end` is the last: why the stream is closed by the server.
+    `seq` comes with an `event`: its position in the log. `end` is the last message: why the server closes the stream.
     """
 
     seq: int = 0
@@ -617,18 +624,18 @@ class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InboxItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message of the stream for a whole tenant: first a snapshot, then what changes. A missed one does no harm: with
-    every connection a new snapshot comes.
+    """One message of the event stream of a tenant: first a snapshot, then changes. A missed message does no harm: every
+    connection starts with a new snapshot.
     """
 
     snapshot: InboxView | None = None
-    session: SessionView | None = None  # it has moved: begun, titled, busy or at rest
-    waits: list[GateView] | None = None  # the gates that stand open in `session`, when it has moved
+    session: SessionView | None = None  # it changed: started, titled, busy or idle
+    waits: list[GateView] | None = None  # the open gates of `session`, if it changed
     end: Literal["", "drain", "slow", "revoked"] = ""
 
 
 class InboxView(View, frozen=True, kw_only=True):
-    """What waits for somebody, and what is under way. What is behind `next` comes then, session by session."""
+    """The open gates and the active sessions. If `next` is set, the rest follows session by session."""
 
     gates: list[GateView]
     awake: list[SessionView]

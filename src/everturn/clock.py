@@ -1,4 +1,4 @@
-"""Time and names as the machine has them."""
+"""System clock and random ids: the production adapters of the `Clock` and `IdSource` ports."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class SystemClock:
 
 
 class RandomIds:
-    """Names that sort by the second in which they were made and cannot be guessed."""
+    """Ids that sort by the second of their creation and cannot be guessed."""
 
     def new(self, kind: str) -> str:
-        """A name nobody has used."""
+        """A new unique id."""
         return f"{kind}_{int(time.time()):08x}{secrets.token_hex(8)}"

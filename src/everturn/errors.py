@@ -1,44 +1,44 @@
-"""Every error Everturn raises on purpose, on one page.
+"""Errors: the hierarchy of everything that Everturn raises on purpose.
 
 EverturnError
-├─ for the person        (something was asked that cannot be done; nothing was changed)
+├─ for the person        (the request cannot be done; nothing was changed)
 │  ├─ UnknownSession · UnknownTurn · UnknownMessage · UnknownGate · UnknownFile · UnknownKey · UnknownServer · UnknownAgent
-│  ├─ NotRecognised          nothing was shown at the door that holds
-│  ├─ Forbidden              it takes another role
-│  ├─ TooMuch                more than a tenant may ask for; `retry_after` says when again
+│  ├─ NotRecognised          the credentials are missing or invalid
+│  ├─ Forbidden              the role does not allow it
+│  ├─ TooMuch                a rate limit or quota of a tenant; `retry_after` says when to retry
 │  ├─ KeyConflict            the same idempotency key with another body
-│  ├─ GateClosed             nobody asks that any more: its turn is over, or being cancelled
-│  │  ├─ AnsweredOtherwise   somebody was first, and said something else
-│  │  └─ GateExpired         its time is over
-│  ├─ AnswerUnfit            this gate cannot be answered so: a grant it does not offer, a text where none is asked for
-│  ├─ ClaimedOtherwise       another client does this call
-│  ├─ NotClaimed             a client answers a call that it has not claimed, or no longer has
-│  ├─ UnknownGrant           there is no such remembered answer here
-│  ├─ SessionBusy            a turn is under way, and what was asked cannot be done beside it
-│  ├─ CommandRefused         admitted, but its object was gone or busy when it was acted on
-│  ├─ HashMismatch           the answer does not echo what the gate shows
-│  ├─ NeedsLogin             a server wants somebody to log in first
-│  ├─ MissingInput           the model needs what the message does not have: words, a picture, a recording
-│  └─ TurnError              the turn ended in an error; `kind` says which
+│  ├─ GateClosed             the gate is closed: its turn is over, or being cancelled
+│  │  ├─ AnsweredOtherwise   the gate already has another answer
+│  │  └─ GateExpired         the time to answer is over
+│  ├─ AnswerUnfit            the answer does not fit the gate: a grant it does not offer, a text it does not ask for
+│  ├─ ClaimedOtherwise       another client has claimed this call
+│  ├─ NotClaimed             a client answers a call that it has not claimed, or whose claim has run out
+│  ├─ UnknownGrant           there is no such grant here
+│  ├─ SessionBusy            a turn is running, and the request cannot be done at the same time
+│  ├─ CommandRefused         admitted, but its object was gone or busy when it was carried out
+│  ├─ HashMismatch           the answer has another hash than the gate
+│  ├─ NeedsLogin             a server requires a login
+│  ├─ MissingInput           the message lacks what the model needs: text, a picture, a recording
+│  └─ TurnError              the turn failed; `kind` says why
 │     └─ HookError           a plugin's hook or clean-up failed
 ├─ for the model         (becomes the result of a call, never the end of a turn)
 │  └─ ToolError
 │     ├─ UnknownTool · ToolChanged · BadArguments · ToolTimeout · BadOutput · OutcomeUnknown
-│     ├─ AddressRefused       nobody may go there: the egress guard says why
-│     └─ FetchFailed          it was tried, and nothing came of it; `kind` says what failed
-├─ for the operator      (a part of the system does not answer as it must)
-│  ├─ ModelError             the model's stream failed; `retryable` says whether again may help
-│  ├─ Stale                  an append from a driver that has been overtaken
-│  ├─ StoreBusy              another process drives what is in this store
-│  ├─ StoreUnavailable       the store does not answer, and may again
-│  ├─ ServerUnavailable      a server that is talked to over HTTP does not answer
-│  ├─ EngineUnavailable      the engine does not answer; the command is safe, and is acted on when it does
-│  ├─ SessionStuck           it stopped its drivers too often and is left alone
-│  ├─ DriverLost             driving failed here; the log is intact and can be driven on
+│     ├─ AddressRefused       the egress policy refuses the address
+│     └─ FetchFailed          the request failed; `kind` says why
+├─ for the operator      (a part of the system fails)
+│  ├─ ModelError             the model's stream failed; `retryable` says whether a retry may help
+│  ├─ Stale                  an append from a driver that has lost its claim
+│  ├─ StoreBusy              another process holds the lock of this store
+│  ├─ StoreUnavailable       the store does not answer; a retry may help
+│  ├─ ServerUnavailable      an HTTP server does not answer
+│  ├─ EngineUnavailable      the engine does not answer; the command is durable, and is carried out when it does
+│  ├─ SessionQuarantined           the session stopped its drivers too often and is quarantined
+│  ├─ DriverLost             driving failed here; the log is intact, and another driver can continue
 │  └─ UnreadableLog          a stored event this version cannot read
 └─ for the programmer    (a bug in a caller)
    ├─ InvalidEvent           an event that cannot happen in this state
-   ├─ ConfigError            an option or name that makes no sense; the text says what does
+   ├─ ConfigError            an invalid option or name; the text says what is valid
    └─ TurnClosed             a hook used its context after its turn had ended
 """
 
@@ -46,15 +46,15 @@ from __future__ import annotations
 
 
 class EverturnError(Exception):
-    """The root: `except EverturnError` catches everything raised here on purpose."""
+    """Base class: `except EverturnError` catches everything that Everturn raises on purpose."""
 
 
 class UnknownSession(EverturnError):
-    """There is no such session (or it belongs to somebody else, which looks the same)."""
+    """There is no such session (or it belongs to another tenant, which looks the same)."""
 
     def __init__(self, message: str = "", is_erased: bool = False) -> None:
         super().__init__(message)
-        self.is_erased = is_erased  # it was there, and nothing of this name will be again; not for strangers
+        self.is_erased = is_erased  # it existed and was erased; only for callers who could see it
 
 
 class UnknownTurn(EverturnError):
@@ -70,15 +70,15 @@ class UnknownGate(EverturnError):
 
 
 class KeyConflict(EverturnError):
-    """An idempotency key came back with another body. Nothing was created."""
+    """An idempotency key was used again with another body. Nothing was created."""
 
 
 class GateClosed(EverturnError):
-    """Nobody asks that any more: the turn is over or being cancelled, or (see below) the gate was answered or expired."""
+    """The gate is closed: its turn is over or being cancelled, or (see the subclasses) it was answered or expired."""
 
 
 class AnsweredOtherwise(GateClosed):
-    """Somebody was first, and said something else."""
+    """The gate already has another answer."""
 
 
 class GateExpired(GateClosed):
@@ -86,47 +86,50 @@ class GateExpired(GateClosed):
 
 
 class AnswerUnfit(EverturnError):
-    """The gate cannot be answered like this; the text says what it asks. Nothing was changed."""
+    """The answer does not fit the gate; the text says what it asks. Nothing was changed."""
 
 
 class ClaimedOtherwise(EverturnError):
-    """Another client has claimed this call, or has begun what must not be begun twice. Nothing was changed."""
+    """Another client has claimed this call, or had claimed a call that may run at most once. Nothing was changed."""
 
 
 class NotClaimed(EverturnError):
-    """A client brings the result of a call that it has not claimed, or whose time is over. Claim it (again) first."""
+    """A client submits the result of a call that it has not claimed, or whose claim has run out.
+
+    Claim it (again) first.
+    """
 
 
 class UnknownGrant(EverturnError):
-    """There is no such remembered answer in this session, or it was revoked before."""
+    """There is no such grant in this session, or it was revoked before."""
 
 
 class NeedsLogin(EverturnError):
-    """A server wants a login, and there is none, or it is not taken any more; the text says how to log in."""
+    """A server requires a login, and there is none, or it is no longer valid; the text says how to log in."""
 
 
 class HashMismatch(EverturnError):
-    """The answer echoes another hash than the one the gate was opened with."""
+    """The answer has another hash than the gate."""
 
 
 class MissingInput(EverturnError):
-    """The message lacks what the model works on; the text says what. Nothing was created."""
+    """The message lacks input that the model needs; the text says what. Nothing was created."""
 
 
 class SessionBusy(EverturnError):
-    """A turn is under way in the session; cancel it or wait, then ask again. Nothing was changed."""
+    """A turn is running in the session; cancel it or wait, then try again. Nothing was changed."""
 
 
 class NotRecognised(EverturnError):
-    """Whoever asks showed nothing at the door that holds; the text says what to show. Nothing was done."""
+    """The credentials are missing or invalid; the text says what to send. Nothing was done."""
 
 
 class Forbidden(EverturnError):
-    """Whoever asks may not do this; the text says which role may. Nothing was changed."""
+    """The caller's role does not allow this; the text says which role does. Nothing was changed."""
 
 
 class TooMuch(EverturnError):
-    """More was asked for than a tenant may; after `retry_after` seconds it may be asked for again. Nothing was created."""
+    """A rate limit or quota of a tenant is reached; retry after `retry_after` seconds. Nothing was created."""
 
     def __init__(self, message: str, retry_after: float = 1.0) -> None:
         super().__init__(message)
@@ -134,19 +137,19 @@ class TooMuch(EverturnError):
 
 
 class UnknownFile(EverturnError):
-    """There is no such file (or it belongs to somebody else, which looks the same)."""
+    """There is no such file (or it belongs to another tenant, which looks the same)."""
 
 
 class UnknownKey(EverturnError):
-    """There is no such key (or it belongs to somebody else, which looks the same)."""
+    """There is no such key (or it belongs to another tenant, which looks the same)."""
 
 
 class UnknownServer(EverturnError):
-    """There is no MCP server of this name."""
+    """There is no MCP server with this name."""
 
 
 class UnknownAgent(EverturnError):
-    """There is no agent of this name; the text says which there are."""
+    """There is no agent with this name; the text lists the agents."""
 
 
 class CommandRefused(EverturnError):
@@ -178,7 +181,7 @@ class UnknownTool(ToolError):
 
 
 class ToolChanged(ToolError):
-    """What has the tool's name now is not what the model, or the person, was told of."""
+    """The tool that has this name now is not the one that the model, or the person, was shown."""
 
     code = "tool_changed"
 
@@ -196,19 +199,19 @@ class ToolTimeout(ToolError):
 
 
 class BadOutput(ToolError):
-    """The tool returned something that cannot be written down."""
+    """The tool returned a value that cannot be encoded."""
 
     code = "bad_output"
 
 
 class AddressRefused(ToolError):
-    """An address that nothing here may reach out to, or that cannot be read in one way only. Nothing was sent."""
+    """The egress policy refuses the address, or the address is ambiguous. Nothing was sent."""
 
     code = "address_refused"
 
 
 class FetchFailed(ToolError):
-    """Nothing came of reaching out.
+    """An outgoing request failed.
 
     `kind` is stable: `dns`, `connect`, `tls`, `timeout`, `size`, `type`, `redirect` or `protocol`.
     """
@@ -221,7 +224,7 @@ class FetchFailed(ToolError):
 
 
 class OutcomeUnknown(ToolError):
-    """Raise it in a tool that cannot tell whether it took effect: the call is settled as such, and never repeated."""
+    """Raise it in a tool that cannot tell whether it took effect: the call ends with this state, and is never repeated."""
 
     code = "outcome_unknown"
 
@@ -253,11 +256,11 @@ class ModelError(EverturnError):
 
 
 class Stale(EverturnError):
-    """The log is not where the appender thinks it is: somebody else drives this session now."""
+    """The log is not at the expected position: another driver has claimed this session."""
 
 
 class StoreBusy(EverturnError):
-    """Another process drives what is in this store; the text says which, and what to do."""
+    """Another process holds the lock of this store; the text says which, and what to do."""
 
 
 class StoreUnavailable(EverturnError):
@@ -265,17 +268,17 @@ class StoreUnavailable(EverturnError):
 
 
 class ServerUnavailable(EverturnError):
-    """A server that is talked to over HTTP does not answer, or is none of ours. What it acknowledged is safe there."""
+    """An HTTP server does not answer, or is not an Everturn server. What it acknowledged is durable there."""
 
 
 class EngineUnavailable(EverturnError):
-    """The engine did not take a wake. What was admitted is safe, and is acted on when the engine is back."""
+    """The engine did not accept a wake. Admitted commands are durable, and are carried out when the engine is back."""
 
 
-class SessionStuck(EverturnError):
-    """A session that stopped its drivers too often without moving on; a new command gives it another chance.
+class SessionQuarantined(EverturnError):
+    """A session that stopped its drivers too often without progress is quarantined; a new command releases it.
 
-    With `retry_at` (a time) it merely rests until then, and is tried again by itself.
+    With `retry_at` (a time) it only pauses until then, and is tried again automatically.
     """
 
     def __init__(self, text: str, retry_at: float = 0.0) -> None:
@@ -284,9 +287,9 @@ class SessionStuck(EverturnError):
 
 
 class DriverLost(EverturnError):
-    """Nobody drives this here any more: the chat was closed, the store failed, or another process took over.
+    """This process no longer drives the session: the chat was closed, the store failed, or another process took over.
 
-    The log is intact, and whoever drives it goes on.
+    The log is intact, and another driver continues.
     """
 
 
@@ -299,7 +302,7 @@ class InvalidEvent(EverturnError):
 
 
 class ConfigError(EverturnError):
-    """An option or a name that makes no sense; the text says what there is instead."""
+    """An invalid option or name; the text says what is valid."""
 
 
 class TurnClosed(EverturnError):

@@ -1,7 +1,8 @@
-"""Events ⇄ JSON: what a store keeps and a face is sent. msgspec only; no type is ever revived by name.
+"""Serialization: events, messages, commands and frames as versioned JSON, for stores and clients.
 
-Every stored event says which version wrote it. A newer one reads it by walking `UPGRADES`; an event that cannot be
-read is an error, never a guess. Golden logs of every released version are kept under tests/golden.
+Only msgspec decodes; no type is ever looked up by name. Every stored event has the version that wrote it. A newer
+version reads it by applying `UPGRADES`; an event that cannot be decoded is an error, never a guess. Golden logs of
+every released version are kept under tests/golden.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from everturn.core.asking import Claimed
 from everturn.core.commands import AnyCommand
 from everturn.core.deltas import Frame
-from everturn.core.events import Entry, Event, Gate, LogEvent, Verdict
+from everturn.core.events import Entry, Event, Gate, GateResolution, LogEvent
+from everturn.core.gates import CallClaim
 from everturn.core.messages import Message
 from everturn.errors import ConfigError, UnreadableLog
 
@@ -23,14 +24,14 @@ T = TypeVar("T")
 
 VERSION: Final = 1
 
-Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
+EventConverter = Callable[[dict[str, Any]], dict[str, Any]]
 
-UPGRADES: Final[Mapping[tuple[str, int], Upgrade]] = {}
-"""(event type, version) -> how to read what that version wrote as the next one would have. Never remove a row."""
+UPGRADES: Final[Mapping[tuple[str, int], EventConverter]] = {}
+"""(event type, version) -> converts an event of that version to the next one. Never remove a row."""
 
 
-DOWNGRADES: Final[Mapping[tuple[str, int], Upgrade]] = {}
-"""(event type, version) -> how to write what that version means so that the one before it can read it."""
+DOWNGRADES: Final[Mapping[tuple[str, int], EventConverter]] = {}
+"""(event type, version) -> converts an event of that version so that the version before it can read it."""
 
 
 class _Stored(Struct, frozen=True):
@@ -48,14 +49,14 @@ class _StoredGate(Struct, frozen=True):
     gate: Gate
 
 
-class _StoredVerdict(Struct, frozen=True):
+class _StoredResolution(Struct, frozen=True):
     v: int
-    verdict: Verdict
+    resolution: GateResolution
 
 
 class _StoredClaim(Struct, frozen=True):
     v: int
-    claim: Claimed
+    claim: CallClaim
 
 
 class _StoredCommand(Struct, frozen=True):
@@ -78,7 +79,7 @@ _decode_version = msgspec.json.Decoder(_Version).decode
 _decode_raw = msgspec.json.Decoder(_Raw).decode
 _decode_message = msgspec.json.Decoder(_StoredMessage).decode
 _decode_gate = msgspec.json.Decoder(_StoredGate).decode
-_decode_verdict = msgspec.json.Decoder(_StoredVerdict).decode
+_decode_resolution = msgspec.json.Decoder(_StoredResolution).decode
 _decode_claim = msgspec.json.Decoder(_StoredClaim).decode
 _decode_command = msgspec.json.Decoder(_StoredCommand).decode
 _decode_frame = msgspec.json.Decoder(Frame).decode
@@ -92,11 +93,11 @@ def _event_of(raw: dict[str, Any]) -> Event:
     return msgspec.convert(raw, LogEvent)
 
 
-def write_as(version: int) -> None:
-    """Write as an older release did, for as long as processes of it run beside this one; 0: as this one does.
+def set_write_version(version: int) -> None:
+    """Write the format of an older release while its processes still run (a rolling upgrade); 0: the present format.
 
     Raises:
-        ConfigError: there never was such a version, or this is an older one itself.
+        ConfigError: the version is unknown, or newer than this one.
     """
     global _written
     if not 0 <= version <= VERSION:
@@ -104,24 +105,24 @@ def write_as(version: int) -> None:
     _written = version or VERSION
 
 
-def dump(event: Event) -> bytes:
+def dump_event(event: Event) -> bytes:
     """Write an event as one line of JSON."""
     if _written == VERSION:
         return _encode({"v": VERSION, "event": event})
     raw: dict[str, Any] = msgspec.to_builtins(event)
-    for at in range(VERSION, _written, -1):
-        downgrade = DOWNGRADES.get((str(raw.get("type")), at))
+    for step_version in range(VERSION, _written, -1):
+        downgrade = DOWNGRADES.get((str(raw.get("type")), step_version))
         raw = raw if downgrade is None else downgrade(raw)
     return _encode({"v": _written, "event": raw})
 
 
-def load(
-    data: bytes | str, upgrades: Mapping[tuple[str, int], Upgrade] | None = None, version: int | None = None
+def load_event(
+    data: bytes | str, upgrades: Mapping[tuple[str, int], EventConverter] | None = None, version: int | None = None
 ) -> Event:
     """Read an event that this version or an older one wrote.
 
     Raises:
-        UnreadableLog: it is broken, or a newer version wrote it.
+        UnreadableLog: the data is invalid, or a newer version wrote it.
     """
     upgrades = UPGRADES if upgrades is None else upgrades
     version = VERSION if version is None else version
@@ -136,24 +137,24 @@ def load(
                 f"this event was written by version {written} of the log format and this is {version}: upgrade everturn"
             )
         raw = _decode_raw(data).event
-        for at in range(written, version):
-            upgrade = upgrades.get((str(raw.get("type")), at))
+        for step_version in range(written, version):
+            upgrade = upgrades.get((str(raw.get("type")), step_version))
             raw = raw if upgrade is None else upgrade(raw)
         return _event_of(raw)
     except UnreadableLog:
         raise
-    except Exception as error:  # an upgrade may stumble over anything
+    except Exception as error:  # an upgrade may fail in any way
         raise UnreadableLog(f"this is not an event: {error!r}") from error
 
 
 def dump_log(entries: Iterable[Entry]) -> bytes:
     """Write a log, one event a line."""
-    return b"".join(dump(entry.event) + b"\n" for entry in entries)
+    return b"".join(dump_event(entry.event) + b"\n" for entry in entries)
 
 
 def load_log(data: bytes) -> list[Entry]:
     """Read what `dump_log` wrote."""
-    return [Entry(seq, load(line)) for seq, line in enumerate(data.splitlines(), 1)]
+    return [Entry(seq, load_event(line)) for seq, line in enumerate(data.splitlines(), 1)]
 
 
 def dump_message(message: Message) -> bytes:
@@ -162,7 +163,7 @@ def dump_message(message: Message) -> bytes:
 
 
 def load_message(data: bytes) -> Message:
-    """Read a message; what is none is `UnreadableLog`, too."""
+    """Read a message; raises `UnreadableLog` if it is invalid."""
     return _read(_decode_message, data).message
 
 
@@ -176,22 +177,22 @@ def load_gate(data: bytes) -> Gate:
     return _read(_decode_gate, data).gate
 
 
-def dump_verdict(verdict: Verdict) -> bytes:
-    """Write an answer."""
-    return _encode({"v": _written, "verdict": verdict})
+def dump_resolution(resolution: GateResolution) -> bytes:
+    """Write a gate resolution."""
+    return _encode({"v": _written, "resolution": resolution})
 
 
-def load_verdict(data: bytes) -> Verdict:
-    """Read an answer."""
-    return _read(_decode_verdict, data).verdict
+def load_resolution(data: bytes) -> GateResolution:
+    """Read a gate resolution."""
+    return _read(_decode_resolution, data).resolution
 
 
-def dump_claim(claim: Claimed) -> bytes:
+def dump_claim(claim: CallClaim) -> bytes:
     """Write a client's claim of a call."""
     return _encode({"v": _written, "claim": claim})
 
 
-def load_claim(data: bytes) -> Claimed:
+def load_claim(data: bytes) -> CallClaim:
     """Read a client's claim."""
     return _read(_decode_claim, data).claim
 
@@ -202,17 +203,17 @@ def dump_command(command: AnyCommand) -> bytes:
 
 
 def load_command(data: bytes) -> AnyCommand:
-    """Read a command; what is none is `UnreadableLog`, too."""
+    """Read a command; raises `UnreadableLog` if it is invalid."""
     return _read(_decode_command, data).command
 
 
 def dump_frame(frame: Frame) -> bytes:
-    """Write a frame of the live edge."""
+    """Write a live frame."""
     return _encode(frame)
 
 
 def load_frame(data: bytes) -> Frame:
-    """Read a frame; what is none is `UnreadableLog`, too."""
+    """Read a frame; raises `UnreadableLog` if it is invalid."""
     return _read(_decode_frame, data)
 
 
@@ -229,5 +230,5 @@ def dump_frames(frames: Sequence[Frame]) -> bytes:
 
 
 def load_frames(data: bytes) -> list[Frame]:
-    """Read a batch of frames; what is none is `UnreadableLog`, too."""
+    """Read a batch of frames; raises `UnreadableLog` if it is invalid."""
     return _read(_decode_frames, data)

@@ -11,52 +11,53 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from everturn import api
-from everturn.access.access import Access, House
+from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.server_context import ServerContext
 from everturn.core.accounts import ROLES, Accounts, Principal, Role, Tenant, User
 from everturn.core.options import ClientTool, TurnOptions
 from everturn.core.parts import TextPart
-from everturn.core.policy import Rule
 from everturn.core.ports import Clock, Store
 from everturn.core.requests import ModelRequest
-from everturn.core.tooling import Question, ToolContext
-from everturn.testing import Hang, MemoryStore, ScriptedModel, call, calls, say
+from everturn.core.rules.policy import Rule
+from everturn.core.tool import Question, ToolContext
+from everturn.runtime import Runtime
+from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
 from everturn.tools.function import tool
-from everturn.wiring import Runtime
 
-SOON = 5  # seconds after which something that should have happened is taken to hang
+SOON = 60  # seconds after which something that should have happened is taken to hang
 SECRET = "the-result-that-waits-0815"
 PRIVATE = "+49-30-5550199"
 TENANTS = ("ada", "bob", "local")
 BELL = ClientTool("bell", "Ring a bell.", {"type": "object", "properties": {}})
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def look() -> str:
     """Look."""
     return "it is empty"
 
 
-@tool(execute="ask_once", effects="write")
+@tool(approval="ask", idempotent=True)
 def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
 
 
-@tool(effects="read", result="ask")
+@tool(read_only=True, review="always")
 def peek() -> str:
     """Peek."""
     return SECRET
 
 
-@tool(effects="read", private=("phone",))
+@tool(read_only=True, private=("phone",))
 def whois() -> dict[str, str]:
     """Say who it is."""
     return {"name": "Ada", "phone": PRIVATE}
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def quiz(ctx: ToolContext) -> str:
     """Ask how much."""
     return (await ctx.ask(Question("How much?", schema={"type": "integer"}))).result or ""
@@ -67,7 +68,7 @@ def answer_to(request: ModelRequest) -> Sequence[Any]:
     text = "".join(part.text for part in last.parts if isinstance(part, TextPart)) if last.role == "user" else ""
     word = text.split()[0] if text.split() else ""
     if word == "hang":
-        return [say("Well"), Hang()]
+        return [say("Well"), ScriptedHang()]
     if word == "pay":
         return calls(call("pay", amount=7))
     if word == "clerk":
@@ -108,14 +109,14 @@ async def a_house(
     limits: TenantLimits | None = None,
     agents: Sequence[AgentSpec] = AGENTS,
     rules: Sequence[Rule] = (),
-) -> AsyncGenerator[House]:
+) -> AsyncGenerator[ServerContext]:
     """A house that is lived in, until the end."""
     store = store or MemoryStore()
     kept: Store = store
     tools = [look, pay, peek, whois, quiz, Agent("clerk", "Pays.", tools=["pay"])]
     runtime = Runtime(model(), tools=tools, store=kept, clock=clock, rules=rules)
     runtime.add_model(model("other"))
-    house = House(runtime, store.accounts, Agents(agents, default_limits=limits or TenantLimits(requests=0)))
+    house = ServerContext(runtime, store.accounts, Agents(agents, default_limits=limits or TenantLimits(requests=0)))
     await settle(house.accounts)
     await runtime.start()
     try:
@@ -126,7 +127,7 @@ async def a_house(
 
 async def said(access: Access, text: str, **how: Any) -> api.Sent:
     """Begin a session."""
-    return await access.begin(api.NewSession(text=text, **how))
+    return await access.sessions.begin(api.NewSession(text=text, **how))
 
 
 async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
@@ -141,7 +142,7 @@ async def over(access: Access, sent: api.Sent) -> api.TurnView:
     """Wait until a turn is over."""
 
     async def look_again() -> api.TurnView | None:
-        view = await access.turn(sent.session, sent.turn)
+        view = await access.sessions.turn(sent.session, sent.turn)
         return view if view.phase.is_terminal else None
 
     return await until(look_again)
@@ -151,6 +152,6 @@ async def gate_in(access: Access, session: str) -> api.GateView:
     """The one gate that stands open in a session, once it does."""
 
     async def look_again() -> list[api.GateView]:
-        return (await access.gates(session)).gates
+        return (await access.gates.page(session)).gates
 
     return (await until(look_again))[0]

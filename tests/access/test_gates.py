@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from everturn import api
 from everturn.access import Access
-from everturn.access.access import House
-from everturn.access.veiling import veil, veil_event, veil_message
+from everturn.access.role_redaction import redact_event, redact_gate, redact_message
+from everturn.access.server_context import ServerContext
 from everturn.core.accounts import Role
-from everturn.core.asking import Gate
-from everturn.core.events import CallSettled, GateAnswered, GateOpened, TurnStarted
+from everturn.core.events import CallFinished, GateOpened, GateResolved, TurnStarted
+from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.parts import Output, TextPart, ToolPart
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 from everturn.errors import (
     AnsweredOtherwise,
     AnswerUnfit,
@@ -35,11 +35,11 @@ from everturn.errors import (
 from tests.access.house import BELL, PRIVATE, SECRET, a_house, gate_in, over, said, somebody
 
 
-def by(house: House, role: Role, tenant: str = "ada") -> Access:
-    return house.access(somebody(tenant, role))
+def by(house: ServerContext, role: Role, tenant: str = "ada") -> Access:
+    return Access(house, somebody(tenant, role))
 
 
-async def asking(house: House, text: str, **how: Any) -> tuple[api.Sent, api.GateView]:
+async def asking(house: ServerContext, text: str, **how: Any) -> tuple[api.Sent, api.GateView]:
     """A turn that waits at a gate."""
     sent = await said(by(house, "member"), text, **how)
     return sent, await gate_in(by(house, "owner"), sent.session)
@@ -74,14 +74,14 @@ async def test_an_answer_takes_the_role_for_its_kind(name: str) -> None:
         sent, view = await asking(house, text)
         for role in order[: order.index(needed)]:
             with pytest.raises(Forbidden, match=needed if role != "viewer" else "member"):
-                await by(house, role).answer(sent.session, view.gate.id, yes(view, **reply))
-        assert (await by(house, "owner").gates(sent.session)).gates == [view], "nothing was answered"
-        await by(house, needed).answer(sent.session, view.gate.id, yes(view, **reply))
+                await by(house, role).gates.resolve(sent.session, view.gate.id, yes(view, **reply))
+        assert (await by(house, "owner").gates.page(sent.session)).gates == [view], "nothing was answered"
+        await by(house, needed).gates.resolve(sent.session, view.gate.id, yes(view, **reply))
         await over(by(house, "owner"), sent)
         log = await house.runtime.store.events(sent.session)
-        (answered,) = [entry.event for entry in log if isinstance(entry.event, GateAnswered)]
-        assert answered.verdict.by == f"{needed}-ada"
-        (noted,) = [one for one in (await by(house, "owner").audit()).records if one.did == "gate.answer"]
+        (answered,) = [entry.event for entry in log if isinstance(entry.event, GateResolved)]
+        assert answered.resolution.by == f"{needed}-ada"
+        (noted,) = [one for one in (await by(house, "owner").accounts.audit()).records if one.did == "gate.answer"]
         assert (noted.on, noted.by) == (view.gate.id, f"{needed}-ada")
         assert SECRET not in noted.detail
         assert "amount" not in noted.detail
@@ -90,9 +90,9 @@ async def test_an_answer_takes_the_role_for_its_kind(name: str) -> None:
 async def test_a_key_with_a_lower_role_answers_no_more_than_that_role() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
-        capped = house.access(replace(somebody(role="member"), user="owner-ada"))
+        capped = Access(house, replace(somebody(role="member"), user="owner-ada"))
         with pytest.raises(Forbidden):
-            await capped.answer(sent.session, view.gate.id, yes(view))
+            await capped.gates.resolve(sent.session, view.gate.id, yes(view))
 
 
 # For what was shown, and once ----------------------------------------------------------------------------------------
@@ -107,29 +107,29 @@ async def test_an_answer_is_for_the_bytes_that_were_shown() -> None:
             if hash == view.gate.hash:
                 continue
             with pytest.raises(HashMismatch) as raised:
-                await approver.answer(sent.session, view.gate.id, api.Answered(hash=hash, allow="once"))
+                await approver.gates.resolve(sent.session, view.gate.id, api.Answered(hash=hash, allow="once"))
             texts.add(str(raised.value))
         assert len(texts) == 1
         assert view.gate.hash[:8] not in texts.pop()
         # The gate of one session is not there in another.
         with pytest.raises(UnknownGate):
-            await approver.answer(other.session, view.gate.id, yes(view))
-        assert len((await approver.gates()).gates) == 2
+            await approver.gates.resolve(other.session, view.gate.id, yes(view))
+        assert len((await approver.gates.page()).gates) == 2
 
 
 async def test_the_same_answer_again_is_no_news_and_another_is_refused() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
         approver = by(house, "approver")
-        await approver.answer(sent.session, view.gate.id, yes(view))
-        await approver.answer(sent.session, view.gate.id, yes(view))
+        await approver.gates.resolve(sent.session, view.gate.id, yes(view))
+        await approver.gates.resolve(sent.session, view.gate.id, yes(view))
         done = await over(approver, sent)
-        await approver.answer(sent.session, view.gate.id, yes(view))  # also when it is long over
+        await approver.gates.resolve(sent.session, view.gate.id, yes(view))  # also when it is long over
         for reply in ({"allow": None, "deny": True}, {"arguments": {"amount": 8}}, {"allow": "always"}):
             with pytest.raises(AnsweredOtherwise):
-                await by(house, "owner").answer(sent.session, view.gate.id, yes(view, **reply))
+                await by(house, "owner").gates.resolve(sent.session, view.gate.id, yes(view, **reply))
         log = await house.runtime.store.events(sent.session)
-        assert sum(isinstance(entry.event, GateAnswered) for entry in log) == 1
+        assert sum(isinstance(entry.event, GateResolved) for entry in log) == 1
         (paid,) = [part for part in done.messages[1].parts if isinstance(part, ToolPart)]
         assert paid.output is not None
         assert paid.output.text == "paid 7"
@@ -140,7 +140,7 @@ async def test_of_many_who_answer_at_once_one_is_first() -> None:
         sent, view = await asking(house, "pay")
         replies = [yes(view) if at % 2 else yes(view, allow=None, deny=True) for at in range(40)]
         said_so = await asyncio.gather(
-            *(by(house, "approver").answer(sent.session, view.gate.id, reply) for reply in replies),
+            *(by(house, "approver").gates.resolve(sent.session, view.gate.id, reply) for reply in replies),
             return_exceptions=True,
         )
         taken = [reply for reply, came in zip(replies, said_so, strict=True) if came is None]
@@ -149,18 +149,18 @@ async def test_of_many_who_answer_at_once_one_is_first() -> None:
         assert {type(came) for came in said_so if came is not None} == {AnsweredOtherwise}
         await over(by(house, "viewer"), sent)
         log = await house.runtime.store.events(sent.session)
-        assert sum(isinstance(entry.event, GateAnswered) for entry in log) == 1
+        assert sum(isinstance(entry.event, GateResolved) for entry in log) == 1
 
 
 async def test_nothing_is_answered_after_a_cancel() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
-        await by(house, "member").cancel(sent.session, sent.turn, api.Cancelled())
+        await by(house, "member").sessions.cancel_turn(sent.session, sent.turn, api.Cancelled())
         with pytest.raises(GateClosed):
-            await by(house, "approver").answer(sent.session, view.gate.id, yes(view))
+            await by(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
         await over(by(house, "viewer"), sent)
         with pytest.raises(GateClosed):
-            await by(house, "approver").answer(sent.session, view.gate.id, yes(view))
+            await by(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
 
 
 async def test_only_what_the_gate_offers_is_remembered() -> None:
@@ -176,22 +176,22 @@ async def test_only_what_the_gate_offers_is_remembered() -> None:
             ({"text": "x"}, AnswerUnfit),
         ):
             with pytest.raises(error):
-                await owner.answer(sent.session, view.gate.id, yes(view, **reply))
-        await owner.answer(sent.session, view.gate.id, yes(view, allow="always", rule=view.gate.offers[0]))
+                await owner.gates.resolve(sent.session, view.gate.id, yes(view, **reply))
+        await owner.gates.resolve(sent.session, view.gate.id, yes(view, allow="always", rule=view.gate.offers[0]))
         await over(owner, sent)
-        assert len((await owner.grants(sent.session)).grants) == 1
+        assert len((await owner.gates.grants(sent.session)).grants) == 1
 
 
 async def test_what_holds_everywhere_is_revoked_by_an_owner() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
-        await by(house, "owner").answer(sent.session, view.gate.id, yes(view, allow="always", everywhere=True))
+        await by(house, "owner").gates.resolve(sent.session, view.gate.id, yes(view, allow="always", everywhere=True))
         await over(by(house, "owner"), sent)
-        (grant,) = (await by(house, "viewer").grants(sent.session)).grants
+        (grant,) = (await by(house, "viewer").gates.grants(sent.session)).grants
         with pytest.raises(Forbidden, match="owner"):
-            await by(house, "approver").revoke_grant(sent.session, grant.id)
-        await by(house, "owner").revoke_grant(sent.session, grant.id)
-        assert not (await by(house, "viewer").grants(sent.session)).grants
+            await by(house, "approver").gates.revoke_grant(sent.session, grant.id)
+        await by(house, "owner").gates.revoke_grant(sent.session, grant.id)
+        assert not (await by(house, "viewer").gates.grants(sent.session)).grants
         _, view = await asking(house, "pay")
         assert view.gate.tool == "pay"
 
@@ -202,23 +202,23 @@ async def test_what_holds_everywhere_is_revoked_by_an_owner() -> None:
 async def test_a_claim_is_its_makers_and_what_others_see_of_it_is_no_key_to_it() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "bell", clients=[BELL])
-        mine, eve = by(house, "member"), house.access(somebody(user="eve"))
+        mine, eve = by(house, "member"), Access(house, somebody(user="eve"))
         claim, hash = "a-name-nobody-guesses", view.gate.hash
         with pytest.raises(NotClaimed):
-            await mine.answer(sent.session, view.gate.id, api.Answered(hash=hash, result="rung", claim=claim))
-        assert (await mine.claim(sent.session, view.gate.id, api.Claim(hash=hash, claim=claim))).until > 0
+            await mine.gates.resolve(sent.session, view.gate.id, api.Answered(hash=hash, result="rung", claim=claim))
+        assert (await mine.gates.claim(sent.session, view.gate.id, api.Claim(hash=hash, claim=claim))).until > 0
         seen = (await gate_in(eve, sent.session)).claim
         assert seen is not None
         assert claim not in seen.by
         assert seen.by.startswith("member-ada~")
         with pytest.raises(ClaimedOtherwise):
-            await eve.claim(sent.session, view.gate.id, api.Claim(hash=hash, claim=claim))
+            await eve.gates.claim(sent.session, view.gate.id, api.Claim(hash=hash, claim=claim))
         for stolen in (seen.by, seen.by.split("~")[1], claim, ""):
             with pytest.raises(NotClaimed):
-                await eve.answer(sent.session, view.gate.id, api.Answered(hash=hash, result="x", claim=stolen))
+                await eve.gates.resolve(sent.session, view.gate.id, api.Answered(hash=hash, result="x", claim=stolen))
         with pytest.raises(HashMismatch):
-            await mine.claim(sent.session, view.gate.id, api.Claim(hash="other", claim=claim))
-        await mine.answer(sent.session, view.gate.id, api.Answered(hash=hash, result="rung", claim=claim))
+            await mine.gates.claim(sent.session, view.gate.id, api.Claim(hash="other", claim=claim))
+        await mine.gates.resolve(sent.session, view.gate.id, api.Answered(hash=hash, result="rung", claim=claim))
         assert (await over(mine, sent)).phase.value == "completed"
 
 
@@ -226,7 +226,7 @@ async def test_no_client_claims_what_is_for_a_person() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
         with pytest.raises(AnswerUnfit):
-            await by(house, "owner").claim(
+            await by(house, "owner").gates.claim(
                 sent.session, view.gate.id, api.Claim(hash=view.gate.hash, claim="a-name-nobody-guesses")
             )
 
@@ -237,16 +237,16 @@ async def test_no_client_claims_what_is_for_a_person() -> None:
 async def everything(access: Access, sent: api.Sent) -> str:
     """All that somebody can read of a session, but for its stream."""
     shown: list[Any] = [
-        await access.turn(sent.session, sent.turn),
-        await access.messages(sent.session),
-        await access.tree(sent.session),
-        await access.log(sent.session),
-        await access.queue(sent.session),
-        await access.gates(sent.session),
-        await access.gates(),
+        await access.sessions.turn(sent.session, sent.turn),
+        await access.sessions.messages(sent.session),
+        await access.sessions.tree(sent.session),
+        await access.log.page(sent.session),
+        await access.log.queue(sent.session),
+        await access.gates.page(sent.session),
+        await access.gates.page(),
         await access.inbox(),
-        await access.search(SECRET[:10]),
-        await access.search("Done"),
+        await access.sessions.search(SECRET[:10]),
+        await access.sessions.search("Done"),
     ]
     return msgspec.json.encode(shown).decode()
 
@@ -266,16 +266,16 @@ async def test_a_result_that_is_reviewed_is_for_approvers_also_when_it_was_withh
         assert SECRET in await everything(by(house, "approver"), sent)
         assert await by(house, "approver").follow(sent.session) is False
         with pytest.raises(Forbidden, match="approver"):
-            await by(house, "member").export(sent.session, tmp_path / "open.zip")
-        await by(house, "approver").answer(sent.session, view.gate.id, yes(view, **reply))
+            await by(house, "member").sessions.export(sent.session, tmp_path / "open.zip")
+        await by(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view, **reply))
         await over(by(house, "viewer"), sent)
         assert SECRET not in await everything(by(house, "member"), sent)
         with pytest.raises(Forbidden, match="approver"):
-            await by(house, "member").export(sent.session, tmp_path / "closed.zip")
-        await by(house, "approver").export(sent.session, tmp_path / "out.zip")
+            await by(house, "member").sessions.export(sent.session, tmp_path / "closed.zip")
+        await by(house, "approver").sessions.export(sent.session, tmp_path / "out.zip")
         log = await house.runtime.store.events(sent.session)
         assert SECRET in repr(log)
-        assert SECRET not in repr([veil_event(entry.event) for entry in log])
+        assert SECRET not in repr([redact_event(entry.event) for entry in log])
 
 
 async def test_private_values_and_their_hash_are_for_approvers(tmp_path: Path) -> None:
@@ -289,27 +289,27 @@ async def test_private_values_and_their_hash_are_for_approvers(tmp_path: Path) -
         name = part.output.private
         assert name not in await everything(member, sent)
         assert name in await everything(approver, sent)
-        assert PRIVATE.encode() in await approver.blob(sent.session, name)
+        assert PRIVATE.encode() in await approver.files.read(sent.session, name)
         from everturn.errors import UnknownFile
 
         with pytest.raises(UnknownFile, match=r"^there is no such file$"):
-            await member.blob(sent.session, name)
+            await member.files.read(sent.session, name)
         with pytest.raises(Forbidden, match="approver"):
-            await member.export(sent.session, tmp_path / "out.zip")
+            await member.sessions.export(sent.session, tmp_path / "out.zip")
 
 
 def test_what_has_nothing_to_hide_is_left_as_it_is() -> None:
     message = Message("m", None, "user", (TextPart("hi"),))
     gate = Gate("g", "t", "c", "pay", "{}", "h")
     for event in (GateOpened(turn="t", gate=gate), TurnStarted(turn="t", input=message), TurnStarted(turn="t")):
-        assert veil_event(event) is event
-    assert veil(gate) is gate
-    assert veil_message(message) is message
-    settled = CallSettled(turn="t", call="c", state="completed", output=Output("x"))
-    assert veil_event(settled) is settled
+        assert redact_event(event) is event
+    assert redact_gate(gate) is gate
+    assert redact_message(message) is message
+    settled = CallFinished(turn="t", call="c", state="completed", output=Output("x"))
+    assert redact_event(settled) is settled
 
 
-# Sub-turns -----------------------------------------------------------------------------------------------------------
+# Sub-agent runs -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_gate_of_a_sub_turn_is_answered_in_the_session_above_and_its_own_is_only_read() -> None:
@@ -318,19 +318,19 @@ async def test_a_gate_of_a_sub_turn_is_answered_in_the_session_above_and_its_own
         assert view.session != sent.session
         assert view.session.startswith(sent.session)
         for refused in (
-            lambda: by(house, "member").send(view.session, api.NewMessage(text="x")),
-            lambda: by(house, "owner").erase(view.session),
-            lambda: by(house, "owner").export(view.session, Path("/nowhere")),
+            lambda: by(house, "member").sessions.send(view.session, api.NewMessage(text="x")),
+            lambda: by(house, "owner").sessions.erase(view.session),
+            lambda: by(house, "owner").sessions.export(view.session, Path("/nowhere")),
         ):
-            with pytest.raises(Forbidden, match="sub-turn"):
+            with pytest.raises(Forbidden, match="sub-agent run"):
                 await refused()
-        below = await by(house, "viewer").session(view.session)
-        assert (below.above, below.by) == (sent.session, "member-ada")
-        assert len((await by(house, "viewer").sessions()).sessions) == 1
+        below = await by(house, "viewer").sessions.get(view.session)
+        assert (below.parent, below.by) == (sent.session, "member-ada")
+        assert len((await by(house, "viewer").sessions.list()).sessions) == 1
         with pytest.raises(UnknownSession):
-            await by(house, "owner", "bob").answer(view.session, view.gate.id, yes(view))
+            await by(house, "owner", "bob").gates.resolve(view.session, view.gate.id, yes(view))
         other = await said(by(house, "member"), "hello")
         with pytest.raises(UnknownGate):  # it is below another session
-            await by(house, "owner").answer(other.session, view.gate.id, yes(view))
-        await by(house, "approver").answer(sent.session, view.gate.id, yes(view))
+            await by(house, "owner").gates.resolve(other.session, view.gate.id, yes(view))
+        await by(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
         assert (await over(by(house, "viewer"), sent)).phase.value == "completed"

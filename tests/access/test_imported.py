@@ -12,18 +12,19 @@ import pytest
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.access import Access, House
+from everturn.access.access import Access
 from everturn.access.agents import Agents, TenantLimits
+from everturn.access.server_context import ServerContext
 from everturn.core.events import Event, FilesChanged, StepFinished, TurnStarted
 from everturn.core.hooks import Plugin, RevertContext
 from everturn.core.options import Budget, Spent
 from everturn.core.parts import FileChange, FilesPart, Usage
 from everturn.errors import CommandRefused, UnknownFile, UnreadableLog
+from everturn.runtime import Runtime
+from everturn.stores.export import LOG, MANIFEST
 from everturn.stores.memory import MemoryStore
-from everturn.stores.named import named_store
-from everturn.stores.portable import LOG, MANIFEST
-from everturn.wire import dump, load
-from everturn.wiring import Runtime
+from everturn.stores.registry import get_store
+from everturn.wire import dump_event, load_event
 from tests.access.house import AGENTS, a_house, look, model, over, said, settle, somebody
 
 Forge = Callable[[list[Event]], list[Event]]
@@ -33,17 +34,17 @@ async def brought(access: Access, folder: Path, forge: Forge) -> api.SessionView
     """Say something, take it out, change it, and bring it in again."""
     sent = await said(access, "look")
     await over(access, sent)
-    await access.export(sent.session, folder / "out.zip")
+    await access.sessions.export(sent.session, folder / "out.zip")
     with zipfile.ZipFile(folder / "out.zip") as old, zipfile.ZipFile(folder / "in.zip", "w") as new:
-        events = forge([load(line) for line in old.read(LOG).splitlines()])
+        events = forge([load_event(line) for line in old.read(LOG).splitlines()])
         for name in old.namelist():
             data = old.read(name)
             if name == LOG:
-                data = b"".join(dump(event) + b"\n" for event in events)
+                data = b"".join(dump_event(event) + b"\n" for event in events)
             if name == MANIFEST:
                 data = json.dumps({**json.loads(data), "head": len(events)}).encode()
             new.writestr(name, data)
-    return await access.bring_in(folder / "in.zip")
+    return await access.sessions.import_file(folder / "in.zip")
 
 
 def using(usage: Usage) -> Forge:
@@ -52,15 +53,15 @@ def using(usage: Usage) -> Forge:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_what_it_says_was_used_is_on_nobodys_account(kind: str, tmp_path: Path) -> None:
-    store: Any = MemoryStore() if kind == "memory" else named_store(str(tmp_path / "house.db"))
+    store: Any = MemoryStore() if kind == "memory" else get_store(str(tmp_path / "house.db"))
     limits = TenantLimits(requests=0, budget=Budget(tokens=10**9, cost=100.0))
     async with a_house(store, limits=limits) as house:
-        ada = house.access(somebody("ada"))
+        ada = Access(house, somebody("ada"))
         await over(ada, await said(ada, "look"))
-        once = (await ada.usage()).total
+        once = (await ada.accounts.usage()).total
         await brought(ada, tmp_path, using(Usage(10**15, 10**15, cost=1e9)))
         # The one more that was begun to be forged, and nothing else.
-        assert (await ada.usage()).total == once + once == await house.runtime.store.spent(tenant="ada")
+        assert (await ada.accounts.usage()).total == once + once == await house.runtime.store.spent(tenant="ada")
         await over(ada, await said(ada, "nobody is locked out"))
         with pytest.raises(UnreadableLog, match="less than nothing"):
             await brought(ada, tmp_path, using(Usage(-(10**9), -(10**9), cost=-1e6)))
@@ -82,32 +83,32 @@ class Keeper(Plugin):
 async def test_no_folder_is_reverted_to_what_a_file_says_it_was(tree: str, tmp_path: Path) -> None:
     store, keeper = MemoryStore(), Keeper()
     runtime = Runtime(model(), tools=[look], store=store, plugins=[keeper])
-    house = House(runtime, store.accounts, Agents(AGENTS, default_limits=TenantLimits(requests=0)))
+    house = ServerContext(runtime, store.accounts, Agents(AGENTS, default_limits=TenantLimits(requests=0)))
     await settle(house.accounts)
     await runtime.start()
 
     def forge(log: list[Event]) -> list[Event]:
-        at = next(n for n, event in enumerate(log) if type(event).__name__ == "CallSettled")
+        at = next(n for n, event in enumerate(log) if type(event).__name__ == "CallFinished")
         turn = log[at].__getattribute__("turn")
         gone = (FileChange("a.txt", "deleted"),)
         made = FilesChanged(turn=turn, at=1.0, step=1, before=tree, after="c" * 64, root="work", changes=gone)
         return [*log[: at + 1], made, *log[at + 1 :]]
 
     try:
-        bob = house.access(somebody("bob", "approver"))
+        bob = Access(house, somebody("bob", "approver"))
         view = await brought(bob, tmp_path, forge)
         assert any(isinstance(entry.event, FilesChanged) for entry in await store.events(view.id))
         for root in ("work", ""):
             with pytest.raises(UnknownFile):
-                await bob.revert(view.id, api.Reverted(root=root, tree=tree or "c" * 64))
+                await bob.files.revert(view.id, api.Reverted(root=root, tree=tree or "c" * 64))
         with pytest.raises(UnknownFile):
-            await bob.revert(view.id, api.Reverted(root="work", tree=""))
+            await bob.files.revert(view.id, api.Reverted(root="work", tree=""))
         # Nor by whoever asks the runtime itself.
-        parts = [part for message in (await bob.messages(view.id)).messages for part in message.parts]
+        parts = [part for message in (await bob.sessions.messages(view.id)).messages for part in message.parts]
         part = next(part for part in parts if isinstance(part, FilesPart))
         for named in (part, replace(part, before="c" * 64)):
             with pytest.raises(CommandRefused, match="no tree"):
-                await bob.chat(view.id).revert(named, by="eve")
+                await bob.scope.chat(view.id).revert(named, by="eve")
         assert keeper.asked == []
     finally:
         await runtime.aclose()
@@ -115,7 +116,7 @@ async def test_no_folder_is_reverted_to_what_a_file_says_it_was(tree: str, tmp_p
 
 async def test_times_to_come_and_names_of_others_are_not_believed(tmp_path: Path) -> None:
     async with a_house() as house:
-        ada, now = house.access(somebody("ada")), house.runtime.clock.now()
+        ada, now = Access(house, somebody("ada")), house.runtime.clock.now()
 
         def forge(log: list[Event]) -> list[Event]:
             later = [replace(event, at=4e12) for event in log]
@@ -128,8 +129,8 @@ async def test_times_to_come_and_names_of_others_are_not_believed(tmp_path: Path
 
         view = await brought(ada, tmp_path, forge)
         assert view.by == "member-ada"
-        assert now <= view.touched <= house.runtime.clock.now()
-        assert [day.agent for day in (await ada.usage()).days] == ["helper"]
+        assert now <= view.updated <= house.runtime.clock.now()
+        assert [day.agent for day in (await ada.accounts.usage()).days] == ["helper"]
         sent = await said(ada, "look")
         await over(ada, sent)
-        assert (await ada.sessions()).sessions[0].id == sent.session
+        assert (await ada.sessions.list()).sessions[0].id == sent.session

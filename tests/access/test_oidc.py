@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import algorithms
 from msgspec.structs import replace
 
-from everturn.access.entrance import SHOW, Entrance
-from everturn.access.options import OidcOptions
-from everturn.access.people import new_secret
+from everturn.access.accounts import new_secret
+from everturn.access.auth_options import OidcOptions
+from everturn.access.authentication import CREDENTIAL_HINT, Authenticator
 from everturn.core.accounts import ROLES, AuditRecord, Credential, Tenant, User
 from everturn.errors import ConfigError, NotRecognised
 from everturn.stores.accounts import MemoryAccounts
@@ -62,20 +62,20 @@ def token(key: Any = RSA, alg: str = "RS256", kid: str | None = "r1", **claims: 
     return jwt.encode(said, key, alg, headers={} if kid is None else {"kid": kid})
 
 
-async def a_door(tmp_path: Path, **how: Any) -> tuple[Entrance, MemoryAccounts, FakeClock, Path]:
+async def a_door(tmp_path: Path, **how: Any) -> tuple[Authenticator, MemoryAccounts, FakeClock, Path]:
     accounts, clock, file = MemoryAccounts(), FakeClock(), tmp_path / "keys.json"
     await settle(accounts)
     for tenant in ("ada", "bob"):
         for user in await accounts.users(tenant):
             await accounts.put_user(replace(user, origin=how.get("issuer", ISSUER)))
     file.write_text(json.dumps(KEYS))
-    return Entrance(accounts, clock, replace(OPTIONS, **{"jwks": str(file), **how})), accounts, clock, file
+    return Authenticator(accounts, clock, replace(OPTIONS, **{"jwks": str(file), **how})), accounts, clock, file
 
 
-async def refused(door: Entrance, shown: str) -> None:
+async def refused(door: Authenticator, shown: str) -> None:
     with pytest.raises(NotRecognised) as raised:
-        await door.recognise(f"Bearer {shown}")
-    assert str(raised.value) == SHOW
+        await door.authenticate(f"Bearer {shown}")
+    assert str(raised.value) == CREDENTIAL_HINT
     assert raised.value.__cause__ is None
 
 
@@ -90,7 +90,7 @@ async def test_a_token_of_the_provider_is_somebody_of_the_tenant(tmp_path: Path)
         token(jti="one"),
         token(jti="two"),
     ):
-        who = await door.recognise(f"Bearer {shown}")
+        who = await door.authenticate(f"Bearer {shown}")
         assert (who.tenant, who.user, who.role, who.kind, who.expires) == (
             "ada",
             "member-ada",
@@ -98,7 +98,7 @@ async def test_a_token_of_the_provider_is_somebody_of_the_tenant(tmp_path: Path)
             "token",
             NOW + 330,
         )
-    one = [(await door.recognise(f"Bearer {token(jti=name, extra=at)}")).credential for at, name in enumerate("aab")]
+    one = [(await door.authenticate(f"Bearer {token(jti=name, extra=at)}")).credential for at, name in enumerate("aab")]
     assert one[0] == one[1] != one[2]
 
 
@@ -162,16 +162,16 @@ FORGED = {
 async def test_a_forged_token_is_refused(name: str, tmp_path: Path) -> None:
     door, _, _, _ = await a_door(tmp_path)
     await refused(door, FORGED[name]())
-    assert (await door.recognise(f"Bearer {token()}")).user == "member-ada"
+    assert (await door.authenticate(f"Bearer {token()}")).user == "member-ada"
 
 
 async def test_clocks_may_differ_a_little(tmp_path: Path) -> None:
     door, _, clock, _ = await a_door(tmp_path)
     late: dict[str, Any]
     for late in ({"exp": NOW - 29}, {"nbf": NOW + 29}, {"iat": NOW + 29}):
-        assert await door.recognise(f"Bearer {token(**late)}")
+        assert await door.authenticate(f"Bearer {token(**late)}")
     shown = token(exp=NOW + 10)
-    assert await door.recognise(f"Bearer {shown}")
+    assert await door.authenticate(f"Bearer {shown}")
     clock.advance(41)
     await refused(door, shown)
 
@@ -179,20 +179,20 @@ async def test_clocks_may_differ_a_little(tmp_path: Path) -> None:
 @pytest.mark.parametrize("listed", [("none",), ("HS256",), ("RS256", "HS512"), ()])
 def test_algorithms_with_a_shared_secret_cannot_be_configured(listed: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match="algorithms"):
-        Entrance(MemoryAccounts(), FakeClock(), replace(OPTIONS, algorithms=listed))
+        Authenticator(MemoryAccounts(), FakeClock(), replace(OPTIONS, algorithms=listed))
     for lacking in (replace(OPTIONS, audience=""), replace(OPTIONS, issuer="")):
         with pytest.raises(ConfigError, match="any token"):
-            Entrance(MemoryAccounts(), FakeClock(), lacking)
+            Authenticator(MemoryAccounts(), FakeClock(), lacking)
 
 
 async def test_a_new_key_is_found_and_a_flood_of_unknown_ones_asks_seldom(tmp_path: Path) -> None:
     door, _, clock, file = await a_door(tmp_path)
-    await door.recognise(f"Bearer {token()}")
+    await door.authenticate(f"Bearer {token()}")
     file.write_text(json.dumps({"keys": [public(STRANGER, "r2")]}))
     await refused(door, token(STRANGER, kid="r2"))  # asked for just now
     clock.advance(30)
     shown = token(STRANGER, kid="r2", exp=NOW + 3000)
-    assert await door.recognise(f"Bearer {shown}")
+    assert await door.authenticate(f"Bearer {shown}")
     await refused(door, token(exp=NOW + 3000))  # the old key is gone
     file.unlink()
     clock.advance(601)
@@ -210,7 +210,7 @@ async def test_claims_say_which_tenant_and_which_role(tmp_path: Path) -> None:
     how = {"tenant_claim": "org", "role_claim": "groups", "roles": {"staff": "member", "boss": "owner"}}
     door, accounts, clock, _ = await a_door(tmp_path, **how)
     for groups, role in ((["staff"], "member"), (["x", "boss", "staff"], "owner"), ("boss", "owner")):
-        who = await door.recognise(f"Bearer {token(sub='new', org='bob', groups=groups)}")
+        who = await door.authenticate(f"Bearer {token(sub='new', org='bob', groups=groups)}")
         assert (who.tenant, who.role) == ("bob", role)
     assert await accounts.user("bob", "new") is not None, "somebody who can be turned away"
     others: tuple[dict[str, Any], ...] = (
@@ -224,10 +224,10 @@ async def test_claims_say_which_tenant_and_which_role(tmp_path: Path) -> None:
     for claims in others:
         await refused(door, token(**{"sub": "other", **claims}))
     shown = token(sub="new", org="bob", groups="boss")
-    who = await door.recognise(f"Bearer {shown}")
-    assert await door.standing([who]) == set()
+    who = await door.authenticate(f"Bearer {shown}")
+    assert await door.active_credentials([who]) == set()
     await accounts.put_user(User("bob", "new", is_active=False))
-    assert await door.standing([who]) == {who.credential}
+    assert await door.active_credentials([who]) == {who.credential}
     clock.advance(2)
     await refused(door, shown)
     await accounts.put_tenant(Tenant("ada", is_active=False))
@@ -238,14 +238,14 @@ async def test_whoever_is_new_is_let_in_only_where_that_is_configured(tmp_path: 
     door, _, _, _ = await a_door(tmp_path)
     await refused(door, token(sub="new"))
     door, accounts, clock, _ = await a_door(tmp_path, role="viewer")
-    who = await door.recognise(f"Bearer {token(sub='new')}")
+    who = await door.authenticate(f"Bearer {token(sub='new')}")
     assert who.role == "viewer"
     await accounts.put_user(User("ada", "new", role="approver", origin=ISSUER))
     clock.advance(2)
-    assert (await door.recognise(f"Bearer {token(sub='new')}")).role == "approver"
-    assert await door.standing([replace(who, role="owner")]) == {who.credential}
+    assert (await door.authenticate(f"Bearer {token(sub='new')}")).role == "approver"
+    assert await door.active_credentials([replace(who, role="owner")]) == {who.credential}
     clock.advance(330)
-    assert await door.standing([who]) == {who.credential}
+    assert await door.active_credentials([who]) == {who.credential}
 
 
 @pytest.mark.parametrize("origin", ["", "https://login.example.evil", ISSUER + "/", "https://other.example"])
@@ -263,13 +263,13 @@ async def test_a_token_speaks_of_nobody_who_was_not_made_by_its_issuer(origin: s
         "operator",
     ]
     # Who came by a token is somebody of their own, and stays so when they are somebody else's.
-    who = await door.recognise(f"Bearer {token(sub='mallory', nickname='mallory')}")
+    who = await door.authenticate(f"Bearer {token(sub='mallory', nickname='mallory')}")
     assert (who.user, who.role) == ("mallory", "viewer")
     mallory, _ = await accounts.user("local", "mallory") or (local, None)
     assert mallory.origin == ISSUER
-    assert await door.standing([who]) == set()
+    assert await door.active_credentials([who]) == set()
     await accounts.put_user(replace(mallory, origin=origin))
-    assert await door.standing([who]) == {who.credential}
+    assert await door.active_credentials([who]) == {who.credential}
     clock.advance(2)
     await refused(door, token(nickname="mallory"))
 
@@ -286,27 +286,27 @@ async def test_a_token_speaks_of_nobody_who_was_not_made_by_its_issuer(origin: s
 async def test_a_token_makes_nobody_an_operator(how: dict[str, Any], tmp_path: Path) -> None:
     door, accounts, _, _ = await a_door(tmp_path, **how)
     await accounts.put_user(User("ada", "chief", role="operator", origin=ISSUER))
-    assert (await door.recognise(f"Bearer {token(sub='chief', groups='admins')}")).role == "owner"
+    assert (await door.authenticate(f"Bearer {token(sub='chief', groups='admins')}")).role == "owner"
     if how:
-        assert (await door.recognise(f"Bearer {token(sub='new', groups='admins')}")).role == "owner"
+        assert (await door.authenticate(f"Bearer {token(sub='new', groups='admins')}")).role == "owner"
         assert {user.role for user in await accounts.users("ada") if user.id != "chief"} == {*ROLES} - {"operator"}
 
 
 async def test_what_the_provider_takes_away_is_taken_from_keys_and_logins_too(tmp_path: Path) -> None:
     how: dict[str, Any] = {"role_claim": "groups", "roles": {"staff": "member", "boss": "owner"}}
     door, accounts, clock, _ = await a_door(tmp_path, **how)
-    await door.recognise(f"Bearer {token(sub='new', groups='boss')}")
+    await door.authenticate(f"Bearer {token(sub='new', groups='boss')}")
     secret, kept = new_secret("evk_")
     await accounts.put_credential(Credential("k", "ada", "new", "key", kept, role="owner"))
-    assert (await door.recognise(f"Bearer {secret}")).role == "owner"
+    assert (await door.authenticate(f"Bearer {secret}")).role == "owner"
     for groups, role in (("staff", "member"), ("boss", "owner"), ("nothing", "viewer")):
         clock.advance(3)
         shown = token(sub="new", groups=groups, at=clock.now())
         if role == "viewer":
             await refused(door, shown)
         else:
-            assert (await door.recognise(f"Bearer {shown}")).role == role
-        assert (await door.recognise(f"Bearer {secret}")).role == role
+            assert (await door.authenticate(f"Bearer {shown}")).role == role
+        assert (await door.authenticate(f"Bearer {secret}")).role == role
     changes = [record for record in await accounts.audit("ada") if record.did == "user.change"]
     assert [json.loads(record.detail)["role"] for record in changes] == ["member", "owner", "viewer"]
 
@@ -319,7 +319,7 @@ async def test_a_token_that_is_older_than_the_last_change_raises_nobody(tmp_path
 
     async def shows(groups: str, issued: float | None) -> tuple[str, str]:
         clock.advance(3)
-        who = await door.recognise(f"Bearer {token(sub='new', groups=groups, iat=issued, exp=NOW + 3000)}")
+        who = await door.authenticate(f"Bearer {token(sub='new', groups=groups, iat=issued, exp=NOW + 3000)}")
         found = await accounts.user("ada", "new")
         assert found is not None
         return who.role, found[0].role
@@ -334,7 +334,7 @@ async def test_a_token_that_is_older_than_the_last_change_raises_nobody(tmp_path
     person = await accounts.user("ada", "new")
     assert person is not None
     await accounts.put_user(replace(person[0], role="member"))
-    await accounts.note(AuditRecord("ada", clock.now(), "owner-ada", "k", "user.change", "new"))
+    await accounts.append_audit(AuditRecord("ada", clock.now(), "owner-ada", "k", "user.change", "new"))
     assert await shows("boss", NOW + 62) == ("member", "member")  # a person has said so later
     assert await shows("boss", clock.now() + 1) == ("owner", "owner")
 
@@ -349,7 +349,7 @@ async def test_a_token_that_says_who_has_logged_in_is_not_one_to_ask_with(
     claims: dict[str, Any], tmp_path: Path
 ) -> None:
     door, _, _, _ = await a_door(tmp_path)
-    await door.recognise(f"Bearer {token()}")
+    await door.authenticate(f"Bearer {token()}")
     await refused(door, token(**claims))
 
 
@@ -360,8 +360,8 @@ async def test_a_token_of_another_kind_is_refused_and_an_access_token_is_not(kin
     await refused(door, jwt.encode({**said, "nonce": None}, RSA, "RS256", headers={"kid": "r1", "typ": kind}))
     for good in ("at+jwt", "application/at+jwt", "AT+JWT"):
         shown = jwt.encode(said, RSA, "RS256", headers={"kid": "r1", "typ": good})
-        assert (await door.recognise(f"Bearer {shown}")).user == "member-ada"
-    assert (await door.recognise(f"Bearer {token(typ='Bearer', nonce='n')}")).user == "member-ada"
+        assert (await door.authenticate(f"Bearer {shown}")).user == "member-ada"
+    assert (await door.authenticate(f"Bearer {token(typ='Bearer', nonce='n')}")).user == "member-ada"
 
 
 async def test_where_both_kinds_are_for_one_audience_a_token_has_to_show_that_it_is_one_to_ask_with(
@@ -372,7 +372,7 @@ async def test_where_both_kinds_are_for_one_audience_a_token_has_to_show_that_it
     await refused(door, token(azp="everturn", email="a@example.org"))
     shows: list[dict[str, Any]] = [{"scope": "openid"}, {"scp": ["chat"]}, {"client_id": "other"}]
     for more in shows:
-        assert (await door.recognise(f"Bearer {token(**more)}")).user == "member-ada"
+        assert (await door.authenticate(f"Bearer {token(**more)}")).user == "member-ada"
     await refused(door, token(scope="openid", nonce="n"))
 
 
@@ -386,7 +386,7 @@ async def test_whoever_comes_by_many_requests_at_once_is_made_once(tmp_path: Pat
         return found
 
     accounts.user = slowly
-    who = await asyncio.gather(*(door.recognise(f"Bearer {token(sub='new', n=n)}") for n in range(5)))
+    who = await asyncio.gather(*(door.authenticate(f"Bearer {token(sub='new', n=n)}") for n in range(5)))
     assert {(one.user, one.role) for one in who} == {("new", "viewer")}
     assert [record.did for record in await accounts.audit("ada")] == ["user.create"]
 
@@ -463,7 +463,7 @@ async def an_authority() -> AsyncGenerator[Authority]:
 HERE = "http://127.0.0.1/oidc/callback"
 
 
-async def a_web_door(authority: Authority, tmp_path: Path) -> tuple[Entrance, FakeClock]:
+async def a_web_door(authority: Authority, tmp_path: Path) -> tuple[Authenticator, FakeClock]:
     how = {"issuer": authority.url, "jwks": "", "client_id": "web", "client_secret": "hu/sh"}
     door, _, clock, _ = await a_door(tmp_path, **how)
     return door, clock
@@ -476,13 +476,13 @@ async def test_a_browser_goes_there_and_back_and_is_logged_in(tmp_path: Path) ->
         code, state = authority.log_in(flow.url)
         cookie, who = await door.finish_oidc(code, state, flow.cookie, HERE)
         assert (who.tenant, who.user, who.kind) == ("ada", "member-ada", "login")
-        assert await door.recognise(None, cookie) == who
+        assert await door.authenticate(None, cookie) == who
         assert "sh" not in flow.url.partition("state=")[0]
         assert "code_verifier" not in flow.url
         with pytest.raises(NotRecognised):  # the code was used up
             await door.finish_oidc(code, state, flow.cookie, HERE)
         # And its tokens are taken, with the keys that its own document names.
-        assert (await door.recognise(f"Bearer {token(iss=authority.url)}")).user == "member-ada"
+        assert (await door.authenticate(f"Bearer {token(iss=authority.url)}")).user == "member-ada"
 
 
 @pytest.mark.parametrize(
@@ -551,7 +551,7 @@ async def test_a_login_with_a_provider_makes_nobody_an_operator_nor_somebody_of_
             assert await accounts.credentials("ada") == []
             return
         cookie, who = await door.finish_oidc(*back, flow.cookie, HERE)
-        assert who.role == role == (await door.recognise(None, cookie)).role
+        assert who.role == role == (await door.authenticate(None, cookie)).role
 
 
 async def test_a_login_that_was_begun_elsewhere_is_refused(tmp_path: Path) -> None:
@@ -622,6 +622,6 @@ async def test_a_provider_that_is_not_there_logs_nobody_in_and_is_not_waited_for
 
 async def test_a_good_key_with_an_algorithm_that_is_not_configured_is_refused(tmp_path: Path) -> None:
     door, _, _, _ = await a_door(tmp_path, algorithms=("RS256",))
-    assert await door.recognise(f"Bearer {token()}")
+    assert await door.authenticate(f"Bearer {token()}")
     await refused(door, token(EC, "ES256", "e1"))
     await refused(door, token(ED, "EdDSA", "d1"))

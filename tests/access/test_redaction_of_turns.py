@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everturn.access.veiling import veil_event
+from everturn.access.role_redaction import redact_event
 from everturn.core.events import TurnStarted
 from everturn.core.options import TurnOptions
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 
 SECRET = "You are the bank's assistant. The discount code is OPAL."
 
@@ -18,11 +18,11 @@ def test_the_system_prompt_parameters_and_rules_of_an_agent_are_not_sent() -> No
     options = TurnOptions(
         "m", max_steps=7, system=SECRET, params={"x": SECRET}, rules=(Rule("pay", "deny"),), agent="desk", by="ada"
     )
-    event = veil_event(started(options))
+    event = redact_event(started(options))
     assert isinstance(event, TurnStarted)
     assert event.options == TurnOptions("m", max_steps=7, agent="desk", by="ada")
 
 
 def test_an_event_with_nothing_to_hide_is_itself() -> None:
     event = started(TurnOptions("m", agent="desk"))
-    assert veil_event(event) is event
+    assert redact_event(event) is event

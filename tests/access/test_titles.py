@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from everturn import api
+from everturn.access.access import Access
 from everturn.core.commands import Send
 from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart, TextPart
@@ -29,27 +30,27 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 async def test_what_waits_for_a_person_is_called_by_its_first_message_everywhere(store: Any) -> None:
     async with a_house(store) as house:
-        access = house.access(somebody(role="approver"))
+        access = Access(house, somebody(role="approver"))
         sent = await said(access, LONG)
         gate = await gate_in(access, sent.session)
         assert gate.title == TITLE
-        assert [one.title for one in (await access.sessions()).sessions] == [TITLE]
+        assert [one.title for one in (await access.sessions.list()).sessions] == [TITLE]
         assert [one.title for one in (await access.inbox()).gates] == [TITLE]
-        assert (await access.session(sent.session)).title == TITLE
-        assert {one.title for one in (await access.search("invoice")).found} == {TITLE}
-        await access.cancel(sent.session, sent.turn, api.Cancelled())
+        assert (await access.sessions.get(sent.session)).title == TITLE
+        assert {one.title for one in (await access.sessions.search("invoice")).results} == {TITLE}
+        await access.sessions.cancel_turn(sent.session, sent.turn, api.Cancelled())
         await over(access, sent)
 
 
 async def test_a_question_below_is_called_by_the_message_at_the_top(store: Any) -> None:
     async with a_house(store) as house:
-        access = house.access(somebody(role="approver"))
+        access = Access(house, somebody(role="approver"))
         sent = await said(access, "clerk see to it")
         gate = await gate_in(access, sent.session)
         assert gate.session != sent.session
         assert gate.title == "clerk see to it"
-        assert {one.title for one in (await access.search("pay")).found} == {"clerk see to it"}
-        await access.cancel(sent.session, sent.turn, api.Cancelled())
+        assert {one.title for one in (await access.sessions.search("pay")).results} == {"clerk see to it"}
+        await access.sessions.cancel_turn(sent.session, sent.turn, api.Cancelled())
         await over(access, sent)
 
 
@@ -59,12 +60,12 @@ async def test_a_question_below_is_called_by_the_message_at_the_top(store: Any) 
 )
 async def test_a_session_that_no_worker_has_picked_up_has_its_title(store: Any, parts: Any, title: str) -> None:
     async with a_house(store) as house:
-        access = house.access(somebody())
+        access = Access(house, somebody())
         options = TurnOptions(model="scripted", agent="helper", by="member-ada")
         # Admitted as another node would: nobody here is told, so nothing starts.
         send = Send(key="k", session="s1", tenant="ada", at=1.0, turn="t1", message="m1", parts=parts, options=options)
         await house.runtime.store.admit(send)
         assert (await house.runtime.store.info("s1")).title == ""
-        assert (await access.session("s1")).title == title
-        assert [one.title for one in (await access.sessions()).sessions] == [title]
+        assert (await access.sessions.get("s1")).title == title
+        assert [one.title for one in (await access.sessions.list()).sessions] == [title]
         assert [one.title for one in (await access.inbox()).awake] == [title]

@@ -20,18 +20,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bus.nats_server import BINARY, NatsServer, free_port
 
-from everturn.bus.nats import LOOK_AGAIN, NatsBus, encrypted
-from everturn.bus.nats.link import Link
+from everturn.bus.nats import READ_LOG, NatsBus, tls_context
+from everturn.bus.nats.connection import NatsConnection
 from everturn.core.commands import Send
-from everturn.core.deltas import CallProgress, DriverGone, Frame, LogMoved, Reader, TextDelta
-from everturn.core.events import AnswerOpened, StepFinished, StepStarted, TurnCompleted, TurnStarted
+from everturn.core.deltas import CallProgress, DriverGone, Frame, LogAdvanced, TextDelta, TurnReader
+from everturn.core.events import AnswerStarted, StepFinished, StepStarted, TurnCompleted, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.parts import TextPart
-from everturn.core.ports import Tail
+from everturn.core.ports import LiveTail
+from everturn.running.follow import NUDGE_FRAMES, follow_turn
+from everturn.running.log_poll import LogPoll
 from everturn.stores.memory import MemoryStore
 from everturn.testing.contracts import BusContract
-from everturn.turn.follow import NUDGE, follow
-from everturn.turn.log_poll import LogPoll
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(BINARY is None, reason="there is no nats-server here")]
 
@@ -74,7 +74,7 @@ def delta(text: str, offset: int = 0, turn: str = "t", seq: int = 1) -> TextDelt
     return TextDelta(turn, seq, 0, offset, text)
 
 
-async def text_until(tail: Tail, length: int) -> str:
+async def text_until(tail: LiveTail, length: int) -> str:
     """Read until this much text was shown, and see that each piece goes on where the last one ended."""
     shown = ""
     async with asyncio.timeout(PATIENCE):
@@ -86,7 +86,7 @@ async def text_until(tail: Tail, length: int) -> str:
     return shown
 
 
-async def rest(tail: Tail) -> list[Frame]:
+async def rest(tail: LiveTail) -> list[Frame]:
     async with asyncio.timeout(PATIENCE):
         return [frame async for frames in tail for frame in frames]
 
@@ -121,10 +121,10 @@ class TestTwoNodes(BusContract):
             await bus.flush()
         await super().settle()
 
-    async def read(self, tail: Tail, last: Frame) -> list[Frame]:
+    async def read(self, tail: LiveTail, last: Frame) -> list[Frame]:
         """Between nodes deltas are merged, so text is what is waited for, and it is given back in crumbs."""
         shown: list[Frame] = []
-        async with asyncio.timeout(self.patience):
+        async with asyncio.timeout(self.timeout):
             while last not in shown:
                 for frame in await anext(tail):
                     shown += crumbs(frame, last)
@@ -156,7 +156,7 @@ class Apart:
             self.there.publish(turn, frames)
             return
         self.here.publish(turn, frames)
-        self.here._sending.hurry()  # the contract waits for single deltas, a thousand times
+        self.here._publisher.flush_now()  # the contract waits for single deltas, a thousand times
 
 
 # Readers ------------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ async def test_a_reader_on_another_node_sees_every_character_once_and_in_order(n
     here, there = await node(), await node()
     tail = there.tail("t")
     await there.flush()
-    here.publish("t", [LogMoved(1)])
+    here.publish("t", [LogAdvanced(1)])
     for at in range(500):
         here.publish("t", [delta(str(at % 10), at)])
         if at % 50 == 0:
@@ -178,23 +178,23 @@ async def test_a_reader_on_another_node_sees_every_character_once_and_in_order(n
 
 async def test_a_late_reader_on_another_node_is_shown_the_step_so_far_and_no_older_one(node: Node) -> None:
     here, there = await node(), await node()
-    here.publish("t", [LogMoved(1)])
+    here.publish("t", [LogAdvanced(1)])
     here.publish("t", [delta("an older step")])
     await here.flush()
-    here.publish("t", [LogMoved(2)])
+    here.publish("t", [LogAdvanced(2)])
     for at in range(5):
         here.publish("t", [delta("abc", at * 3, seq=2)])
         await here.flush()
 
     tail = there.tail("t")
     await there.flush()
-    here.publish("t", [delta("!", 15, seq=2), LogMoved(3)])
+    here.publish("t", [delta("!", 15, seq=2), LogAdvanced(3)])
     here.close("t")
 
     shown = await rest(tail)
     assert {frame.seq for frame in shown if isinstance(frame, TextDelta)} == {2}
     assert "".join(frame.text for frame in shown if isinstance(frame, TextDelta)) == "abc" * 5 + "!"
-    assert shown[-1] == LogMoved(3)
+    assert shown[-1] == LogAdvanced(3)
 
 
 async def test_what_a_tool_says_crosses_nodes_and_that_nobody_drives_does_not(node: Node) -> None:
@@ -217,12 +217,12 @@ async def test_a_closed_turn_ends_its_readers_on_every_node_and_those_who_come_t
     for bus in others:
         await bus.flush()
 
-    here.publish("t", [delta("bye"), LogMoved(2)])
+    here.publish("t", [delta("bye"), LogAdvanced(2)])
     here.close("t")
     await here.flush()
 
     for tail in (*tails, others[0].tail("t")):
-        assert LogMoved(2) in await rest(tail) or tail not in tails
+        assert LogAdvanced(2) in await rest(tail) or tail not in tails
 
 
 async def test_fifty_readers_are_one_subscription_and_when_they_leave_there_is_none(
@@ -278,11 +278,11 @@ async def test_a_hostile_id_is_one_subject_and_nobody_elses(node: Node) -> None:
     here.publish("t", [delta("not for you")])
     here.signal("s")
     for at, turn in enumerate(odd):
-        here.publish(turn, [LogMoved(100 + at)])
+        here.publish(turn, [LogAdvanced(100 + at)])
 
     for at, turn in enumerate(odd):
         async with asyncio.timeout(PATIENCE):
-            assert LogMoved(100 + at) in await anext(tails[turn])
+            assert LogAdvanced(100 + at) in await anext(tails[turn])
     for at, session in enumerate(odd):
         waiting = {other: asyncio.ensure_future(ear.wait()) for other, ear in ears.items()}
         here.signal(session)
@@ -299,7 +299,7 @@ async def test_what_is_not_ours_on_a_subject_is_passed_over(node: Node, server: 
     await there.flush()
     stranger = await nats.connect(server.url)
     for data in (b"", b"[", b"12", b"x[]", b"1[{}]", b'1[{"type":"Nobody"}]', b"\xff" * 100):
-        await stranger.publish(f"{here._following._stream.name}.d.t", data)
+        await stranger.publish(f"{here._subscriptions._stream.name}.d.t", data)
     await stranger.close()
 
     here.publish("t", [delta("Hello")])
@@ -350,7 +350,7 @@ class Story:
 
     async def begin(self) -> None:
         await self._append(TurnStarted(turn=self.turn, command="k"))
-        await self._append(AnswerOpened(turn=self.turn, message=Message("answer", None, "assistant")))
+        await self._append(AnswerStarted(turn=self.turn, message=Message("answer", None, "assistant")))
         await self._append(StepStarted(turn=self.turn, step=1))
         self.step = self.head
 
@@ -375,14 +375,14 @@ class Story:
 
     async def _append(self, event: Any) -> None:
         self.head = await self.store.append("s", self.head, [event])
-        self.bus.publish(self.turn, [LogMoved(self.head)])
+        self.bus.publish(self.turn, [LogAdvanced(self.head)])
 
 
 async def read(store: MemoryStore, bus: NatsBus, turn: str = "t") -> tuple[str, bool]:
     """All the text a reader is shown, and whether it is shown the end."""
     text, is_over = "", False
     async with asyncio.timeout(30):
-        async for item in follow(store, bus, "s", Reader(turn)):
+        async for item in follow_turn(store, bus, "s", TurnReader(turn)):
             text += item.text if isinstance(item, TextDelta) else ""
             is_over = isinstance(item, TurnCompleted)
     return text, is_over
@@ -432,7 +432,7 @@ async def test_a_turn_that_ends_while_there_is_no_server_is_seen_to_its_end_when
     own_server.start()
 
     assert await reader == (story.said, True)
-    assert set(await rest(waiting)) <= {LOOK_AGAIN}
+    assert set(await rest(waiting)) <= {READ_LOG}
     async with asyncio.timeout(PATIENCE):
         await ear.wait()
     ear.close()
@@ -462,7 +462,7 @@ async def session(turn: str = "t") -> MemoryStore:
 async def test_a_node_that_starts_before_its_server_works_alone_and_joins_later(
     tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("everturn.bus.nats.bus.PATIENCE", 0.1)
+    monkeypatch.setattr("everturn.bus.nats.bus.CONNECT_WAIT", 0.1)
     server = NatsServer(tmp_path)
     here, there = await node(server), await node(server)
     mine, theirs = here.tail("t"), there.tail("t")
@@ -505,7 +505,7 @@ async def test_without_jetstream_a_reader_sees_what_comes_and_the_rest_out_of_th
 
 async def test_a_reader_that_comes_after_the_stream_has_rolled_sees_the_whole_step_and_what_comes(node: Node) -> None:
     here, there = await node(max_bytes=2**16), await node(max_bytes=2**16)
-    here.publish("t", [LogMoved(1)])
+    here.publish("t", [LogAdvanced(1)])
     here.publish("t", [delta("a" * 5000)])
     await here.flush()
     for number in range(40):  # what other turns say pushes it out
@@ -537,14 +537,14 @@ async def test_the_first_of_several_servers_that_answers_is_taken(server: NatsSe
         [nobody, server.url, nobody.replace("nats://", "nats://user:secret@")], prefix="several"
     )
 
-    assert bus._link.nc is not None
+    assert bus._connection.nc is not None
     await bus.aclose()
 
 
 async def test_a_server_without_tls_is_told_nothing_when_tls_is_asked_for(
     server: NatsServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    link = Link([server.url.replace("nats://", "tls://user:secret@")], _never, encrypted())
+    link = NatsConnection([server.url.replace("nats://", "tls://user:secret@")], _never, tls_context())
     running = asyncio.create_task(link.run())
     async with asyncio.timeout(PATIENCE):
         while "does not offer TLS" not in caplog.text:  # noqa: ASYNC110 - a line of a log is no event
@@ -582,11 +582,11 @@ async def test_tls_is_spoken_and_a_server_whom_nobody_vouches_for_is_refused(
     server.start()
     try:
         url = server.url.replace("nats://", "tls://")
-        bus = await NatsBus.connect([url], prefix="tls", tls=encrypted(certificates["cert"]))
-        assert bus._link.nc is not None
+        bus = await NatsBus.connect([url], prefix="tls", tls=tls_context(certificates["cert"]))
+        assert bus._connection.nc is not None
         await bus.aclose()
 
-        link = Link([url], _never, encrypted())
+        link = NatsConnection([url], _never, tls_context())
         running = asyncio.create_task(link.run())
         async with asyncio.timeout(PATIENCE):
             while "certificate verify failed" not in caplog.text.lower():  # noqa: ASYNC110 - the same
@@ -608,7 +608,7 @@ async def test_a_turn_whose_driver_died_before_it_could_say_so_is_looked_up_in_t
     await story.bus.aclose()  # whoever drives it on cannot say so
     await story.end()
     poll = LogPoll(story.store)
-    watch = poll.watch("s", lambda: 0, lambda: there.publish("t", NUDGE))
+    watch = poll.watch("s", lambda: 0, lambda: there.publish("t", NUDGE_FRAMES))
 
     await poll.poll()
 
@@ -619,11 +619,11 @@ async def test_a_turn_whose_driver_died_before_it_could_say_so_is_looked_up_in_t
 PUBLISHER = """
 import asyncio, sys
 from everturn.bus.nats import NatsBus
-from everturn.core.deltas import LogMoved, TextDelta
+from everturn.core.deltas import LogAdvanced, TextDelta
 
 async def main():
     bus = await NatsBus.connect(sys.argv[1], prefix=sys.argv[2])
-    bus.publish("t", [LogMoved(1)])
+    bus.publish("t", [LogAdvanced(1)])
     for at in range(1_000_000):
         bus.publish("t", [TextDelta("t", 1, 0, at, str(at % 10))])
         if at % 5 == 0:
@@ -639,7 +639,7 @@ async def test_a_publisher_that_is_killed_leaves_its_step_to_those_who_come_late
     there, late = await node(), await node()
     tail = there.tail("t")
     await there.flush()
-    cell = there._following._stream.name
+    cell = there._subscriptions._stream.name
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", PUBLISHER, server.url, cell)
     try:
         shown = await text_until(tail, 300)

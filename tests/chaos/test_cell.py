@@ -8,14 +8,14 @@ from contextlib import suppress
 
 import pytest
 
-from everturn import Chat, LateArrived, TextDelta, Turn
-from everturn.cluster.watchdog import WEDGED
+from everturn import Chat, LateResultReceived, TextDelta, Turn
+from everturn.cluster.watchdog import BLOCKED_EXIT_CODE
 from everturn.core.events import CallStarted, TurnCancelled
-from everturn.core.ports import TRIES
-from everturn.errors import SessionStuck
+from everturn.core.ports import MAX_QUICK_CLAIMS
+from everturn.errors import SessionQuarantined
+from everturn.runtime import Runtime
 from everturn.testing.chaos import ask
 from everturn.testing.chaos.cell import Cell, WorkerProcess, cell
-from everturn.wiring import Runtime
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 BUSY = 60.0  # seconds that a busy machine may take to look; a session that rests by this clock rested then
@@ -72,8 +72,8 @@ async def a_tool_whose_process_died_after_its_turn_is_told_of(where: Cell, here:
     await worker.kill9()
     where.workers.remove(worker)
 
-    late = await until(here, "linger", LateArrived)
-    assert isinstance(late, LateArrived)
+    late = await until(here, "linger", LateResultReceived)
+    assert isinstance(late, LateResultReceived)
     assert late.output.code == "outcome_unknown"
     await where.start_worker(pace=0.01)
 
@@ -88,10 +88,10 @@ async def a_tool_that_stops_the_event_loop_ends_its_worker_and_its_session_is_ca
             await asyncio.sleep(0.05)
             ended = [worker for worker in where.workers if not worker.is_running]
 
-    assert [worker.process.returncode for worker in ended] == [WEDGED]
+    assert [worker.process.returncode for worker in ended] == [BLOCKED_EXIT_CODE]
     assert "driving session wedge" in ended[0].stderr.read_text(encoding="utf-8")
     await (await send(here, "echo", "beside-a-wedge"))
-    with pytest.raises(SessionStuck) as caught:
+    with pytest.raises(SessionQuarantined) as caught:
         await here.store.claim("wedge", here.clock.now() - BUSY)
     assert caught.value.retry_at
     where.workers.remove(ended[0])
@@ -115,10 +115,12 @@ async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Ce
     poisonous = await send(here, "poison", "poison")
     well = 0
     async with asyncio.timeout(120):
-        while deaths < TRIES + 1:  # the fourth after a rest of seconds; the contract of stores has the others
+        while (
+            deaths < MAX_QUICK_CLAIMS + 1
+        ):  # the fourth after a rest of seconds; the contract of stores has the others
             await (await send(here, "echo", f"well-{well}"))
             well += 1
-    with pytest.raises(SessionStuck) as resting:
+    with pytest.raises(SessionQuarantined) as resting:
         await here.store.claim("poison", here.clock.now() - BUSY)
     assert resting.value.retry_at
     assert await here.store.open_turns("poison") == [poisonous.id]
@@ -126,5 +128,5 @@ async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Ce
     await (await send(here, "echo", "well-after-all"))
     await poisonous.cancel()  # a new command gives it another chance, and this one ends it
     await until(here, "poison", TurnCancelled)
-    assert deaths >= TRIES + 1
+    assert deaths >= MAX_QUICK_CLAIMS + 1
     keeping.cancel()

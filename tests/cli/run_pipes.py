@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from everturn.cli.running import check_words, perform
-from everturn.cli.words import make_parser
+from everturn.cli.args.commands import make_parser
+from everturn.cli.commands.run import check_options, run_prompt
 from everturn.errors import ConfigError
 
 RUN = [sys.executable, "-m", "everturn", "run"]
@@ -74,8 +74,8 @@ class Here:
         """Run it to its end, without anything on stdin."""
         options = make_parser().parse_args(["run", "--no-stdin", *words])
         try:
-            check_words(options)
-            code = await perform(options, options.prompt or "")
+            check_options(options)
+            code = await run_prompt(options, options.prompt or "")
         except ConfigError as error:
             code, _ = 2, print(f"everturn: {error}", file=sys.stderr)
         out, err = self._captured.readouterr()

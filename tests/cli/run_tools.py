@@ -11,28 +11,28 @@ def _did(text: str) -> None:
         file.write(text + "\n")
 
 
-@tool(effects="once", execute="ask_once", subjects={"path": "path"})
+@tool(approval="ask", subjects={"path": "path"})
 def save(path: str, text: str) -> str:
     """Save a text."""
     _did(f"save {path}")
     return f"saved {path}"
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 def shout(text: str) -> str:
     """Shout a text."""
     _did(f"shout {text}")
     return text.upper()
 
 
-@tool(effects="once")
+@tool()
 def pay(amount: int) -> str:
     """Pay."""
     _did(f"pay {amount}")
     return f"paid {amount}"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def brood(seconds: int) -> str:
     """Sit in a thread that nothing can stop."""
     _did("brood")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from everturn.cli import main
-from everturn.cli.words import SHELLS
+from everturn.cli.args.commands import SHELLS
 
 ASK = """
 source "$1"; shift

@@ -12,10 +12,10 @@ import pytest
 from tests.cli.run_pipes import plain
 from tests.terminal.pseudo import Terminal
 
-from everturn.cli.first_run import text_for, ways, write
-from everturn.cli.first_words import WORDS
-from everturn.config.loading import load
-from everturn.config.surveying import Place
+from everturn.cli.first_run import list_model_choices, render_config, write_config
+from everturn.cli.first_run_texts import MESSAGES
+from everturn.config.discovery import LocalModelServer
+from everturn.config.load import load_config
 
 pytestmark = pytest.mark.timeout(180)  # it starts processes, and a machine may be busy
 KEY = "sk-very-secret"
@@ -115,7 +115,7 @@ def test_a_server_on_this_machine_is_offered(begin: Begin, tmp_path: Path, ollam
     assert f"qwen3:8b, which Ollama serves at http://127.0.0.1:{ollama}" in first.text
     first.type("2\n")  # and whatever its models are called, the file makes sense
     first.until(PROMPT)
-    assert load(str(file_of(tmp_path)), {}).config.models["local"].model == 'ollama:odd"name'
+    assert load_config(str(file_of(tmp_path)), {}).config.models["local"].model == 'ollama:odd"name'
 
 
 @pytest.mark.parametrize(("key", "code"), [("\x03", 130), ("\x04", 0)])
@@ -143,7 +143,7 @@ def test_what_cannot_be_written_is_said_in_a_line(begin: Begin, tmp_path: Path) 
 
 
 def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:
-    script = "import sys; from everturn.cli.first_run import begin; sys.exit(begin())"
+    script = "import sys; from everturn.cli.first_run import start_first_run; sys.exit(start_first_run())"
     words = [sys.executable, "-c", script]
     done = subprocess.run(words, env=plain(tmp_path), input="", capture_output=True, encoding="utf-8", check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
@@ -152,9 +152,9 @@ def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:
 
 def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
     file = file_of(tmp_path)
-    write(file, "mine = 1\n")
+    write_config(file, "mine = 1\n")
     with pytest.raises(FileExistsError):
-        write(file, "other = 2\n")
+        write_config(file, "other = 2\n")
     assert file.read_text(encoding="utf-8") == "mine = 1\n"
     assert [one.name for one in file.parent.iterdir()] == ["everturn.toml"]
 
@@ -162,17 +162,17 @@ def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
 def test_every_way_makes_a_file_that_makes_sense(tmp_path: Path, ollama: int) -> None:
     names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY")
     environ = {"HOME": str(tmp_path), **dict.fromkeys(names, KEY)}
-    places = (Place("Ollama", ollama, "ollama", "/api/tags"), Place("LM Studio", 1, "compatible"))
-    for at, way in enumerate(ways(environ, WORDS["en"], places)):
+    places = (LocalModelServer("Ollama", ollama, "ollama", "/api/tags"), LocalModelServer("LM Studio", 1, "compatible"))
+    for at, way in enumerate(list_model_choices(environ, MESSAGES["en"], places)):
         file = tmp_path / f"{at}.toml"
-        write(file, text_for(way, environ))
-        loaded = load(str(file), {})
+        write_config(file, render_config(way, environ))
+        loaded = load_config(str(file), {})
         assert list(loaded.config.agents) == ["assistant"]
         # What is commented out makes sense as well, once the marks are taken away from what is no prose.
         lines = file.read_text(encoding="utf-8").splitlines()
         live = [line.removeprefix("# ") if is_toml(line) else line for line in lines]
         file.write_text("\n".join(live), encoding="utf-8")
-        assert load(str(file), {}).rules[0].tool == "write_file"
+        assert load_config(str(file), {}).rules[0].tool == "write_file"
         assert KEY not in file.read_text(encoding="utf-8")
 
 

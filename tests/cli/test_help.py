@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from everturn.cli import COMMANDS, main
-from everturn.cli.parsing import filled, subcommands
-from everturn.cli.words import GROUPS, make_parser
+from everturn.cli.args.commands import GROUPS, make_parser
+from everturn.cli.args.parser import subcommands, wrap_help_text
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -86,7 +86,7 @@ def test_help_may_be_asked_for_in_front(capsys: pytest.CaptureFixture[str]):
 def test_prose_is_wrapped_and_examples_are_not():
     text = "One two three four five six seven.\nEight.\n\nthese:\n  an example which is\n  1    a code with words\n"
 
-    assert filled(text, 24).splitlines() == [
+    assert wrap_help_text(text, 24).splitlines() == [
         "One two three four five",
         "six seven. Eight.",
         "",
@@ -94,8 +94,10 @@ def test_prose_is_wrapped_and_examples_are_not():
         "  an example which is",
         "  1    a code with words",
     ]
-    assert filled("codes:\n  1    a code with many words", 24) == "codes:\n  1    a code with many\n       words"
-    assert filled("these:\n  an example with many words", 24) == "these:\n  an example with many\n      words"
+    assert (
+        wrap_help_text("codes:\n  1    a code with many words", 24) == "codes:\n  1    a code with many\n       words"
+    )
+    assert wrap_help_text("these:\n  an example with many words", 24) == "these:\n  an example with many\n      words"
 
 
 def test_words_that_an_output_cannot_have_are_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

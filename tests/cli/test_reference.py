@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-from everturn.cli.words import GROUPS
+from everturn.cli.args.commands import GROUPS
 
 ROOT = Path(__file__).parent.parent.parent
 

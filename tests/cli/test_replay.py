@@ -11,26 +11,26 @@ import pytest
 
 from everturn import Chat, TurnOptions, tool
 from everturn.cli import main
-from everturn.cli.replaying import export_turn
-from everturn.core.events import TurnEvent, TurnParked
-from everturn.stores.named import named_store
+from everturn.cli.commands.replay import export_turn
+from everturn.core.events import TurnEvent, TurnSuspended
+from everturn.replay import Recording, record
+from everturn.replay.inspect import inspect_turn, render_inspection
+from everturn.stores.registry import get_store
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.testing.replay import Recording, record
-from everturn.testing.replay.looking import stand, told
 
 Run = Callable[..., tuple[int, str, str]]
 GOLDEN = Path(__file__).parents[1] / "golden/v1"
 TOOLS = '''
 from everturn import tool
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"{SAYS} {to}"
 '''
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"sent to {to}"
@@ -42,7 +42,7 @@ async def _talk(file: Path) -> Recording:
     async with Chat(model, tools=[mail], options=TurnOptions(system="You write mails.")) as chat:
         turn = await chat.send("Ask Ada to lunch")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 [gate] = await chat.gates()
                 await turn.answer(gate, allow="once")
         return await record(chat, file)
@@ -80,7 +80,7 @@ def test_an_edited_file_is_told(run: Run, lunch: Path) -> None:
     lunch.write_bytes(lunch.read_bytes().replace(b"sent to ada", b"sent to eve"))
     code, out, _ = run("-q", lunch)
     assert code == 1
-    assert out == "event 11 (CallSettled) is not what was recorded: the file was edited\n"
+    assert out == "event 11 (CallFinished) is not what was recorded: the file was edited\n"
 
 
 def test_its_events_are_printed_as_a_log(run: Run, lunch: Path) -> None:
@@ -110,7 +110,7 @@ def test_every_golden_log_is_shown_and_looked_into(run: Run, name: str) -> None:
     recording = Recording.read(log)
     for number, event in enumerate(recording.events, 1):
         if isinstance(event, TurnEvent):
-            rows = dict(told(stand(recording, number)))
+            rows = dict(render_inspection(inspect_turn(recording, number)))
             assert rows["event"] == f"{number} of {len(recording.events)}: {type(event).__name__}"
             assert rows["next"]
 
@@ -122,7 +122,7 @@ def test_every_golden_log_is_shown_and_looked_into(run: Run, name: str) -> None:
         ("step:2", ["StepStarted", "step 2", "is completed: sent to ada", "the model is asked again (step 2)"]),
         ("call:mail", ["GateOpened"]),
         ("CallStarted", ["CallStarted", "is running", "tool_call"]),
-        ("TurnParked", ["waiting", "it waits for gate_"]),
+        ("TurnSuspended", ["waiting", "it waits for gate_"]),
         ("1", ["1 of 17: TurnStarted", "preparing", "an answer is opened"]),
         ("TurnCompleted", ["completed", "nothing: the turn is over", "Ada knows."]),
     ],
@@ -227,7 +227,7 @@ def test_a_turn_is_exported_from_a_store(run: Run, tmp_path: Path) -> None:
             await (await chat.send("Hi"))
             turn = await chat.send("More")
             await turn
-        store = named_store(str(tmp_path / "talks.db"))
+        store = get_store(str(tmp_path / "talks.db"))
         try:
             await export_turn(store, chat.session, turn.id, tmp_path / "more.jsonl")
         finally:

@@ -14,10 +14,10 @@ import pytest
 from tests.cli.run_pipes import PATIENCE, RUN, TOOLS, Here, did, plain, run, start
 
 from everturn import TextDelta, TurnCancelled, TurnCompleted, wire
-from everturn.cli.running import STOPS, _stopping
-from everturn.core.events import GateOpened, StepFinished, TurnParked
+from everturn.cli.commands.run import STOP_SIGNALS, _on_stop_signal
+from everturn.core.events import GateOpened, StepFinished, TurnSuspended
 from everturn.core.parts import TextPart
-from everturn.stores.named import named_store
+from everturn.stores.registry import get_store
 from everturn.testing.provider import Call, Hang, Provider, Say, Status
 
 pytestmark = pytest.mark.timeout(180)  # it starts processes, and a machine may be busy
@@ -46,9 +46,9 @@ def asked(provider: Provider) -> str:
 
 
 async def log(store: Path) -> list[object]:
-    opened = named_store(str(store))
+    opened = get_store(str(store))
     try:
-        (info,) = await opened.listed("local")
+        (info,) = await opened.session_page("local")
         return [entry.event for entry in await opened.events(info.id)]
     finally:
         await opened.aclose()
@@ -56,9 +56,9 @@ async def log(store: Path) -> list[object]:
 
 async def is_at_rest(store: Path) -> bool:
     """Whether nobody has anything to do in it, as `everturn sessions` and `ps` say."""
-    opened = named_store(str(store))
+    opened = get_store(str(store))
     try:
-        return not any(info.is_awake for info in await opened.listed("local"))
+        return not any(info.is_awake for info in await opened.session_page("local"))
     finally:
         await opened.aclose()
 
@@ -89,7 +89,7 @@ async def test_every_line_of_json_is_an_event_as_a_store_keeps_it(provider: Prov
     out, _ = await shell.communicate()
     assert shell.returncode == 0
     (first, *rows) = json.loads(out)
-    events = [wire.load(json.dumps(row)) for row in rows if "event" in row]
+    events = [wire.load_event(json.dumps(row)) for row in rows if "event" in row]
     kept = await log(tmp_path / "a.db")
     assert first["run"]["turn"] == kept[0].turn  # type: ignore[attr-defined]
     assert events == [event for event in kept if getattr(event, "turn", "") == first["run"]["turn"]]
@@ -167,8 +167,8 @@ async def test_a_turn_that_waits_is_gone_on_with(provider: Provider, tmp_path: P
     parked = await run(tmp_path, *words, "--session", "s", "--wait", "Save it", "--json", "--no-stdin")
     assert (parked.code, parked.err.count("\n")) == (5, 1)
     assert "everturn run --store a.db --session s --resume --ask" in parked.err
-    events = [wire.load(line) for line in parked.out.splitlines()[1:]]
-    assert isinstance(events[-1], TurnParked)
+    events = [wire.load_event(line) for line in parked.out.splitlines()[1:]]
+    assert isinstance(events[-1], TurnSuspended)
     assert any(isinstance(event, GateOpened) for event in events)
     busy = await here(*words, "--session", "s", "More")
     assert (busy.code, "--resume" in busy.err) == (2, True)
@@ -208,9 +208,9 @@ async def test_a_second_ctrl_c_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -
     left: list[int] = []
     monkeypatch.setattr(os, "_exit", left.append)
     told = asyncio.Event()
-    before = {number: signal.getsignal(number) for number in STOPS}
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
-        with _stopping(told.set):
+        with _on_stop_signal(told.set):
             signal.raise_signal(signal.SIGINT)
             await asyncio.wait_for(told.wait(), PATIENCE)
             assert left == []
@@ -221,9 +221,9 @@ async def test_a_second_ctrl_c_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    with _stopping(told.set):
+    with _on_stop_signal(told.set):
         pass
-    assert {number: signal.getsignal(number) for number in STOPS} == before
+    assert {number: signal.getsignal(number) for number in STOP_SIGNALS} == before
 
 
 LINES = "".join(f"line {n}\n" for n in range(400))

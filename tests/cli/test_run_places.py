@@ -17,7 +17,7 @@ import pytest
 from tests.cli.run_pipes import PATIENCE, RUN, plain, run
 
 from everturn import TextDelta
-from everturn.cli.run_outputs import JsonOutput
+from everturn.cli.run.output import JsonOutput
 
 pytestmark = pytest.mark.timeout(180)  # it starts processes, and a machine may be busy
 OFFLINE = ["--model", "offline:demo"]

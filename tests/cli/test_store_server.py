@@ -14,26 +14,26 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec.structs import replace
 
-from everturn.cli.housing import Housed, house
-from everturn.cli.people import people
-from everturn.cli.running import perform
-from everturn.cli.store_handover import take_store
-from everturn.cli.store_server import (
+from everturn.cli.args.commands import make_parser
+from everturn.cli.commands.accounts import run_account_command
+from everturn.cli.commands.run import run_prompt
+from everturn.cli.store.handover import take_store
+from everturn.cli.store.local_server import LocalServer, open_chat_server
+from everturn.cli.store.server import (
     StoreServer,
-    beside,
     find_server,
     read_server_file,
     server_file,
-    turnstile,
+    sidecar_path,
+    turnstile_path,
     write_server_file,
 )
-from everturn.cli.words import make_parser
 from everturn.client import Server
-from everturn.config.building import Given, open_house
-from everturn.config.loading import load
+from everturn.config.build import CommandLineOverrides, open_server
+from everturn.config.load import load_config
 from everturn.core.events import GateOpened
 from everturn.errors import StoreBusy
-from everturn.stores.sql.holding import Hold
+from everturn.stores.sql.file_lock import FileLock
 
 TOKEN = "evk_" + "s" * 43
 
@@ -53,7 +53,7 @@ def said(*words: str) -> argparse.Namespace:
 
 
 def place_of(store: Path) -> Path:
-    return beside(str(store), os.environ)
+    return sidecar_path(str(store), os.environ)
 
 
 def in_file(store: Path) -> StoreServer:
@@ -115,10 +115,10 @@ def test_the_file_is_for_its_owner_alone_and_another_one_is_not_read(home: Path)
 
 def test_every_way_to_name_a_store_is_one_place(home: Path) -> None:
     path = home / "talks.db"
-    assert beside(f"sqlite:///{path}", os.environ) == beside(str(path), os.environ) == path.resolve()
+    assert sidecar_path(f"sqlite:///{path}", os.environ) == sidecar_path(str(path), os.environ) == path.resolve()
     one, other = "postgresql://me:secret@h/x", "postgresql://me:other@h/x"
-    assert beside(one, os.environ) == beside(other, os.environ)  # whatever the password is by now
-    assert beside(one, os.environ) != beside("postgresql://me@h/y", os.environ)
+    assert sidecar_path(one, os.environ) == sidecar_path(other, os.environ)  # whatever the password is by now
+    assert sidecar_path(one, os.environ) != sidecar_path("postgresql://me@h/y", os.environ)
 
 
 # Who is shown a token ----------------------------------------------------------------------------------------------------
@@ -132,8 +132,8 @@ async def test_who_took_the_port_of_a_dead_server_is_not_shown_its_token(home: P
     async with listener(answer) as (address, heard):
         write_server_file(server_file(place_of(store)), StoreServer(address, TOKEN, 1, "terminal"))
         assert await find_server(place_of(store)) is None
-        async with house(said("chat", "--store", str(store))) as housed:
-            assert housed.is_here  # nobody has the store, whoever has the port
+        async with open_chat_server(said("chat", "--store", str(store))) as housed:
+            assert housed.is_own_process  # nobody has the store, whoever has the port
             assert in_file(store).address != address
         assert heard
         assert not any(TOKEN.encode() in data for data in heard)
@@ -141,7 +141,7 @@ async def test_who_took_the_port_of_a_dead_server_is_not_shown_its_token(home: P
 
 async def test_a_proof_that_is_passed_on_from_the_real_server_is_none(home: Path) -> None:
     store = home / "talks.db"
-    async with house(said("chat", "--store", str(store))):
+    async with open_chat_server(said("chat", "--store", str(store))):
         real = in_file(store)
         assert await find_server(place_of(store)) == real
         async with listener(to=urlsplit(real.address).port or 0) as (address, heard):
@@ -153,20 +153,20 @@ async def test_a_proof_that_is_passed_on_from_the_real_server_is_none(home: Path
 
 async def test_two_stores_in_one_folder_are_not_taken_for_each_other(home: Path) -> None:
     one, other = home / "one.db", home / "other.db"
-    async with house(said("chat", "--store", str(one))):
+    async with open_chat_server(said("chat", "--store", str(one))):
         write_server_file(server_file(place_of(other)), in_file(one))
         assert await find_server(place_of(other)) is None
-        async with house(said("chat", "--store", str(other))) as second:
-            assert second.is_here
+        async with open_chat_server(said("chat", "--store", str(other))) as second:
+            assert second.is_own_process
 
 
 async def test_the_token_beside_a_store_opens_its_server_and_nothing_afterwards(home: Path) -> None:
     store = home / "talks.db"
-    async with house(said("chat", "--store", str(store))):
+    async with open_chat_server(said("chat", "--store", str(store))):
         first = in_file(store)
         async with Server(first.address, first.token) as client:
             assert (await client.me()).role == "operator"
-    async with house(said("chat", "--store", str(store))):
+    async with open_chat_server(said("chat", "--store", str(store))):
         assert in_file(store).token != first.token
 
 
@@ -175,7 +175,7 @@ async def test_the_token_beside_a_store_opens_its_server_and_nothing_afterwards(
 
 async def test_serve_asks_a_terminal_for_the_store_and_the_terminal_attaches_to_it(home: Path) -> None:
     store = home / "talks.db"
-    async with house(said("chat", "--store", str(store))) as terminal:
+    async with open_chat_server(said("chat", "--store", str(store))) as terminal:
         turn = await terminal.server.begin("take a note: milk")  # which is asked about, and waits
         async for shown in turn:
             if isinstance(shown, GateOpened):
@@ -183,7 +183,7 @@ async def test_serve_asks_a_terminal_for_the_store_and_the_terminal_attaches_to_
         async with serve_beside(store) as address:
             assert terminal.connection is not None
             view = (await terminal.server.gates())[0]
-            assert not terminal.connection.is_here
+            assert not terminal.connection.owns_store
             assert terminal.connection.address == address
             await terminal.server.answer(view, allow="once")
             assert "milk" in (await turn).text
@@ -191,28 +191,30 @@ async def test_serve_asks_a_terminal_for_the_store_and_the_terminal_attaches_to_
                 async with serve_beside(store):
                     pass
         assert [one.id for one in (await terminal.server.sessions()).sessions] == [turn.session]
-        assert terminal.connection.is_here  # and when serve leaves, the terminal has it again
+        assert terminal.connection.owns_store  # and when serve leaves, the terminal has it again
 
 
 @asynccontextmanager
 async def serve_beside(store: Path) -> AsyncGenerator[str]:
     """`everturn serve` in a task of this loop."""
-    from everturn.cli.store_connection import Door
-    from everturn.config.options import ServerOptions
-    from everturn.server import serving
+    from everturn.cli.store.connection import StoreOwnerAuth
+    from everturn.config.server_options import ServerOptions
+    from everturn.server import serve
 
-    async with take_store(place_of(store), lambda: open_house(load(None), Given(store=str(store)))) as taken:
+    async with take_store(
+        place_of(store), lambda: open_server(load_config(None), CommandLineOverrides(store=str(store)))
+    ) as taken:
         at: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         leave = asyncio.Event()
 
         def ready(address: str) -> None:
-            taken.served_at(address)
+            taken.publish_address(address)
             at.set_result(address)
 
         task = asyncio.create_task(
-            serving.serve(
-                taken.house,
-                Door(taken.house, taken.token),
+            serve.serve(
+                taken.context,
+                StoreOwnerAuth(taken.context, taken.token),
                 ServerOptions(port=0, drain=2.0),
                 ready,
                 taken.routes,
@@ -232,11 +234,11 @@ async def test_a_store_that_a_program_has_without_serving_it_is_not_taken_from_i
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = home / "talks.db"
-    monkeypatch.setattr("everturn.cli.store_connection.LEAVING", 0.2)
-    monkeypatch.setattr("everturn.cli.store_handover.LEAVING", 0.2)
-    async with open_house(load(None), Given(store=str(store))):
+    monkeypatch.setattr("everturn.cli.store.connection.RELEASE_TIMEOUT", 0.2)
+    monkeypatch.setattr("everturn.cli.store.handover.RELEASE_TIMEOUT", 0.2)
+    async with open_server(load_config(None), CommandLineOverrides(store=str(store))):
         with pytest.raises(StoreBusy, match="drives what is in this store"):
-            async with house(said("chat", "--store", str(store))):
+            async with open_chat_server(said("chat", "--store", str(store))):
                 pass
         with pytest.raises(StoreBusy, match="drives what is in this store"):
             async with serve_beside(store):
@@ -246,27 +248,27 @@ async def test_a_store_that_a_program_has_without_serving_it_is_not_taken_from_i
 async def test_while_serve_takes_the_store_no_terminal_does(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, refused = home / "talks.db", asyncio.Semaphore(0)
 
-    def hold(path: Path) -> Hold:
+    def hold(path: Path) -> FileLock:
         try:
-            return Hold(path)
+            return FileLock(path)
         except StoreBusy:
             refused.release()
             raise
 
-    monkeypatch.setattr("everturn.cli.store_connection.Hold", hold)
-    gate = Hold(turnstile(place_of(store)))
+    monkeypatch.setattr("everturn.cli.store.connection.FileLock", hold)
+    gate = FileLock(turnstile_path(place_of(store)))
     opening = asyncio.create_task(_opened(store))
     for _ in range(3):
         await refused.acquire()
     assert not opening.done()
     assert not store.exists()
-    gate.let_go()
+    gate.release()
     assert await opening
 
 
 async def _opened(store: Path) -> bool:
-    async with house(said("chat", "--store", str(store))) as housed:
-        return housed.is_here
+    async with open_chat_server(said("chat", "--store", str(store))) as housed:
+        return housed.is_own_process
 
 
 # Commands beside an open terminal ------------------------------------------------------------------------------------------
@@ -274,15 +276,15 @@ async def _opened(store: Path) -> bool:
 
 async def test_a_run_beside_an_open_terminal_runs_there(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     store = home / "talks.db"
-    async with house(said("chat", "--store", str(store))) as terminal:
-        assert await perform(run_words(store), "hello") == 0
+    async with open_chat_server(said("chat", "--store", str(store))) as terminal:
+        assert await run_prompt(run_words(store), "hello") == 0
         assert "real model" in capfd.readouterr().out
         session = (await terminal.server.sessions()).sessions[0].id
-        assert await perform(run_words(store, "--session", session), "again") == 0
+        assert await run_prompt(run_words(store, "--session", session), "again") == 0
         assert len(await terminal.server.session(session).messages()) == 4
-        assert await perform(run_words(store, "--session", "mine"), "hello") == 2
+        assert await run_prompt(run_words(store, "--session", "mine"), "hello") == 2
         assert "leave --session out" in capfd.readouterr().err
-        assert await perform(run_words(store, "--system", "You shout."), "hello") == 2
+        assert await run_prompt(run_words(store, "--system", "You shout."), "hello") == 2
         assert "--system" in capfd.readouterr().err
 
 
@@ -294,11 +296,11 @@ async def test_a_link_for_a_browser_leads_to_the_terminal_that_has_the_store(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = home / "talks.db"
-    async with house(said("chat", "--store", str(store))) as terminal:
-        assert await asyncio.to_thread(people, said("login", "--store", str(store))) == 0
+    async with open_chat_server(said("chat", "--store", str(store))) as terminal:
+        assert await asyncio.to_thread(run_account_command, said("login", "--store", str(store))) == 0
         assert capsys.readouterr().out.startswith(f"{_address(terminal)}/login?token=")
 
 
-def _address(housed: Housed) -> str:
+def _address(housed: LocalServer) -> str:
     assert housed.connection is not None
     return housed.connection.address

@@ -8,7 +8,8 @@ import platform
 import pytest
 
 from everturn import __version__
-from everturn.cli import main, telling
+from everturn.cli import main
+from everturn.cli.commands import version
 
 
 @pytest.mark.parametrize("words", [["version"], ["--version"]])
@@ -35,4 +36,4 @@ def test_an_extra_counts_when_all_of_it_is_there(monkeypatch: pytest.MonkeyPatch
     ]
     monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
 
-    assert telling.extras() == ["whole"]
+    assert version.extras() == ["whole"]

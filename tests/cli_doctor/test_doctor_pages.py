@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
-from everturn.cli import doctor, doctor_checks
+from everturn.cli.commands import doctor
+from everturn.cli.doctor import checks
 from everturn.config.layers import SYSTEM_FILE, user_file
 from everturn.config.tools import data_folder, state_folder
 
@@ -21,7 +22,7 @@ def page(name: str) -> str:
 def test_the_guide_has_every_section_and_every_state_of_the_doctor() -> None:
     rows = re.findall(r"^\| `?(\w+)`? \|", page("doctor"), re.MULTILINE)
     assert [row for row in rows if row in doctor.ORDER] == list(doctor.ORDER)
-    assert [row for row in rows if row in get_args(doctor_checks.State)] == list(get_args(doctor_checks.State))
+    assert [row for row in rows if row in get_args(checks.State)] == list(get_args(checks.State))
 
 
 def test_the_guide_has_every_extra_and_no_other() -> None:

@@ -19,33 +19,28 @@ from pathlib import Path
 
 import pytest
 
-from everturn.cli import (
-    doctor,
-    doctor_checks,
-    doctor_machine,
-    doctor_models,
-    doctor_server,
-    doctor_services,
-    doctor_store,
-)
-from everturn.cli.doctor_checks import Check
-from everturn.config.loading import load
-from everturn.config.surveying import Place
-from everturn.core.sandboxes import GUARANTEES, Report
-from everturn.stores.sql.migrating import HEAD
+from everturn.cli.commands import doctor
+from everturn.cli.doctor import checks, machine, models, server, services, store
+from everturn.cli.doctor.checks import DoctorCheck
+from everturn.config.discovery import LocalModelServer
+from everturn.config.load import load_config
+from everturn.core.sandbox import GUARANTEES, SandboxReport
+from everturn.stores.sql.migrate import HEAD
 
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No probes, no servers for models; they have tests of their own."""
-    monkeypatch.setattr("everturn.sandbox.available", lambda: [Report("monty", "1", frozenset(GUARANTEES))])
-    monkeypatch.setattr("everturn.config.surveying.PLACES", ())
-    monkeypatch.setattr(doctor_checks, "_has_pip", lambda: True)
+    monkeypatch.setattr(
+        "everturn.sandbox.available_sandboxes", lambda: [SandboxReport("monty", "1", frozenset(GUARANTEES))]
+    )
+    monkeypatch.setattr("everturn.config.discovery.LOCAL_SERVERS", ())
+    monkeypatch.setattr(checks, "_has_pip", lambda: True)
 
 
-def of(environment: Mapping[str, str]) -> dict[str, Check]:
+def of(environment: Mapping[str, str]) -> dict[str, DoctorCheck]:
     """What is found of the configuration and of all that follows from it."""
-    return {check.name: check for check in doctor.configured(environment)}
+    return {check.name: check for check in doctor.run_configured_checks(environment)}
 
 
 def write(folder: Path, text: str) -> dict[str, str]:
@@ -59,23 +54,23 @@ def write(folder: Path, text: str) -> dict[str, str]:
 
 def test_a_configuration_that_makes_no_sense_is_broken_and_told_with_its_line(tmp_path: Path):
     environment = write(tmp_path, "[server]\nprot = 1\n[models.a]\nmodel = 'openai:x'\napi_key = 'sk-canary'\n")
-    found = [check for check in doctor.configured(environment) if check.about == "Configuration"]
+    found = [check for check in doctor.run_configured_checks(environment) if check.about == "Configuration"]
     assert [check.state for check in found] == ["broken", "broken"]
     assert f"{tmp_path}/everturn.toml:2:1: server.prot" in found[0].detail
-    assert "everturn config check" in found[-1].mend
+    assert "everturn config check" in found[-1].fix
     assert "sk-canary" not in f"{found}"
 
 
 def test_of_many_things_that_are_wrong_a_few_are_told_and_the_rest_counted(tmp_path: Path):
     environment = write(tmp_path, "".join(f"wrong{n} = 1\n" for n in range(9)))
-    found = [check for check in doctor.configured(environment) if check.about == "Configuration"]
-    assert len(found) == doctor_server.SHOWN
-    assert found[-1].mend.endswith("; it has 6 more")
+    found = [check for check in doctor.run_configured_checks(environment) if check.about == "Configuration"]
+    assert len(found) == server.SHOWN
+    assert found[-1].fix.endswith("; it has 6 more")
 
 
 def test_a_configuration_that_cannot_be_read_is_broken_and_the_rest_is_still_told(tmp_path: Path):
     gone = of({"EVERTURN_CONFIG": str(tmp_path / "gone.toml"), "HOME": str(tmp_path)})
-    assert (gone["files"].state, gone["files"].mend) == ("broken", "make that file, or unset EVERTURN_CONFIG")
+    assert (gone["files"].state, gone["files"].fix) == ("broken", "make that file, or unset EVERTURN_CONFIG")
     assert gone["server"].about == "Extras"
     folder = of({"EVERTURN_CONFIG": str(tmp_path), "HOME": str(tmp_path)})["files"]
     assert (folder.state, "Is a directory" in folder.detail) == ("broken", True)
@@ -90,8 +85,8 @@ def test_a_configuration_that_is_not_ours_to_read_says_how_it_becomes_so(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    check = doctor_server.configuration(environment)[0][0]
-    assert (check.state, check.mend) == ("broken", f"chmod u+r {tmp_path}/everturn.toml")
+    check = server.check_configuration(environment)[0][0]
+    assert (check.state, check.fix) == ("broken", f"chmod u+r {tmp_path}/everturn.toml")
 
 
 def test_a_secret_that_is_not_there_is_broken_by_its_reference(tmp_path: Path):
@@ -103,7 +98,7 @@ def test_a_secret_that_is_not_there_is_broken_by_its_reference(tmp_path: Path):
 
 
 def test_without_a_home_no_file_is_read_and_that_is_said():
-    check = doctor_server.configuration({})[0][0]
+    check = server.check_configuration({})[0][0]
     assert (check.state, "HOME is not set" in check.detail) == ("note", True)
 
 
@@ -115,10 +110,10 @@ def test_what_is_configured_but_not_installed_is_broken(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(metadata, "version", gone)
     found = of(write(tmp_path, "[mcp.a]\ncommand = 'x'\n[tools]\ncode = true\n"))
-    assert (found["mcp"].state, found["mcp"].mend) == ("broken", "pip install 'everturn[mcp]'")
+    assert (found["mcp"].state, found["mcp"].fix) == ("broken", "pip install 'everturn[mcp]'")
     assert found["mcp"].detail == "tools of MCP servers; [mcp] needs it"
     assert [found[name].state for name in ("code", "shell", "otel")] == ["broken", "absent", "absent"]
-    assert found["all"].mend == "pip install 'everturn[all]'"
+    assert found["all"].fix == "pip install 'everturn[all]'"
 
 
 # Models -------------------------------------------------------------------------------------------------------------
@@ -130,35 +125,37 @@ def test_a_model_without_its_key_is_broken_with_the_line_that_names_it(tmp_path:
     assert check.state == "broken"
     assert check.detail.startswith(f"{tmp_path}/everturn.toml:2:1: openai:gpt-5.2 needs a key")
     assert "OPENAI_API_KEY" in check.detail
-    assert check.mend == doctor_models.OTHER
+    assert check.fix == models.OTHER
     assert of({**environment, "OPENAI_API_KEY": "c4n4ry"})["ada"].detail == "openai:gpt-5.2"
 
 
 def test_without_any_model_the_demo_answers_and_that_is_no_fault(tmp_path: Path):
     check = of({"HOME": str(tmp_path)})["assistant"]
-    assert (check.state, "offline demo" in check.detail, check.mend) == ("note", True, doctor_models.BEGIN)
+    assert (check.state, "offline demo" in check.detail, check.fix) == ("note", True, models.BEGIN)
     assert of({"HOME": str(tmp_path), "EVERTURN_MODEL": "openai:x"})["assistant"].state == "broken"
 
 
 def test_a_server_for_models_on_this_machine_is_told_with_its_models(monkeypatch: pytest.MonkeyPatch):
     told = b'{"models": [{"name": "a"}, {"name": "b\\u001b[2J"}, {"name": "c"}, {"name": "d"}, {"name": "e"}]}'
     with answering(b"HTTP/1.0 200 OK\r\n\r\n" + told) as port:
-        monkeypatch.setattr("everturn.config.surveying.PLACES", (Place("Ollama", port, "ollama", "/api/tags"),))
-        (check,) = doctor_models.local(load(os.devnull, {}))
+        monkeypatch.setattr(
+            "everturn.config.discovery.LOCAL_SERVERS", (LocalModelServer("Ollama", port, "ollama", "/api/tags"),)
+        )
+        (check,) = models.check_local_servers(load_config(os.devnull, {}))
     assert (check.name, check.state) == ("Ollama", "ok")
     assert check.detail == f"http://127.0.0.1:{port} has a, c, d and 1 more"
-    assert doctor_models.local(load(os.devnull, {}))[0].state == "absent"
+    assert models.check_local_servers(load_config(os.devnull, {}))[0].state == "absent"
 
 
 # Sessions -----------------------------------------------------------------------------------------------------------
 
 
-def made(path: Path, version: str | None) -> Path:
+def made(path: Path, version: str | None, table: str = "everturn_schema") -> Path:
     database = sqlite3.connect(path)
     database.execute("PRAGMA journal_mode = WAL")
     if version is not None:
-        database.execute("CREATE TABLE everturn_version (version_num text)")
-        database.execute("INSERT INTO everturn_version VALUES (?)", [version])
+        database.execute(f"CREATE TABLE {table} (version_num text)")
+        database.execute(f"INSERT INTO {table} VALUES (?)", [version])
     database.commit()
     database.close()
     return path
@@ -168,47 +165,53 @@ def made(path: Path, version: str | None) -> Path:
     ("version", "state", "said"),
     [
         (HEAD, "ok", f"schema {HEAD}"),
-        ("0001", "ok", f"schema 0001; {HEAD} when"),
+        ("0000", "ok", f"schema 0000; {HEAD} when"),
         ("9999", "broken", "a newer one wrote it"),
     ],
 )
 def test_a_store_is_told_by_the_version_that_wrote_it(version: str, state: str, said: str, tmp_path: Path):
     file = made(tmp_path / "talks.db", version)
     before = sorted(tmp_path.iterdir())
-    (check,) = doctor_store.in_file(file)
+    (check,) = store.check_store_file(file)
     assert (check.state, said in check.detail) == (state, True)
-    assert check.mend == ("pip install --upgrade everturn" if state == "broken" else "")
+    assert check.fix == ("pip install --upgrade everturn" if state == "broken" else "")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_store_of_before_the_first_release_is_said_to_be_one(tmp_path: Path):
+    (check,) = store.check_store_file(made(tmp_path / "talks.db", "0042", "everturn_version"))
+    assert (check.state, "before 0.1" in check.detail) == ("broken", True)
+    assert check.fix.startswith("move it away")
 
 
 def test_the_version_is_read_while_somebody_writes(tmp_path: Path):
     file = made(tmp_path / "talks.db", None)
     with sqlite3.connect(file) as writer:
-        writer.execute("CREATE TABLE everturn_version (version_num text)")
-        writer.execute("INSERT INTO everturn_version VALUES ('9999')")
+        writer.execute("CREATE TABLE everturn_schema (version_num text)")
+        writer.execute("INSERT INTO everturn_schema VALUES ('9999')")
         writer.commit()  # in the log beside the file, and not yet in it
-        assert doctor_store.in_file(file)[0].state == "broken"
+        assert store.check_store_file(file)[0].state == "broken"
     writer.close()
 
 
 def test_a_file_that_is_no_store_is_broken_and_an_empty_one_is_not(tmp_path: Path):
     (tmp_path / "noise.db").write_bytes(b"not a database" * 1000)
-    assert doctor_store.in_file(tmp_path / "noise.db")[0].state == "broken"
+    assert store.check_store_file(tmp_path / "noise.db")[0].state == "broken"
     (tmp_path / "folder.db").mkdir()
-    assert doctor_store.in_file(tmp_path / "folder.db")[0].state == "broken"
-    assert doctor_store.in_file(made(tmp_path / "empty.db", None))[0].state == "note"
-    gone = doctor_store.in_file(tmp_path / "a" / "b" / "gone.db")[0]
+    assert store.check_store_file(tmp_path / "folder.db")[0].state == "broken"
+    assert store.check_store_file(made(tmp_path / "empty.db", None))[0].state == "note"
+    gone = store.check_store_file(tmp_path / "a" / "b" / "gone.db")[0]
     assert (gone.state, (tmp_path / "a").exists()) == ("absent", False)
 
 
 def test_a_store_that_is_locked_is_waited_for_a_moment_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(doctor_store, "PATIENCE", 0.01)
+    monkeypatch.setattr(store, "PATIENCE", 0.01)
     file = tmp_path / "talks.db"
     with sqlite3.connect(file, isolation_level=None) as writer:
         writer.execute("PRAGMA locking_mode = EXCLUSIVE")
         writer.execute("PRAGMA journal_mode = WAL")
-        writer.execute("CREATE TABLE everturn_version (version_num text)")
-        check = doctor_store.in_file(file)[0]
+        writer.execute("CREATE TABLE everturn_schema (version_num text)")
+        check = store.check_store_file(file)[0]
     writer.close()
     assert (check.state, "is locked" in check.detail) == ("note", True)
 
@@ -218,9 +221,9 @@ def test_a_store_that_a_process_drives_is_told_with_the_process_and_stays_its_ow
     file = made(tmp_path / "talks.db", HEAD)
     lock = os.open(tmp_path / "talks.db.lock", os.O_RDWR | os.O_CREAT)
     try:
-        assert doctor_store.driver(file) == ""
+        assert store.find_lock_holder(file) == ""
         fcntl.flock(lock, fcntl.LOCK_EX)
-        (_, check) = doctor_store.in_file(file)
+        (_, check) = store.check_store_file(file)
         assert (check.state, check.detail) == ("note", f"process {os.getpid()} has the store")
     finally:
         os.close(lock)
@@ -229,7 +232,7 @@ def test_a_store_that_a_process_drives_is_told_with_the_process_and_stays_its_ow
 def test_a_home_that_cannot_be_written_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     check = of({"HOME": "/proc"})["store"]  # where not even root makes a file
     assert check.state == "broken"
-    assert check.mend == doctor_store.ELSEWHERE
+    assert check.fix == store.ELSEWHERE
     assert of({"HOME": str(tmp_path)})["store"].state == "absent"
 
 
@@ -252,15 +255,15 @@ def test_a_file_that_is_configured_lies_beside_the_file_that_names_it(tmp_path: 
 def test_a_disk_that_is_nearly_full_is_told(free: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))
-    check = doctor_machine.disk(tmp_path / "not" / "there")
-    assert (check.state, str(tmp_path) in check.detail, bool(check.mend)) == (state, True, state != "ok")
+    check = machine.check_disk(tmp_path / "not" / "there")
+    assert (check.state, str(tmp_path) in check.detail, bool(check.fix)) == (state, True, state != "ok")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(total=0, free=0))
-    assert doctor_machine.disk(tmp_path).state == "note"
+    assert machine.check_disk(tmp_path).state == "note"
 
 
 def test_a_clock_that_is_behind_is_broken():
-    assert doctor_machine.clock().state == "ok"
-    assert doctor_machine.clock(0.0).state == "broken"
+    assert machine.check_clock().state == "ok"
+    assert machine.check_clock(0.0).state == "broken"
 
 
 # Server -------------------------------------------------------------------------------------------------------------
@@ -296,14 +299,14 @@ def test_a_port_that_somebody_has_is_told_with_who(tmp_path: Path):
         assert (check.state, f"127.0.0.1:{number} is taken" in check.detail) == ("note", True)
         if Path("/proc/net/tcp").exists():
             assert f"by process {os.getpid()} (" in check.detail
-        assert "--port 0" in check.mend
+        assert "--port 0" in check.fix
     assert of({"EVERTURN_SERVER__PORT": "0", "HOME": str(tmp_path)})["port"].state == "ok"
 
 
 def test_a_port_that_a_server_of_ours_has_is_fine():
     problem = b'HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer realm="everturn"\r\n\r\n'
     with answering(problem) as number:
-        check = doctor_server.port("127.0.0.1", number)
+        check = server.check_port("127.0.0.1", number)
     assert (check.state, "a server of Everturn has it" in check.detail) == ("ok", True)
 
 
@@ -311,24 +314,24 @@ def test_a_port_that_a_server_of_ours_has_is_fine():
 async def test_a_real_server_is_known_by_its_answer(tmp_path: Path):
     program = Path(sys.executable).with_name("everturn")
     env = {"PATH": os.defpath, "HOME": str(tmp_path), "PYTHONUTF8": "1"}
-    server = await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         program, "serve", "--port", "0", env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     try:
-        assert server.stdout is not None
-        first = (await server.stdout.readline()).decode()
-        check = await asyncio.to_thread(doctor_server.port, "127.0.0.1", int(first.rpartition(":")[2]))
-        held = await asyncio.to_thread(doctor_store.in_file, tmp_path / ".local/share/everturn/everturn.db")
+        assert process.stdout is not None
+        first = (await process.stdout.readline()).decode()
+        check = await asyncio.to_thread(server.check_port, "127.0.0.1", int(first.rpartition(":")[2]))
+        held = await asyncio.to_thread(store.check_store_file, tmp_path / ".local/share/everturn/everturn.db")
     finally:
-        server.terminate()
-        await server.communicate()
+        process.terminate()
+        await process.communicate()
     assert (check.state, "a server of Everturn has it" in check.detail) == ("ok", True)
     assert [one.state for one in held] == ["ok", "note"]
-    assert str(server.pid) in held[1].detail
+    assert str(process.pid) in held[1].detail
 
 
 def test_an_address_that_is_not_of_this_machine_is_broken():
-    assert doctor_server.port("192.0.2.1", 0).state == "broken"
+    assert server.check_port("192.0.2.1", 0).state == "broken"
 
 
 def test_a_token_that_others_can_read_is_broken(tmp_path: Path):
@@ -340,7 +343,7 @@ def test_a_token_that_others_can_read_is_broken(tmp_path: Path):
     for mode, state in ((0o600, "ok"), (0o640, "broken"), (0o604, "broken")):
         file.chmod(mode)
         check = of(environment)["operator token"]
-        assert (check.state, check.mend) == (state, "" if state == "ok" else f"chmod 600 {file}")
+        assert (check.state, check.fix) == (state, "" if state == "ok" else f"chmod 600 {file}")
     file.unlink()
     file.symlink_to("/etc/hostname")
     assert of(environment)["operator token"].state == "broken"
@@ -348,10 +351,10 @@ def test_a_token_that_others_can_read_is_broken(tmp_path: Path):
 
 def test_a_page_that_was_not_built_is_said_with_how(tmp_path: Path) -> None:
     environment = {"EVERTURN_WEB": str(tmp_path)}
-    check = doctor_server.page(environment)
-    assert (check.state, "scripts/web" in check.mend) == ("absent", True)
+    check = server.check_web_ui(environment)
+    assert (check.state, "scripts/web" in check.fix) == ("absent", True)
     (tmp_path / "index.html").write_text("<!doctype html>", encoding="utf-8")
-    assert doctor_server.page(environment).state == "ok"
+    assert server.check_web_ui(environment).state == "ok"
 
 
 # Services -----------------------------------------------------------------------------------------------------------
@@ -367,10 +370,10 @@ ANSWERS = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_service_is_known_by_its_answer_and_told_without_its_password(name: str):
     with answering(ANSWERS[name]) as port:
-        found = doctor_services.service(name, f"scheme://me:c4n4ry@127.0.0.1:{port}/talks")
-        assert (found.state, found.detail) == ("ok", f"{doctor_services.SERVICES[name].title} at 127.0.0.1:{port}")
-    gone = doctor_services.service(name, f"scheme://me:c4n4ry@127.0.0.1:{port}/talks")
-    assert (gone.state, gone.mend) == ("broken", f"start it, or unset {name}")
+        found = services.check_service(name, f"scheme://me:c4n4ry@127.0.0.1:{port}/talks")
+        assert (found.state, found.detail) == ("ok", f"{services.SERVICES[name].title} at 127.0.0.1:{port}")
+    gone = services.check_service(name, f"scheme://me:c4n4ry@127.0.0.1:{port}/talks")
+    assert (gone.state, gone.fix) == ("broken", f"start it, or unset {name}")
     assert "c4n4ry" not in f"{gone}{found}"
 
 
@@ -378,29 +381,29 @@ def test_a_service_is_known_by_its_answer_and_told_without_its_password(name: st
 def test_something_else_at_the_place_of_a_service_is_broken(name: str, monkeypatch: pytest.MonkeyPatch):
     # NATS speaks first; the others are asked.
     with answering(b"220 mail\r\n" if name == "EVERTURN_NATS" else b"HTTP/1.1 500 No\r\n\r\n") as port:
-        monkeypatch.setattr(doctor_services, "PATIENCE", 5.0)
-        check = doctor_services.service(name, f"127.0.0.1:{port}")
+        monkeypatch.setattr(services, "PATIENCE", 5.0)
+        check = services.check_service(name, f"127.0.0.1:{port}")
     assert (check.state, "something else than" in check.detail) == ("broken", True)
 
 
 def test_a_service_that_says_nothing_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(doctor_services, "PATIENCE", 0.05)
+    monkeypatch.setattr(services, "PATIENCE", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        check = doctor_services.service("EVERTURN_NATS", f"127.0.0.1:{silent.getsockname()[1]}")
+        check = services.check_service("EVERTURN_NATS", f"127.0.0.1:{silent.getsockname()[1]}")
     assert (check.state, "does not answer" in check.detail) == ("broken", True)
 
 
 @pytest.mark.parametrize("address", ["nats://host:port:c4n4ry", "nats://[c4n4ry", "nats://a..c4n4ry:1"])
 def test_an_address_that_is_none_is_broken(address: str):
-    assert doctor_services.service("EVERTURN_NATS", address).state == "broken"
+    assert services.check_service("EVERTURN_NATS", address).state == "broken"
 
 
 def test_services_are_those_that_are_configured_and_a_variable_beats_a_key(tmp_path: Path):
     environment = write(tmp_path, "[cluster]\nnats = 'nats://a:1'\nrestate = 'http://b:2'\n[store]\nurl = 'own.db'\n")
     environment |= {"EVERTURN_NATS": "nats://c:3"}
-    found = doctor_services.addresses(load(environment["EVERTURN_CONFIG"], environment), environment)
+    found = services.collect_addresses(load_config(environment["EVERTURN_CONFIG"], environment), environment)
     assert found == {"EVERTURN_NATS": "nats://c:3", "[cluster] restate": "http://b:2"}
-    assert doctor_services.addresses(None, {}) == {}
+    assert services.collect_addresses(None, {}) == {}
 
 
 def test_a_database_behind_a_file_is_reached_there(tmp_path: Path):
@@ -415,7 +418,7 @@ def test_a_database_behind_a_file_is_reached_there(tmp_path: Path):
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
-        check = doctor_services.service("[store] url", f"postgresql:///talks?host={tmp_path}")
+        check = services.check_service("[store] url", f"postgresql:///talks?host={tmp_path}")
         thread.join(5)
     assert (check.state, check.detail) == ("ok", f"PostgreSQL at {tmp_path}/.s.PGSQL.5432")
 
@@ -439,8 +442,8 @@ def test_a_terminal_is_told_by_what_can_be_drawn_in_it(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size(size))
     monkeypatch.setattr("sys.stdout.fileno", lambda: 1, raising=False)
-    check = doctor_machine.terminal(environment)[0]
-    assert (check.state, check.detail, bool(check.mend)) == (state, said, state == "note")
+    check = machine.check_terminal(environment)[0]
+    assert (check.state, check.detail, bool(check.fix)) == (state, said, state == "note")
 
 
 @pytest.mark.parametrize(
@@ -455,16 +458,19 @@ def test_how_to_get_an_extra_is_said_for_the_way_this_was_installed(
     prefix: str, words: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("sys.prefix", prefix)
-    assert doctor_checks.installing("tui") == words
+    assert checks.install_command("tui") == words
 
 
 def test_what_never_answers_is_told_and_keeps_nobody(monkeypatch: pytest.MonkeyPatch):
     never = threading.Event()
     told: list[Sequence[str]] = []
-    looks = {"slow": lambda: [Check("A", str(never.wait(30)), "ok")], "quick": lambda: [Check("B", "quick", "ok")]}
-    monkeypatch.setattr(doctor, "QUIET", 0.05)
+    looks = {
+        "slow": lambda: [DoctorCheck("A", str(never.wait(30)), "ok")],
+        "quick": lambda: [DoctorCheck("B", "quick", "ok")],
+    }
+    monkeypatch.setattr(doctor, "PROGRESS_DELAY", 0.05)
     began, before = time.monotonic(), set(threading.enumerate())
-    found = doctor.together(looks, told.append, 0.5)
+    found = doctor.run_concurrently(looks, told.append, 0.5)
     assert time.monotonic() - began < 20
     assert [one.daemon for one in set(threading.enumerate()) - before] == [True]  # it dies with the process
     never.set()
@@ -476,9 +482,9 @@ def test_what_never_answers_is_told_and_keeps_nobody(monkeypatch: pytest.MonkeyP
 def test_everything_is_looked_at_in_its_order_whoever_answers_first():
     gate = threading.Event()
 
-    def last() -> list[Check]:
+    def last() -> list[DoctorCheck]:
         gate.set()
-        return [Check("B", "b", "ok")]
+        return [DoctorCheck("B", "b", "ok")]
 
-    found = doctor.together({"a": lambda: [Check("A", str(gate.wait(30)), "ok")], "b": last}, None, 30)
+    found = doctor.run_concurrently({"a": lambda: [DoctorCheck("A", str(gate.wait(30)), "ok")], "b": last}, None, 30)
     assert [check.name for check in found] == ["True", "b"]

@@ -4,14 +4,14 @@ import os
 import sys
 
 from everturn import cli
-from everturn.config import building
+from everturn.config import build
 from everturn.models.offline import OfflineModel
 
 
 def main() -> int:
     OfflineModel.__init__.__defaults__ = (float(os.environ["PACE"]),)  # seconds between two words
     if os.environ["TOOLS"] == "none":  # then a client may bring those that the model knows to call
-        building.demo_tools = list
+        build.demo_tools = list
     return cli.main(["serve", *sys.argv[1:]])
 
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from everturn.client import Server
-from everturn.config.options import ServerOptions
+from everturn.config.server_options import ServerOptions
 from everturn.core.deltas import TextDelta
 from everturn.core.events import Event
 from everturn.errors import ServerUnavailable
 from everturn.models.scripted import ScriptedModel
-from everturn.server.serving import serve
+from everturn.runtime import Runtime
+from everturn.server.serve import serve
 from everturn.stores.memory import MemoryStore
 from everturn.testing import say
-from everturn.wiring import Runtime
 from tests.server.asking import PlainDoor, make_house, word
 
 WORDS = [f"word{number} " for number in range(40)]
@@ -78,7 +78,7 @@ async def a_line() -> AsyncGenerator[tuple[Line, str, Server]]:
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     options = ServerOptions(port=0, hosts=("127.0.0.1",), merge=0.01, drain=1.0)
     entrance: Any = door
-    entrance.standing = nobody_is_gone
+    entrance.active_credentials = nobody_is_gone
     serving = asyncio.create_task(serve(house, entrance, options, address.set_result, leave=leave))
     line = Line(int((await address).rpartition(":")[2]))
     relay = await asyncio.start_server(line.connect, "127.0.0.1", 0)
@@ -134,7 +134,7 @@ async def test_what_would_be_done_twice_is_not_sent_again() -> None:
         await server.aclose()
         line.breaks = [0]
         with pytest.raises(ServerUnavailable, match="nobody knows what became of it"):
-            await server.bring_in(file)
+            await server.import_session(file)
         page = await server.sessions()
 
     assert len(page.sessions) == 2

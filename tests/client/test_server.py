@@ -46,8 +46,8 @@ async def key_for(server: Server, user: str, role: str) -> tuple[str, str]:
     """The id and the secret of a new key."""
     import msgspec
 
-    await server.speaker.ask("PUT", f"/api/users/{user}", body={"role": role})
-    got = await server.speaker.ask("POST", "/api/keys", body={"user": user, "role": role}, may_repeat=False)
+    await server.node_client.ask("PUT", f"/api/users/{user}", body={"role": role})
+    got = await server.node_client.ask("POST", "/api/keys", body={"user": user, "role": role}, may_repeat=False)
     made = msgspec.json.decode(got, type=api.NewKeyView)
     return made.id, made.secret
 
@@ -185,11 +185,11 @@ async def test_what_was_said_is_found_counted_exported_and_brought_in(node: Node
         assert used.total.usage.output > 0
         assert [day.agent for day in used.days] == ["assistant"]
         session = server.session(turn.session)
-        other = await server.bring_in(await session.export())
+        other = await server.import_session(await session.export())
         assert other.id != session.id
         assert [one.parts for one in await other.messages()] == [one.parts for one in await session.messages()]
         with pytest.raises(EverturnError, match=r"\w"):
-            await server.bring_in(b"no zip")
+            await server.import_session(b"no zip")
 
 
 async def test_what_was_erased_is_not_there(node: Node) -> None:
@@ -298,7 +298,7 @@ async def test_a_revoked_token_ends_its_streams_with_not_recognised(node: Node) 
             await gate_of(leaver, turn.session)
             reading = turn.events()
             await anext(reading)
-            await server.speaker.ask("DELETE", f"/api/keys/{id}")
+            await server.node_client.ask("DELETE", f"/api/keys/{id}")
             async with asyncio.timeout(10):
                 with pytest.raises(NotRecognised, match="ended the stream"):
                     async for _ in reading:

@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from everturn import api
 from everturn.client.server import RemoteTurn, Server
-from everturn.core.events import CallStarted, LateArrived, TurnCancelled
+from everturn.core.events import CallStarted, LateResultReceived, TurnCancelled
 from everturn.core.parts import ToolPart
 from everturn.testing.chaos.api import ApiCell
-from everturn.testing.chaos.waiting import Spread, spread
+from everturn.testing.chaos.waiting_sessions import Spread, spread
 from everturn.testing.provider import Call, Say
 
 GLANCE = 0.02
@@ -189,21 +189,21 @@ async def _stop_hard(cell: ApiCell, servers: Sequence[Server], rng: random.Rando
     return time.perf_counter() - pressed
 
 
-async def _settled(cell: ApiCell, server: Server, one: _Stopped, patience: float) -> tuple[str, bool]:
+async def _settled(cell: ApiCell, server: Server, one: _Stopped, max_wait: float) -> tuple[str, bool]:
     """What became of the call in the end, and whether a model is told."""
     session = server.session(one.turn.session)
     item = api.Item()
     watching = session.events()
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(max_wait):
             async for item in watching:
-                if isinstance(item.event, LateArrived):
+                if isinstance(item.event, LateResultReceived):
                     break
     except TimeoutError:
         return "nothing came late", False
     finally:
         await watching.aclose()
-    assert isinstance(item.event, LateArrived)
+    assert isinstance(item.event, LateResultReceived)
     output = item.event.output
     parts = [part for message in await session.messages() for part in message.parts if isinstance(part, ToolPart)]
     if [part.late for part in parts] != [output]:

@@ -21,9 +21,9 @@ from everturn.client import Server
 from everturn.client.server import RemoteTurn
 from everturn.core.events import StepRestarted
 from everturn.errors import EverturnError
-from everturn.testing.chaos.api import ApiCell, Screen
+from everturn.testing.chaos.api import ApiCell, ApiTurnScreen
 from everturn.testing.chaos.api_tools import VERSION
-from everturn.testing.chaos.resuming import judge
+from everturn.testing.chaos.resume import compare_with_stored
 from everturn.testing.chaos.versions import NEXT, NOW
 from everturn.testing.provider import Call, Say
 
@@ -80,7 +80,7 @@ class _Client:
         loop = asyncio.get_running_loop()
         turn = await self._server.begin(f"Work on {number}.{len(self.turns)}.", agent="works")
         self.turns.append(turn)
-        screen, listening, last = Screen(), turn.events(), 0.0
+        screen, listening, last = ApiTurnScreen(), turn.events(), 0.0
         async with asyncio.timeout(180):
             async for item in listening:
                 screen.take("", item)
@@ -89,7 +89,7 @@ class _Client:
                     self.longest = max(self.longest, loop.time() - last if last else 0.0)
                 last = loop.time() if item.delta is not None else 0.0
         stored = (await self._server.session(turn.session).messages())[-1].text
-        found = judge(screen, stored)
+        found = compare_with_stored(screen, stored)
         if stored != "".join(SAID):
             found.append(
                 f"the turn did not say what the model did, but {stored[-200:]!r}; it ended with {screen.ended}"

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from everturn.client.server import RemoteTurn
 from everturn.core.events import StepRestarted
-from everturn.testing.chaos.api import ApiCell, Reader, Screen, visit
+from everturn.testing.chaos.api import ApiCell, ApiReader, ApiTurnScreen, visit
 from everturn.testing.chaos.api_tools import AHEAD
-from everturn.testing.chaos.resuming import judge
+from everturn.testing.chaos.resume import compare_with_stored
 from everturn.testing.chaos.scenario import pieces_of
 from everturn.testing.provider import Call, Say
 
@@ -61,8 +61,8 @@ async def streaming(cell: ApiCell, sizes: Sizes, *, is_stopped: bool) -> Streame
     server, web = await cell.server(), await cell.web()
     turn = await server.begin("Tell me everything.", agent="long")
     path = f"/api/sessions/{turn.session}/turns/{turn.id}/events"
-    readers = [Reader(cell, web, path, random.Random(f"{sizes.seed}/{n}"), sizes.stay) for n in range(sizes.readers)]
-    witness, whole = Screen(), len("".join(pieces))
+    readers = [ApiReader(cell, web, path, random.Random(f"{sizes.seed}/{n}"), sizes.stay) for n in range(sizes.readers)]
+    witness, whole = ApiTurnScreen(), len("".join(pieces))
 
     async def watch(size: float) -> None:
         while not witness.is_over and witness.size < size:
@@ -86,7 +86,7 @@ async def streaming(cell: ApiCell, sizes: Sizes, *, is_stopped: bool) -> Streame
     return await _judged(cell, turn, readers, witness, pieces, is_stopped, began)
 
 
-async def _begun_again(witness: Screen, web: aiohttp.ClientSession, cell: ApiCell, path: str) -> None:
+async def _begun_again(witness: ApiTurnScreen, web: aiohttp.ClientSession, cell: ApiCell, path: str) -> None:
     """Wait until what was seen is void, because another worker has begun the step again."""
     most = witness.size
     while not witness.is_over and witness.size >= most:
@@ -108,8 +108,8 @@ async def _stop(cell: ApiCell, web: aiohttp.ClientSession, turn: RemoteTurn, rng
 async def _judged(
     cell: ApiCell,
     turn: RemoteTurn,
-    readers: Sequence[Reader],
-    witness: Screen,
+    readers: Sequence[ApiReader],
+    witness: ApiTurnScreen,
     pieces: Sequence[str],
     is_stopped: bool,
     began: float,
@@ -117,7 +117,7 @@ async def _judged(
     server, web = await cell.server(), await cell.web()
     stored = (await server.session(turn.session).messages())[-1].text
     events = [item.event async for item in turn.events() if item.event is not None]
-    late = [Screen() for _ in range(LATE)]
+    late = [ApiTurnScreen() for _ in range(LATE)]
     path = f"/api/sessions/{turn.session}/turns/{turn.id}/events"
     later = await cell.house.start_node(environment={AHEAD: str(HOUR)})
     for number, screen in enumerate(late):
@@ -127,7 +127,7 @@ async def _judged(
     named = {"the witness": witness}
     named |= {f"reader {number}": reader.screen for number, reader in enumerate(readers)}
     named |= {f"late reader {number}": screen for number, screen in enumerate(late)}
-    violations = [f"{name}: {one}" for name, screen in named.items() for one in judge(screen, stored)]
+    violations = [f"{name}: {one}" for name, screen in named.items() for one in compare_with_stored(screen, stored)]
     violations += [one for reader in readers for screen in reader.forgotten for one in screen.complaints]
     if len({screen.ended for screen in named.values()}) != 1:
         violations.append("they were told different ends")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from everturn.cluster.nats_address import is_encrypted, nats_servers
-from everturn.config.building import cluster_of
-from everturn.config.loading import load
+from everturn.config.build import configured_cluster
+from everturn.config.load import load_config
 from everturn.errors import ConfigError
 
 
@@ -61,7 +61,7 @@ def written(folder: Path, text: str) -> str:
 )
 def test_a_configuration_that_would_not_be_honoured_is_refused(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        load(written(tmp_path, text))
+        load_config(written(tmp_path, text))
 
 
 def test_what_is_configured_reaches_the_cluster(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ identity_key = 'publickeyv1_x'
 live_bytes = 2097152
 loop_timeout = 9.5"""
 
-    cluster = cluster_of(load(written(tmp_path, text)), {}, {"P": "secret"})
+    cluster = configured_cluster(load_config(written(tmp_path, text)), {}, {"P": "secret"})
 
     assert nats_servers(cluster.nats) == ["tls://a", "tls://user:secret@b"]
     assert (cluster.nats_ca, cluster.nats_certificate, cluster.nats_key) == ("ca.pem", "cert.pem", "key.pem")

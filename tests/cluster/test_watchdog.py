@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from everturn import Chat, tool
-from everturn.cluster.watchdog import LIMIT, TICK, WEDGED, LoopWatchdog, counted, driven_by
+from everturn.cluster.watchdog import BLOCKED_EXIT_CODE, LIMIT, TICK, LoopWatchdog, blocked_seconds, running_drive
+from everturn.driver.driver import ActiveDrive
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.turn.driver import Driven
 
 LIMIT_HERE = 1.0
 PROGRAM = """
@@ -58,7 +58,7 @@ def run(what: str, limit: float = LIMIT_HERE) -> subprocess.CompletedProcess[str
 def test_a_loop_that_is_blocked_ends_its_process_and_shows_the_stack() -> None:
     ended = run("blocked")
 
-    assert ended.returncode == WEDGED
+    assert ended.returncode == BLOCKED_EXIT_CODE
     assert ended.stdout == "told None\n"
     assert "in blocked" in ended.stderr
 
@@ -66,7 +66,7 @@ def test_a_loop_that_is_blocked_ends_its_process_and_shows_the_stack() -> None:
 def test_a_loop_that_computes_without_letting_go_of_the_interpreter_ends_its_process() -> None:
     ended = run("backtracking")
 
-    assert ended.returncode in (WEDGED, -signal.SIGVTALRM)
+    assert ended.returncode in (BLOCKED_EXIT_CODE, -signal.SIGVTALRM)
     assert "in backtracking" in ended.stderr
 
 
@@ -109,21 +109,21 @@ async def test_a_process_that_was_stopped_and_goes_on_is_left_alone() -> None:
 def test_only_time_in_which_the_loop_could_have_turned_counts(
     elapsed: float, starved: float, state: str, counts: float
 ) -> None:
-    assert counted(elapsed, starved, state) == pytest.approx(counts)
+    assert blocked_seconds(elapsed, starved, state) == pytest.approx(counts)
 
 
 def test_a_machine_with_a_dozen_hungry_processes_for_each_processor_needs_minutes_to_be_taken_for_a_wedge() -> None:
     """What counts at a load of 12 in a loop that computes all the time: its share of a processor."""
-    assert sum(counted(TICK, TICK * 11 / 12, "R") for _ in range(int(50 / TICK))) < LIMIT
+    assert sum(blocked_seconds(TICK, TICK * 11 / 12, "R") for _ in range(int(50 / TICK))) < LIMIT
 
 
 async def test_the_drive_that_stands_in_the_way_is_known_by_name() -> None:
-    caught: list[Driven | None] = []
+    caught: list[ActiveDrive | None] = []
 
     async def deep(look: Callable[[], None]) -> None:
         look()
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def block() -> str:
         """Do something in a task of its own."""
         loop = asyncio.get_running_loop()
@@ -131,7 +131,7 @@ async def test_the_drive_that_stands_in_the_way_is_known_by_name() -> None:
 
         def look() -> None:  # as the watchdog does it: from another thread, while this one stands still
             with ThreadPoolExecutor(1) as pool:
-                caught.append(pool.submit(driven_by, loop).result())
+                caught.append(pool.submit(running_drive, loop).result())
 
         await asyncio.create_task(deep(look))
         return "done"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everturn.config.loading import load, shown
+from everturn.config.load import describe_config, load_config
 from everturn.errors import ConfigError
 
 NOWHERE = Path("/nonexistent/everturn.toml")
@@ -23,7 +23,7 @@ def test_later_layers_win_key_by_key(tmp_path: Path):
     write(tmp_path / "home/.config/everturn/everturn.toml", "[server]\nport = 2\nidle = 2")
     environ = {"HOME": str(tmp_path / "home"), "EVERTURN_SERVER__PORT": "3"}
 
-    server = load(None, environ, system).config.server
+    server = load_config(None, environ, system).config.server
 
     assert (server.port, server.idle, server.host, server.drain) == (3, 2.0, "127.0.0.2", 25.0)
 
@@ -33,7 +33,7 @@ def test_a_file_that_is_named_takes_the_place_of_the_usual_ones(tmp_path: Path):
     write(tmp_path / "home/.config/everturn/everturn.toml", "[server]\nidle = 2")
     named = write(tmp_path / "own.toml", "[server]\nport = 4")
 
-    loaded = load(str(named), {"HOME": str(tmp_path / "home"), "EVERTURN_SERVER__HOST": "::1"}, system)
+    loaded = load_config(str(named), {"HOME": str(tmp_path / "home"), "EVERTURN_SERVER__HOST": "::1"}, system)
 
     assert (loaded.config.server.port, loaded.config.server.idle, loaded.config.server.host) == (4, 60.0, "::1")
     assert loaded.files == (str(named),)
@@ -46,7 +46,7 @@ def test_rules_of_all_layers_hold_together(tmp_path: Path):
         tmp_path / "home/.config/everturn/everturn.toml", "\n" + rule.format("rm", "allow") + rule.format("ls", "ask")
     )
 
-    rules = load(None, {"HOME": str(tmp_path / "home")}, system).rules
+    rules = load_config(None, {"HOME": str(tmp_path / "home")}, system).rules
 
     assert [(rule.tool, rule.action, rule.source.rpartition(":")[2]) for rule in rules] == [
         ("rm", "deny", "1"),
@@ -60,7 +60,7 @@ def test_an_error_names_the_file_of_its_layer(tmp_path: Path):
     user = write(tmp_path / "home/.config/everturn/everturn.toml", "\n[server]\nport = 'x'")
 
     with pytest.raises(ConfigError) as failed:
-        load(None, {"HOME": str(tmp_path / "home"), "EVERTURN_SERVER__DRAIN": "soon"}, system)
+        load_config(None, {"HOME": str(tmp_path / "home"), "EVERTURN_SERVER__DRAIN": "soon"}, system)
 
     assert [line.split(": ")[0] for line in str(failed.value).splitlines()] == [
         f"{system}:3:1",
@@ -81,7 +81,7 @@ def test_an_error_names_the_file_of_its_layer(tmp_path: Path):
     ],
 )
 def test_a_variable_is_read_as_its_key_wants_it(name: str, value: str, path: tuple[str, ...], meant: object):
-    found: object = load(None, {name: value}, NOWHERE).config
+    found: object = load_config(None, {name: value}, NOWHERE).config
     for key in path:
         found = getattr(found, key)
     assert found == meant
@@ -91,14 +91,14 @@ def test_a_variable_for_a_key_that_is_not_there_is_told():
     with pytest.raises(
         ConfigError, match=r"^EVERTURN_SERVR__PORT: servr: there is no 'servr'; did you mean 'server'\?$"
     ):
-        load(None, {"EVERTURN_SERVR__PORT": "1"}, NOWHERE)
+        load_config(None, {"EVERTURN_SERVR__PORT": "1"}, NOWHERE)
 
 
 def test_other_variables_of_ours_are_no_configuration():
     environ: dict[str, str] = dict.fromkeys(
         ("EVERTURN_MODEL", "EVERTURN_API_KEY", "EVERTURN_DATABASE", "EVERTURN_CLUSTER"), "x"
     )
-    assert load(None, environ, NOWHERE).tree.values == {}
+    assert load_config(None, environ, NOWHERE).tree.values == {}
 
 
 def test_a_hostile_file_in_the_current_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -107,24 +107,24 @@ def test_a_hostile_file_in_the_current_folder_changes_nothing(tmp_path: Path, mo
         write(project / name, "[mcp.evil]\ncommand = 'evil'\n[tools]\npython = ['evil']\n[server]\nhost = '0.0.0.0'")
     monkeypatch.chdir(project)
     for environ in ({"HOME": str(tmp_path / "home")}, {"XDG_CONFIG_HOME": "."}, {"HOME": "."}, {}):
-        loaded = load(None, environ, NOWHERE)
+        loaded = load_config(None, environ, NOWHERE)
         assert loaded.files == ()
-        assert shown(loaded) == ["# no file; these are the defaults"]
+        assert describe_config(loaded) == ["# no file; these are the defaults"]
 
 
 def test_a_named_file_that_is_not_there_is_told(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"gone\.toml: the configuration cannot be read: No such file"):
-        load(str(tmp_path / "gone.toml"), {}, NOWHERE)
+        load_config(str(tmp_path / "gone.toml"), {}, NOWHERE)
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        load(str(tmp_path), {}, NOWHERE)
+        load_config(str(tmp_path), {}, NOWHERE)
     (tmp_path / "bad.toml").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="not a text in UTF-8"):
-        load(str(tmp_path / "bad.toml"), {}, NOWHERE)
+        load_config(str(tmp_path / "bad.toml"), {}, NOWHERE)
 
 
 def test_what_is_shown_says_where_each_value_comes_from(tmp_path: Path):
     system = write(tmp_path / "etc/everturn.toml", "[server]\nport = 1\n\n[agents.a]\nmodel = 'offline:demo'")
-    assert shown(load(None, {"EVERTURN_SERVER__PORT": "9"}, system)) == [
+    assert describe_config(load_config(None, {"EVERTURN_SERVER__PORT": "9"}, system)) == [
         f"# {system}",
         'server.port = "9"  # EVERTURN_SERVER__PORT',
         f'agents.a.model = "offline:demo"  # {system}:5:1',

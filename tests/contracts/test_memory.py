@@ -6,19 +6,19 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 from msgspec.structs import replace
 
-from everturn.bus.memory import MERGE, _Ear, _Tail
-from everturn.core.asking import Claimed
-from everturn.core.commands import Answer, AnyCommand
-from everturn.core.deltas import Cursor, DriverGone, Frame, Reader, TextDelta
+from everturn.bus.memory import MERGE_AFTER, _MemoryListener, _MemoryTail
+from everturn.core.commands import AnyCommand, ResolveGate
+from everturn.core.deltas import Cursor, DriverGone, Frame, TextDelta, TurnReader
 from everturn.core.events import Entry, Event, FilesChanged
+from everturn.core.gates import CallClaim
 from everturn.core.messages import Message
 from everturn.core.ports import Bus, Engine, Receipt, Store
 from everturn.errors import EverturnError
 from everturn.testing import FakeClock, InlineEngine, MemoryBus, MemoryStore
 from everturn.testing.contracts import BusContract, EngineContract, StoreContract
-from everturn.testing.contracts.clients import claimed
-from everturn.testing.contracts.engine import Drives
-from everturn.testing.contracts.samples import NOON, take
+from everturn.testing.contracts.clients import call_claimed
+from everturn.testing.contracts.engine import RecordingDrive
+from everturn.testing.contracts.samples import NOON, claim_call
 
 
 class TestMemoryStore(StoreContract):
@@ -26,20 +26,20 @@ class TestMemoryStore(StoreContract):
         return MemoryStore()
 
     async def test_an_append_that_breaks_off_leaves_claims_and_trees_as_they_were(self) -> None:
-        store = await self.offering()
+        store = await self.make_offering()
         log = [entry.event for entry in await store.events("s")]
         folder = FilesChanged(turn="t", at=NOON, step=1, before="", after="c", root="/home/ada")
         await store.restore("copy", "local", [*log, folder])
         for session in ("s", "copy"):
-            await store.admit(replace(take(), session=session))
-            events = [claimed(), replace(folder, root=""), replace(claimed("other"), gate="nobody")]
+            await store.admit(replace(claim_call(), session=session))
+            events = [call_claimed(), replace(folder, root=""), replace(call_claimed("other"), gate="nobody")]
             with pytest.raises(KeyError):
                 await store.append(session, len(await store.events(session)), events)
 
             [row] = await store.gates(session)
-            assert row.claim == Claimed("tab", NOON + 60)
-            assert await store.inbox(session) == [replace(take(), session=session)]
-            assert await store.roots(session) == {}
+            assert row.claim == CallClaim("tab", NOON + 60)
+            assert await store.inbox(session) == [replace(claim_call(), session=session)]
+            assert await store.recorded_trees(session) == {}
 
 
 class TestMemoryBus(BusContract):
@@ -49,20 +49,20 @@ class TestMemoryBus(BusContract):
     async def test_a_reader_that_fell_behind_is_shown_what_is_merged_from_its_beginning(self) -> None:
         bus = MemoryBus()
         slow, quick = bus.tail("t"), bus.tail("t")
-        reader, seen, kept_up = Reader("t", Cursor(1)), "", 0
-        for at in range(5 * MERGE):
+        reader, seen, kept_up = TurnReader("t", Cursor(1)), "", 0
+        for at in range(5 * MERGE_AFTER):
             bus.publish("t", [TextDelta("t", 1, 0, at, chr(97 + at % 26))])
             kept_up += len(await anext(quick))
-            if at == MERGE // 2:
+            if at == MERGE_AFTER // 2:
                 seen += "".join(frame.text for frame in await anext(slow) if isinstance(frame, TextDelta))
-                reader = Reader("t", Cursor(1, (len(seen),)))
+                reader = TurnReader("t", Cursor(1, (len(seen),)))
         for frame in await anext(slow):
             assert isinstance(frame, TextDelta)
             seen += piece.text if (piece := reader.delta(frame)) is not None else ""
 
-        assert kept_up == 5 * MERGE  # whoever keeps up is shown everything once
-        assert seen == "".join(chr(97 + at % 26) for at in range(5 * MERGE))
-        assert len(bus.channels["t"].frames) < 2 * MERGE
+        assert kept_up == 5 * MERGE_AFTER  # whoever keeps up is shown everything once
+        assert seen == "".join(chr(97 + at % 26) for at in range(5 * MERGE_AFTER))
+        assert len(bus.channels["t"].frames) < 2 * MERGE_AFTER
 
     async def test_a_reader_that_leaves_without_reading_leaves_nothing_behind(self) -> None:
         bus = MemoryBus()
@@ -91,7 +91,7 @@ class TestInlineEngine(EngineContract):
         return InlineEngine(clock)
 
     async def test_closing_leaves_no_timer_behind(self) -> None:
-        drives = Drives(failures=1)
+        drives = RecordingDrive(failures=1)
         engine, clock = await self.serving(drives)
         await engine.wake("later", clock.now() + 60)
         await engine.wake("bad")
@@ -126,15 +126,15 @@ class SeesEverybody(MemoryStore):
 class TakesAnyHash(MemoryStore):
     async def admit(self, command: AnyCommand) -> Receipt:
         rows = self._sessions[command.session].gates if command.session in self._sessions else {}
-        if isinstance(command, Answer) and command.gate in rows:
+        if isinstance(command, ResolveGate) and command.gate in rows:
             command = replace(command, hash=rows[command.gate].gate.hash)
         return await super().admit(command)
 
 
 class LastAnswerWins(MemoryStore):
     async def admit(self, command: AnyCommand) -> Receipt:
-        if isinstance(command, Answer) and (row := self._sessions[command.session].gates.get(command.gate)):
-            row.verdict = None
+        if isinstance(command, ResolveGate) and (row := self._sessions[command.session].gates.get(command.gate)):
+            row.resolution = None
         return await super().admit(command)
 
 
@@ -190,7 +190,7 @@ class MixesTurns(MemoryBus):
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
         super().publish("all", frames)
 
-    def tail(self, turn: str) -> _Tail:
+    def tail(self, turn: str) -> _MemoryTail:
         return super().tail("all")
 
 
@@ -202,19 +202,19 @@ class NeverEnds(MemoryBus):
 class RingsOnlyOnce(MemoryBus):
     def signal(self, session: str) -> None:
         super().signal(session)
-        self.ears.clear()
+        self.listeners.clear()
 
 
-class _Deaf(_Ear):
+class _Deaf(_MemoryListener):
     async def wait(self) -> None:
-        self.rung.clear()
+        self.signalled.clear()
         await super().wait()
 
 
 class HearsOnlyWhileWaiting(MemoryBus):
-    def listen(self, session: str) -> _Ear:
+    def listen(self, session: str) -> _MemoryListener:
         ear = _Deaf(self, session)
-        self.ears.setdefault(session, []).append(ear)
+        self.listeners.setdefault(session, []).append(ear)
         return ear
 
 
@@ -237,7 +237,7 @@ BUSES: dict[type[MemoryBus], str] = {
 @pytest.mark.parametrize(("broken", "test"), BUSES.items(), ids=lambda case: getattr(case, "__name__", ""))
 async def test_a_bus_that_is_broken_is_caught(broken: type[MemoryBus], test: str):
     class Suite(BusContract):
-        patience = 0.05
+        retry = 0.05
 
         async def make(self) -> Bus:
             return broken()
@@ -258,7 +258,7 @@ async def test_a_bus_is_closed_after_its_test_without_a_word_of_its_author():
             return HasToBeClosed()
 
     suite = Suite()
-    async with suite.disposing():
+    async with suite.dispose_made():
         bus = await suite.make()
         assert isinstance(bus, HasToBeClosed)
         assert not bus.is_closed

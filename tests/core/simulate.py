@@ -10,57 +10,57 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from everturn.core.asking import Claimed, Gate, Verdict
-from everturn.core.calls import CALL_TRANSITIONS, Call
+from everturn.core.calls import CALL_TRANSITIONS, CallRecord
 from everturn.core.events import (
-    AnswerOpened,
-    Append,
-    CallBelow,
-    CallJudged,
-    CallMade,
-    CallPaused,
+    AnswerStarted,
+    CallClaimed,
+    CallFinished,
+    CallNotified,
     CallResumed,
-    CallSettled,
     CallStarted,
-    CallStirred,
+    CallSuspended,
+    DeferredMessage,
     FilesChanged,
-    GateAnswered,
-    GateClaimed,
     GateOpened,
+    GateResolved,
     HookFinished,
-    LateArrived,
+    LateResultReceived,
     LimitReached,
     MessageAdded,
+    NestedCallRequested,
+    PermissionDecided,
     Problem,
     StepFinished,
     StepInterrupted,
     StepRestarted,
     StepStarted,
+    SubagentStarted,
     TitleSet,
     TurnCancelled,
     TurnCompleted,
-    TurnEnding,
     TurnEvent,
     TurnFailed,
-    TurnParked,
+    TurnFinishing,
     TurnStarted,
+    TurnSuspended,
 )
+from everturn.core.gates import CallClaim, Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import CallState, Output, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
 from everturn.core.state import (
-    Action,
     AfterRequest,
-    Done,
     Finalize,
-    OpenAnswer,
-    Request,
-    SettleIncomplete,
+    FinishIncompleteCalls,
+    RequestModel,
+    StartAnswer,
+    TurnAction,
+    TurnDone,
     TurnState,
-    Wait,
+    WaitForInput,
     WriteDeferred,
     decide,
-    is_time_to_join,
+    may_steering_join,
 )
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class Play:
             yield self._take(TitleSet(turn=self.turn, title="a title"))
         for _ in range(rounds):
             action = decide(self.state, PLUGINS)
-            if isinstance(action, Done):
+            if isinstance(action, TurnDone):
                 break
             for event in self._next(action):
                 yield self._take(event)
@@ -117,12 +117,12 @@ class Play:
         for event in late(self.state, self.dice):
             yield self._take(event)
 
-    def _next(self, action: Action) -> Iterator[TurnEvent]:
+    def _next(self, action: TurnAction) -> Iterator[TurnEvent]:
         if self.state.ending is None and self.dice.pick(*([False] * 30), True):
             return cancelled(self.state, self.dice)
         if self.state.ending is None and self.state.limit is None and self.dice.pick(*([False] * 30), True):
             return iter([LimitReached(turn=self.turn, limit="calls", scope="turn", text="enough")])
-        if is_time_to_join(self.state, action) and self.dice.pick(*([False] * 5), True):
+        if may_steering_join(self.state, action) and self.dice.pick(*([False] * 5), True):
             return steered(self.state, self.dice)
         return carry_out(self.state, action, self.dice)
 
@@ -140,23 +140,23 @@ class Play:
 plays = dice.map(lambda dice: Play(dice).to_end())
 
 
-def carry_out(state: TurnState, action: Action, dice: Dice) -> Iterator[TurnEvent]:  # noqa: C901 - a row per action
+def carry_out(state: TurnState, action: TurnAction, dice: Dice) -> Iterator[TurnEvent]:  # noqa: C901 - a row per action
     """What a driver writes down while it does what `decide` said."""
     turn = state.id
     match action:
-        case OpenAnswer():
+        case StartAnswer():
             news = f"{turn}.late"
             if state.step is None and news not in state.messages and dice.pick(False, False, True):
                 yield MessageAdded(turn=turn, message=Message(news, state.tip, "notice", turn=turn))
             name = f"{turn}.answer{len(state.messages)}"
-            yield AnswerOpened(turn=turn, message=Message(name, state.tip, "assistant", by="model", turn=turn))
-        case Request(step=step, closing=closing, again=again):
+            yield AnswerStarted(turn=turn, message=Message(name, state.tip, "assistant", by="model", turn=turn))
+        case RequestModel(step=step, closing=closing, again=again):
             if again:
                 yield StepRestarted(turn=turn, step=step)
             else:
                 yield StepStarted(turn=turn, step=step, closing=closing)
             yield stream_end(turn, step, dice)
-        case SettleIncomplete():
+        case FinishIncompleteCalls():
             for call in state.open_calls:
                 yield settled(call, turn, "failed")
         case AfterRequest(plugins=plugins):
@@ -167,21 +167,21 @@ def carry_out(state: TurnState, action: Action, dice: Dice) -> Iterator[TurnEven
                 yield MessageAdded(turn=turn, message=message, request=append.request)
         case Finalize(outcome=outcome, problem=problem):
             if state.ending is None:
-                yield TurnEnding(turn=turn, outcome=outcome, problem=problem)
+                yield TurnFinishing(turn=turn, outcome=outcome, problem=problem)
             yield from finish(state, dice)
-        case Wait():
-            gates = [gate for gate in state.gates if state.is_asked(gate)]
+        case WaitForInput():
+            gates = [gate for gate in state.gates if state.is_gate_open(gate)]
             if dice.pick(*([False] * 7), True):
                 yield from cancelled(state, dice)
             elif gates and dice.pick(False, False, False, True):
                 yield claimed(state, dice.pick(*gates))
             elif (below := [call for call in state.open_calls if waits_below(call)]) and dice.pick(True, not gates):
-                yield CallStirred(turn=turn, call=dice.pick(*below).id)
+                yield CallNotified(turn=turn, call=dice.pick(*below).id)
             elif gates:
                 yield answered(state, dice.pick(*gates), dice)
             else:  # nobody was asked, so all that can still come is a cancel
                 yield from cancelled(state, dice)
-        case Done():
+        case TurnDone():
             pass
 
 
@@ -216,7 +216,7 @@ def after_request(state: TurnState, plugins: tuple[str, ...], dice: Dice) -> Ite
         yield from move_call(state, call, dice) if state.limit is None else stop_call(state, call, dice)
     question = f"{turn}.ask{step.number}"
     for plugin in plugins:
-        if plugin == TOOLS and any(not call.is_settled for call in step.calls):
+        if plugin == TOOLS and any(not call.is_finished for call in step.calls):
             continue
         if plugin == NOTES:
             if question not in state.gates and dice.pick(False, False, False, True):
@@ -232,23 +232,25 @@ def after_request(state: TurnState, plugins: tuple[str, ...], dice: Dice) -> Ite
         appends = deferred(turn, step.number, plugin, dice)
         yield HookFinished(turn=turn, step=step.number, plugin=plugin, deferred=appends)
     left = [plugin for plugin in plugins if plugin not in step.done]
-    if left and all(call.is_settled or call.asks is not None or waits(state, call) for call in step.calls):
-        yield TurnParked(turn=turn, step=step.number)
+    if left and all(call.is_finished or call.open_gate is not None or waits(state, call) for call in step.calls):
+        yield TurnSuspended(turn=turn, step=step.number)
 
 
-def deferred(turn: str, step: int, plugin: str, dice: Dice) -> tuple[Append, ...]:
+def deferred(turn: str, step: int, plugin: str, dice: Dice) -> tuple[DeferredMessage, ...]:
     names = [f"{turn}.{plugin}.{step}.{at}" for at in range(dice.pick(0, 0, 1, 2))]
     messages = [Message(name, None, "notice", (TextPart(name),), by=plugin, turn=turn) for name in names]
-    return tuple(Append(message, dice.pick(0, 1, 2), dice.pick(False, True)) for message in messages)
+    return tuple(DeferredMessage(message, dice.pick(0, 1, 2), dice.pick(False, True)) for message in messages)
 
 
-def move_call(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:
+def move_call(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]:
     """Move a call on by a few events, or leave it with a person."""
     turn = state.id
-    if call.state == "pending" and call.verdict is None and call.judged is None and dice.pick(False, True):
+    if call.state == "pending" and call.resolution is None and call.decision is None and dice.pick(False, True):
         yield GateOpened(turn=turn, gate=Gate(f"{call.id}.gate", turn, call.id, "look", "{}", "hash"))
     if call.state == "asking" and call.gate is not None and dice.pick(False, False, True):
-        yield GateAnswered(turn=turn, gate=call.gate.id, call=call.id, verdict=Verdict(dice.pick(True, False)))
+        yield GateResolved(
+            turn=turn, gate=call.gate.id, call=call.id, resolution=GateResolution(dice.pick(True, False))
+        )
     if call.state == "pending" and dice.pick(True, False):
         yield from start_call(call, turn)
     yield from reach(state, call, dice)
@@ -258,7 +260,7 @@ def move_call(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:
     yield from end_call(call, turn, dice)
 
 
-def reach(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:  # noqa: C901 - a row per thing it may do
+def reach(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]:  # noqa: C901 - a row per thing it may do
     """What a tool does to its turn while it runs: it calls, asks, has turns run, files, and is put aside meanwhile."""
     turn = state.id
     if call.state == "waiting" and not waits(state, call):
@@ -267,7 +269,7 @@ def reach(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:  # n
         return
     made, form = f"{call.id}.1", f"{call.id}.ask.1"
     if not call.parent and made not in state.calls and dice.pick(False, True):
-        yield CallMade(turn=turn, call=made, parent=call.id, name="look", arguments="{}", identity="id")
+        yield NestedCallRequested(turn=turn, call=made, parent=call.id, name="look", arguments="{}", identity="id")
     if form not in state.gates and dice.pick(False, True):
         gate = Gate(form, turn, call.id, "look", "{}", "hash", kind=dice.pick("form", "client"))
         yield GateOpened(turn=turn, gate=gate)
@@ -275,10 +277,10 @@ def reach(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:  # n
         yield claimed(state, form)
     if form in state.gates and state.gates[form] is None and dice.pick(False, False, True):
         yield answered(state, form, dice)
-    if not call.below and dice.pick(False, True):
-        yield CallBelow(turn=turn, call=call.id, session=f"s-{call.id}", below=f"{call.id}.below")
-    if call.below and dice.pick(False, False, True):
-        yield CallStirred(turn=turn, call=call.id)
+    if not call.children and dice.pick(False, True):
+        yield SubagentStarted(turn=turn, call=call.id, session=f"s-{call.id}", child=f"{call.id}.below")
+    if call.children and dice.pick(False, False, True):
+        yield CallNotified(turn=turn, call=call.id)
     if dice.pick(False, False, False, True):
         assert state.step is not None
         yield filed(state, state.step.number, call.id)
@@ -288,45 +290,45 @@ def reach(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:  # n
             second = f"{call.id}.ask.2"
             if second not in state.gates:
                 yield GateOpened(turn=turn, gate=Gate(second, turn, call.id, "look", "{}", "hash", kind="form"))
-            if not call.below:
-                yield CallBelow(turn=turn, call=call.id, session=f"s-{call.id}", below=f"{call.id}.below")
+            if not call.children:
+                yield SubagentStarted(turn=turn, call=call.id, session=f"s-{call.id}", child=f"{call.id}.below")
             yield paused(state, call, made)
 
 
-def paused(state: TurnState, call: Call, made: str) -> CallPaused:
+def paused(state: TurnState, call: CallRecord, made: str) -> CallSuspended:
     """A tool is put aside until everything has come that has not come yet."""
     own = (f"{call.id}.ask.{number}" for number in (1, 2))
     gates = tuple(name for name in own if name in state.gates and state.gates[name] is None)
-    calls = (made,) if made in state.calls and not state.calls[made].is_settled else ()
-    return CallPaused(
+    calls = (made,) if made in state.calls and not state.calls[made].is_finished else ()
+    return CallSuspended(
         turn=state.id,
         call=call.id,
-        kept="so far",
+        saved_state="so far",
         gates=gates,
         calls=calls,
-        below=next((turn for _, turn in call.below.values()), ""),
+        child=next((turn for _, turn in call.children.values()), ""),
     )
 
 
-def waits(state: TurnState, call: Call) -> bool:
+def waits(state: TurnState, call: CallRecord) -> bool:
     """Whether a call was put aside and something it waits for has not come."""
-    if call.state != "waiting" or call.paused is None:
+    if call.state != "waiting" or call.suspended is None:
         return False
     return (
-        any(state.gates[gate] is None for gate in call.paused.gates)
-        or any(not state.calls[name].is_settled for name in call.paused.calls)
+        any(state.gates[gate] is None for gate in call.suspended.gates)
+        or any(not state.calls[name].is_finished for name in call.suspended.calls)
         or waits_below(call)
     )
 
 
-def waits_below(call: Call) -> bool:
-    """Whether a call was put aside until a sub-turn is over, and it is not."""
-    is_below = call.state == "waiting" and call.paused is not None and bool(call.paused.below)
-    return is_below and not call.is_stirred
+def waits_below(call: CallRecord) -> bool:
+    """Whether a call was put aside until a sub-agent run is over, and it is not."""
+    is_below = call.state == "waiting" and call.suspended is not None and bool(call.suspended.child)
+    return is_below and not call.is_notified
 
 
-def claimed(state: TurnState, gate: str) -> GateClaimed:
-    return GateClaimed(turn=state.id, gate=gate, claim=Claimed("page", 60.0))
+def claimed(state: TurnState, gate: str) -> CallClaimed:
+    return CallClaimed(turn=state.id, gate=gate, claim=CallClaim("page", 60.0))
 
 
 def filed(state: TurnState, step: int, call: str = "") -> FilesChanged:
@@ -334,32 +336,32 @@ def filed(state: TurnState, step: int, call: str = "") -> FilesChanged:
     return FilesChanged(turn=state.id, step=step, before=before, after=f"{before}x", call=call)
 
 
-def start_call(call: Call, turn: str) -> Iterator[TurnEvent]:
+def start_call(call: CallRecord, turn: str) -> Iterator[TurnEvent]:
     """What was decided about it, and what follows from that; one that died in between leaves the second to another."""
-    is_allowed = call.verdict is None or call.verdict.allowed
-    if call.judged is None:
+    is_allowed = call.resolution is None or call.resolution.allowed
+    if call.decision is None:
         yield judged(call, turn, is_allowed)
-    if call.judged is not None and call.judged.allowed and call.judged.hash != "hash":
+    if call.decision is not None and call.decision.allowed and call.decision.hash != "hash":
         yield settled(call, turn, "failed")  # it was allowed for other arguments
-    elif is_allowed and call.judged is not None and call.judged.allowed:
-        yield CallStarted(
-            turn=turn, call=call.id, tool="look", arguments="{}", hash="hash", effects="once", key=call.id
-        )
+    elif is_allowed and call.decision is not None and call.decision.allowed:
+        yield CallStarted(turn=turn, call=call.id, tool="look", arguments="{}", hash="hash", key=call.id)
     else:
         yield settled(call, turn, "denied")
 
 
-def end_call(call: Call, turn: str, dice: Dice) -> Iterator[TurnEvent]:
+def end_call(call: CallRecord, turn: str, dice: Dice) -> Iterator[TurnEvent]:
     """Give a call its result, once a person has read it where one is to."""
-    if call.review is not None and call.asks is not None and dice.pick(False, True):
-        yield GateAnswered(turn=turn, gate=call.review.id, call=call.id, verdict=Verdict(dice.pick(True, False)))
+    if call.review is not None and call.open_gate is not None and dice.pick(False, True):
+        yield GateResolved(
+            turn=turn, gate=call.review.id, call=call.id, resolution=GateResolution(dice.pick(True, False))
+        )
     if call.state == "reviewing" and call.reviewed is not None:
         yield settled(call, turn, "completed" if call.reviewed.allowed else "withheld")
     elif call.state in ("pending", "running"):
         yield settled(call, turn, dice.pick("completed", "failed", "outcome_unknown", "cancelled"))
 
 
-def stop_call(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:
+def stop_call(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]:
     """A limit is reached: what did not begin does not begin, and what did comes to its end."""
     if call.state in ("pending", "asking"):
         yield settled(call, state.id, "failed")
@@ -369,9 +371,9 @@ def stop_call(state: TurnState, call: Call, dice: Dice) -> Iterator[TurnEvent]:
     yield from end_call(call, state.id, dice)
 
 
-def answered(state: TurnState, gate: str, dice: Dice) -> GateAnswered:
-    verdict = dice.pick(Verdict(True), Verdict(False, "no"), Verdict(True, arguments='{"b":2}'))
-    return GateAnswered(turn=state.id, gate=gate, call=state.asked[gate].call, verdict=verdict)
+def answered(state: TurnState, gate: str, dice: Dice) -> GateResolved:
+    resolution = dice.pick(GateResolution(True), GateResolution(False, "no"), GateResolution(True, arguments='{"b":2}'))
+    return GateResolved(turn=state.id, gate=gate, call=state.gate_details[gate].call, resolution=resolution)
 
 
 def cancelled(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
@@ -379,7 +381,7 @@ def cancelled(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
     step, parts = state.step, (TextPart("so f"),)
     if step is not None and step.is_open and dice.pick(True, False):
         yield StepInterrupted(turn=state.id, step=step.number, parts=parts, finish="cancelled")
-    yield TurnEnding(turn=state.id, outcome="cancelled", hard=dice.pick(False, True))
+    yield TurnFinishing(turn=state.id, outcome="cancelled", hard=dice.pick(False, True))
     yield from finish(state, dice)
 
 
@@ -404,14 +406,16 @@ def finish(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
 def late(state: TurnState, dice: Dice) -> Iterator[TurnEvent]:
     """Tools that outlived their calls hand in what they have."""
     for call in state.calls.values():
-        if LateArrived in CALL_TRANSITIONS[call.state] and not call.is_late and dice.pick(False, True):
-            yield LateArrived(turn=state.id, call=call.id, output=Output("late"))
+        if LateResultReceived in CALL_TRANSITIONS[call.state] and not call.is_late and dice.pick(False, True):
+            yield LateResultReceived(turn=state.id, call=call.id, output=Output("late"))
 
 
-def judged(call: Call, turn: str, is_allowed: bool) -> CallJudged:
+def judged(call: CallRecord, turn: str, is_allowed: bool) -> PermissionDecided:
     why = "so say the rules"
-    return CallJudged(turn=turn, call=call.id, tool="look", identity="id", hash="hash", allowed=is_allowed, why=why)
+    return PermissionDecided(
+        turn=turn, call=call.id, tool="look", identity="id", hash="hash", allowed=is_allowed, why=why
+    )
 
 
-def settled(call: Call, turn: str, state: CallState) -> CallSettled:
-    return CallSettled(turn=turn, call=call.id, state=state, output=Output(f"it {state}"))
+def settled(call: CallRecord, turn: str, state: CallState) -> CallFinished:
+    return CallFinished(turn=turn, call=call.id, state=state, output=Output(f"it {state}"))

@@ -9,46 +9,46 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.core.simulate import Dice, Play
 
-from everturn.core.asking import Gate, Verdict
-from everturn.core.calls import CALL_TRANSITIONS, SETTLED, Call
-from everturn.core.calls import CallMove as CallEvent
+from everturn.core.calls import CALL_TRANSITIONS, FINAL_CALL_STATES, CallRecord
+from everturn.core.calls import CallTransitionEvent as CallEvent
 from everturn.core.events import (
-    CallBelow,
-    CallJudged,
-    CallMade,
-    CallPaused,
+    CallFinished,
+    CallNotified,
     CallResumed,
-    CallSettled,
     CallStarted,
-    CallStirred,
+    CallSuspended,
     Event,
     FilesChanged,
-    GateAnswered,
     GateOpened,
-    LateArrived,
+    GateResolved,
+    LateResultReceived,
+    NestedCallRequested,
+    PermissionDecided,
+    SubagentStarted,
 )
+from everturn.core.gates import Gate, GateResolution
 from everturn.core.parts import CallState, Output
 from everturn.errors import InvalidEvent
 
 STATES = tuple(CALL_TRANSITIONS)
 ASK = GateOpened(turn="t", gate=Gate("g", "t", "c", "look", "{}", "hash"))
-ALLOW = GateAnswered(turn="t", gate="g", call="c", verdict=Verdict(True))
-DENY = GateAnswered(turn="t", gate="g", call="c", verdict=Verdict(False))
-MAY = CallJudged(turn="t", call="c", tool="look", identity="id", hash="hash", allowed=True, why="it may")
+ALLOW = GateResolved(turn="t", gate="g", call="c", resolution=GateResolution(True))
+DENY = GateResolved(turn="t", gate="g", call="c", resolution=GateResolution(False))
+MAY = PermissionDecided(turn="t", call="c", tool="look", identity="id", hash="hash", allowed=True, why="it may")
 MAY_NOT = replace(MAY, allowed=False)
-START = CallStarted(turn="t", call="c", tool="look", arguments="{}", hash="hash", effects="once", key="c")
+START = CallStarted(turn="t", call="c", tool="look", arguments="{}", hash="hash", key="c")
 REVIEW = GateOpened(turn="t", gate=Gate("r", "t", "c", "look", "{}", "hash", kind="result", output=Output("it ran")))
-SEND = GateAnswered(turn="t", gate="r", call="c", verdict=Verdict(True))
-LATE = LateArrived(turn="t", call="c", output=Output("late"))
+SEND = GateResolved(turn="t", gate="r", call="c", resolution=GateResolution(True))
+LATE = LateResultReceived(turn="t", call="c", output=Output("late"))
 FORM = GateOpened(turn="t", gate=Gate("f", "t", "c", "look", "{}", "hash", kind="form"))
-TOLD = GateAnswered(turn="t", gate="f", call="c", verdict=Verdict(True))
-ASIDE = CallPaused(turn="t", call="c", gates=("f",))
-DOWN = CallBelow(turn="t", call="c", session="s-c", below="b")
+TOLD = GateResolved(turn="t", gate="f", call="c", resolution=GateResolution(True))
+ASIDE = CallSuspended(turn="t", call="c", gates=("f",))
+DOWN = SubagentStarted(turn="t", call="c", session="s-c", child="b")
 AGAIN = CallResumed(turn="t", call="c")
 
 
-def settle(state: CallState) -> CallSettled:
-    return CallSettled(turn="t", call="c", state=state, output=Output("done"))
+def settle(state: CallState) -> CallFinished:
+    return CallFinished(turn="t", call="c", state=state, output=Output("done"))
 
 
 EVENTS: tuple[CallEvent, ...] = (
@@ -56,7 +56,7 @@ EVENTS: tuple[CallEvent, ...] = (
     GateOpened(turn="t", gate=Gate("other", "t", "c", "look", "{}", "hash")),
     ALLOW,
     DENY,
-    GateAnswered(turn="t", gate="other", call="c", verdict=Verdict(True)),
+    GateResolved(turn="t", gate="other", call="c", resolution=GateResolution(True)),
     MAY,
     MAY_NOT,
     START,
@@ -68,12 +68,12 @@ EVENTS: tuple[CallEvent, ...] = (
     ASIDE,
     AGAIN,
     DOWN,
-    CallStirred(turn="t", call="c"),
+    CallNotified(turn="t", call="c"),
 )
 
 
-def new_call(*events: CallEvent) -> Call:
-    call = Call("c", 1, 0, "look", "{}")
+def new_call(*events: CallEvent) -> CallRecord:
+    call = CallRecord("c", 1, 0, "look", "{}")
     for event in events:
         call.advance(event)
     return call
@@ -102,11 +102,11 @@ def test_a_call_is_settled_once_and_keeps_its_state(events: list[CallEvent]):
             call.advance(event)
         except InvalidEvent:
             continue
-        results += [event.state] if isinstance(event, CallSettled) else []
+        results += [event.state] if isinstance(event, CallFinished) else []
 
     assert len(results) <= 1
-    assert call.is_settled == bool(results)
-    assert call.state in SETTLED or not results
+    assert call.is_finished == bool(results)
+    assert call.state in FINAL_CALL_STATES or not results
     assert not results or call.state == results[0]
 
 
@@ -121,8 +121,8 @@ def test_a_call_starts_at_most_once_and_never_against_a_no(events: list[CallEven
         taken.append(event)
 
     assert sum(isinstance(event, CallStarted) for event in taken) <= 1
-    assert sum(isinstance(event, CallJudged) for event in taken) <= 1
-    assert sum(isinstance(event, GateAnswered) and event.gate != "r" for event in taken) <= 1
+    assert sum(isinstance(event, PermissionDecided) for event in taken) <= 1
+    assert sum(isinstance(event, GateResolved) and event.gate != "r" for event in taken) <= 1
     assert not (DENY in taken and START in taken)
     assert START not in taken or MAY in taken
     assert REVIEW not in taken or START in taken
@@ -150,14 +150,14 @@ def test_a_call_that_runs_asks_about_its_result_or_what_its_tool_wants_to_know_a
 
 def test_a_call_that_was_put_aside_runs_only_when_it_is_begun_again():
     call = new_call(MAY, START, FORM, ASIDE, TOLD)
-    assert (call.state, call.paused) == ("waiting", ASIDE)
+    assert (call.state, call.suspended) == ("waiting", ASIDE)
     call.advance(AGAIN)
-    assert (call.state, call.is_stirred) == ("running", False)
-    call.advance(replace(ASIDE, kept="more"))  # and may be put aside again
+    assert (call.state, call.is_notified) == ("running", False)
+    call.advance(replace(ASIDE, saved_state="more"))  # and may be put aside again
     assert call.state == "waiting"
 
 
-@pytest.mark.parametrize("state", sorted(SETTLED))
+@pytest.mark.parametrize("state", sorted(FINAL_CALL_STATES))
 def test_a_settled_call_takes_in_a_late_result_only_where_the_table_says(state: CallState):
     for event in EVENTS:
         call = new_call(settle(state))
@@ -190,8 +190,12 @@ REFUSED: dict[str, tuple[tuple[CallEvent, ...], CallEvent, str]] = {
     "begun again though it was not put aside": ((MAY, START), AGAIN, "is running"),
     "asked about while it is put aside": ((MAY, START, ASIDE), ASK, "a gate about its call cannot open"),
     "its result shown while it is put aside": ((MAY, START, ASIDE), REVIEW, "a gate about its result cannot open"),
-    "the same sub-turn asked for twice": ((MAY, START, DOWN), DOWN, "has asked for its sub-turn"),
-    "runs on though it was put aside": ((MAY, START, ASIDE), replace(settle("cancelled"), out=True), "no tool"),
+    "the same sub-agent run asked for twice": ((MAY, START, DOWN), DOWN, "has asked for its sub-agent run"),
+    "runs on though it was put aside": (
+        (MAY, START, ASIDE),
+        replace(settle("cancelled"), still_running=True),
+        "no tool",
+    ),
     "settled twice": ((settle("completed"),), settle("completed"), "is completed"),
 }
 
@@ -209,7 +213,7 @@ def test_the_simulated_turns_take_every_row_of_the_table():
         play = Play(Dice(chance.randbytes(200)))
         for event in play.events():
             called = event.gate.call if isinstance(event, GateOpened) else getattr(event, "call", "")
-            if called in before and not isinstance(event, FilesChanged | CallMade):  # those move no call
+            if called in before and not isinstance(event, FilesChanged | NestedCallRequested):  # those move no call
                 rows.add((before[called], type(event)))
             before = {call.id: call.state for call in play.state.calls.values()}
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from everturn.core.deltas import CURSOR_LIMIT, PARTS_LIMIT, Cursor, Reader, TextDelta
+from everturn.core.deltas import CURSOR_LIMIT, PARTS_LIMIT, Cursor, TextDelta, TurnReader
 from everturn.core.events import Entry, StepFinished, StepStarted
-from everturn.core.following import TEXT_LIMIT, SessionCursor, SessionReader
 from everturn.core.parts import TextPart, Usage
+from everturn.core.session_reader import TEXT_LIMIT, SessionCursor, SessionReader
 
 
 def begun() -> Entry:
@@ -37,7 +37,7 @@ def test_a_cursor_that_is_too_long_is_the_beginning_and_never_what_is_left_of_it
 
 
 @pytest.mark.parametrize("parts", [1, PARTS_LIMIT, PARTS_LIMIT + 1, 3 * PARTS_LIMIT])
-@pytest.mark.parametrize("make", [lambda: Reader("t"), SessionReader])
+@pytest.mark.parametrize("make", [lambda: TurnReader("t"), SessionReader])
 def test_of_a_step_with_too_many_parts_each_is_shown_once_and_the_cursor_stays_short(make: Any, parts: int) -> None:
     reader = make()
     shown = list(reader.entry(begun()))

@@ -16,22 +16,15 @@ from everturn.core.deltas import (
     Cursor,
     Delta,
     Frame,
-    Reader,
     ReasoningDelta,
-    Shown,
     TextDelta,
-    merge,
+    TurnItem,
+    TurnReader,
+    merge_frames,
 )
-from everturn.core.events import (
-    Entry,
-    HookFinished,
-    StepFinished,
-    StepInterrupted,
-    StepRestarted,
-    StepStarted,
-)
+from everturn.core.events import Entry, HookFinished, StepFinished, StepInterrupted, StepRestarted, StepStarted
 from everturn.core.parts import FilePart, ReasoningPart, StreamedPart, TextPart, ToolPart
-from everturn.turn.stream import Assembly
+from everturn.turn.stream import StepAssembly
 
 AnyDelta = TextDelta | ReasoningDelta | CallDelta
 Piece = tuple[str, str]  # what kind, and its whole text
@@ -77,7 +70,7 @@ def batches_of(chunks: list[Chunk], dice: Dice) -> list[list[Chunk]]:
 
 
 def assemble(pieces: Sequence[Piece], dice: Dice) -> tuple[tuple[StreamedPart, ...], list[AnyDelta]]:
-    assembly, deltas = Assembly("t", 1, 3), list[AnyDelta]()
+    assembly, deltas = StepAssembly("t", 1, 3), list[AnyDelta]()
     for batch in batches_of([*chunks_of(pieces, dice), FinishChunk("stop")], dice):
         deltas += [frame for frame in assembly.feed(batch) if isinstance(frame, AnyDelta)]
     assert assembly.finish == "stop"
@@ -94,7 +87,7 @@ def test_however_a_stream_is_cut_its_parts_are_the_same(pieces: list[Piece], dic
     parts, _ = assemble(pieces, dice)
 
     assert parts == assemble(pieces, other)[0] == assemble(pieces, Dice(b""))[0]
-    wire.dump(StepFinished(turn="t", step=1, parts=parts, finish="stop"))  # whatever a model wrote can be stored
+    wire.dump_event(StepFinished(turn="t", step=1, parts=parts, finish="stop"))  # whatever a model wrote can be stored
 
 
 @given(streams(ANY), dice)
@@ -121,7 +114,7 @@ class Face:
         self.drawn: list[list[str]] = []
         self.calls: set[str] = set()
 
-    def draw(self, shown: Shown) -> None:
+    def draw(self, shown: TurnItem) -> None:
         match shown:
             case StepStarted() | StepRestarted():
                 self.partial = {}
@@ -173,7 +166,7 @@ def merged(deltas: list[Delta], dice: Dice) -> list[Delta]:
 
 def follow(happened: list[Entry | Delta], dice: Dice) -> Face:
     """Follow a turn over a bad line: deltas are lost, late or doubled, the line breaks, the log is always there."""
-    face, reader, log, bus = Face(), Reader("t"), list[Entry](), list[Delta]()
+    face, reader, log, bus = Face(), TurnReader("t"), list[Entry](), list[Delta]()
     present: list[Delta] = []  # what the bus still knows of the step under way
 
     def read_log() -> None:
@@ -190,7 +183,7 @@ def follow(happened: list[Entry | Delta], dice: Dice) -> Face:
             present.append(item)
         match dice.pick("hear", "read", "lose", "wait", "twice", "reconnect"):
             case "reconnect":
-                reader = Reader("t", Cursor.parse(str(reader.cursor)))
+                reader = TurnReader("t", Cursor.parse(str(reader.cursor)))
                 bus = merged(present, dice)
                 read_log()
             case "read":
@@ -222,7 +215,7 @@ def test_every_reader_sees_every_character_exactly_once(steps: list[list[Piece]]
 
 def test_a_call_without_arguments_is_shown_even_if_its_delta_was_lost():
     parts = (ToolPart("c", "now", ""), TextPart("hi"))
-    reader, face = Reader("t", Cursor(1)), Face()
+    reader, face = TurnReader("t", Cursor(1)), Face()
     reader.delta(TextDelta("t", 1, 1, 0, "hi"))
 
     for shown in reader.entry(Entry(2, StepFinished(turn="t", step=1, parts=parts, finish="stop"))):
@@ -233,7 +226,7 @@ def test_a_call_without_arguments_is_shown_even_if_its_delta_was_lost():
 
 @given(TURNS, dice)
 def test_a_reader_that_comes_at_the_end_is_given_everything_by_the_log(steps: list[list[Piece]], dice: Dice):
-    reader, face = Reader("t"), Face()
+    reader, face = TurnReader("t"), Face()
     for entry in timeline(steps, dice):
         if isinstance(entry, Entry):
             for shown in reader.entry(entry):
@@ -243,7 +236,7 @@ def test_a_reader_that_comes_at_the_end_is_given_everything_by_the_log(steps: li
 
 
 def test_deltas_of_a_step_that_was_given_up_are_void():
-    reader = Reader("t", Cursor(1))
+    reader = TurnReader("t", Cursor(1))
     list(reader.entry(Entry(2, StepRestarted(turn="t", step=1))))
 
     assert reader.delta(TextDelta("t", 1, 0, 0, "old")) is None
@@ -289,14 +282,14 @@ def test_merged_frames_show_a_reader_the_same_wherever_it_was(data: st.DataObjec
     seen = data.draw(st.integers(0, len(frames)))
 
     def shown(then: list[Frame]) -> str:
-        reader = Reader("t", Cursor(1))
+        reader = TurnReader("t", Cursor(1))
         texts = ["", "", ""]
         for frame in (*frames[:seen], *then):
             if isinstance(frame, Delta) and (piece := reader.delta(frame)) is not None:
                 texts[piece.part] += piece.text
         return repr((texts, reader.cursor))
 
-    merged = merge(frames)
+    merged = merge_frames(frames)
     assert not any(isinstance(frame, CallProgress) for frame in merged)
     assert shown(merged) == shown(frames[seen:]) == shown(frames)
 
@@ -304,10 +297,10 @@ def test_merged_frames_show_a_reader_the_same_wherever_it_was(data: st.DataObjec
 def test_a_reader_that_leaves_in_the_middle_of_the_rest_goes_on_there() -> None:
     parts = (TextPart("one"), ReasoningPart("two"))
     finished = Entry(2, StepFinished(turn="t", step=1, parts=parts, finish="stop"))
-    reader = Reader("t")
+    reader = TurnReader("t")
     list(reader.entry(Entry(1, StepStarted(turn="t", step=1))))
     assert next(reader.entry(finished)) == TextDelta("t", 1, 0, 0, "one")
 
-    again = Reader("t", Cursor.parse(str(reader.cursor)))
+    again = TurnReader("t", Cursor.parse(str(reader.cursor)))
 
     assert list(again.entry(finished)) == [ReasoningDelta("t", 1, 1, 0, "two"), finished.event]

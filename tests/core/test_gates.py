@@ -5,9 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from everturn.core.asking import Claimed, Gate, Verdict
-from everturn.core.events import CallSettled, Event, GateAnswered, GateClaimed, GateOpened, TurnEnding, TurnParked
-from everturn.core.gates import LONGEST_LEASE, GateRow, apply_to_gates, check_answer, check_claim, due_of
+from everturn.core.events import (
+    CallClaimed,
+    CallFinished,
+    Event,
+    GateOpened,
+    GateResolved,
+    TurnFinishing,
+    TurnSuspended,
+)
+from everturn.core.gate_rows import MAX_LEASE, GateRow, apply_to_gates, check_answer, check_claim, gate_deadline
+from everturn.core.gates import CallClaim, Gate, GateResolution
 from everturn.core.parts import Output
 from everturn.errors import (
     AnsweredOtherwise,
@@ -21,7 +29,7 @@ from everturn.errors import (
     UnknownGate,
 )
 
-ALLOW, DENY = Verdict(True, by="ada"), Verdict(False, "not today", by="ada")
+ALLOW, DENY = GateResolution(True, by="ada"), GateResolution(False, "not today", by="ada")
 NOON = 1_000.0
 
 
@@ -29,8 +37,8 @@ def opened(name: str = "g", turn: str = "t", expires: float = 0.0) -> GateOpened
     return GateOpened(turn=turn, at=NOON, gate=Gate(name, turn, "c", "mail", '{"to":"Ada"}', "hash", expires))
 
 
-def answered(verdict: Verdict, name: str = "g") -> GateAnswered:
-    return GateAnswered(turn="t", gate=name, call="c", verdict=verdict)
+def answered(resolution: GateResolution, name: str = "g") -> GateResolved:
+    return GateResolved(turn="t", gate=name, call="c", resolution=resolution)
 
 
 def rows_of(*events: Event) -> dict[str, GateRow]:
@@ -40,8 +48,8 @@ def rows_of(*events: Event) -> dict[str, GateRow]:
     return rows
 
 
-def answer(row: GateRow | None, verdict: Verdict = ALLOW, hash: str = "hash", now: float = NOON) -> bool:
-    return check_answer(row, "g", hash, verdict, now)
+def answer(row: GateRow | None, resolution: GateResolution = ALLOW, hash: str = "hash", now: float = NOON) -> bool:
+    return check_answer(row, "g", hash, resolution, now)
 
 
 def test_the_first_answer_to_what_was_shown_is_news():
@@ -61,7 +69,7 @@ def test_the_same_answer_from_somebody_else_is_the_same_answer():
 
 
 def test_the_same_answer_again_is_no_news_even_when_its_turn_is_over_or_the_gate_has_expired():
-    rows = rows_of(opened(expires=NOON + 1), answered(ALLOW), TurnEnding(turn="t", outcome="completed"))
+    rows = rows_of(opened(expires=NOON + 1), answered(ALLOW), TurnFinishing(turn="t", outcome="completed"))
 
     assert answer(rows["g"], now=NOON + 2) is False
 
@@ -71,7 +79,13 @@ REFUSED: dict[str, tuple[GateRow | None, str, float, type[EverturnError], str]] 
     "for something else": (rows_of(opened())["g"], "other", NOON, HashMismatch, "was opened for hash"),
     "answered otherwise": (rows_of(opened(), answered(DENY))["g"], "hash", NOON, GateClosed, "answered otherwise"),
     "expired": (rows_of(opened(expires=NOON + 1))["g"], "hash", NOON + 1, GateClosed, "has expired"),
-    "over": (rows_of(opened(), TurnEnding(turn="t", outcome="error"))["g"], "hash", NOON, GateClosed, "turn is over"),
+    "over": (
+        rows_of(opened(), TurnFinishing(turn="t", outcome="error"))["g"],
+        "hash",
+        NOON,
+        GateClosed,
+        "turn is over",
+    ),
 }
 
 
@@ -94,7 +108,7 @@ def test_no_two_refusals_read_the_same():
 
 
 def test_an_answer_for_other_bytes_is_refused_before_anything_else_is_said_about_the_gate():
-    rows = rows_of(opened(expires=NOON), answered(DENY), TurnEnding(turn="t", outcome="completed"))
+    rows = rows_of(opened(expires=NOON), answered(DENY), TurnFinishing(turn="t", outcome="completed"))
 
     with pytest.raises(HashMismatch):
         answer(rows["g"], hash="other", now=NOON + 1)
@@ -129,24 +143,24 @@ def test_a_row_keeps_what_was_asked_and_since_when():
 def test_an_answer_closes_its_own_gate_and_no_other():
     rows = rows_of(opened("g"), opened("h"), answered(ALLOW, "g"))
 
-    assert (rows["g"].verdict, rows["g"].is_open) == (ALLOW, False)
-    assert (rows["h"].verdict, rows["h"].is_open) == (None, True)
+    assert (rows["g"].resolution, rows["g"].is_open) == (ALLOW, False)
+    assert (rows["h"].resolution, rows["h"].is_open) == (None, True)
 
 
 def test_a_turn_that_ends_closes_its_own_gates_and_no_others():
-    rows = rows_of(opened("g", "t"), opened("h", "t2"), TurnEnding(turn="t", outcome="cancelled"))
+    rows = rows_of(opened("g", "t"), opened("h", "t2"), TurnFinishing(turn="t", outcome="cancelled"))
 
     assert [row.is_open for row in rows.values()] == [False, True]
-    assert rows["g"].verdict is None
+    assert rows["g"].resolution is None
 
 
 def test_other_events_leave_the_rows_alone():
-    assert rows_of(opened(), TurnParked(turn="t", step=1)) == rows_of(opened())
+    assert rows_of(opened(), TurnSuspended(turn="t", step=1)) == rows_of(opened())
 
 
 # Clients --------------------------------------------------------------------------------------------------------------
 
-DONE = Verdict(True, result='{"n":1}', claim="tab")
+DONE = GateResolution(True, result='{"n":1}', claim="tab")
 FORM = '{"type":"object","required":["n"]}'
 
 
@@ -155,11 +169,13 @@ def offered(expires: float = 0.0, once: bool = True, form: str = "") -> GateOpen
     return GateOpened(turn="t", at=NOON, gate=gate)
 
 
-def claimed(by: str = "tab", until: float = NOON + 60) -> GateClaimed:
-    return GateClaimed(turn="t", gate="g", claim=Claimed(by, until))
+def claimed(by: str = "tab", until: float = NOON + 60) -> CallClaimed:
+    return CallClaimed(turn="t", gate="g", claim=CallClaim(by, until))
 
 
-def claim(row: GateRow | None, by: str = "tab", lease: float = 60.0, now: float = NOON, hash: str = "hash") -> Claimed:
+def claim(
+    row: GateRow | None, by: str = "tab", lease: float = 60.0, now: float = NOON, hash: str = "hash"
+) -> CallClaim:
     return check_claim(row, "g", hash, by, lease, now)
 
 
@@ -168,16 +184,16 @@ def row_of(*events: Event) -> GateRow:
 
 
 def test_a_call_that_nobody_has_is_given_for_as_long_as_was_asked():
-    assert claim(row_of(offered())) == Claimed("tab", NOON + 60)
-    assert claim(row_of(offered(expires=NOON + 30))) == Claimed("tab", NOON + 30)
-    assert claim(row_of(offered()), lease=LONGEST_LEASE).until == NOON + LONGEST_LEASE
+    assert claim(row_of(offered())) == CallClaim("tab", NOON + 60)
+    assert claim(row_of(offered(expires=NOON + 30))) == CallClaim("tab", NOON + 30)
+    assert claim(row_of(offered()), lease=MAX_LEASE).until == NOON + MAX_LEASE
 
 
 def test_whoever_has_it_is_given_more_time_and_others_none():
     for once in (True, False):
         row = row_of(offered(once=once), claimed())
 
-        assert claim(row, now=NOON + 59) == Claimed("tab", NOON + 119)
+        assert claim(row, now=NOON + 59) == CallClaim("tab", NOON + 119)
         with pytest.raises(ClaimedOtherwise, match="by another client"):
             claim(row, "other", now=NOON + 59)
 
@@ -186,7 +202,7 @@ def test_when_the_time_is_over_only_what_can_be_repeated_is_given_again():
     row, once = row_of(offered(once=False), claimed()), row_of(offered(), claimed())
 
     for by in ("tab", "other"):
-        assert claim(row, by, now=NOON + 60) == Claimed(by, NOON + 120)
+        assert claim(row, by, now=NOON + 60) == CallClaim(by, NOON + 120)
         with pytest.raises(ClaimedOtherwise):
             claim(once, by, now=NOON + 60)
 
@@ -195,15 +211,15 @@ NOT_GIVEN: dict[str, tuple[GateRow | None, dict[str, object], type[EverturnError
     "unknown": (None, {}, UnknownGate),
     "for something else": (row_of(offered()), {"hash": "other"}, HashMismatch),
     "answered": (row_of(offered(), claimed(), answered(DONE)), {}, AnsweredOtherwise),
-    "over": (row_of(offered(), TurnEnding(turn="t", outcome="cancelled")), {}, GateClosed),
-    "settled": (row_of(offered(), CallSettled(turn="t", call="c", state="failed", output=Output(""))), {}, GateClosed),
+    "over": (row_of(offered(), TurnFinishing(turn="t", outcome="cancelled")), {}, GateClosed),
+    "settled": (row_of(offered(), CallFinished(turn="t", call="c", state="failed", output=Output(""))), {}, GateClosed),
     "expired": (row_of(offered(expires=NOON)), {}, GateExpired),
     "for a person": (row_of(opened()), {}, AnswerUnfit),
     "by nobody": (row_of(offered()), {"by": ""}, AnswerUnfit),
     "for no time": (row_of(offered()), {"lease": 0.0}, AnswerUnfit),
     "for less": (row_of(offered()), {"lease": -1.0}, AnswerUnfit),
     "for no number": (row_of(offered()), {"lease": float("nan")}, AnswerUnfit),
-    "for too long": (row_of(offered()), {"lease": LONGEST_LEASE + 1}, AnswerUnfit),
+    "for too long": (row_of(offered()), {"lease": MAX_LEASE + 1}, AnswerUnfit),
 }
 
 
@@ -252,8 +268,8 @@ def test_something_is_due_when_a_gate_expires_or_a_client_has_left_what_no_other
     expires: float, until: float | None, once: bool
 ):
     gate = offered(expires, once).gate
-    found = due_of(gate, None if until is None else Claimed("tab", until))
+    found = gate_deadline(gate, None if until is None else CallClaim("tab", until))
 
     times = [time for time in (expires, until if once else None) if time]
     assert found == (min(times) if times else 0.0)
-    assert GateRow(gate, NOON, claim=None if until is None else Claimed("tab", until)).due == found
+    assert GateRow(gate, NOON, claim=None if until is None else CallClaim("tab", until)).due == found

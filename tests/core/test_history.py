@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.core.simulate import Dice, Play, dice, plays
 
-from everturn.core.canonical import parse_object
-from everturn.core.history import DIGEST_LIMIT, NO_RESULT, as_object, digest_of, render, render_own
+from everturn.core.canonical_json import parse_object
+from everturn.core.history import (
+    DIGEST_LIMIT,
+    NO_RESULT,
+    answer_with_digest,
+    arguments_as_object,
+    render_history,
+    render_own_message,
+)
 from everturn.core.messages import Message
-from everturn.core.options import HistoryPolicy
+from everturn.core.options import ToolHistory
 from everturn.core.parts import (
     CallState,
     FilePart,
@@ -29,7 +36,7 @@ from everturn.core.parts import (
 )
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult, ToolSpec
 
-POLICIES: tuple[HistoryPolicy, ...] = get_args(HistoryPolicy)
+POLICIES: tuple[ToolHistory, ...] = get_args(ToolHistory)
 
 words = st.text(min_size=1, max_size=20)
 opaque = st.none() | st.builds(Opaque, words, words)
@@ -66,7 +73,7 @@ policies = st.sampled_from(POLICIES)
 
 def own(messages: Iterable[Message]) -> list[RequestMessage]:
     """What a turn is shown of itself."""
-    return [shown for message in messages for shown in render_own(message)]
+    return [shown for message in messages for shown in render_own_message(message)]
 
 
 def check(messages: Sequence[RequestMessage]) -> None:
@@ -100,13 +107,13 @@ def check(messages: Sequence[RequestMessage]) -> None:
 
 
 @given(histories, policies)
-def test_any_history_is_valid_under_every_policy(history: list[Message], policy: HistoryPolicy):
-    check(render(history, policy))
+def test_any_history_is_valid_under_every_policy(history: list[Message], policy: ToolHistory):
+    check(render_history(history, policy))
 
 
 @given(plays, policies)
-def test_what_a_turn_left_behind_is_valid_under_every_policy(play: Play, policy: HistoryPolicy):
-    check(render(play.state.messages.values(), policy))
+def test_what_a_turn_left_behind_is_valid_under_every_policy(play: Play, policy: ToolHistory):
+    check(render_history(play.state.messages.values(), policy))
 
 
 @given(dice)
@@ -127,35 +134,35 @@ def test_an_answer_shown_step_by_step_is_the_answer_shown_whole(answer: Message)
 
     for end in ends:
         before = replace(answer, parts=answer.parts[:end])
-        assert [*render_own(before), *render_own(answer, end)] == render_own(answer)
+        assert [*render_own_message(before), *render_own_message(answer, end)] == render_own_message(answer)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_placeholders_and_hidden_messages_are_left_out(policy: HistoryPolicy):
+def test_placeholders_and_hidden_messages_are_left_out(policy: ToolHistory):
     question = Message("u", None, "user", (TextPart("hello"),))
     placeholder = Message("a", "u", "assistant")
     hidden = Message("b", "u", "assistant", (TextPart("secret"), ToolPart("c", "look", "{}")), hidden=True)
     ended_empty = Message("d", "u", "assistant", (StepPart(1, "cancelled"),))
 
-    shown = render([question, placeholder, hidden, ended_empty], policy)
+    shown = render_history([question, placeholder, hidden, ended_empty], policy)
 
     assert shown == [RequestMessage("user", (TextPart("hello"),))]
 
 
 def test_an_empty_text_beside_a_file_is_left_out():
-    check(render([Message("u", None, "user", (TextPart(""), FilePart("blob", "image/png", 1)))]))
+    check(render_history([Message("u", None, "user", (TextPart(""), FilePart("blob", "image/png", 1)))]))
 
 
 def test_a_notice_that_says_nothing_is_no_message():
-    check(render([Message("n", None, "notice", (NoticePart("kind", ""),))]))
+    check(render_history([Message("n", None, "notice", (NoticePart("kind", ""),))]))
 
 
 @given(histories, policies)
-def test_a_request_built_twice_is_byte_equal(history: list[Message], policy: HistoryPolicy):
+def test_a_request_built_twice_is_byte_equal(history: list[Message], policy: ToolHistory):
     def build() -> bytes:
         copy = msgspec.json.decode(msgspec.json.encode(history), type=list[Message])  # another process read the log
         tool = ToolSpec("look", "Look.", {"type": "object"})
-        messages = [*render(copy, policy), *own(copy[-1:])]
+        messages = [*render_history(copy, policy), *own(copy[-1:])]
         return msgspec.json.encode(ModelRequest("model", "be kind", messages, [tool], {"top_p": 1}))
 
     assert build() == build()
@@ -167,14 +174,14 @@ def files_of(message: Message | RequestMessage) -> list[FilePart]:
 
 @given(answers)
 def test_the_hint_of_a_digest_ends_exactly_where_the_answer_begins(answer: Message):
-    text, size = digest_of(answer)
+    text, size = answer_with_digest(answer)
     made = [part for part in answer.parts if isinstance(part, ToolPart)]
 
     assert text[size:] == answer.text
     assert (size > 0) == bool(made)
     assert all(part.name in text[:size] for part in made)
     if not answer.hidden:
-        shown = render([answer], "digest")
+        shown = render_history([answer], "digest")
         is_there = text or files_of(answer)
         assert [(message.text, message.hint_size) for message in shown] == ([(text, size)] if is_there else [])
         assert [file for message in shown for file in files_of(message)] == files_of(answer)
@@ -183,7 +190,7 @@ def test_the_hint_of_a_digest_ends_exactly_where_the_answer_begins(answer: Messa
 def test_a_digest_shows_enough_of_a_long_result_to_recognise_it():
     long = ToolPart("c", "read", "{}", "completed", Output("x" * (DIGEST_LIMIT + 1)))
 
-    text, size = digest_of(Message("a", None, "assistant", (long, TextPart("Done."))))
+    text, size = answer_with_digest(Message("a", None, "assistant", (long, TextPart("Done."))))
 
     assert text[:size].count("x") == DIGEST_LIMIT
     assert text[size:] == "Done."
@@ -191,7 +198,7 @@ def test_a_digest_shows_enough_of_a_long_result_to_recognise_it():
 
 @given(answers)
 def test_without_calls_every_result_is_told_in_a_notice_before_the_answer(answer: Message):
-    shown = [] if answer.hidden else render([answer], "results")
+    shown = [] if answer.hidden else render_history([answer], "results")
     made = [part for part in answer.parts if isinstance(part, ToolPart)]
 
     assert not any(isinstance(part, RequestCall | RequestResult) for message in shown for part in message.parts)
@@ -214,7 +221,7 @@ def test_each_step_is_a_message_of_its_own_with_its_results_behind_it():
         StepPart(2, "stop"),
     )
 
-    assert render([Message("a", None, "assistant", parts)]) == [
+    assert render_history([Message("a", None, "assistant", parts)]) == [
         RequestMessage(
             "assistant",
             (
@@ -237,7 +244,7 @@ def test_each_step_is_a_message_of_its_own_with_its_results_behind_it():
 def test_a_model_is_told_when_a_person_changed_the_arguments():
     part = ToolPart("c", "mail", "{}", "completed", Output("sent"), used='{"to":"Ada"}', is_edited=True)
 
-    result = render([Message("a", None, "assistant", (part,))])[1].parts[0]
+    result = render_history([Message("a", None, "assistant", (part,))])[1].parts[0]
 
     assert isinstance(result, RequestResult)
     assert result.text == '[The person changed the arguments to {"to":"Ada"}]\nsent'
@@ -245,14 +252,14 @@ def test_a_model_is_told_when_a_person_changed_the_arguments():
 
 @given(st.text() | arguments)
 def test_arguments_are_shown_as_an_object_and_broken_ones_as_what_they_are(text: str):
-    shown = json.loads(as_object(text))
+    shown = json.loads(arguments_as_object(text))
 
     broken = {"invalid_json": text} if text.strip() else {}
     assert shown == (json.loads(text) if parse_object(text) is not None else broken)
 
 
 def test_no_arguments_at_all_are_an_empty_object():
-    assert as_object("") == "{}"
+    assert arguments_as_object("") == "{}"
 
 
 @given(st.text(st.characters(exclude_categories=())) | st.sampled_from(["[" * 100_000, '{"a":' * 50_000]))

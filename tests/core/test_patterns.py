@@ -8,18 +8,26 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from everturn.core.globs import DEEP, ONE, escape, fold, path_glob, text_glob, tokens_of
-from everturn.core.patterns import (
-    KINDS,
+from everturn.core.rules.globs import (
+    ANY_CHARACTER,
+    ANY_PATH,
+    compile_path_glob,
+    compile_text_glob,
+    escape_glob,
+    fold_text,
+    parse_glob,
+)
+from everturn.core.rules.patterns import (
+    SUBJECT_KINDS,
     Subject,
     SubjectKind,
-    exactly,
-    form_of,
-    matcher,
-    read_path,
-    trouble_with,
+    compile_pattern,
+    exact_pattern,
+    explain_invalid_pattern,
+    normalize_path,
+    prepare_value,
 )
-from everturn.core.urls import read_url
+from everturn.core.rules.urls import parse_url
 
 
 def subject(kind: SubjectKind, text: str) -> Subject:
@@ -27,9 +35,9 @@ def subject(kind: SubjectKind, text: str) -> Subject:
 
 
 def fits(kind: SubjectKind, pattern: str, text: str, generous: bool = False) -> bool:
-    form = form_of(subject(kind, text))
+    form = prepare_value(subject(kind, text))
     assert form is not None
-    return matcher(pattern, kind, generous)(form)
+    return compile_pattern(pattern, kind, generous)(form)
 
 
 # ------------------------------------------------------------------------------------------------------------ globs
@@ -37,7 +45,7 @@ def fits(kind: SubjectKind, pattern: str, text: str, generous: bool = False) -> 
 
 def naive(pattern: str, text: str, is_path: bool) -> bool:
     """The same by trying everything, for short texts."""
-    tokens = [step for token in tokens_of(pattern) for step in (token if isinstance(token, str) else [token])]
+    tokens = [step for token in parse_glob(pattern) for step in (token if isinstance(token, str) else [token])]
 
     @lru_cache(None)
     def rest(place: int, at: int) -> bool:
@@ -46,15 +54,15 @@ def naive(pattern: str, text: str, is_path: bool) -> bool:
         token = tokens[place]
         if isinstance(token, str):
             return text[at : at + 1] == token and rest(place + 1, at + 1)
-        if token == ONE:
+        if token == ANY_CHARACTER:
             return at < len(text) and not (is_path and text[at] == "/") and rest(place + 1, at + 1)
         begins = place == 0 or tokens[place - 1] == "/"
         before_slash = tokens[place + 1 : place + 2] == ["/"]
-        if is_path and token == DEEP and begins and before_slash and rest(place + 2, at):
+        if is_path and token == ANY_PATH and begins and before_slash and rest(place + 2, at):
             return True
-        fewest = 1 if is_path and token != DEEP and begins and (before_slash or place + 1 == len(tokens)) else 0
+        fewest = 1 if is_path and token != ANY_PATH and begins and (before_slash or place + 1 == len(tokens)) else 0
         for end in range(at, len(text) + 1):
-            if is_path and token != DEEP and "/" in text[at:end]:
+            if is_path and token != ANY_PATH and "/" in text[at:end]:
                 break
             if end - at >= fewest and rest(place + 1, end):
                 return True
@@ -71,7 +79,7 @@ TEXT = st.text("ab/*?\\", max_size=9)
 @example("a*b*a", "aba")
 @example("*a?b", "aaab")
 def test_a_glob_of_text_says_what_trying_everything_says(pattern: str, text: str) -> None:
-    assert text_glob(tokens_of(pattern))(text) is naive(pattern, text, is_path=False)
+    assert compile_text_glob(parse_glob(pattern))(text) is naive(pattern, text, is_path=False)
 
 
 @given(PATTERN, TEXT)
@@ -82,25 +90,25 @@ def test_a_glob_of_text_says_what_trying_everything_says(pattern: str, text: str
 @example("a**b*/a", "a/b/a")
 @example("**/*", "a")
 def test_a_glob_of_paths_says_what_trying_everything_says(pattern: str, text: str) -> None:
-    assert path_glob(tokens_of(pattern))(text) is naive(pattern, text, is_path=True)
+    assert compile_path_glob(parse_glob(pattern))(text) is naive(pattern, text, is_path=True)
 
 
 @given(st.lists(st.sampled_from(["*", "**", "?", "a", "b", "/", "**/", "/**"]), max_size=8).map("".join), TEXT)
 def test_a_glob_of_paths_with_many_stars_says_the_same_too(pattern: str, text: str) -> None:
-    assert path_glob(tokens_of(pattern))(text) is naive(pattern, text, is_path=True)
+    assert compile_path_glob(parse_glob(pattern))(text) is naive(pattern, text, is_path=True)
 
 
 @given(st.text(), st.text())
 def test_an_escaped_text_fits_itself_alone(text: str, other: str) -> None:
-    assert text_glob(tokens_of(escape(text)))(text)
-    assert text_glob(tokens_of(escape(text)))(other) is (text == other)
+    assert compile_text_glob(parse_glob(escape_glob(text)))(text)
+    assert compile_text_glob(parse_glob(escape_glob(text)))(other) is (text == other)
 
 
 def seconds(pattern: str, kind: SubjectKind, size: int) -> float:
     """The least of some tries."""
-    form = form_of(Subject(kind, "a" * size, ("a" * size,)))
+    form = prepare_value(Subject(kind, "a" * size, ("a" * size,)))
     assert form is not None
-    test = matcher(pattern, kind, False)
+    test = compile_pattern(pattern, kind, False)
     tries: list[float] = []
     for _ in range(5):
         begun = process_time()
@@ -299,26 +307,26 @@ PIECES = st.sampled_from(
 VALUES = st.lists(PIECES, max_size=7).map("".join)
 
 
-@given(st.sampled_from(KINDS), VALUES | st.builds("https://x.com/{}".format, VALUES), VALUES, VALUES)
+@given(st.sampled_from(SUBJECT_KINDS), VALUES | st.builds("https://x.com/{}".format, VALUES), VALUES, VALUES)
 def test_whatever_is_allowed_to_the_letter_is_denied_by_the_same_pattern(
     kind: SubjectKind, value: str, front: str, back: str
 ) -> None:
-    form = form_of(Subject(kind, value, tuple(value.split())))
-    for pattern in (front + back, value, escape(value), f"{front}*{back}", value[:3] + "*", value[:3] + "**"):
-        if form is not None and matcher(pattern, kind, False)(form):
-            assert matcher(pattern, kind, True)(form)
+    form = prepare_value(Subject(kind, value, tuple(value.split())))
+    for pattern in (front + back, value, escape_glob(value), f"{front}*{back}", value[:3] + "*", value[:3] + "**"):
+        if form is not None and compile_pattern(pattern, kind, False)(form):
+            assert compile_pattern(pattern, kind, True)(form)
 
 
-@given(st.sampled_from(KINDS), VALUES | st.builds("https://x.com/{}".format, VALUES), VALUES)
+@given(st.sampled_from(SUBJECT_KINDS), VALUES | st.builds("https://x.com/{}".format, VALUES), VALUES)
 def test_the_exact_pattern_of_a_value_fits_it_and_none_that_is_another(
     kind: SubjectKind, value: str, other: str
 ) -> None:
     mine = Subject(kind, value, tuple(value.split()))
-    form, another = form_of(mine), form_of(Subject(kind, other, tuple(other.split())))
+    form, another = prepare_value(mine), prepare_value(Subject(kind, other, tuple(other.split())))
     if form is not None:
-        assert matcher(exactly(mine), kind, False)(form)
+        assert compile_pattern(exact_pattern(mine), kind, False)(form)
         if another is not None:
-            assert matcher(exactly(mine), kind, False)(another) is (form.exact == another.exact)
+            assert compile_pattern(exact_pattern(mine), kind, False)(another) is (form.exact == another.exact)
 
 
 # ---------------------------------------------------------------------------------------------------- values, normal
@@ -338,19 +346,19 @@ def test_the_exact_pattern_of_a_value_fits_it_and_none_that_is_another(
     ],
 )
 def test_a_path_is_read_without_a_disk(text: str, normal: str) -> None:
-    assert read_path(text) == normal
+    assert normalize_path(text) == normal
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\nb", "a\x7fb", "a\x9bb", "a\ud800"])
 def test_a_path_with_control_characters_is_not_read(text: str) -> None:
-    assert read_path(text) is None
+    assert normalize_path(text) is None
 
 
 @given(st.text("ab./\\", max_size=12))
 def test_a_normal_path_is_its_own_normal_form(text: str) -> None:
-    normal = read_path(text)
+    normal = normalize_path(text)
     assert normal is not None
-    assert read_path(normal) == normal
+    assert normalize_path(normal) == normal
     assert ".." not in normal.lstrip("./").split("/")
 
 
@@ -392,19 +400,19 @@ def test_a_normal_path_is_its_own_normal_form(text: str) -> None:
     ],
 )
 def test_an_address_that_is_open_to_doubt_is_not_read(text: str) -> None:
-    assert read_url(text) is None
+    assert parse_url(text) is None
 
 
 @given(st.builds("https://x.com{}".format, VALUES.map(lambda text: "/" + text)))
 def test_a_normal_address_is_its_own_normal_form(text: str) -> None:
-    url = read_url(text)
+    url = parse_url(text)
     if url is not None:
-        assert read_url(str(url)) == url
+        assert parse_url(str(url)) == url
         assert not {".", ".."} & set(url.path.split("/"))
 
 
 def test_folding_makes_no_wildcards() -> None:
-    assert fold("\uff0a") == "*"
+    assert fold_text("\uff0a") == "*"
     assert not fits("text", "a\uff0a", "abc", generous=True)
 
 
@@ -430,11 +438,11 @@ def test_a_pattern_that_makes_no_sense_says_why_allows_nothing_and_denies_everyt
 ) -> None:
     value = {"command": "x", "path": "x", "url": "https://x.com/", "text": "x"}[kind]
 
-    assert part in trouble_with(pattern, kind)
+    assert part in explain_invalid_pattern(pattern, kind)
     assert not fits(kind, pattern, value)
     assert fits(kind, pattern, value, generous=True)
 
 
 @given(st.text("ab*?/\\'\" .", max_size=8))
 def test_no_pattern_makes_trouble_as_text(pattern: str) -> None:
-    assert trouble_with(pattern, "text") == ""
+    assert explain_invalid_pattern(pattern, "text") == ""

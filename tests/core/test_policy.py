@@ -11,33 +11,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from everturn.core.patterns import KINDS
-from everturn.core.policy import (
+from everturn.core.rules.patterns import SUBJECT_KINDS
+from everturn.core.rules.policy import (
     LAYERS,
-    MOST_CASES,
+    MAX_CASES,
     STRICTEST_FIRST,
-    Action,
-    Case,
-    Judgement,
     Layer,
     Policy,
+    PolicyDecision,
     Rule,
+    RuleAction,
     Subject,
+    SubjectCase,
     SubjectKind,
-    strictest,
+    strictest_decision,
 )
+from everturn.core.rules.shadowed_rules import find_shadowed_rules
 
 
-def command(line: str) -> Case:
+def command(line: str) -> SubjectCase:
     return {"command": Subject("command", line, tuple(shlex.split(line)))}
 
 
-def path(text: str) -> Case:
+def path(text: str) -> SubjectCase:
     return {"path": Subject("path", text)}
 
 
-def judged(rules: Sequence[Rule], tool: str, *cases: Case) -> Action:
-    return Policy(rules).judge(tool, cases).action
+def judged(rules: Sequence[Rule], tool: str, *cases: SubjectCase) -> RuleAction:
+    return Policy(rules).decide(tool, cases).action
 
 
 LOG = Rule("run_shell", "allow", {"command": "git log *"}, source="everturn.toml:1")
@@ -48,7 +49,7 @@ NO_RM = Rule("run_shell", "deny", {"command": "rm *"})
 
 
 def test_what_no_rule_fits_is_asked_and_can_be_granted() -> None:
-    judgement = Policy([LOG]).judge("run_shell", [command("git push")])
+    judgement = Policy([LOG]).decide("run_shell", [command("git push")])
 
     assert (judgement.action, judgement.rule, judgement.is_final) == ("ask", None, False)
     assert judgement.case == {"command": "git push"}
@@ -60,7 +61,7 @@ def test_what_no_rule_fits_is_asked_and_can_be_granted() -> None:
 
 def test_an_ask_that_a_rule_demands_beats_a_grant() -> None:
     ask = Rule("run_shell", "ask", {"command": "git push *"}, "defaults")
-    judgement = Policy([ask, Rule("run_shell", "allow", {}, "grants")]).judge("run_shell", [command("git push")])
+    judgement = Policy([ask, Rule("run_shell", "allow", {}, "grants")]).decide("run_shell", [command("git push")])
 
     assert (judgement.action, judgement.rule, judgement.is_final) == ("ask", ask, True)
 
@@ -68,15 +69,15 @@ def test_an_ask_that_a_rule_demands_beats_a_grant() -> None:
 def test_a_call_is_as_good_as_its_worst_case() -> None:
     policy = Policy([LOG, NO_RM])
 
-    assert policy.judge("run_shell", [command("git log"), command("git log x")]).action == "allow"
-    assert policy.judge("run_shell", [command("git log"), command("ls")]).action == "ask"
-    worst = policy.judge("run_shell", [command("git log"), command("ls"), command("rm x")])
+    assert policy.decide("run_shell", [command("git log"), command("git log x")]).action == "allow"
+    assert policy.decide("run_shell", [command("git log"), command("ls")]).action == "ask"
+    worst = policy.decide("run_shell", [command("git log"), command("ls"), command("rm x")])
     assert (worst.action, worst.rule, worst.case) == ("deny", NO_RM, {"command": "rm x"})
 
 
 def test_an_ask_that_a_rule_demands_is_named_before_one_for_want_of_a_rule() -> None:
     ask = Rule("run_shell", "ask", {"command": "git push"})
-    judgement = Policy([ask]).judge("run_shell", [command("ls"), command("git push")])
+    judgement = Policy([ask]).decide("run_shell", [command("ls"), command("git push")])
 
     assert (judgement.rule, judgement.is_final) == (ask, True)
 
@@ -118,7 +119,7 @@ def test_a_tool_is_allowed_by_its_name_and_denied_by_any_spelling(
 
 @pytest.mark.parametrize("subject", [Subject("path", "a\0"), Subject("url", "no url"), Subject("command", "ls")])
 def test_what_cannot_be_read_is_denied_even_where_everything_is_allowed(subject: Subject) -> None:
-    judgement = Policy([Rule("*", "allow")]).judge("tool", [{"it": subject}])
+    judgement = Policy([Rule("*", "allow")]).decide("tool", [{"it": subject}])
 
     assert (judgement.action, judgement.is_final) == ("deny", True)
     assert "cannot be read" in judgement.reason
@@ -127,8 +128,8 @@ def test_what_cannot_be_read_is_denied_even_where_everything_is_allowed(subject:
 def test_too_many_cases_are_denied() -> None:
     policy = Policy([Rule("*", "allow")])
 
-    assert policy.judge("tool", [path("a")] * MOST_CASES).action == "allow"
-    judgement = policy.judge("tool", [path("a")] * (MOST_CASES + 1))
+    assert policy.decide("tool", [path("a")] * MAX_CASES).action == "allow"
+    judgement = policy.decide("tool", [path("a")] * (MAX_CASES + 1))
     assert (judgement.action, judgement.is_final) == ("deny", True)
     assert "257 cases" in judgement.reason
 
@@ -139,7 +140,7 @@ def test_of_equally_strict_rules_the_highest_layer_is_named_then_the_one_that_sa
     twin = replace(narrow, source="later")
 
     def named(*rules: Rule) -> Rule | None:
-        return Policy(rules).judge("read", [path("src/a.py")]).rule
+        return Policy(rules).decide("read", [path("src/a.py")]).rule
 
     assert named(low, wide) is wide
     assert named(wide, low) is wide
@@ -173,7 +174,7 @@ def test_the_names_that_rules_look_at() -> None:
 
 
 def test_nothing_to_judge_is_asked() -> None:
-    assert strictest().action == "ask"
+    assert strictest_decision().action == "ask"
 
 
 # -------------------------------------------------------------------------------------------------------- as it reads
@@ -219,41 +220,45 @@ VALUES = st.sampled_from(["a", "A", "a/b", "a/b/c", "/a", "../a", "a b", "b", "a
 RULES = st.builds(
     Rule,
     TOOLS,
-    st.sampled_from(get_args(Action)),
+    st.sampled_from(get_args(RuleAction)),
     st.dictionaries(st.sampled_from(["x", "y"]), PATTERNS, max_size=2),
     st.sampled_from(get_args(Layer)),
 )
-SUBJECTS = st.builds(lambda kind, text: Subject(kind, text, tuple(text.split())), st.sampled_from(KINDS), VALUES)
+SUBJECTS = st.builds(
+    lambda kind, text: Subject(kind, text, tuple(text.split())), st.sampled_from(SUBJECT_KINDS), VALUES
+)
 CASES = st.lists(st.dictionaries(st.sampled_from(["x", "y"]), st.none() | SUBJECTS, max_size=2), max_size=3)
 CALLED = st.sampled_from(["read", "Read", "re_ad", "run", "walk"])
 
 
-def strictness(action: Action) -> int:
+def strictness(action: RuleAction) -> int:
     return -STRICTEST_FIRST.index(action)
 
 
 @given(st.lists(RULES, max_size=8), CALLED, CASES, st.randoms(use_true_random=False))
 def test_the_order_of_rules_never_matters(
-    rules: list[Rule], tool: str, cases: list[Case], chance: random.Random
+    rules: list[Rule], tool: str, cases: list[SubjectCase], chance: random.Random
 ) -> None:
-    first = Policy(rules).judge(tool, cases)
+    first = Policy(rules).decide(tool, cases)
     chance.shuffle(rules)
-    second = Policy(rules).judge(tool, cases)
+    second = Policy(rules).decide(tool, cases)
 
     assert (first.action, first.is_final) == (second.action, second.is_final)
     assert first.rule == second.rule or (first.rule and second.rule and first.rule.layer == second.rule.layer)
 
 
 @given(st.lists(RULES, max_size=8), st.sampled_from(LAYERS), CALLED, CASES)
-def test_layers_never_matter_to_what_is_decided(rules: list[Rule], layer: Layer, tool: str, cases: list[Case]) -> None:
+def test_layers_never_matter_to_what_is_decided(
+    rules: list[Rule], layer: Layer, tool: str, cases: list[SubjectCase]
+) -> None:
     assert judged(rules, tool, *cases) == judged([replace(rule, layer=layer) for rule in rules], tool, *cases)
 
 
 @given(st.lists(RULES, max_size=8), RULES, CALLED, CASES)
 def test_one_more_rule_moves_a_judgement_only_its_own_way(
-    rules: list[Rule], more: Rule, tool: str, cases: list[Case]
+    rules: list[Rule], more: Rule, tool: str, cases: list[SubjectCase]
 ) -> None:
-    before, after = Policy(rules).judge(tool, cases), Policy([*rules, more]).judge(tool, cases)
+    before, after = Policy(rules).decide(tool, cases), Policy([*rules, more]).decide(tool, cases)
 
     if more.action == "allow":  # it may answer what nobody asked about, and nothing else
         assert strictness(after.action) <= strictness(before.action)
@@ -265,22 +270,22 @@ def test_one_more_rule_moves_a_judgement_only_its_own_way(
 
 @given(st.lists(RULES, max_size=5), st.lists(RULES, max_size=5), CALLED, CASES)
 def test_a_child_never_has_more_authority_than_its_parent(
-    mine: list[Rule], parents: list[Rule], tool: str, cases: list[Case]
+    mine: list[Rule], parents: list[Rule], tool: str, cases: list[SubjectCase]
 ) -> None:
-    child, parent = Policy(mine).judge(tool, cases), Policy(parents).judge(tool, cases)
-    both = strictest(child, parent)
+    child, parent = Policy(mine).decide(tool, cases), Policy(parents).decide(tool, cases)
+    both = strictest_decision(child, parent)
 
     assert strictness(both.action) == max(strictness(child.action), strictness(parent.action))
     assert both in (child, parent)
-    assert strictest(parent, child).action == both.action
+    assert strictest_decision(parent, child).action == both.action
     assert both.is_final or not any(one.is_final and one.action == both.action for one in (child, parent))
 
 
 @given(st.lists(RULES, max_size=8), CALLED, CASES)
-def test_the_rule_that_decides_is_the_first_that_fits(rules: list[Rule], tool: str, cases: list[Case]) -> None:
+def test_the_rule_that_decides_is_the_first_that_fits(rules: list[Rule], tool: str, cases: list[SubjectCase]) -> None:
     policy = Policy(rules)
-    for case, judgement in zip(cases, policy.judge_each(tool, cases), strict=True):
-        fitting = policy.fitting(tool, case)
+    for case, judgement in zip(cases, policy.decide_each(tool, cases), strict=True):
+        fitting = policy.matching_rules(tool, case)
         if judgement.rule is not None:
             assert fitting[0] == judgement.rule
             assert all(strictness(rule.action) <= strictness(judgement.action) for rule in fitting)
@@ -294,7 +299,7 @@ def test_a_tool_that_is_denied_outright_is_denied_whatever_its_values(
 ) -> None:
     policy = Policy(rules)
 
-    assert not policy.denies_outright(tool) or policy.judge(tool, [{"x": x, "y": y}]).action == "deny"
+    assert not policy.denies_outright(tool) or policy.decide(tool, [{"x": x, "y": y}]).action == "deny"
 
 
 # ----------------------------------------------------------------------------------------------------------- shadows
@@ -302,13 +307,15 @@ def test_a_tool_that_is_denied_outright_is_denied_whatever_its_values(
 
 @settings(max_examples=300)
 @given(st.lists(RULES, min_size=2, max_size=5), CALLED, CASES)
-def test_a_shadowed_rule_never_decides_and_is_not_missed(rules: list[Rule], tool: str, cases: list[Case]) -> None:
+def test_a_shadowed_rule_never_decides_and_is_not_missed(
+    rules: list[Rule], tool: str, cases: list[SubjectCase]
+) -> None:
     rules = [replace(rule, source=str(place)) for place, rule in enumerate(rules)]
     policy = Policy(rules)
-    for shadowed in policy.shadowed():
-        judgement = policy.judge(tool, cases)
+    for shadowed in find_shadowed_rules(rules):
+        judgement = policy.decide(tool, cases)
         assert judgement.rule != shadowed.rule
-        assert Policy(rule for rule in rules if rule != shadowed.rule).judge(tool, cases) == judgement
+        assert Policy(rule for rule in rules if rule != shadowed.rule).decide(tool, cases) == judgement
 
 
 @pytest.mark.parametrize(
@@ -327,8 +334,8 @@ def test_a_shadowed_rule_never_decides_and_is_not_missed(rules: list[Rule], tool
 def test_an_allow_under_a_wider_deny_is_shadowed(wide: dict[str, str], narrow: dict[str, str]) -> None:
     deny, allow = Rule("*", "deny", wide), Rule("tool", "allow", narrow)
 
-    assert [(found.rule, found.by) for found in Policy([allow, deny]).shadowed()] == [(allow, deny)]
-    assert Policy([replace(allow, action="deny"), replace(deny, action="allow")]).shadowed() == []
+    assert [(found.rule, found.by) for found in find_shadowed_rules([allow, deny])] == [(allow, deny)]
+    assert find_shadowed_rules([replace(allow, action="deny"), replace(deny, action="allow")]) == []
 
 
 @pytest.mark.parametrize(
@@ -344,19 +351,19 @@ def test_an_allow_under_a_wider_deny_is_shadowed(wide: dict[str, str], narrow: d
     ],
 )
 def test_an_allow_that_may_still_decide_is_not_shadowed(wide: dict[str, str], narrow: dict[str, str]) -> None:
-    assert Policy([Rule("tool", "deny", wide), Rule("tool", "allow", narrow)]).shadowed() == []
+    assert find_shadowed_rules([Rule("tool", "deny", wide), Rule("tool", "allow", narrow)]) == []
 
 
 def test_of_two_that_say_the_same_the_one_that_is_never_named_is_shadowed() -> None:
     once, again = Rule("a", "deny", source="1"), Rule("a", "deny", source="2")
     granted = Rule("a", "deny", layer="grants", source="0")
 
-    assert [found.rule.source for found in Policy([once, again]).shadowed()] == ["1"]
-    assert [found.rule.source for found in Policy([granted, once]).shadowed()] == ["1"]
+    assert [found.rule.source for found in find_shadowed_rules([once, again])] == ["1"]
+    assert [found.rule.source for found in find_shadowed_rules([granted, once])] == ["1"]
 
 
 def test_kinds_and_actions_are_those_the_rules_are_written_with() -> None:
-    assert set(KINDS) == set(get_args(SubjectKind))
-    assert set(STRICTEST_FIRST) == set(get_args(Action))
+    assert set(SUBJECT_KINDS) == set(get_args(SubjectKind))
+    assert set(STRICTEST_FIRST) == set(get_args(RuleAction))
     assert set(LAYERS) == set(get_args(Layer))
-    assert Judgement("ask").is_final is False
+    assert PolicyDecision("ask").is_final is False

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.core.schemas import DEEPEST, MOST, Misfit, misfits
+from everturn.core.json_schema import MAX_SCHEMA_DEPTH, MAX_VIOLATIONS, SchemaViolation, validate_schema
 
 
 def told(value: Any, schema: Any) -> list[str]:
-    return [str(misfit) for misfit in misfits(value, schema)]
+    return [str(misfit) for misfit in validate_schema(value, schema)]
 
 
 FITS: list[tuple[Any, Any]] = [
@@ -95,7 +95,7 @@ def test_what_does_not_fit_is_told_with_its_place(value: Any, schema: Any, texts
 
 
 def test_no_more_is_told_than_is_worth_reading():
-    assert len(misfits(["a"] * 1000, {"items": {"type": "integer"}})) == MOST
+    assert len(validate_schema(["a"] * 1000, {"items": {"type": "integer"}})) == MAX_VIOLATIONS
 
 
 # Strangers ------------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ HOSTILE: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(("value", "schema"), HOSTILE.values(), ids=HOSTILE)
 def test_a_schema_without_end_is_let_pass_where_it_is_too_deep(value: Any, schema: Any):
-    assert misfits(value, schema) == []
+    assert validate_schema(value, schema) == []
 
 
 TWICE = [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]
@@ -138,23 +138,25 @@ DOUBLING: dict[str, Any] = {
     [pytest.param(schema, id=word) for word, schema in DOUBLING.items()],
 )
 def test_a_schema_that_doubles_with_every_look_is_given_up_and_refused(schema: Any):
-    found = misfits(1, schema)
+    found = validate_schema(1, schema)
 
     assert found
-    assert len(found) <= MOST
+    assert len(found) <= MAX_VIOLATIONS
 
 
 def test_a_value_that_is_too_large_to_be_checked_is_refused():
-    assert misfits([1] * 200_000, {"items": {"type": "integer"}}) == [Misfit((), "it is too much to be checked")]
+    assert validate_schema([1] * 200_000, {"items": {"type": "integer"}}) == [
+        SchemaViolation((), "it is too much to be checked")
+    ]
 
 
-@pytest.mark.parametrize("depth", [DEEPEST - 1, DEEPEST, DEEPEST + 1])
+@pytest.mark.parametrize("depth", [MAX_SCHEMA_DEPTH - 1, MAX_SCHEMA_DEPTH, MAX_SCHEMA_DEPTH + 1])
 def test_what_is_too_deep_is_let_pass_and_what_is_not_is_checked(depth: int):
     value: Any = "no integer"
     for _ in range(depth):
         value = [value]
 
-    assert bool(misfits(value, nested(depth, "items"))) is (depth <= DEEPEST)
+    assert bool(validate_schema(value, nested(depth, "items"))) is (depth <= MAX_SCHEMA_DEPTH)
 
 
 WORDS = [
@@ -189,11 +191,11 @@ values = st.recursive(
 
 @given(values, values | st.dictionaries(st.sampled_from(WORDS), values, max_size=5))
 def test_whatever_a_stranger_sends_there_is_an_answer(value: Any, schema: Any):
-    found = misfits(value, schema)
+    found = validate_schema(value, schema)
 
-    assert len(found) <= MOST
+    assert len(found) <= MAX_VIOLATIONS
     assert all(str(misfit) for misfit in found)
-    assert misfits(value, schema) == found
+    assert validate_schema(value, schema) == found
 
 
 # Time -----------------------------------------------------------------------------------------------------------------
@@ -230,15 +232,15 @@ SLOW: dict[str, tuple[Any, Any]] = {
 def test_whatever_is_asked_it_is_given_up_soon(value: Any, schema: Any):
     began = time.thread_time()
 
-    found = misfits(value, schema)
+    found = validate_schema(value, schema)
 
     assert time.thread_time() - began < 1.0
-    assert found[-1] == Misfit((), "it is too much to be checked")
+    assert found[-1] == SchemaViolation((), "it is too much to be checked")
 
 
 def test_what_nothing_is_said_of_is_not_looked_at():
-    assert misfits({"list": [1] * 200_000, "object": WIDE}, {"properties": {"list": {"type": "array"}}}) == []
+    assert validate_schema({"list": [1] * 200_000, "object": WIDE}, {"properties": {"list": {"type": "array"}}}) == []
 
 
 def test_a_long_name_is_told_in_short():
-    assert len(str(misfits({}, {"required": [LONG]})[0])) < 200
+    assert len(str(validate_schema({}, {"required": [LONG]})[0])) < 200

@@ -12,46 +12,46 @@ from msgspec.structs import replace
 from tests.core.simulate import BROKEN, PLUGINS, TERMINAL, Dice, Play, carry_out, dice, plays
 from tests.core.wild import MAKE, wild
 
-from everturn.core.asking import Gate, Verdict
-from everturn.core.calls import SETTLED
+from everturn.core.calls import FINAL_CALL_STATES
 from everturn.core.events import (
-    AnswerOpened,
-    Append,
-    CallJudged,
-    CallPaused,
-    CallSettled,
+    AnswerStarted,
+    CallFinished,
     CallStarted,
-    GateAnswered,
+    CallSuspended,
+    DeferredMessage,
     GateOpened,
+    GateResolved,
     HookFinished,
-    LateArrived,
+    LateResultReceived,
     LimitReached,
     LogEvent,
     MessageAdded,
+    PermissionDecided,
     Problem,
     StepFinished,
     StepInterrupted,
     StepStarted,
-    TurnEnding,
     TurnEvent,
     TurnFailed,
+    TurnFinishing,
     TurnStarted,
 )
+from everturn.core.gates import Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, ToolPart
 from everturn.core.state import (
     TRANSITIONS,
-    Done,
-    OpenAnswer,
     Phase,
-    Request,
+    RequestModel,
+    StartAnswer,
+    TurnDone,
     TurnState,
-    Wait,
+    WaitForInput,
     WriteDeferred,
     decide,
     fold,
-    is_time_to_join,
+    may_steering_join,
 )
 from everturn.errors import InvalidEvent
 
@@ -98,11 +98,11 @@ def check_shape(state: TurnState, log: list[TurnEvent]) -> None:
     assert steps == list(range(1, len(steps) + 1))
     for unique in (
         [event.step for event in log if isinstance(event, StepFinished | StepInterrupted)],
-        [event.call for event in log if isinstance(event, CallSettled)],
+        [event.call for event in log if isinstance(event, CallFinished)],
         [event.call for event in log if isinstance(event, CallStarted)],
-        [event.call for event in log if isinstance(event, CallJudged)],
+        [event.call for event in log if isinstance(event, PermissionDecided)],
         ["the limit" for event in log if isinstance(event, LimitReached)],
-        [event.gate for event in log if isinstance(event, GateAnswered)],
+        [event.gate for event in log if isinstance(event, GateResolved)],
         [event.gate.id for event in log if isinstance(event, GateOpened)],
         [(event.step, event.plugin) for event in log if isinstance(event, HookFinished)],
         ["the end" for event in log if isinstance(event, TERMINAL)],
@@ -111,12 +111,12 @@ def check_shape(state: TurnState, log: list[TurnEvent]) -> None:
     parts = [part for message in state.messages.values() for part in message.parts if isinstance(part, ToolPart)]
     assert {part.call: part.state for part in parts} == {call.id: call.state for call in state.calls.values()}
     assert len(parts) == len(state.calls)
-    allowed = {event.call for event in log if isinstance(event, CallJudged) and event.allowed}
+    allowed = {event.call for event in log if isinstance(event, PermissionDecided) and event.allowed}
     assert {event.call for event in log if isinstance(event, CallStarted)} <= allowed
     if state.phase.is_terminal:
         assert state.ending is not None
         assert state.ending.outcome == state.phase
-        assert all(part.state in SETTLED and part.output is not None for part in parts)
+        assert all(part.state in FINAL_CALL_STATES and part.output is not None for part in parts)
 
 
 @given(dice)
@@ -124,7 +124,7 @@ def test_any_event_advances_by_the_table_or_is_refused_and_changes_nothing(dice:
     state, log = TurnState("t"), list[TurnEvent]()
     for _ in range(80):
         action = decide(state, PLUGINS)
-        is_wild = state.phase is Phase.IDLE or isinstance(action, Wait | Done) or dice.pick(True, False)
+        is_wild = state.phase is Phase.IDLE or isinstance(action, WaitForInput | TurnDone) or dice.pick(True, False)
         made_up = wild(state, dice)
         event = made_up if is_wild else next(carry_out(state, action, dice), made_up)
         if apply_or_refuse(state, event):
@@ -154,7 +154,7 @@ def test_a_turn_has_one_terminal_event_and_only_late_results_follow_it(play: Pla
     ends = [at for at, event in enumerate(play.log) if isinstance(event, TERMINAL)]
 
     assert len(ends) == 1
-    assert all(isinstance(event, LateArrived) for event in play.log[ends[0] + 1 :])
+    assert all(isinstance(event, LateResultReceived) for event in play.log[ends[0] + 1 :])
 
 
 @given(plays, dice)
@@ -163,17 +163,17 @@ def test_nothing_but_a_late_result_happens_in_a_terminal_phase(play: Play, dice:
     assert phase.is_terminal
     for _ in range(40):
         event = wild(play.state, dice)
-        assert not apply_or_refuse(play.state, event) or isinstance(event, LateArrived)
+        assert not apply_or_refuse(play.state, event) or isinstance(event, LateResultReceived)
         assert play.state.phase is phase
 
 
 @given(plays)
 def test_when_a_turn_is_over_every_call_has_exactly_one_result(play: Play):
-    results = [event.call for event in play.log if isinstance(event, CallSettled)]
+    results = [event.call for event in play.log if isinstance(event, CallFinished)]
     parts = [part for message in play.state.messages.values() for part in message.parts if isinstance(part, ToolPart)]
 
     assert sorted(results) == sorted(play.state.calls) == sorted(part.call for part in parts)
-    assert all(part.state in SETTLED and part.output is not None for part in parts)
+    assert all(part.state in FINAL_CALL_STATES and part.output is not None for part in parts)
 
 
 @given(dice)
@@ -189,7 +189,7 @@ def test_decide_gives_the_same_answer_twice_and_changes_nothing(dice: Dice):
 def test_whatever_decide_names_can_be_done_and_the_turn_ends(dice: Dice):
     play = Play(dice).to_end()  # raises what is refused, and gives up on what does not end
 
-    assert isinstance(decide(play.state, PLUGINS), Done)
+    assert isinstance(decide(play.state, PLUGINS), TurnDone)
 
 
 @given(plays)
@@ -216,7 +216,7 @@ def test_deferred_messages_join_by_priority_then_registration(asked: list[tuple[
     turn = finished_step()
     for plugin in reversed(PLUGINS):  # the order in which plugins finish does not count
         mine = [(at, priority) for at, (name, priority) in enumerate(asked) if name == plugin]
-        appends = tuple(Append(Message(f"{plugin}.{at}", None, "notice"), priority) for at, priority in mine)
+        appends = tuple(DeferredMessage(Message(f"{plugin}.{at}", None, "notice"), priority) for at, priority in mine)
         turn.apply(HookFinished(turn="t", step=1, plugin=plugin, deferred=appends))
 
     action = decide(turn, PLUGINS)
@@ -245,18 +245,18 @@ def test_whatever_the_fold_lets_in_decide_names_something_that_can_be_done(dice:
     state = TurnState("t")
     for _ in range(40):
         action = decide(state, PLUGINS)
-        if state.phase is Phase.IDLE or isinstance(action, Wait | Done) or dice.pick(True, False, False):
+        if state.phase is Phase.IDLE or isinstance(action, WaitForInput | TurnDone) or dice.pick(True, False, False):
             apply_or_refuse(state, wild(state, dice))
         else:
             for event in carry_out(state, action, dice):
                 state.apply(event)
 
 
-def suspended(**waits_for: typing.Any) -> CallPaused:
-    return CallPaused(turn="t", call="c", kept="", **waits_for)
+def suspended(**waits_for: typing.Any) -> CallSuspended:
+    return CallSuspended(turn="t", call="c", saved_state="", **waits_for)
 
 
-@pytest.mark.parametrize("waits_for", [{"gates": ("none",)}, {"calls": ("nobody",)}, {"below": "nowhere"}])
+@pytest.mark.parametrize("waits_for", [{"gates": ("none",)}, {"calls": ("nobody",)}, {"child": "nowhere"}])
 def test_a_call_cannot_wait_for_a_gate_a_call_or_a_sub_turn_that_is_not_there(waits_for: dict[str, typing.Any]):
     turn = finished_step(ToolPart("c", "look", "{}"))
     for event in start_of("c"):
@@ -277,7 +277,7 @@ def test_a_call_cannot_wait_for_a_gate_or_a_call_of_another():
 
 
 def test_a_plugin_cannot_ask_before_the_step_has_finished():
-    turn = fold([TurnStarted(turn="t"), AnswerOpened(turn="t", message=Message("a", None, "assistant"))])
+    turn = fold([TurnStarted(turn="t"), AnswerStarted(turn="t", message=Message("a", None, "assistant"))])
     question = GateOpened(turn="t", gate=Gate("g", "t", "", "plugin:notes", "really?", "hash", kind="question"))
     turn.apply(StepStarted(turn="t", step=1))
 
@@ -290,11 +290,13 @@ def test_a_plugin_cannot_ask_before_the_step_has_finished():
 def ended_by(kind: str, *events: TurnEvent) -> TurnState:
     problem = Problem(kind, "no")
     begun = [TurnStarted(turn="t"), *events]
-    return fold([*begun, TurnEnding(turn="t", outcome="error", problem=problem), TurnFailed(turn="t", problem=problem)])
+    return fold(
+        [*begun, TurnFinishing(turn="t", outcome="error", problem=problem), TurnFailed(turn="t", problem=problem)]
+    )
 
 
 def test_a_turn_is_blocked_only_if_a_hook_ended_it_before_the_model_was_asked():
-    opened = AnswerOpened(turn="t", message=Message("a", None, "assistant"))
+    opened = AnswerStarted(turn="t", message=Message("a", None, "assistant"))
     began, done = StepStarted(turn="t", step=1), StepFinished(turn="t", step=1, parts=(), finish="stop")
 
     assert ended_by("hook").is_blocked
@@ -324,7 +326,7 @@ def test_a_gate_about_a_result_shows_one():
 
 def test_a_message_between_the_first_answer_and_its_step_needs_another_answer():
     question, answer = Message("u", None, "user"), Message("a", "u", "assistant")
-    turn = fold([TurnStarted(turn="t", input=question), AnswerOpened(turn="t", message=answer)])
+    turn = fold([TurnStarted(turn="t", input=question), AnswerStarted(turn="t", message=answer)])
     turn.apply(MessageAdded(turn="t", message=Message("n", "a", "notice")))
 
     for event in carry_out(turn, decide(turn, PLUGINS), Dice(b"")):
@@ -344,7 +346,7 @@ def test_an_answer_that_does_not_name_the_call_of_its_gate_is_refused():
     turn.apply(GateOpened(turn="t", gate=Gate("g", "t", "c", "look", "{}", "hash")))
 
     with pytest.raises(InvalidEvent):
-        turn.apply(GateAnswered(turn="t", gate="g", call="", verdict=Verdict(True)))
+        turn.apply(GateResolved(turn="t", gate="g", call="", resolution=GateResolution(True)))
 
 
 def test_a_call_of_a_step_that_broke_off_cannot_start():
@@ -377,9 +379,9 @@ def test_what_a_person_says_meanwhile_joins_between_two_steps_and_asks_for_anoth
     turn.apply(said())
     turn.apply(said("m", "n"))
 
-    assert decide(turn) == OpenAnswer()
-    turn.apply(AnswerOpened(turn="t", message=Message("b", "n", "assistant")))
-    assert decide(turn) == Request(2)
+    assert decide(turn) == StartAnswer()
+    turn.apply(AnswerStarted(turn="t", message=Message("b", "n", "assistant")))
+    assert decide(turn) == RequestModel(2)
     with pytest.raises(InvalidEvent, match="between two steps"):  # the answer would stay empty
         turn.apply(said("b", "o"))
 
@@ -388,7 +390,7 @@ def test_what_a_person_says_meanwhile_joins_before_the_first_answer_is_opened():
     turn = fold([TurnStarted(turn="t", input=Message("u", None, "user"))])
     turn.apply(said("u"))
 
-    assert decide(turn) == OpenAnswer()
+    assert decide(turn) == StartAnswer()
 
 
 def test_nothing_a_person_says_joins_an_open_step_an_open_call_or_a_turn_at_its_limit():
@@ -402,25 +404,25 @@ def test_nothing_a_person_says_joins_an_open_step_an_open_call_or_a_turn_at_its_
     closing.apply(StepStarted(turn="t", step=2, closing=True))
     closing.apply(StepFinished(turn="t", step=2, parts=(), finish="stop"))
     ending = finished_step()
-    ending.apply(TurnEnding(turn="t", outcome="completed"))
+    ending.apply(TurnFinishing(turn="t", outcome="completed"))
     calling, broken = finished_step(ToolPart("c", "look", "{}")), finished_step(broke_off=True)
     for turn in (at_limit, last, streaming, closing, ending, calling, broken):
         before = as_bytes(turn)
-        assert not is_time_to_join(turn, decide(turn))
+        assert not may_steering_join(turn, decide(turn))
         with pytest.raises(InvalidEvent):
             turn.apply(said())
         assert as_bytes(turn) == before
 
 
-def place_of(append: Append) -> tuple[int, int]:
+def place_of(append: DeferredMessage) -> tuple[int, int]:
     plugin, at = append.message.id.split(".")
     return PLUGINS.index(plugin), int(at)
 
 
-def start_of(call: str) -> tuple[CallJudged, CallStarted]:
+def start_of(call: str) -> tuple[PermissionDecided, CallStarted]:
     return (
-        CallJudged(turn="t", call=call, tool="look", identity="id", hash="hash", allowed=True, why="it may"),
-        CallStarted(turn="t", call=call, tool="look", arguments="{}", hash="hash", effects="once", key=call),
+        PermissionDecided(turn="t", call=call, tool="look", identity="id", hash="hash", allowed=True, why="it may"),
+        CallStarted(turn="t", call=call, tool="look", arguments="{}", hash="hash", key=call),
     )
 
 
@@ -429,7 +431,7 @@ def finished_step(*parts: ToolPart, broke_off: bool = False) -> TurnState:
     turn = fold(
         [
             TurnStarted(turn="t", input=Message("u", None, "user")),
-            AnswerOpened(turn="t", message=Message("a", "u", "assistant")),
+            AnswerStarted(turn="t", message=Message("a", "u", "assistant")),
             StepStarted(turn="t", step=1),
         ]
     )

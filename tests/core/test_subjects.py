@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.core.canonical import JsonObject
-from everturn.core.policy import MOST_CASES, Policy, Rule, Subject, SubjectKind
-from everturn.core.subjects import Unjudgeable, cases_of
+from everturn.core.canonical_json import JsonObject
+from everturn.core.rules.policy import MAX_CASES, Policy, Rule, Subject, SubjectKind
+from everturn.core.rules.subjects import UnreadableCall, build_cases
 from everturn.errors import ToolError
 
 
@@ -21,13 +21,13 @@ def read_command(line: str) -> list[Subject]:
 def texts(
     subjects: dict[str, SubjectKind], arguments: JsonObject, wanted: frozenset[str] | None = None
 ) -> list[dict[str, str | None]]:
-    cases = cases_of(subjects, arguments, read_command, wanted)
+    cases = build_cases(subjects, arguments, read_command, wanted)
     return [{name: subject and subject.text for name, subject in case.items()} for case in cases]
 
 
 def test_declared_subjects_are_read_by_their_kind() -> None:
     kinds: dict[str, SubjectKind] = {"path": "path", "url": "url", "command": "command", "note": "text"}
-    [case] = cases_of(
+    [case] = build_cases(
         kinds,
         {"path": "a//b/../c", "url": "HTTPS://A.com:443/x/..", "command": "git log", "note": " Hi"},
         read_command,
@@ -76,10 +76,10 @@ def test_a_name_that_can_mean_two_things_means_both() -> None:
 
 @pytest.mark.parametrize("arguments", [{}, {"path": None}, {"path": []}])
 def test_a_subject_without_a_value_is_a_case_that_no_pattern_fits(arguments: JsonObject) -> None:
-    [case] = cases_of({"path": "path"}, arguments, read_command, frozenset())
+    [case] = build_cases({"path": "path"}, arguments, read_command, frozenset())
 
     assert case == {"path": None}
-    assert Policy([Rule("*", "allow", {"path": "**"})]).judge("read", [case]).action == "ask"
+    assert Policy([Rule("*", "allow", {"path": "**"})]).decide("read", [case]).action == "ask"
 
 
 def test_a_line_without_commands_is_a_case_too() -> None:
@@ -111,8 +111,8 @@ def test_only_what_some_rule_looks_at_is_read_and_what_is_declared() -> None:
     ],
 )
 def test_a_declared_value_that_cannot_be_read_is_denied_with_advice(kind: SubjectKind, value: Any, part: str) -> None:
-    with pytest.raises(Unjudgeable, match="'it'") as caught:
-        cases_of({"it": kind}, {"it": value}, read_command, frozenset())
+    with pytest.raises(UnreadableCall, match="'it'") as caught:
+        build_cases({"it": kind}, {"it": value}, read_command, frozenset())
 
     assert part in str(caught.value)
     assert isinstance(caught.value, ToolError)
@@ -124,15 +124,15 @@ def test_what_the_reader_of_commands_refuses_is_refused() -> None:
         raise ToolError("no such shell")
 
     with pytest.raises(ToolError, match="no such shell"):
-        cases_of({"command": "command"}, {"command": "x"}, refuse)
+        build_cases({"command": "command"}, {"command": "x"}, refuse)
 
 
 def test_more_cases_than_can_be_looked_at_are_refused_before_they_are_made() -> None:
-    assert len(cases_of({}, {"a": [*range(16)], "b": [*range(16)]}, read_command)) == MOST_CASES
-    with pytest.raises(Unjudgeable, match=r"17 of a × 16 of b is more than 256"):
-        cases_of({}, {"a": [*range(17)], "b": [*range(16)]}, read_command)
-    with pytest.raises(Unjudgeable):
-        cases_of({}, {str(n): [*range(100)] for n in range(100)}, read_command)
+    assert len(build_cases({}, {"a": [*range(16)], "b": [*range(16)]}, read_command)) == MAX_CASES
+    with pytest.raises(UnreadableCall, match=r"17 of a × 16 of b is more than 256"):
+        build_cases({}, {"a": [*range(17)], "b": [*range(16)]}, read_command)
+    with pytest.raises(UnreadableCall):
+        build_cases({}, {str(n): [*range(100)] for n in range(100)}, read_command)
 
 
 @pytest.mark.parametrize("value", [{"a": "\ud800"}, {"deep": None}])
@@ -140,8 +140,8 @@ def test_what_cannot_be_written_as_json_is_refused(value: Any) -> None:
     inner: Any = 1
     for _ in range(100_000 if "deep" in value else 0):
         inner = [inner]
-    with pytest.raises(Unjudgeable, match="not plain JSON"):
-        cases_of({}, {"x": inner if "deep" in value else value}, read_command, frozenset({"x"}))
+    with pytest.raises(UnreadableCall, match="not plain JSON"):
+        build_cases({}, {"x": inner if "deep" in value else value}, read_command, frozenset({"x"}))
 
 
 JSON = st.recursive(
@@ -155,10 +155,10 @@ NAMES = st.sampled_from(["a", "b", "a.b", "b.a.b"])
 @given(st.dictionaries(st.sampled_from(["a", "b", "a.b"]), JSON, max_size=3), st.frozensets(NAMES))
 def test_what_is_wanted_is_read_the_same_as_when_everything_is(arguments: JsonObject, wanted: frozenset[str]) -> None:
     try:
-        whole = cases_of({}, arguments, read_command)
-    except Unjudgeable:
+        whole = build_cases({}, arguments, read_command)
+    except UnreadableCall:
         return
-    some = cases_of({}, arguments, read_command, wanted)
+    some = build_cases({}, arguments, read_command, wanted)
 
     for name in wanted:
         assert {case.get(name) for case in whole} == {case[name] for case in some}
@@ -167,5 +167,5 @@ def test_what_is_wanted_is_read_the_same_as_when_everything_is(arguments: JsonOb
 def test_what_no_rule_looks_at_is_not_even_read() -> None:
     broken = {"x": {"y": "\ud800"}}
 
-    assert cases_of({}, broken, read_command, frozenset()) == [{}]
-    assert cases_of({}, broken, read_command, frozenset({"z"})) == [{"z": None}]
+    assert build_cases({}, broken, read_command, frozenset()) == [{}]
+    assert build_cases({}, broken, read_command, frozenset({"z"})) == [{"z": None}]

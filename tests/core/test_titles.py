@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everturn.core.parts import FilePart, Part, ReasoningPart, TextPart
-from everturn.core.titles import ELLIPSIS, TITLE_LENGTH, shorten, title_of
+from everturn.core.titles import ELLIPSIS, TITLE_LENGTH, derive_title, shorten_title
 
 LONG = "Please compare the two proposals for the harbour bridge and say which one"
 
@@ -32,7 +32,7 @@ LONG = "Please compare the two proposals for the harbour bridge and say which on
     ],
 )
 def test_a_title_is_the_text_on_one_line_cut_after_a_word(said: str, title: str) -> None:
-    assert title_of([TextPart(said)]) == title
+    assert derive_title([TextPart(said)]) == title
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def test_a_title_is_the_text_on_one_line_cut_after_a_word(said: str, title: str)
     ],
 )
 def test_a_message_without_text_is_called_by_its_files(parts: list[Part] | None, title: str) -> None:
-    assert title_of(parts) == title
+    assert derive_title(parts) == title
 
 
 @given(st.text(max_size=300))
 def test_a_title_is_short_printable_and_what_the_message_begins_with(text: str) -> None:
-    title = title_of([TextPart(text)])
+    title = derive_title([TextPart(text)])
     assert len(title) <= TITLE_LENGTH
     assert title == " ".join(title.split())
     assert all(char.isprintable() or char in "\u200c\u200d" for char in title)
-    assert shorten(title) == title
+    assert shorten_title(title) == title
     if title.endswith(ELLIPSIS) and ELLIPSIS not in text:
         cut = len(title) - 1
         rest = "".join(char for char in text if char.isprintable() or char.isspace() or char in "\u200c\u200d").split()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.core.simulate import Dice, Play
 
 from everturn.core.events import (
-    AnswerOpened,
+    AnswerStarted,
     Event,
     LeafSelected,
     MessageAdded,
@@ -22,7 +22,7 @@ from everturn.core.events import (
 )
 from everturn.core.messages import Message
 from everturn.core.parts import TextPart
-from everturn.core.tree import Tree
+from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage
 
 dice = st.binary(min_size=150, max_size=500).map(Dice)  # enough for five turns
@@ -32,7 +32,7 @@ class Session:
     """Up to five turns in one session, two or more of them at once, with people who select and delete in between."""
 
     def __init__(self, dice: Dice) -> None:
-        self.dice, self.tree = dice, Tree()
+        self.dice, self.tree = dice, MessageTree()
         self.plays: list[Play] = []
         self._running: dict[str, Iterator[TurnEvent]] = {}
 
@@ -146,14 +146,14 @@ def said(turn: str, parent: str | None, name: str) -> list[Event]:
 
 def answered(turn: str, parent: str) -> list[Event]:
     return [
-        AnswerOpened(turn=turn, message=Message(f"{turn}.a", parent, "assistant", turn=turn)),
+        AnswerStarted(turn=turn, message=Message(f"{turn}.a", parent, "assistant", turn=turn)),
         StepStarted(turn=turn, step=1),
         StepFinished(turn=turn, step=1, parts=(TextPart(f"{turn} hears"),), finish="stop"),
     ]
 
 
-def tree_of(*events: Event) -> Tree:
-    tree = Tree()
+def tree_of(*events: Event) -> MessageTree:
+    tree = MessageTree()
     for event in events:
         tree.apply(event)
     return tree

@@ -4,39 +4,39 @@ from collections.abc import Callable
 
 from tests.core.simulate import BROKEN, PLUGINS, Dice
 
-from everturn.core.asking import Claimed, Gate, GateKind, Verdict
 from everturn.core.events import (
-    AnswerOpened,
-    Append,
-    CallBelow,
-    CallJudged,
-    CallMade,
-    CallPaused,
+    AnswerStarted,
+    CallClaimed,
+    CallFinished,
+    CallNotified,
     CallResumed,
-    CallSettled,
     CallStarted,
-    CallStirred,
+    CallSuspended,
+    DeferredMessage,
     FilesChanged,
-    GateAnswered,
-    GateClaimed,
     GateOpened,
+    GateResolved,
     HookFinished,
-    LateArrived,
+    LateResultReceived,
     LimitReached,
     MessageAdded,
+    NestedCallRequested,
+    PermissionDecided,
     StepFinished,
     StepInterrupted,
     StepRestarted,
     StepStarted,
+    SubagentStarted,
     TitleSet,
     TurnCancelled,
     TurnCompleted,
-    TurnEnding,
     TurnEvent,
     TurnFailed,
-    TurnParked,
+    TurnFinishing,
     TurnStarted,
+    TurnSuspended,
 )
+from everturn.core.gates import CallClaim, Gate, GateKind, GateResolution
 from everturn.core.messages import Message
 from everturn.core.parts import Output, StreamedPart, TextPart, ToolPart
 from everturn.core.state import TurnState
@@ -75,7 +75,7 @@ MAKE: dict[type[TurnEvent], Make] = {
     TurnStarted: lambda s, d, turn: TurnStarted(
         turn=turn, parent=d.pick(None, "p"), input=d.pick(None, _message(s, d))
     ),
-    AnswerOpened: lambda s, d, turn: AnswerOpened(turn=turn, message=_message(s, d)),
+    AnswerStarted: lambda s, d, turn: AnswerStarted(turn=turn, message=_message(s, d)),
     MessageAdded: lambda s, d, turn: MessageAdded(turn=turn, message=_message(s, d), request=d.pick(False, True)),
     StepStarted: lambda s, d, turn: StepStarted(turn=turn, step=_number(s, d), closing=d.pick(False, True)),
     StepRestarted: lambda s, d, turn: StepRestarted(turn=turn, step=_number(s, d)),
@@ -84,10 +84,13 @@ MAKE: dict[type[TurnEvent], Make] = {
         turn=turn, step=_number(s, d), parts=_parts(s, d), finish=d.pick("cancelled", "error"), problem=BROKEN
     ),
     GateOpened: lambda s, d, turn: GateOpened(turn=turn, gate=_gate(s, d)),
-    GateAnswered: lambda s, d, turn: GateAnswered(
-        turn=turn, gate=d.pick(*s.gates, "none"), call=d.pick(_call(s, d), ""), verdict=Verdict(d.pick(True, False))
+    GateResolved: lambda s, d, turn: GateResolved(
+        turn=turn,
+        gate=d.pick(*s.gates, "none"),
+        call=d.pick(_call(s, d), ""),
+        resolution=GateResolution(d.pick(True, False)),
     ),
-    CallJudged: lambda s, d, turn: CallJudged(
+    PermissionDecided: lambda s, d, turn: PermissionDecided(
         turn=turn,
         call=_call(s, d),
         tool="look",
@@ -98,12 +101,12 @@ MAKE: dict[type[TurnEvent], Make] = {
     ),
     LimitReached: lambda s, d, turn: LimitReached(turn=turn, limit="calls", scope="turn", text="wild"),
     CallStarted: lambda s, d, turn: CallStarted(
-        turn=turn, call=_call(s, d), tool="look", arguments="{}", hash="hash", effects="once", key="key"
+        turn=turn, call=_call(s, d), tool="look", arguments="{}", hash="hash", key="key"
     ),
-    GateClaimed: lambda s, d, turn: GateClaimed(
-        turn=turn, gate=d.pick(*s.gates, "none"), claim=Claimed("page", d.pick(0.0, 60.0))
+    CallClaimed: lambda s, d, turn: CallClaimed(
+        turn=turn, gate=d.pick(*s.gates, "none"), claim=CallClaim("page", d.pick(0.0, 60.0))
     ),
-    CallMade: lambda s, d, turn: CallMade(
+    NestedCallRequested: lambda s, d, turn: NestedCallRequested(
         turn=turn,
         call=d.pick(f"wild{len(s.calls)}", *s.calls),
         parent=_call(s, d),
@@ -111,29 +114,29 @@ MAKE: dict[type[TurnEvent], Make] = {
         arguments="{}",
         identity="id",
     ),
-    CallBelow: lambda s, d, turn: CallBelow(turn=turn, call=_call(s, d), session="s-wild", below="wild"),
-    CallPaused: lambda s, d, turn: CallPaused(
+    SubagentStarted: lambda s, d, turn: SubagentStarted(turn=turn, call=_call(s, d), session="s-wild", child="wild"),
+    CallSuspended: lambda s, d, turn: CallSuspended(
         turn=turn,
         call=_call(s, d),
-        kept="wild",
+        saved_state="wild",
         gates=d.pick((), ("none",), tuple(s.gates)),
         calls=d.pick((), ("nobody",), tuple(s.calls)),
-        below=d.pick("", "wild"),
+        child=d.pick("", "wild"),
     ),
-    CallStirred: lambda s, d, turn: CallStirred(turn=turn, call=_call(s, d)),
+    CallNotified: lambda s, d, turn: CallNotified(turn=turn, call=_call(s, d)),
     CallResumed: lambda s, d, turn: CallResumed(turn=turn, call=_call(s, d)),
     FilesChanged: lambda s, d, turn: FilesChanged(
         turn=turn, step=_number(s, d), before=d.pick("", "a"), after=d.pick("a", "b"), call=d.pick("", _call(s, d))
     ),
-    CallSettled: lambda s, d, turn: CallSettled(
+    CallFinished: lambda s, d, turn: CallFinished(
         turn=turn, call=_call(s, d), state=d.pick("completed", "failed", "pending", "running"), output=Output("wild")
     ),
-    LateArrived: lambda s, d, turn: LateArrived(turn=turn, call=_call(s, d), output=Output("late")),
+    LateResultReceived: lambda s, d, turn: LateResultReceived(turn=turn, call=_call(s, d), output=Output("late")),
     HookFinished: lambda s, d, turn: HookFinished(
-        turn=turn, step=_number(s, d), plugin=d.pick(*PLUGINS), deferred=d.pick((), (Append(_message(s, d)),))
+        turn=turn, step=_number(s, d), plugin=d.pick(*PLUGINS), deferred=d.pick((), (DeferredMessage(_message(s, d)),))
     ),
-    TurnParked: lambda s, d, turn: TurnParked(turn=turn, step=_number(s, d)),
-    TurnEnding: lambda s, d, turn: TurnEnding(turn=turn, outcome=d.pick("completed", "error", "cancelled")),
+    TurnSuspended: lambda s, d, turn: TurnSuspended(turn=turn, step=_number(s, d)),
+    TurnFinishing: lambda s, d, turn: TurnFinishing(turn=turn, outcome=d.pick("completed", "error", "cancelled")),
     TurnCompleted: lambda s, d, turn: TurnCompleted(turn=turn),
     TurnFailed: lambda s, d, turn: TurnFailed(turn=turn, problem=BROKEN),
     TurnCancelled: lambda s, d, turn: TurnCancelled(turn=turn),

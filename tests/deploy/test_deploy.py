@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from everturn.cli import main as everturn
-from everturn.config.options import ServerOptions
+from everturn.config.server_options import ServerOptions
 
 ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "deploy"

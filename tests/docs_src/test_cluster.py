@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from docs_src.guides.shop import ask, make
 
-from everturn.core.ports import STUCK_FOR, TRIES
+from everturn.core.ports import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS
+from everturn.runtime import DRIVE_SECONDS, DURABLE_DRAIN_TIMEOUT, RECONCILE_AFTER
 from everturn.testing.chaos.cell import cell
 from everturn.testing.servers import restate
 from everturn.testing.servers.process import free_port
-from everturn.wiring import FORGOTTEN, HAND_OVER, HOLD
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
 
@@ -30,7 +30,13 @@ def test_the_version_of_restate_in_the_guide_is_the_one_the_tests_run_with() -> 
 
 
 def test_the_numbers_in_the_guide_are_those_in_the_code() -> None:
-    assert (TRIES, STUCK_FOR, HAND_OVER, FORGOTTEN, HOLD) == (3, 600, 3, 20, 60)
+    assert (MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, DURABLE_DRAIN_TIMEOUT, RECONCILE_AFTER, DRIVE_SECONDS) == (
+        3,
+        600,
+        3,
+        20,
+        60,
+    )
     said = ("three times", "every ten minutes", "After three seconds", "driven for a minute", "was not driven for 20 s")
     assert [words for words in said if words not in " ".join(PAGE.split())] == []
 

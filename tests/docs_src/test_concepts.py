@@ -14,29 +14,29 @@ from everturn import (
     GateOpened,
     ModelError,
     Phase,
-    Settings,
     TextDelta,
     TurnError,
     TurnOptions,
-    TurnParked,
+    TurnSettings,
+    TurnSuspended,
     tool,
 )
+from everturn.calls.pipeline import OutputLimits
 from everturn.core.chunks import CallChunk
-from everturn.core.history import DIGEST_LIMIT, render
+from everturn.core.history import DIGEST_LIMIT, render_history
 from everturn.core.hooks import AppendContext, CallContext, GateContext, TurnContext
 from everturn.core.parts import Finish, NoticePart, ToolPart
 from everturn.core.requests import RequestCall, RequestResult
 from everturn.errors import CommandRefused, ConfigError, DriverLost, GateClosed, HookError, KeyConflict
-from everturn.testing import Fail, Hang, MemoryStore, MortalStore, ScriptedModel, call, calls, say
-from everturn.turn.tools import Limits
+from everturn.testing import MemoryStore, MortalStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(at: str = "it") -> str:
     return f"saw {at}"
 
 
-@tool(execute="ask")
+@tool(approval="always")
 async def pay(amount: int) -> str:
     return f"paid {amount}"
 
@@ -57,7 +57,7 @@ async def test_the_model_does_not_read_its_own_empty_answer() -> None:
 
 async def test_a_null_takes_an_option_of_an_earlier_layer_back() -> None:
     model = ScriptedModel(say("Hi."))
-    settings = Settings(layers=({"top": 1, "reasoning": {"effort": "low", "budget": 5}}, {"top": 2}))
+    settings = TurnSettings(layers=({"top": 1, "reasoning": {"effort": "low", "budget": 5}}, {"top": 2}))
     async with Chat(model, settings=settings) as chat:
         await (await chat.send("Hello", params={"reasoning": {"budget": None}}))
     assert model.requests[0].params == {"top": 2, "reasoning": {"effort": "low"}}
@@ -81,7 +81,7 @@ async def test_a_failed_turn_raises_and_keeps_what_had_arrived() -> None:
         def on_turn_start(self, ctx: TurnContext) -> None:
             raise ValueError
 
-    cut_off = Fail(ModelError("the line is dead", kind="network"))
+    cut_off = ScriptedFailure(ModelError("the line is dead", kind="network"))
     async with Chat(ScriptedModel([say("I was "), cut_off])) as chat:
         with pytest.raises(TurnError, match="the line is dead") as failed:
             await (await chat.send("Go"))
@@ -95,7 +95,7 @@ async def test_a_failed_turn_raises_and_keeps_what_had_arrived() -> None:
 
 
 async def test_a_cancelled_turn_is_a_result_with_what_there_is() -> None:
-    async with Chat(ScriptedModel([say("As far as "), Hang()])) as chat:
+    async with Chat(ScriptedModel([say("As far as "), ScriptedHang()])) as chat:
         turn = await chat.send("Go")
         async for event in turn:
             if isinstance(event, TextDelta):
@@ -164,7 +164,7 @@ async def test_a_turn_that_is_not_over_is_lost_to_a_closed_chat_and_not_to_the_s
     async with Chat(model, tools=[pay], store=store, session="s") as chat:
         turn = await chat.send("Go")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 break
     with pytest.raises(DriverLost):
         await turn
@@ -201,7 +201,7 @@ async def test_part_of_a_batch_may_be_answered() -> None:
         turn = await chat.send("Go")
         states: list[list[str]] = []
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 states.append([made.state for made in (await turn.state()).calls.values()])
                 await turn.answer((await chat.gates())[0], allow="once")
     assert states == [["asking", "asking"], ["completed", "asking"]]
@@ -222,7 +222,7 @@ async def test_allow_other_than_once_is_refused_and_the_gate_stays_open(allow: A
     async with Chat(model, tools=[pay]) as chat:
         turn = await chat.send("Go")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 with pytest.raises(ConfigError):
                     await turn.answer(gate, allow=allow)
@@ -237,7 +237,7 @@ async def test_only_the_hash_of_an_answer_counts_and_what_runs_is_what_the_store
     async with Chat(ScriptedModel(calls(call("pay", amount=1)), say("Done.")), tools=[pay]) as chat:
         turn = await chat.send("Go")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 await turn.answer(replace(gate, arguments='{"amount":1000}'), allow="once")
         (made,) = calls_of(await turn)
@@ -253,8 +253,8 @@ async def test_a_plugin_may_answer_and_both_are_in_the_log() -> None:
     async with Chat(ScriptedModel(calls(call("pay", amount=1)), say("Done.")), tools=[pay], plugins=[Allows()]) as chat:
         turn = await chat.send("Go")
         names = [type(event).__name__ async for event in turn]
-    assert names.index("GateOpened") < names.index("GateAnswered") < names.index("CallStarted")
-    assert "TurnParked" not in names
+    assert names.index("GateOpened") < names.index("GateResolved") < names.index("CallStarted")
+    assert "TurnSuspended" not in names
 
 
 async def test_arguments_are_checked_before_anybody_is_asked() -> None:
@@ -271,7 +271,7 @@ async def test_a_broken_text_of_arguments_is_shown_as_what_it_is() -> None:
     shown = model.requests[-1].messages[1].parts[0]
     assert isinstance(shown, RequestCall)
     assert shown.arguments == '{"invalid_json":"{\\"at\\":"}'
-    assert (made.call.split("-")[1:], made.given) == (["1", "1"], "x")
+    assert (made.call.split("-")[1:], made.provider_id) == (["1", "1"], "x")
 
 
 async def test_a_rewrite_by_a_plugin_is_kept_and_not_told() -> None:
@@ -300,7 +300,7 @@ async def test_the_same_arguments_again_are_no_edit() -> None:
 
 
 def test_the_numbers_on_the_pages_are_those_in_the_code() -> None:
-    assert Limits() == Limits(parallel=8, output=50_000)
+    assert OutputLimits() == OutputLimits(parallel=8, output=50_000)
     assert DIGEST_LIMIT == 200
 
 
@@ -308,8 +308,8 @@ def test_the_numbers_on_the_pages_are_those_in_the_code() -> None:
     ("first", "second", "is_kept", "is_told"),
     [
         ("inject", "inject", True, True),
-        ("hold", "inject", True, True),
-        ("inject", "hold", True, False),
+        ("keep", "inject", True, True),
+        ("inject", "keep", True, False),
         ("discard", "inject", False, False),
     ],
 )
@@ -330,7 +330,7 @@ async def test_discard_looks_at_the_cancelled_turn_and_the_others_at_the_next(
             if isinstance(event, CallStarted):
                 await turn.cancel()
         may_end.set()
-        await chat.runtime.supervisor.settled()
+        await chat.runtime.tool_tasks.wait_idle()
         await (await chat.send("And?", late=second))
         late = next(part for part in (await chat.messages())[1].parts if isinstance(part, ToolPart)).late
     assert (late is not None) is is_kept
@@ -345,7 +345,7 @@ async def test_a_delete_where_a_turn_writes_is_refused() -> None:
     async with Chat(ScriptedModel(calls(call("pay", amount=1))), tools=[pay]) as chat:
         turn = await chat.send("Go")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 with pytest.raises(CommandRefused):
                     await chat.delete((await chat.messages())[0].id)
                 await turn.cancel()
@@ -374,7 +374,7 @@ async def test_a_message_or_its_id_will_do_and_an_answer_is_not_edited() -> None
         assert a1.id not in tree.versions(tree.children[one.id][1])
 
 
-@pytest.mark.parametrize("wrong", [{"history": "some"}, {"late": "never"}, {"max_steps": 0}])
+@pytest.mark.parametrize("wrong", [{"tool_history": "some"}, {"late": "never"}, {"max_steps": 0}])
 async def test_an_option_of_a_turn_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         Chat(ScriptedModel(), options=TurnOptions(**wrong))
@@ -395,7 +395,7 @@ async def test_a_hidden_answer_is_read_by_its_own_turn_and_by_no_later_one() -> 
         assert [message.role for message in await chat.messages()] == ["user"]
         tree = await chat.tree()
     assert [message.role for message in model.requests[-1].messages] == ["user", "assistant", "tool"]
-    assert [message.role for message in render(tree.path(tree.leaf))] == ["user"]
+    assert [message.role for message in render_history(tree.path(tree.leaf))] == ["user"]
 
 
 async def test_a_turn_is_shown_earlier_ones_by_its_history_and_itself_in_full() -> None:
@@ -406,9 +406,9 @@ async def test_a_turn_is_shown_earlier_ones_by_its_history_and_itself_in_full() 
     async with Chat(model, tools=[look]) as chat:
         await (await chat.send("first"))
         before = await chat.messages()
-        await (await chat.send("second", history="digest"))
+        await (await chat.send("second", tool_history="digest"))
     shown = model.requests[-1].messages
-    assert shown[: len(before)] == render(before, "digest")
+    assert shown[: len(before)] == render_history(before, "digest")
     assert [message.role for message in shown[len(before) :]] == ["user", "assistant", "tool"]
 
 

@@ -13,11 +13,11 @@ from docs_src.guides.durable_work import make
 from docs_src.guides.killing_own import Evidence, check, read_ledger, run
 
 from everturn import Chat
+from everturn.runtime import DRAIN_TIMEOUT
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.chaos.checks import CHECKS
 from everturn.testing.chaos.plan import EXIT_CODE
 from everturn.testing.chaos.scenario import SCENARIOS
-from everturn.wiring import DRAIN
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDES = ROOT / "docs" / "guides"
@@ -54,7 +54,7 @@ async def test_a_program_that_is_told_to_leave_ends_well_and_the_next_one_reads_
 
 
 def test_the_seconds_in_which_to_leave_are_those_in_the_code() -> None:
-    assert DRAIN == 10
+    assert DRAIN_TIMEOUT == 10
     assert "ten seconds" in (GUIDES / "durable.md").read_text(encoding="utf-8")
 
 
@@ -67,7 +67,7 @@ def test_the_seconds_in_which_to_leave_are_those_in_the_code() -> None:
         ("tool.pay.after", "kill", -signal.SIGKILL, 1, "outcome_unknown"),
         ("log.CallStarted.before", "kill", -signal.SIGKILL, 1, "completed"),
         ("log.CallStarted.after", "exit", EXIT_CODE, 0, "outcome_unknown"),
-        ("log.CallSettled.after", "kill", -signal.SIGKILL, 1, "completed"),
+        ("log.CallFinished.after", "kill", -signal.SIGKILL, 1, "completed"),
     ],
 )
 async def test_the_process_of_the_guide_can_be_killed_elsewhere_too(

@@ -20,7 +20,7 @@ OTHERS = sorted(path for kind in ("sh", "mjs", "toml", "txt") for path in (ROOT 
 
 def reaches() -> str:
     """Why there is nothing here to reach out with; "": there is."""
-    return javascript.absent() or ("" if shutil.which("git") else "there is no git")
+    return javascript.why_javascript_unavailable() or ("" if shutil.which("git") else "there is no git")
 
 
 NEEDS = {"docs_src/guides/reach_first.py": reaches}

@@ -15,10 +15,10 @@ from docs_src.guides.test_pay import test_the_model_reads_what_the_tool_says as 
 from pydantic import BaseModel
 
 from everturn import (
-    PENDING,
+    SUSPEND,
     Chat,
-    GateAnswered,
     GateOpened,
+    GateResolved,
     ModelError,
     Output,
     Phase,
@@ -27,12 +27,12 @@ from everturn import (
     ToolContext,
     Turn,
     TurnError,
-    TurnParked,
     TurnResult,
+    TurnSuspended,
     tool,
 )
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk, UsageChunk
-from everturn.core.hooks import GateContext, Pending, StepContext
+from everturn.core.hooks import GateContext, StepContext, Suspend
 from everturn.core.parts import Finish, Opaque, ToolPart, Usage
 from everturn.core.ports import Tool
 from everturn.core.requests import ModelRequest, RequestResult
@@ -108,10 +108,10 @@ async def test_the_defaults_are_those_in_the_table() -> None:
     @tool
     async def look() -> None: ...
 
-    assert (look.spec.effects, look.spec.execute, look.spec.timeout) == ("once", "auto", 60)
+    assert (look.spec.at_most_once, look.spec.approval, look.spec.timeout) == (True, "auto", 60)
 
 
-@pytest.mark.parametrize("wrong", [{"effects": "reed"}, {"execute": "maybe"}, {"timeout": 0}, {"timeout": "long"}])
+@pytest.mark.parametrize("wrong", [{"read_only": "reed"}, {"approval": "maybe"}, {"timeout": 0}, {"timeout": "long"}])
 def test_an_option_of_a_tool_that_makes_no_sense_is_refused_when_it_is_made(wrong: dict[str, Any]) -> None:
     async def look() -> None: ...
 
@@ -120,7 +120,7 @@ def test_an_option_of_a_tool_that_makes_no_sense_is_refused_when_it_is_made(wron
 
 
 async def test_a_turn_that_asks_is_awaited_until_somebody_answers() -> None:
-    @tool(execute="ask")
+    @tool(approval="always")
     async def look() -> str:
         return "seen"
 
@@ -246,11 +246,11 @@ class Asks:
     def __init__(self) -> None:
         self.called = 0
 
-    async def on_after_request(self, ctx: StepContext) -> Pending | None:
+    async def on_after_request(self, ctx: StepContext) -> Suspend | None:
         self.called += 1
         for question in ("Really?", "Really really?"):
             if await ctx.ask(question) is None:
-                return PENDING
+                return SUSPEND
         return None
 
 
@@ -271,7 +271,7 @@ async def test_a_question_is_a_gate_like_any_other_and_the_hook_runs_again_from_
     async with Chat(ScriptedModel(say("Hm.")), plugins=[asks, counts]) as chat:
         turn = await chat.send("Go")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 assert (gate.tool, gate.call) == ("plugin:asks", "")
                 assert gate.arguments == ["Really?", "Really really?"][asks.called - 1]
@@ -282,13 +282,13 @@ async def test_a_question_is_a_gate_like_any_other_and_the_hook_runs_again_from_
 
 async def test_pending_without_a_question_waits_until_the_turn_is_cancelled() -> None:
     class Waits:
-        def on_after_request(self, ctx: StepContext) -> Pending:
-            return PENDING
+        def on_after_request(self, ctx: StepContext) -> Suspend:
+            return SUSPEND
 
     async with Chat(ScriptedModel(say("Hm.")), plugins=[Waits()]) as chat:
         turn = await chat.send("Go")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 assert await chat.gates() == []
                 await turn.cancel()
         assert (await turn).phase is Phase.CANCELLED
@@ -301,7 +301,7 @@ async def test_a_plan_that_is_not_approved_goes_back_to_the_model_with_the_reaso
     async with Chat(model, plugins=[PlanFirst()]) as chat:
         turn = await chat.send("Make dinner")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 (gate,) = await chat.gates()
                 await chat.answer(gate, deny="no soup")
         assert (await turn).text == "Bread, then."
@@ -315,14 +315,14 @@ async def test_a_gate_that_a_plugin_answered_is_shown_and_cannot_be_answered_aga
         def on_gate(self, ctx: GateContext) -> None:
             ctx.deny("it is late")
 
-    @tool(execute="ask")
+    @tool(approval="always")
     async def pay() -> None: ...
 
     model = ScriptedModel(calls(call("pay")), say("Oh."))
     async with Chat(model, tools=[pay], plugins=[Denies()]) as chat:
         turn = await chat.send("Go")
-        shown = [event async for event in turn if isinstance(event, GateOpened | GateAnswered | TurnParked)]
-        assert [type(event) for event in shown] == [GateOpened, GateAnswered]
+        shown = [event async for event in turn if isinstance(event, GateOpened | GateResolved | TurnSuspended)]
+        assert [type(event) for event in shown] == [GateOpened, GateResolved]
         assert isinstance(shown[0], GateOpened)
         with pytest.raises(GateClosed):
             await turn.answer(shown[0].gate, allow="once")
@@ -338,7 +338,7 @@ class Careless(guide.Bank):
     """A bank whose tool ignores its key."""
 
     def tools(self) -> list[Tool]:
-        @tool(effects="write")
+        @tool(idempotent=True)
         async def pay(to: str, amount: int) -> str:
             self.payments[f"{len(self.payments)}"] = amount
             return f"paid {amount} to {to}"
@@ -350,7 +350,7 @@ class Careful(guide.Bank):
     """A bank whose tool says that it must not be repeated."""
 
     def tools(self) -> list[Tool]:
-        @tool(effects="once")
+        @tool()
         async def pay(to: str, amount: int, ctx: ToolContext) -> str:
             self.attempts += 1
             self.payments.setdefault(ctx.key, amount)
@@ -388,7 +388,7 @@ async def test_a_scripts_place_counts_the_answers_in_the_history() -> None:
     folded = ScriptedModel([*say("One. "), *calls(call("look"))], say("Two."), say("Three."))
     async with Chat(folded, tools=[look]) as chat:
         await (await chat.send("one"))
-        assert (await (await chat.send("two", history="digest"))).text == "Two."
+        assert (await (await chat.send("two", tool_history="digest"))).text == "Two."
 
 
 async def test_an_entry_of_a_script_may_be_a_function() -> None:

@@ -12,23 +12,23 @@ import pytest
 
 from everturn import (
     Chat,
-    Fallback,
+    FallbackModel,
     FilePart,
     MissingInput,
     Phase,
     Price,
     Prompt,
-    Settings,
     TextDelta,
     TextPart,
     Turn,
     TurnError,
-    named,
+    TurnSettings,
+    get_model,
     tool,
 )
 from everturn.core.chunks import Chunk, FileChunk, FinishChunk, TextChunk
 from everturn.core.events import StepFinished
-from everturn.core.modality import MODALITIES, Modality, missing
+from everturn.core.modality import MODALITIES, Modality, explain_missing_input
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError
@@ -37,12 +37,12 @@ from everturn.models.media.speech import VOICE
 from everturn.models.profile import Profile
 from everturn.models.vendors import VENDORS
 from everturn.testing import MemoryStore, ScriptedModel, say
-from everturn.testing.provider import Cut, Hang, Heard, Image, Item, Provider, Raw, Say, Speech, Status
-from everturn.testing.provider.png import draw
-from everturn.transport.limits import WHOLE
+from everturn.testing.provider import Cut, Hang, Image, Item, Provider, Raw, Say, Speech, Status, Transcription
+from everturn.testing.provider.png import draw_png
+from everturn.transport.limits import WHOLE_LINE_LIMITS
 
 GUIDE = (Path(__file__).parent.parent.parent / "docs/guides/media.md").read_text(encoding="utf-8")
-PNG, WAV = draw(b"a fox"), b"RIFF\x24\x00\x00\x00WAVEfmt " + b"\0" * 28
+PNG, WAV = draw_png(b"a fox"), b"RIFF\x24\x00\x00\x00WAVEfmt " + b"\0" * 28
 
 
 def rows(head: str) -> list[list[str]]:
@@ -51,7 +51,7 @@ def rows(head: str) -> list[list[str]]:
 
 
 def here(provider: Provider, name: str, **how: Any) -> Model:
-    return named(name, base_url=f"{provider.url}/v1", **how)
+    return get_model(name, base_url=f"{provider.url}/v1", **how)
 
 
 def files_of(messages: Any) -> list[FilePart]:
@@ -73,10 +73,10 @@ def test_the_table_of_types_says_what_each_must_be_given() -> None:
         "audio-tts": [(words,)],
     }
     for modality in MODALITIES:
-        assert [missing(modality, [], parts) for parts in needs[modality]] == [""]
+        assert [explain_missing_input(modality, [], parts) for parts in needs[modality]] == [""]
         for others in [(), (words,), (picture,), (sound,)]:
             is_enough = any(set(parts) <= set(others) for parts in needs[modality])
-            assert (missing(modality, [], others) == "") is is_enough
+            assert (explain_missing_input(modality, [], others) == "") is is_enough
 
 
 def test_the_names_that_are_known_to_be_no_chat_are_those_on_the_page() -> None:
@@ -94,18 +94,18 @@ def test_the_names_that_are_known_to_be_no_chat_are_those_on_the_page() -> None:
 
 
 def test_a_type_is_said_behind_the_name_and_is_part_of_it() -> None:
-    model = named("openai:gpt-image-1@image-edit", key="k")
+    model = get_model("openai:gpt-image-1@image-edit", key="k")
     assert model.name == "openai:gpt-image-1@image-edit"
-    assert named("openai:gpt-image-1", key="k").name == "openai:gpt-image-1"
+    assert get_model("openai:gpt-image-1", key="k").name == "openai:gpt-image-1"
     for vendor in ("anthropic", "gemini", "ollama"):
         with pytest.raises(ConfigError):
-            named(f"{vendor}:m@image-gen", key="k")
-    assert named("ollama-chat:m@image-gen").name == "ollama-chat:m@image-gen"
+            get_model(f"{vendor}:m@image-gen", key="k")
+    assert get_model("ollama-chat:m@image-gen").name == "ollama-chat:m@image-gen"
 
 
 def test_a_fallback_stands_in_for_its_own_type_only() -> None:
     with pytest.raises(ConfigError, match="same type"):
-        Fallback(named("openai:gpt-image-1", key="k"), named("openai:gpt-5.2", key="k"))
+        FallbackModel(get_model("openai:gpt-image-1", key="k"), get_model("openai:gpt-5.2", key="k"))
 
 
 # What it works on --------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ async def test_the_files_of_the_message_come_first_and_then_the_newest_of_the_br
     async with Provider() as provider:
         edits = here(provider, "picture@image-edit")
         async with Chat(edits) as chat:
-            pictures = [await chat.attach(draw(str(n).encode()), "image/png", f"{n}.png") for n in range(3)]
+            pictures = [await chat.attach(draw_png(str(n).encode()), "image/png", f"{n}.png") for n in range(3)]
             await (await chat.send([TextPart("Both"), *pictures[:2]]))
             await (await chat.send([TextPart("This"), pictures[2]]))
             (made,) = files_of((await chat.messages())[-1:])
@@ -147,7 +147,7 @@ async def test_nothing_goes_out_but_the_words_the_files_and_the_parameters_of_th
     async def look() -> None: ...
 
     async with Provider() as provider:
-        settings = Settings(Prompt("Be brief."), layers=({"temperature": 0.5},))
+        settings = TurnSettings(Prompt("Be brief."), layers=({"temperature": 0.5},))
         async with Chat(here(provider, "talks"), tools=[look], settings=settings) as chat:
             params = {"size": "512x512", "max_tokens": 5, "tool_choice": "auto"}
             await (await chat.send("A fox", model=here(provider, "picture@image-gen"), params=params))
@@ -171,7 +171,7 @@ async def test_a_voice_has_a_name_unless_another_is_given() -> None:
 
 async def test_several_recordings_are_written_down_one_after_the_other_with_words_that_say_what_it_is_about() -> None:
     async with Provider() as provider:
-        provider.script("ear", [[Heard("One.")], [Heard("Two.")]], sequence=True)
+        provider.script("ear", [[Transcription("One.")], [Transcription("Two.")]], sequence=True)
         async with Chat(here(provider, "ear@audio-stt")) as chat:
             sounds = [await chat.attach(WAV + bytes([n]), "audio/wav") for n in range(2)]
             result = await (await chat.send([TextPart("About foxes"), *sounds]))
@@ -252,7 +252,7 @@ async def test_a_turn_that_is_cancelled_lets_go_of_the_server_and_keeps_nothing(
             await turn.cancel()
             assert (await turn).phase is Phase.CANCELLED
             assert files_of(await chat.messages()) == []
-            await provider.quiet()
+            await provider.wait_idle()
         assert provider.seen[0].is_closed_early
 
 
@@ -275,7 +275,7 @@ async def test_a_picture_of_gemini_is_a_file_and_goes_back_to_it_as_its_own() ->
     answer["candidates"][0]["finishReason"] = "STOP"  # type: ignore[assignment]
     async with Provider() as provider:
         provider.script("g", [[Raw(b"data: " + json.dumps(answer).encode() + b"\n\n")], [Say("A fox.")]], sequence=True)
-        async with Chat(named("gemini:g", base_url=f"{provider.url}/v1beta", key="k")) as chat:
+        async with Chat(get_model("gemini:g", base_url=f"{provider.url}/v1beta", key="k")) as chat:
             params = {"responseModalities": ["TEXT", "IMAGE"]}
             (file,) = files_of((await (await chat.send("A fox", params=params))).messages)
             assert await chat.read(file) == PNG
@@ -314,8 +314,8 @@ async def test_a_chat_model_may_bring_a_file_and_words_beside_it() -> None:
 
 def test_the_limits_on_the_page_are_those_in_the_code() -> None:
     assert f"{FILE_LIMIT // 2**20} MiB" in GUIDE
-    assert f"{WHOLE.line // 2**20} MiB" in GUIDE
-    assert Profile(vendor="v").pictures == {"response_format": "b64_json"}
+    assert f"{WHOLE_LINE_LIMITS.line // 2**20} MiB" in GUIDE
+    assert Profile(vendor="v").image_params == {"response_format": "b64_json"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import everturn
 from everturn import errors
-from everturn.core.calls import CALL_TRANSITIONS, SETTLED
+from everturn.core.calls import CALL_TRANSITIONS, FINAL_CALL_STATES
 from everturn.core.hooks import HOOKS
 from everturn.core.state import TRANSITIONS, Phase
 
@@ -49,7 +49,11 @@ def test_the_picture_of_a_call_has_every_way_between_its_states() -> None:
         ("running", "waiting"),
         ("waiting", "running"),
         ("running", "reviewing"),
-        *((state, end) for state in ("pending", "asking", "running", "waiting", "reviewing") for end in SETTLED),
+        *(
+            (state, end)
+            for state in ("pending", "asking", "running", "waiting", "reviewing")
+            for end in FINAL_CALL_STATES
+        ),
     }
 
 
@@ -75,10 +79,10 @@ def test_the_reference_has_what_the_public_methods_return() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
     listed = set(re.findall(r"^::: [\w.]+\.(\w+)$", pages, re.MULTILINE))
     assert listed >= {
-        "Reading",
-        "Tree",
+        "EventStream",
+        "MessageTree",
         "TurnState",
-        "Call",
+        "CallRecord",
         "ToolPart",
         "StepPart",
         "NoticePart",

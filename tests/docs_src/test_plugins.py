@@ -8,7 +8,7 @@ from docs_src.plugins.continue_on_length import ContinueOnLength
 from docs_src.plugins.redactor import Redactor
 from docs_src.plugins.timing import Timing
 
-from everturn import CallStarted, Chat, Message, Runtime, ToolError, TurnParked, tool
+from everturn import CallStarted, Chat, Message, Runtime, ToolError, TurnSuspended, tool
 from everturn.core.chunks import FinishChunk
 from everturn.core.hooks import AppendContext, StepContext, TurnContext
 from everturn.core.parts import ToolPart
@@ -72,11 +72,11 @@ async def everything_written(chat: Chat) -> str:
 
 
 async def test_a_card_number_out_of_a_tool_reaches_neither_model_nor_log() -> None:
-    @tool(effects="read")
+    @tool(read_only=True)
     async def account() -> str:
         return f"paid with {CARD}"
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def broken() -> str:
         raise ToolError(f"{CARD} was refused")
 
@@ -113,7 +113,7 @@ async def test_a_late_result_is_redacted_too() -> None:
             if isinstance(event, CallStarted):
                 await turn.cancel()
         may_end.set()
-        await chat.runtime.supervisor.settled()
+        await chat.runtime.tool_tasks.wait_idle()
         await (await chat.send("And?"))
         assert CARD not in await everything_written(chat)
     assert CARD not in shown_to(model)
@@ -132,7 +132,7 @@ async def test_what_another_plugin_appends_is_redacted() -> None:
 
 
 async def test_the_whole_of_a_long_output_is_covered_and_what_the_model_writes_is_not() -> None:
-    @tool(effects="read")
+    @tool(read_only=True)
     async def statement() -> str:
         return f"{CARD} {'x' * 60_000}"
 
@@ -163,11 +163,11 @@ async def test_calls_and_holds_are_timed(caplog: pytest.LogCaptureFixture) -> No
     caplog.set_level(logging.INFO, "timing")
     clock = FakeClock()
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def slow(seconds: int) -> None:
         clock.advance(seconds)
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def broken() -> None:
         clock.advance(1)
         raise ValueError
@@ -183,7 +183,7 @@ async def test_a_turn_that_waits_is_timed_once_per_hold(caplog: pytest.LogCaptur
     caplog.set_level(logging.INFO, "timing")
     clock, store = FakeClock(), MemoryStore()
 
-    @tool(effects="read", execute="ask")
+    @tool(read_only=True, approval="always")
     async def slow() -> None:
         clock.advance(5)
 
@@ -191,7 +191,7 @@ async def test_a_turn_that_waits_is_timed_once_per_hold(caplog: pytest.LogCaptur
     async with timed(model, [slow], clock, store) as chat:
         turn = await chat.send("Go")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 break
     clock.advance(3600)
     async with timed(model, [slow], clock, store) as chat:
@@ -226,12 +226,12 @@ async def test_a_turn_cancelled_while_it_waits_ends_without_a_start() -> None:
         def on_turn_end(self, ctx: TurnContext) -> None:
             heard.append("end")
 
-    @tool(execute="ask")
+    @tool(approval="always")
     async def look() -> None: ...
 
     async with Chat(ScriptedModel(calls(call("look"))), tools=[look], plugins=[Listener()]) as chat:
         turn = await chat.send("Look")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 await turn.cancel()
     assert heard == ["start", "end"]

@@ -19,21 +19,21 @@ from docs_src.guides.test_provider import (
 )
 from docs_src.guides.test_provider import test_a_misspelt_parameter_is_refused as test_a_misspelt_parameter_is_refused
 
-from everturn import Chat, Fallback, Patience, Settings, TurnError, TurnOptions, named, tool
+from everturn import Chat, FallbackModel, RetryPolicy, TurnError, TurnOptions, TurnSettings, get_model, tool
 from everturn.cli import _parser
 from everturn.core.ports import Model
 from everturn.errors import ConfigError, ModelError
 from everturn.models.failures import RETRYABLE
-from everturn.models.formats.gemini_request import STAND_IN
+from everturn.models.formats.gemini_request import PLACEHOLDER_SIGNATURE
 from everturn.models.profile import Profile
 from everturn.models.vendors import VENDORS
 from everturn.testing import MemoryStore, MortalStore
 from everturn.testing.contracts import ModelContract
-from everturn.testing.contracts.model.speaking import SpeakingContract
+from everturn.testing.contracts.model.output import OutputContract
 from everturn.testing.provider import Call, Item, Provider, Say, Status, Think, Usage
 from everturn.testing.provider.builtin import builtin, without_family
 from everturn.testing.provider.media import builtin_media
-from everturn.transport import Limits
+from everturn.transport import StreamLimits
 from everturn.transport.live import CONNECT
 
 ROOT = Path(__file__).parent.parent.parent
@@ -52,7 +52,7 @@ def words(cell: str) -> list[str]:
 
 
 def here(provider: Provider, name: str, **how: Any) -> Model:
-    return named(name, base_url=f"{provider.url}/v1", **how)
+    return get_model(name, base_url=f"{provider.url}/v1", **how)
 
 
 async def say(chat: Chat, text: str = "Hi", **how: Any) -> str:
@@ -106,17 +106,17 @@ def test_the_table_of_vendors_is_the_one_in_the_code() -> None:
 def test_a_model_without_a_name_or_a_key_is_refused_before_anything_is_sent() -> None:
     for wrong in ("openia:gpt-5.2", "gpt-5.2", "compatible:m"):
         with pytest.raises(ConfigError):
-            named(wrong, environ={})
+            get_model(wrong, environ={})
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
-        named("anthropic:claude-opus-5", environ={})
+        get_model("anthropic:claude-opus-5", environ={})
 
 
 def test_the_servers_of_the_table_are_found() -> None:
     found: list[str] = []
     for _, cell in rows(GUIDE, "server | model"):
-        given = re.fullmatch(r'`named\("([^"]+)"(?:, base_url="([^"]+)")?\)`', cell)
+        given = re.fullmatch(r'`get_model\("([^"]+)"(?:, base_url="([^"]+)")?\)`', cell)
         assert given is not None
-        found.append(named(given[1], base_url=given[2] or "", environ={}).name)
+        found.append(get_model(given[1], base_url=given[2] or "", environ={}).name)
     assert found == [
         "ollama:qwen3:8b",
         "vllm:Qwen/Qwen3-8B",
@@ -149,7 +149,7 @@ async def test_a_redirect_is_not_followed_and_the_error_says_where_it_leads() ->
 
 
 async def test_parameters_go_where_ollama_looks_for_them_and_nothing_is_cut_off_in_silence() -> None:
-    async with Provider() as provider, Chat(named("ollama:plain-n1", base_url=f"{provider.url}/v1")) as chat:
+    async with Provider() as provider, Chat(get_model("ollama:plain-n1", base_url=f"{provider.url}/v1")) as chat:
         await say(chat, params={"num_ctx": 8192, "think": False, "keep_alive": "10m", "max_tokens": 50})
         sent = provider.seen[0].body
     assert (sent["truncate"], sent["think"], sent["keep_alive"]) == (False, False, "10m")
@@ -160,7 +160,7 @@ async def test_a_prompt_that_ollama_would_cut_off_is_an_error_of_the_kind_contex
     async with Provider() as provider:
         refusal = '{"error": "the input length exceeds the context length"}'
         provider.script("m", [[Status(400, refusal)]])
-        async with Chat(named("ollama:m", base_url=provider.url)) as chat:
+        async with Chat(get_model("ollama:m", base_url=provider.url)) as chat:
             with pytest.raises(TurnError) as failed:
                 await say(chat)
     assert failed.value.kind == "context"
@@ -168,7 +168,7 @@ async def test_a_prompt_that_ollama_would_cut_off_is_an_error_of_the_kind_contex
 
 async def test_of_the_choices_of_tools_ollama_hears_only_none() -> None:
     async with Provider() as provider:
-        async with Chat(named("ollama:plain-n1", base_url=provider.url), tools=[look]) as chat:
+        async with Chat(get_model("ollama:plain-n1", base_url=provider.url), tools=[look]) as chat:
             await say(chat, params={"tool_choice": "required"})
             await say(chat, params={"tool_choice": "none"})
         assert ["tools" in seen.body for seen in provider.seen] == [True, False]
@@ -178,20 +178,20 @@ async def test_of_the_choices_of_tools_ollama_hears_only_none() -> None:
 async def test_parameters_go_where_gemini_looks_for_them_and_signatures_go_back_with_their_calls() -> None:
     async with Provider() as provider:
         provider.script("gemini-3-m", [[Think("Hm."), Call("look")], [Say("Seen.")]])
-        model = named("gemini:gemini-3-m", base_url=f"{provider.url}/v1beta", key="k")
+        model = get_model("gemini:gemini-3-m", base_url=f"{provider.url}/v1beta", key="k")
         async with Chat(model, tools=[look]) as chat:
             thinks = {"thinkingConfig": {"includeThoughts": True}}
             await say(chat, params={"top_p": 0.5, "temperature": 1, **thinks})
         first, second = [seen.body for seen in provider.seen]
     assert first["generationConfig"] == {"topP": 0.5, "temperature": 1, **thinks}
     (called,) = [part for part in second["contents"][1]["parts"] if "functionCall" in part]
-    assert called["thoughtSignature"] != STAND_IN
+    assert called["thoughtSignature"] != PLACEHOLDER_SIGNATURE
 
 
 # Parameters --------------------------------------------------------------------------------------------------------
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look() -> str:
     return "seen"
 
@@ -207,7 +207,7 @@ def test_anthropic_is_told_how_long_an_answer_may_be() -> None:
 
 async def test_parameters_come_from_settings_options_and_the_turn_and_go_out_as_they_are() -> None:
     async with Provider(strict=False) as provider:
-        settings, options = Settings(layers=({"a": 1, "b": 1, "c": 1},)), TurnOptions(params={"b": 2, "c": 2})
+        settings, options = TurnSettings(layers=({"a": 1, "b": 1, "c": 1},)), TurnOptions(params={"b": 2, "c": 2})
         async with Chat(here(provider, "plain-n1"), settings=settings, options=options) as chat:
             await say(chat)
             await say(chat, params={"c": 3})
@@ -271,21 +271,23 @@ async def test_a_name_stands_for_the_model_that_came_last() -> None:
 # When it fails -----------------------------------------------------------------------------------------------------
 
 
-def test_the_table_of_patience_has_its_fields_and_defaults() -> None:
-    table = rows(GUIDE, "`Patience` | says | unless you say")
-    assert [name for row in table for name in words(row[0])] == list(Patience.__struct_fields__)
+def test_the_table_of_the_retry_policy_has_its_fields_and_defaults() -> None:
+    table = rows(GUIDE, "`RetryPolicy` | says | default")
+    assert [name for row in table for name in words(row[0])] == list(RetryPolicy.__struct_fields__)
     assert [row[2] for row in table] == ["3", "0.5, 8", "60", "as long as the turn waits"]
-    assert Patience() == Patience(3, 0.5, 8.0, 60.0, None)
+    assert RetryPolicy() == RetryPolicy(3, 0.5, 8.0, 60.0, None)
 
 
 def test_the_table_of_time_has_the_defaults() -> None:
-    table = {words(row[0])[0]: float(row[1]) for row in rows(GUIDE, "`Settings` | seconds | ends")}
-    assert table == {name: getattr(Settings(), name) for name in Settings.__struct_fields__ if "timeout" in name}
+    table = {words(row[0])[0]: float(row[1]) for row in rows(GUIDE, "`TurnSettings` | seconds | ends")}
+    assert table == {
+        name: getattr(TurnSettings(), name) for name in TurnSettings.__struct_fields__ if "timeout" in name
+    }
     assert f"given up after {CONNECT:g} seconds" in GUIDE
 
 
 def test_the_limits_are_those_in_the_code() -> None:
-    sizes = [f"{getattr(Limits(), name) // 2**20} MiB" for name in ("line", "event", "stream")]
+    sizes = [f"{getattr(StreamLimits(), name) // 2**20} MiB" for name in ("line", "event", "stream")]
     assert "at most {} in a line, {} in an event and {} in a stream".format(*sizes) in GUIDE
 
 
@@ -306,7 +308,7 @@ def test_the_table_of_errors_is_the_docstring_of_model_error() -> None:
 async def test_a_fallback_goes_on_after_any_error_and_keeps_the_first_name() -> None:
     async with Provider() as provider:
         provider.script("one", [[Status(401)]])
-        async with Chat(Fallback(here(provider, "one"), here(provider, "plain-n1"))) as chat:
+        async with Chat(FallbackModel(here(provider, "one"), here(provider, "plain-n1"))) as chat:
             await say(chat)
             assert (await chat.messages())[-1].by == "compatible:one"
 
@@ -354,7 +356,7 @@ def test_the_suite_of_the_guide_is_the_whole_one() -> None:
     assert issubclass(MyModel, ModelContract)
 
 
-class TestTheModelOfTheGuide(SpeakingContract):
+class TestTheModelOfTheGuide(OutputContract):
     """A part of the suite, for all of it runs in tests/models."""
 
     format, has_seals, has_pdf = MyModel.format, MyModel.has_seals, MyModel.has_pdf

@@ -9,11 +9,11 @@ import pytest
 from docs_src.guides import reach_first as guide
 from docs_src.guides.reach_rates import RATES, rates
 
-from everturn.core.events import CallSettled, FilesChanged, FilesReverted, GateOpened
-from everturn.testing.replay import Recording, differences, normal
+from everturn.core.events import CallFinished, FilesChanged, FilesReverted, GateOpened
+from everturn.replay import Recording, differences, normalize_recording
 from everturn.tools.code import javascript
 
-WHY = javascript.absent() or ("" if shutil.which("git") else "there is no git")
+WHY = javascript.why_javascript_unavailable() or ("" if shutil.which("git") else "there is no git")
 needs_all = pytest.mark.skipif(bool(WHY), reason=WHY)
 
 AGAIN = "if it is meant to differ, record it again: `Recording.dump()` of `solve`, moved to THERE, is the file"
@@ -22,10 +22,10 @@ AGAIN = "if it is meant to differ, record it again: `Recording.dump()` of `solve
 @needs_all
 async def test_what_happens_over_http_is_what_was_recorded_byte_for_byte(tmp_path: Path) -> None:
     here = guide.lay_out(tmp_path / "expenses")
-    happened = (await guide.solve(here, tmp_path / "snapshots")).moved({str(here): guide.THERE})
+    happened = (await guide.solve(here, tmp_path / "snapshots")).with_paths_replaced({str(here): guide.THERE})
     recorded = Recording.read(guide.KEPT)
     assert differences(recorded, happened, guide.IGNORE) == [], AGAIN
-    assert normal(recorded, guide.IGNORE) == normal(happened, guide.IGNORE)
+    assert normalize_recording(recorded, guide.IGNORE) == normalize_recording(happened, guide.IGNORE)
 
 
 @needs_all
@@ -39,7 +39,7 @@ def test_the_recording_has_what_the_page_says() -> None:
     recording = Recording.read(guide.KEPT)
     recording.check()
     assert recording.dump() == guide.KEPT.read_bytes()
-    origins = {one.output.origin for one in recording.events if isinstance(one, CallSettled)}
+    origins = {one.output.origin for one in recording.events if isinstance(one, CallFinished)}
     assert origins == {f"files:{guide.THERE}", "mcp:rates", "code:quickjs-ng"}
     asked = [one.gate for one in recording.events if isinstance(one, GateOpened)]
     assert [gate.tool for gate in asked] == ["rates_rates", "write_file"]

@@ -1,4 +1,4 @@
-"""The guides on permissions, gates, limits, groups, results and sub-turns: what they claim beside their examples."""
+"""The guides on permissions, gates, limits, groups, results and sub-agent runs: what they claim beside their examples."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import replace
 
-from everturn import Chat, Gate, Output, Phase, ToolContext, TurnOptions, TurnParked, TurnResult, tool
-from everturn.core.asking import GateKind
+from everturn import Chat, Gate, Output, Phase, ToolContext, TurnOptions, TurnResult, TurnSuspended, tool
+from everturn.calls import private_values, references, subagents
+from everturn.core.gates import GateKind
 from everturn.core.hooks import CallContext, GateContext
-from everturn.core.loops import LONGEST, TIMES
-from everturn.core.options import Budget
+from everturn.core.loop_detection import LOOP_REPETITIONS, MAX_LOOP_PERIOD
+from everturn.core.options import Approval, Budget
 from everturn.core.parts import ToolPart
-from everturn.core.patterns import KINDS, Subject, SubjectKind
-from everturn.core.policy import LAYERS, MOST_CASES, Policy, Rule
-from everturn.core.ports import SubTurn, Tool
-from everturn.core.requests import Execute, ModelRequest, RequestResult
+from everturn.core.ports import SubagentRequest, Tool
+from everturn.core.requests import ModelRequest, RequestResult
+from everturn.core.rules.patterns import SUBJECT_KINDS, Subject, SubjectKind
+from everturn.core.rules.policy import LAYERS, MAX_CASES, Policy, Rule
 from everturn.errors import ConfigError, GateClosed, UnknownGrant
-from everturn.permissions.commands import MAX_ITEMS
-from everturn.permissions.reading import read_rules
-from everturn.permissions.shell import Unreadable, read_command
-from everturn.terminal.choices import choices
-from everturn.terminal.gate import Asked, draw
-from everturn.terminal.permissions import CODES
-from everturn.terminal.screen import Screen
+from everturn.permissions.rules_file import read_rules
+from everturn.permissions.shell.command_line import UnreadableCommand, read_command
+from everturn.permissions.shell.simple_commands import MAX_ITEMS
+from everturn.terminal.lines.gate_answers import available_keys
+from everturn.terminal.lines.gate_view import GatePanel, draw_gate
+from everturn.terminal.text.permissions import CODES
+from everturn.terminal.text.screen import LineScreen
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.tools import reading
-from everturn.tools.agent import PATIENCE, Agent
-from everturn.tools.groups import Group
-from everturn.tools.registry import RESERVED, Registry
+from everturn.tools import read_result
+from everturn.tools.agent import SUBAGENT_TIMEOUT, Agent
+from everturn.tools.groups import ToolGroup
+from everturn.tools.registry import RESERVED, ToolRegistry
 from everturn.tools.skills import Skill
-from everturn.turn import below, passing, privacy
 
 GUIDES = Path(__file__).parent.parent.parent / "docs" / "guides"
-PAGES = ("permissions", "approving", "limits", "groups", "results", "subturns")
+PAGES = ("permissions", "approving", "limits", "groups", "results", "subagents")
 
 
 def page(name: str) -> str:
@@ -72,7 +72,7 @@ async def play(chat: Chat, answer: Callable[[Gate], Awaitable[object]] | None = 
     asked: list[Gate] = []
     turn = await chat.send("Go")
     async for event in turn:
-        if isinstance(event, TurnParked):
+        if isinstance(event, TurnSuspended):
             for gate in await chat.gates():
                 asked.append(gate)
                 await (answer(gate) if answer is not None else chat.answer(gate, allow="once"))
@@ -82,17 +82,17 @@ async def play(chat: Chat, answer: Callable[[Gate], Awaitable[object]] | None = 
 # Permissions -------------------------------------------------------------------------------------------------------
 
 
-@tool(execute="ask_once", subjects={"path": "path"})
+@tool(approval="ask", subjects={"path": "path"})
 async def save(path: str) -> str:
     return f"saved {path}"
 
 
-@tool(execute="ask")
+@tool(approval="always")
 async def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(place: str) -> str:
     return f"saw {place}"
 
@@ -110,12 +110,12 @@ def subject(kind: SubjectKind, text: str) -> Subject:
 
 def test_the_patterns_fit_what_their_table_says() -> None:
     table = rows("permissions", "Subjects")
-    assert {kind for kind, *_ in table} == set(KINDS)
+    assert {kind for kind, *_ in table} == set(SUBJECT_KINDS)
     for kind, pattern, fits, does_not in table:
-        assert kind in KINDS
+        assert kind in SUBJECT_KINDS
         policy = Policy([Rule("t", "allow", {"it": words(pattern)[0]})])
         for cell, action in ((fits, "allow"), (does_not, "ask")):
-            judged = policy.judge("t", [{"it": subject(kind, words(cell)[0])}])
+            judged = policy.decide("t", [{"it": subject(kind, words(cell)[0])}])
             assert judged.action == action, (pattern, cell)
 
 
@@ -130,27 +130,27 @@ def test_the_patterns_fit_what_their_table_says() -> None:
 )
 def test_a_rule_that_denies_is_generous_and_one_that_allows_is_not(kind: SubjectKind, pattern: str, text: str) -> None:
     case = {"it": subject(kind, text)}
-    assert Policy([Rule("t", "deny", {"it": pattern})]).judge("t", [case]).action == "deny"
-    assert Policy([Rule("t", "allow", {"it": pattern})]).judge("t", [case]).action == "ask"
-    assert Policy([Rule("send-mail", "deny")]).judge("Send_Mail", [{}]).action == "deny"
+    assert Policy([Rule("t", "deny", {"it": pattern})]).decide("t", [case]).action == "deny"
+    assert Policy([Rule("t", "allow", {"it": pattern})]).decide("t", [case]).action == "ask"
+    assert Policy([Rule("send-mail", "deny")]).decide("Send_Mail", [{}]).action == "deny"
 
 
 async def test_the_table_of_execute_says_who_is_asked_and_what_is_offered() -> None:
     table = {words(row[0])[0]: row[-1].strip("| ") for row in rows("permissions", "What a tool says of itself")}
-    assert tuple(table) == get_args(Execute)
-    for execute, offered in table.items():
+    assert tuple(table) == get_args(Approval)
+    for approval, offered in table.items():
 
-        @tool(execute=execute)  # type: ignore[arg-type]
+        @tool(approval=approval)  # type: ignore[arg-type]
         async def it() -> str:
             return "ran"
 
         model = ScriptedModel(calls(call("it")), say("Done."))
         async with Chat(model, tools=[it]) as chat:
             result, asked = await play(chat)
-        assert bool(asked) is (execute in ("ask", "ask_once"))
+        assert bool(asked) is (approval in ("always", "ask"))
         assert any(gate.offers for gate in asked) is (offered == "yes")
-        assert [part.state for part in parts_of(result)] == ["denied" if execute == "deny" else "completed"]
-        assert [spec.name for spec in model.requests[0].tools] == ([] if execute == "deny" else ["it"])
+        assert [part.state for part in parts_of(result)] == ["denied" if approval == "deny" else "completed"]
+        assert [spec.name for spec in model.requests[0].tools] == ([] if approval == "deny" else ["it"])
 
 
 async def test_a_rule_that_allows_does_not_silence_a_tool_that_asks_every_time() -> None:
@@ -178,7 +178,7 @@ async def test_a_grant_does_not_beat_a_rule_that_asks_and_is_revoked_once() -> N
 
 def test_the_numbers_and_layers_on_the_page_of_rules_are_those_in_the_code() -> None:
     text = page("permissions")
-    assert f"More than {MOST_CASES} cases" in text
+    assert f"More than {MAX_CASES} cases" in text
     assert f"more than {MAX_ITEMS} things" in text
     assert all(f"`{layer}`" in text for layer in LAYERS)
     assert CODES == {"allow": 0, "ask": 3, "deny": 4}
@@ -187,7 +187,7 @@ def test_the_numbers_and_layers_on_the_page_of_rules_are_those_in_the_code() -> 
 def test_a_wrapper_is_an_item_beside_what_it_runs_and_an_unseen_character_is_refused() -> None:
     assert [item.text for item in read_command("sudo git log")] == ["sudo git log", "git log"]
     assert [item.text for item in read_command("git log > last.txt")] == ["git log", "> last.txt"]
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableCommand):
         read_command("git log \u202e")
 
 
@@ -215,7 +215,7 @@ async def test_edited_arguments_are_no_way_around_a_rule() -> None:
 
 
 async def test_what_is_redacted_is_gone_with_the_whole_and_all_beside_it() -> None:
-    @tool(effects="read", result="ask", limit=200)
+    @tool(read_only=True, review="always", limit=200)
     async def book() -> Output:
         return Output("the code is 4711\n" * 100, title="a book", metadata={"code": 4711})
 
@@ -230,7 +230,7 @@ async def test_what_is_redacted_is_gone_with_the_whole_and_all_beside_it() -> No
 
 
 async def test_on_error_lets_a_person_read_only_what_failed_and_the_stricter_counts() -> None:
-    @tool(effects="read", result="on_error")
+    @tool(read_only=True, review="on_error")
     async def half(number: int) -> float:
         return 1 / number
 
@@ -238,7 +238,7 @@ async def test_on_error_lets_a_person_read_only_what_failed_and_the_stricter_cou
     async with Chat(model, tools=[half]) as chat:
         _, asked = await play(chat)
     assert [(gate.kind, gate.failed) for gate in asked] == [("result", True)]
-    async with Chat(model, tools=[half], options=TurnOptions(result="ask")) as chat:
+    async with Chat(model, tools=[half], options=TurnOptions(review="always")) as chat:
         _, asked = await play(chat)
     assert [gate.failed for gate in asked] == [False, True]
 
@@ -248,7 +248,7 @@ async def test_a_plugin_that_allows_every_gate_also_sends_results() -> None:
         def on_gate(self, ctx: GateContext) -> None:
             ctx.allow()
 
-    @tool(effects="read", execute="ask", result="ask")
+    @tool(read_only=True, approval="always", review="always")
     async def secret() -> str:
         return "4711"
 
@@ -260,21 +260,21 @@ async def test_a_plugin_that_allows_every_gate_also_sends_results() -> None:
 
 
 async def test_the_terminal_asks_as_the_page_shows() -> None:
-    @tool(execute="ask_once")
+    @tool(approval="ask")
     async def send_mail(to: str, text: str) -> str:
         return "sent"
 
     model = ScriptedModel(calls(call("send_mail", to="ada@example.org", text="Lunch?")), say("Done."))
     async with Chat(model, tools=[send_mail]) as chat:
         _, (gate,) = await play(chat)
-    out, asked = io.StringIO(), Asked(gate, send_mail)
-    draw(Screen(out, gutter=0, width=80), asked)
-    shown = out.getvalue() + "   ".join(choices(asked).values()) + "\n"
+    out, asked = io.StringIO(), GatePanel(gate, send_mail)
+    draw_gate(LineScreen(out, gutter=0, width=80), asked)
+    shown = out.getvalue() + "   ".join(available_keys(asked).values()) + "\n"
     assert f"```text\n{shown}```" in page("approving")
-    review = choices(Asked(replace(gate, kind="result", output=Output("x")), send_mail))
+    review = available_keys(GatePanel(replace(gate, kind="result", output=Output("x")), send_mail))
     for row in rows("approving", "In the terminal"):
         key = words(row[0])[0]
-        assert key in choices(asked)
+        assert key in available_keys(asked)
         assert (key in review) is bool(row[-1].strip("| "))
 
 
@@ -282,7 +282,7 @@ async def test_the_terminal_asks_as_the_page_shows() -> None:
 
 
 def test_the_numbers_of_the_loop_guard_are_those_in_the_code() -> None:
-    assert (TIMES, LONGEST) == (3, 4)
+    assert (LOOP_REPETITIONS, MAX_LOOP_PERIOD) == (3, 4)
     assert "The third time" in page("limits")
     assert "up to four calls" in page("limits")
 
@@ -314,8 +314,8 @@ def test_a_selection_chooses_what_the_table_says() -> None:
 
         return tool(name=name)(it)
 
-    files = Group("files", [made("read_file"), made("write_file")])
-    registry = Registry([made("clock"), made("read_mail"), files])
+    files = ToolGroup("files", [made("read_file"), made("write_file")])
+    registry = ToolRegistry([made("clock"), made("read_mail"), files])
     chosen = {words(row[0])[0]: [*registry.enabled((words(row[0])[0],))] for row in rows("groups", "Choose for a turn")}
     assert chosen == {
         "clock": ["clock"],
@@ -324,7 +324,7 @@ def test_a_selection_chooses_what_the_table_says() -> None:
         "@files/read_*": ["read_file"],
     }
     with pytest.raises(ConfigError, match="there are: clock"):
-        registry.check(["clok"])
+        registry.check_selection(["clok"])
     assert [*registry.enabled(("clok",))] == []
 
 
@@ -335,7 +335,7 @@ def test_the_names_that_are_taken_are_those_on_the_page() -> None:
 async def test_a_pinned_skill_is_told_in_full_and_needs_no_loading() -> None:
     model = ScriptedModel(say("Hi."))
     kind = Skill("kindness", "how to be kind", "Say please.", pinned=True)
-    async with Chat(model, tools=[Group("manners", [look], skills=[kind], on=True)]) as chat:
+    async with Chat(model, tools=[ToolGroup("manners", [look], skills=[kind], on=True)]) as chat:
         await play(chat)
     assert "Say please." in model.requests[0].system
     assert [spec.name for spec in model.requests[0].tools] == ["look"]
@@ -345,7 +345,7 @@ async def test_what_before_makes_of_the_arguments_is_what_is_judged_and_asked_ab
     def upper(ctx: CallContext) -> None:
         ctx.arguments["place"] = "B"
 
-    @tool(execute="ask_once", before=upper)
+    @tool(approval="ask", before=upper)
     async def go(place: str) -> str:
         return place
 
@@ -359,16 +359,19 @@ async def test_what_before_makes_of_the_arguments_is_what_is_judged_and_asked_ab
 
 def test_the_numbers_on_the_page_of_results_are_those_in_the_code() -> None:
     text = page("results")
-    assert f"up to {reading.LONGEST:,} characters" in text
-    assert f"At most {passing.MOST} references, and {passing.LARGEST // 1_000_000} million characters" in text
-    assert privacy.SHORTEST == 6
+    assert f"up to {read_result.MAX_RANGE_LENGTH:,} characters" in text
+    assert (
+        f"At most {references.MAX_REFERENCES} references, and {references.MAX_INSERTED_LENGTH // 1_000_000} million characters"
+        in text
+    )
+    assert private_values.MIN_MASKED == 6
     assert "shorter than six characters" in text
 
 
 async def read_by(target: Tool, brought: str, **arguments: Any) -> str:
     """Let one call bring a text, and another be given what refers to it; say what came of that."""
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def bring() -> str:
         return brought
 
@@ -391,7 +394,7 @@ async def test_a_reference_is_put_in_its_place_once_and_escaped_with_another_dol
 
 
 async def test_what_a_lone_reference_leads_to_is_json_where_no_text_is_wanted() -> None:
-    @tool(effects="read")
+    @tool(read_only=True)
     async def add(numbers: list[int]) -> int:
         return sum(numbers)
 
@@ -404,7 +407,7 @@ async def test_a_subject_is_written_out_and_an_unknown_reference_names_what_ther
 
 
 async def test_what_is_not_json_is_private_as_a_whole_and_an_agent_is_given_no_private_value() -> None:
-    @tool(effects="read", private=("email",))
+    @tool(read_only=True, private=("email",))
     async def whole() -> str:
         return "ada@example.org"
 
@@ -419,15 +422,15 @@ async def test_what_is_not_json_is_private_as_a_whole_and_an_agent_is_given_no_p
 
 
 async def test_what_is_private_or_untrusted_alone_asks_nobody() -> None:
-    @tool(effects="read", untrusted=True)
+    @tool(read_only=True, untrusted=True)
     async def web() -> str:
         return "hello"
 
-    @tool(effects="read", private=("phone",))
+    @tool(read_only=True, private=("phone",))
     async def contact() -> dict[str, str]:
         return {"phone": "555-0199"}
 
-    @tool(effects="once", egress=True)
+    @tool(egress=True)
     async def post(text: str) -> str:
         return "sent"
 
@@ -438,13 +441,13 @@ async def test_what_is_private_or_untrusted_alone_asks_nobody() -> None:
         assert [gate.kind for gate in asked] == ["egress"] * count
 
 
-# Sub-turns ---------------------------------------------------------------------------------------------------------
+# Sub-agent runs ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_numbers_on_the_page_of_sub_turns_are_those_in_the_code() -> None:
-    assert (below.DEEPEST, PATIENCE) == (4, 10 * 365 * 86_400)
-    assert "Sub-turns go four deep" in page("subturns")
-    assert "no process holds anything for as long as that takes" in page("subturns").replace("\n", " ")
+    assert (subagents.MAX_SUBAGENT_DEPTH, SUBAGENT_TIMEOUT) == (4, 10 * 365 * 86_400)
+    assert "Sub-agent runs nest four deep" in page("subagents")
+    assert "no process holds anything in memory" in page("subagents").replace("\n", " ")
 
 
 def by_first_word(**scripts: Any) -> ScriptedModel:
@@ -465,10 +468,10 @@ async def test_a_sub_turn_has_no_tool_that_the_turn_above_was_not_given() -> Non
 
 
 async def test_a_tool_of_ones_own_may_run_several_sub_turns() -> None:
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def ask_twice(ctx: ToolContext) -> str:
-        first = await ctx.sub_turn(SubTurn(prompt="sub"))
-        again = await ctx.sub_turn(SubTurn(prompt="other"))
+        first = await ctx.run_subagent(SubagentRequest(prompt="sub"))
+        again = await ctx.run_subagent(SubagentRequest(prompt="other"))
         assert first.session != again.session
         return f"{first.text} {again.text}"
 
@@ -479,15 +482,15 @@ async def test_a_tool_of_ones_own_may_run_several_sub_turns() -> None:
 
 
 async def test_what_was_read_above_counts_below() -> None:
-    @tool(effects="read", private=("phone",))
+    @tool(read_only=True, private=("phone",))
     async def contact() -> dict[str, str]:
         return {"phone": "555-0199"}
 
-    @tool(effects="read", untrusted=True)
+    @tool(read_only=True, untrusted=True)
     async def web() -> str:
         return "hello"
 
-    @tool(effects="once", egress=True)
+    @tool(egress=True)
     async def post(text: str) -> str:
         return "sent"
 

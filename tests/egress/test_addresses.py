@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.egress.addresses import judge, read_address
+from everturn.egress.ip_addresses import classify_address, parse_address
 
 INNER = {
     "0.0.0.0": "unspecified",
@@ -85,36 +85,36 @@ OPEN = (
 
 @pytest.mark.parametrize(("text", "why"), INNER.items())
 def test_what_is_not_out_in_the_open_is_called_what_it_is(text: str, why: str) -> None:
-    assert judge(ip_address(text)) == why
+    assert classify_address(ip_address(text)) == why
 
 
 @pytest.mark.parametrize("text", OPEN)
 def test_what_is_out_in_the_open_is_left_alone_up_to_the_edges(text: str) -> None:
-    assert judge(ip_address(text)) == ""
+    assert classify_address(ip_address(text)) == ""
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_no_ipv4_address_that_python_does_not_call_global_is_let_through(number: int) -> None:
     address = IPv4Address(number)
-    assert judge(address) or address.is_global
+    assert classify_address(address) or address.is_global
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["::", "::ffff:0:0", "64:ff9b::", "64:ff9b:1::", "::ffff:0:0:0"]))
 def test_no_ipv4_address_in_the_tail_of_an_ipv6_one_is_let_through(number: int, prefix: str) -> None:
-    assert judge(IPv6Address(int(IPv6Address(prefix)) | number))
+    assert classify_address(IPv6Address(int(IPv6Address(prefix)) | number))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**80 - 1))
 def test_no_ipv4_address_in_a_6to4_one_is_let_through(number: int, rest: int) -> None:
-    assert judge(IPv6Address(0x2002 << 112 | number << 80 | rest))
+    assert classify_address(IPv6Address(0x2002 << 112 | number << 80 | rest))
 
 
 @given(st.integers(0, 2**128 - 1))
 def test_no_ipv6_address_that_python_does_not_call_global_is_let_through(number: int) -> None:
     address = IPv6Address(number)
-    assert judge(address) or address.is_global
+    assert classify_address(address) or address.is_global
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "0x7f.1", "127.1", "017.0.0.1", "1.2.3.4 ", "[1.2.3", "2130706433"])
 def test_only_the_plain_form_is_read(text: str) -> None:
-    assert read_address(text) is None
+    assert parse_address(text) is None

@@ -20,23 +20,24 @@ OPENS = frozenset(
 """What opens a connection, by the names that the libraries which are used here have for it."""
 
 POLICED = {
-    "egress/fetching.py": "fetch_url: the guard judges every hop",
-    "egress/policy.py": "documents and endpoints that providers and MCP servers name",
+    "egress/fetch.py": "fetch_url: the guard judges every hop",
+    "egress/client.py": "documents and endpoints that providers and MCP servers name",
     "mcp/http.py": "own origin of the server; everything else by the policy",
     "mcp/oauth.py": "through `Bounded`, which asks the policy",
 }
 """Goes by somebody else's word, and passes the guard."""
 
 LISTED = {
-    "cli/doctor_server.py": "the server that the person runs, by their own configuration",
-    "cli/doctor_services.py": "PostgreSQL, NATS, Restate: addresses of the operator's configuration",
-    "cli/people.py": "a port of this machine, to see whether a server runs there",
-    "cli/store_server.py": "the process that has the person's own store, by a file beside it that only they can read",
-    "client/speaking.py": "the server that a person names to the client",
-    "config/surveying.py": "known ports of this machine, to find model servers",
-    "engine/restate/requests.py": "Restate, by the operator's configuration",
+    "cli/doctor/server.py": "the server that the person runs, by their own configuration",
+    "cli/doctor/services.py": "PostgreSQL, NATS, Restate: addresses of the operator's configuration",
+    "cli/commands/accounts.py": "a port of this machine, to see whether a server runs there",
+    "cli/config_options.py": "the database of the store that the person names, to see whether it answers",
+    "cli/store/server.py": "the process that has the person's own store, by a file beside it that only they can read",
+    "client/http.py": "the server that a person names to the client",
+    "config/discovery.py": "known ports of this machine, to find model servers",
+    "engine/restate/http.py": "Restate, by the operator's configuration",
     "mcp/session.py": "the protocol's own session, over streams that were opened elsewhere",
-    "sandbox/hogs.py": "runs inside a sandbox, against its own loopback",
+    "sandbox/resource_probes.py": "runs inside a sandbox, against its own loopback",
     "transport/live.py": "model providers, by the operator's configuration; no redirects are followed",
 }
 """Goes by the word of the person or the operator alone."""
@@ -71,7 +72,7 @@ def test_nothing_is_listed_that_opens_no_connection() -> None:
 @pytest.mark.parametrize("name", POLICED)
 def test_who_goes_by_somebody_elses_word_asks_the_guard(name: str) -> None:
     text = (SOURCE / name).read_text(encoding="utf-8")
-    assert any(word in text for word in ("guard.place(", "_guard.place(", "policy.request(", "login_policy(")), name
+    assert any(word in text for word in ("guard.resolve(", "_guard.resolve(", "policy.request(", "login_policy(")), name
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.egress.listeners import Names, listening, moved
 
-from everturn.egress import Guard, Limits, fetch
+from everturn.egress import EgressPolicy, FetchLimits, fetch
 from everturn.errors import AddressRefused, FetchFailed
 
 pytestmark = pytest.mark.live
-SHORT = Limits(total=20, idle=10, connect=10)
+SHORT = FetchLimits(total=20, idle=10, connect=10)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def test_the_certificate_is_that_of_the_name_at_the_address_that_was_judge
     async with listening(server) as listeners:
         port = listeners.port
         names = Names(site_example_com=[["127.0.0.1"]], other_example_com=[["127.0.0.1"]])
-        guard = Guard(allow=[f"site.example.com:{port}", f"other.example.com:{port}"], resolve=names)
+        guard = EgressPolicy(allow=[f"site.example.com:{port}", f"other.example.com:{port}"], resolve=names)
         page = await fetch(guard, f"https://site.example.com:{port}/", limits=SHORT, tls=client)
         assert (page.body, asked) == (b"here is 127.0.0.1", ["site.example.com"])
         for name, context in (("other", client), ("site", None)):
@@ -57,7 +57,7 @@ async def test_a_redirect_from_https_to_http_is_refused(contexts: tuple[ssl.SSLC
     server, client = contexts
     async with listening(server) as listeners:
         port = listeners.port
-        guard = Guard(allow=[f"site.example.com:{port}"], resolve=Names(site_example_com=[["127.0.0.1"]]))
+        guard = EgressPolicy(allow=[f"site.example.com:{port}"], resolve=Names(site_example_com=[["127.0.0.1"]]))
         listeners.answers["/"] = moved(f"http://site.example.com:{port}/x")
         with pytest.raises(AddressRefused, match="from https to http"):
             await fetch(guard, f"https://site.example.com:{port}/", limits=SHORT, tls=client)

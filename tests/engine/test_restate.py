@@ -20,8 +20,8 @@ import pytest_asyncio
 from msgspec import Struct
 
 from everturn.core.ports import Engine
-from everturn.engine.restate import Health, RestateEngine, listening
-from everturn.errors import EngineUnavailable, EverturnError, SessionStuck, Stale
+from everturn.engine.restate import RestateEngine, RestateHealth, open_worker_socket
+from everturn.errors import EngineUnavailable, EverturnError, SessionQuarantined, Stale
 from everturn.testing import FakeClock
 from everturn.testing.contracts import EngineContract
 from everturn.testing.servers.process import free_port
@@ -66,8 +66,8 @@ class Hurried:
             at = time.time() + (at - self.clock.now()) / 20
         await self.engine.wake(session, at, is_reminder=is_reminder)
 
-    async def leave(self) -> None:
-        await self.engine.leave()
+    async def stop_accepting(self) -> None:
+        await self.engine.stop_accepting()
 
 
 class TestRestateEngine(EngineContract):
@@ -137,7 +137,9 @@ async def test_wakes_that_wait_to_be_sent_are_one_request_and_a_later_one_is_ano
     await engine.aclose()
 
 
-@pytest.mark.parametrize("error", [Stale("somebody else drives this"), SessionStuck("it is left alone")], ids=type)
+@pytest.mark.parametrize(
+    "error", [Stale("somebody else drives this"), SessionQuarantined("it is left alone")], ids=type
+)
 async def test_who_is_overtaken_or_refused_leaves_the_session_alone(server: RestateServer, error: EverturnError):
     begun = 0
 
@@ -280,7 +282,7 @@ async def test_health_says_what_answers(server: RestateServer):
 
     assert (before.ingress, before.admin, before.deployment) == (True, True, "")
     assert after.deployment.startswith("http://127.0.0.1:")
-    assert await lost.health() == Health(ingress=False, admin=False, deployment="")
+    assert await lost.health() == RestateHealth(ingress=False, admin=False, deployment="")
     await lost.aclose()
 
 
@@ -350,7 +352,7 @@ class Workers:
 
     def __init__(self, server: RestateServer, directory: Path, seconds: float) -> None:
         self.server, self.directory, self.seconds = server, directory, seconds
-        self.sock: socket.socket = listening(*HERE)
+        self.sock: socket.socket = open_worker_socket(*HERE)
         self.processes: list[subprocess.Popen[bytes]] = []
 
     async def start(self) -> int:

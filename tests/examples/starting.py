@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
-from everturn.stores.named import named_store
-from everturn.testing.replay import Recording, differences, normal
+from everturn.replay import Recording, differences, normalize_recording
+from everturn.stores.registry import get_store
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 EXAMPLES: Final = ROOT / "examples"
@@ -124,12 +124,12 @@ def is_there(url: str) -> bool:
 
 async def recording_of(store: Path, session: str = "") -> Recording:
     """What is in a store; the only session of it, unless one is named."""
-    opened = named_store(str(store))
+    opened = get_store(str(store))
     try:
         if not session:
             (only,) = await opened.sessions()
             session = only.id
-        return await Recording.take(opened, session)
+        return await Recording.from_session(opened, session)
     finally:
         await opened.aclose()
 
@@ -139,11 +139,11 @@ def check_recorded(fresh: Recording, name: str, file: str, places: Mapping[str, 
 
     Two things do not count: the folder, which is part of what tools for files are, and what a tab of a browser calls itself.
     """
-    fresh = fresh.moved(places or {})
+    fresh = fresh.with_paths_replaced(places or {})
     kept = EXAMPLES / name / "recorded" / file
     if os.environ.get("EVERTURN_RECORD"):
         kept.parent.mkdir(exist_ok=True)
         fresh.write(kept)
     recorded = Recording.read(kept)
     assert differences(recorded, fresh, OWN) == []
-    assert normal(fresh, OWN) == normal(recorded, OWN)
+    assert normalize_recording(fresh, OWN) == normalize_recording(recorded, OWN)

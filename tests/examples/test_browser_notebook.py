@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from everturn.server.pages import ELSEWHERE, HERE
-from everturn.testing.replay import Recording
+from everturn.replay import Recording
+from everturn.server.routes.web_ui import BUILD_DIRECTORY, BUILD_VARIABLE
 from everturn.testing.servers.process import free_port
 from tests.examples.starting import check_recorded, commands, copied, environment, says, started
 from tests.web.conftest import ARGUMENTS, CHROMIUM, missing
@@ -58,7 +58,7 @@ class Notebook(Rig):
 def browser() -> Iterator[Browser]:
     if not CHROMIUM:
         missing("there is no Chromium; install one, or name it in EVERTURN_CHROMIUM")
-    if ELSEWHERE not in environment(Path()) and not (HERE / "index.html").is_file():
+    if BUILD_VARIABLE not in environment(Path()) and not (BUILD_DIRECTORY / "index.html").is_file():
         missing("the page is not built; run scripts/web")
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from everturn.core.events import CallSettled, TurnCompleted
+from everturn.core.events import CallFinished, TurnCompleted
 from everturn.testing.servers.process import free_port
 from tests.examples.starting import (
     EXAMPLES,
@@ -59,7 +59,7 @@ async def test_a_real_model_is_held_to_both_forms(tmp_path: Path) -> None:
     assert re.fullmatch(r"\[get_weather: It is .+ in .+\.\]", called)
     assert SAID.fullmatch(answered)
     fresh = await recording_of(there / "talks.db", "weather")
-    assert sum(isinstance(event, CallSettled) for event in fresh.events) == 1
+    assert sum(isinstance(event, CallFinished) for event in fresh.events) == 1
     assert any(isinstance(event, TurnCompleted) for event in fresh.events)
     if os.environ.get("EVERTURN_RECORD"):  # what it says is its own affair, so nothing is compared
         fresh.write(EXAMPLES / NAME / "recorded" / "paris.jsonl")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.events import CallSettled, TurnCompleted
-from everturn.testing.replay import Recording, again, differences, normal
+from everturn.core.events import CallFinished, TurnCompleted
+from everturn.replay import Recording, differences, normalize_recording, replay_offline
 from tests.examples.starting import EXAMPLES, ROOT, commands, environment, run
 
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
@@ -37,9 +37,9 @@ async def test_a_recorded_turn_replays_byte_equal(path: Path, monkeypatch: pytes
     monkeypatch.setattr(socket.socket, "connect", unreachable)
     recording = Recording.read(path)
     assert any(isinstance(event, TurnCompleted) for event in recording.events)
-    assert any(isinstance(event, CallSettled) and event.state == "completed" for event in recording.events)
-    played = await again(recording)
-    assert normal(played) == normal(recording)
+    assert any(isinstance(event, CallFinished) and event.state == "completed" for event in recording.events)
+    played = await replay_offline(recording)
+    assert normalize_recording(played) == normalize_recording(recording)
     assert len(played.events) == len(recording.events)
 
 
@@ -47,12 +47,12 @@ async def test_a_recorded_turn_replays_byte_equal(path: Path, monkeypatch: pytes
 async def test_a_result_that_was_changed_is_told(path: Path) -> None:
     """The comparison can fail: one more character in what a tool came to is seen."""
     recording = Recording.read(path)
-    at = next(at for at, event in enumerate(recording.events) if isinstance(event, CallSettled))
+    at = next(at for at, event in enumerate(recording.events) if isinstance(event, CallFinished))
     settled = recording.events[at]
-    assert isinstance(settled, CallSettled)
+    assert isinstance(settled, CallFinished)
     other = replace(settled, output=replace(settled.output, text=f"{settled.output.text}!"))
     changed = replace(recording, events=(*recording.events[:at], other, *recording.events[at + 1 :]))
-    assert normal(changed) != normal(recording)
+    assert normalize_recording(changed) != normalize_recording(recording)
     told = differences(recording, changed)
     assert any("output.text" in line for line in told), told
 

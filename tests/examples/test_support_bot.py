@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from everturn.core.events import CallSettled
-from everturn.testing.replay import Recording
+from everturn.core.events import CallFinished
+from everturn.replay import Recording
 from tests.examples.starting import EXAMPLES, commands, copied, run
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
@@ -37,6 +37,6 @@ def test_the_story_goes_as_the_readme_says(tmp_path: Path) -> None:
         "  south, order 1001: 4",
     ]
     fresh = Recording.read(there / "refund.zip")
-    assert sum(isinstance(event, CallSettled) for event in fresh.events) == 2
+    assert sum(isinstance(event, CallFinished) for event in fresh.events) == 2
     if os.environ.get("EVERTURN_RECORD"):  # not compared yet: it differs from run to run, and it is not known in what
         fresh.write(EXAMPLES / NAME / "recorded" / "refund.jsonl")

@@ -15,34 +15,55 @@ from typing import Any
 
 from tests.trust.talks import Scenes
 
-from everturn import Chat, FilesPart, GateOpened, LateArrived, TextDelta, ToolContext, Turn, TurnError, TurnParked, tool
+from everturn import (
+    Chat,
+    FilesPart,
+    GateOpened,
+    LateResultReceived,
+    TextDelta,
+    ToolContext,
+    Turn,
+    TurnError,
+    TurnSuspended,
+    tool,
+)
 from everturn.core.chunks import FinishChunk, UsageChunk
 from everturn.core.events import CommandDropped, Event, GrantRevoked, StepStarted
 from everturn.core.options import Budget, TurnOptions
 from everturn.core.parts import FileChange, Usage
-from everturn.core.ports import SubTurn, Tool
+from everturn.core.ports import SubagentRequest, Tool
 from everturn.errors import ModelError
-from everturn.testing import CountingIds, Fail, FakeClock, Hang, ScriptedModel, call, calls, say, think
+from everturn.runtime import Runtime
+from everturn.testing import (
+    CountingIds,
+    FakeClock,
+    ScriptedFailure,
+    ScriptedHang,
+    ScriptedModel,
+    call,
+    calls,
+    say,
+    think,
+)
 from everturn.tools.client import client_tool
 from everturn.wire import VERSION, dump_log
-from everturn.wiring import Runtime
 
 FOLDER = Path(__file__).parent
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(at: str) -> str:
     """Look at something."""
     return f"{at} is there"
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"sent to {to}"
 
 
-@tool(effects="write", execute="ask_once")
+@tool(idempotent=True, approval="ask")
 async def note(text: str) -> str:
     """Write something down."""
     return "noted"
@@ -113,7 +134,7 @@ async def limited() -> bytes:
 
 
 async def cancelled() -> bytes:
-    async with chatting([say("One two "), Hang()]) as chat:
+    async with chatting([say("One two "), ScriptedHang()]) as chat:
         turn = await chat.send("Count")
         await until(turn, lambda event: isinstance(event, TextDelta) and event.text == "two ")
         await turn.cancel()
@@ -122,7 +143,7 @@ async def cancelled() -> bytes:
 
 
 async def error() -> bytes:
-    async with chatting([say("One two "), Fail(ModelError("the line went dead", kind="broken"))]) as chat:
+    async with chatting([say("One two "), ScriptedFailure(ModelError("the line went dead", kind="broken"))]) as chat:
         try:
             await (await chat.send("Count"))
         except TurnError:
@@ -140,7 +161,7 @@ async def max_steps() -> bytes:
 async def late() -> bytes:
     started, go_on = asyncio.Event(), asyncio.Event()
 
-    @tool(effects="once")
+    @tool()
     async def slow() -> str:
         """Take a while."""
         started.set()
@@ -153,7 +174,7 @@ async def late() -> bytes:
         await turn.cancel()
         await turn
         go_on.set()
-        await written(chat, LateArrived)
+        await written(chat, LateResultReceived)
         await (await chat.send("And?"))
         return await log_of(chat)
 
@@ -171,7 +192,7 @@ async def fork() -> bytes:
 
 
 async def restarted() -> bytes:
-    async with chatting([say("One two "), Hang()]) as chat:
+    async with chatting([say("One two "), ScriptedHang()]) as chat:
         turn = await chat.send("Count")
         await until(turn, lambda event: isinstance(event, TextDelta) and event.text == "two ")
     model, store = ScriptedModel(say("One two three")), chat.runtime.store
@@ -184,13 +205,13 @@ async def restarted() -> bytes:
         return await log_of(again)
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def work(ctx: ToolContext) -> str:
     """Look, have something done below, and keep a file."""
     assert ctx.files is not None
     assert ctx.blobs is not None
     looked = await ctx.run_tool("look", {"at": "the clock"})
-    below = await ctx.sub_turn(SubTurn("below"))
+    below = await ctx.run_subagent(SubagentRequest("below"))
     tree = await ctx.blobs.put(b'{"note.txt":{"blob":"","size":0}}')
 
     async def change(before: str) -> tuple[str, list[FileChange]]:
@@ -201,10 +222,10 @@ async def work(ctx: ToolContext) -> str:
 
 
 async def reached_out() -> bytes:
-    """A call that a client does, and one that makes another, has a sub-turn run in which somebody is asked, and keeps a
+    """A call that a client does, and one that makes another, has a sub-agent run run in which somebody is asked, and keeps a
     file, which is then reverted.
     """
-    bell = client_tool("bell", "Ring.", {"type": "object", "properties": {}}, effects="read")
+    bell = client_tool("bell", "Ring.", {"type": "object", "properties": {}}, read_only=True)
     model = Scenes(
         go=[calls(call("bell"), call("work")), say("Done.")],
         below=[calls(call("mail", to="Bob", text="Hi")), say("Mailed.")],
@@ -213,7 +234,7 @@ async def reached_out() -> bytes:
     async with Chat(model, runtime=runtime) as chat:
         turn = await chat.send("go")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 for gate in await chat.gates():
                     if gate.kind == "client":
                         await chat.claim(gate, "page")
@@ -232,7 +253,7 @@ async def reviewed() -> bytes:
     used = [UsageChunk(Usage(100, 20, cached=60, cost=0.25))]
     made = calls(call("look", at="the clock"), call("look", at="the safe"))
     last = [UsageChunk(Usage(140, 5, reasoning=2, cost=0.5, estimated=True)), FinishChunk("stop")]
-    options = TurnOptions(result="ask")
+    options = TurnOptions(review="always")
     async with chatting([used, *made], [*say("It is there."), last], tools=(look,), options=options) as chat:
         turn = await chat.send("Look")
         async for event in turn:
@@ -249,7 +270,7 @@ async def steered() -> bytes:
     async with chatting(made, say("He knows, and so does Ada."), say("You are welcome."), tools=(mail,)) as chat:
         turn = after = await chat.send("Ask Bob to lunch", max_steps=2)
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 await chat.send("Tell Ada, too", steer=True)
                 await chat.send("And be brief", steer=True)
                 for gate in await chat.gates():

@@ -16,26 +16,26 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from msgspec.structs import replace
 
 from everturn import wire
-from everturn.core.accounts import AuditRecord, Credential, Mark, Tenant, User
+from everturn.core.accounts import AuditRecord, ConversationFingerprint, Credential, Tenant, User
 from everturn.core.events import FilesReverted, MessageDeleted
 from everturn.core.options import Budget, Lineage, TurnOptions
 from everturn.core.parts import Usage
 from everturn.core.ports import Store
-from everturn.stores.sql.migrating import HEAD, script
+from everturn.stores.sql.migrate import HEAD, upgrade_script
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import (
     NOON,
-    answer,
-    asked,
-    called,
-    granted,
-    offered,
-    over,
-    ran,
-    send,
-    started,
-    take,
+    answer_gate,
+    call_requested_events,
+    call_started_events,
+    claim_call,
+    client_call_events,
+    gate_opened_events,
+    gate_resolved_with_grant,
+    send_message,
+    turn_ended_events,
+    turn_started_events,
 )
 
 FOLDER = Path(__file__).parent
@@ -49,43 +49,63 @@ BYTES = (b"a small one", bytes(range(256)) * 300)
 
 
 async def fill(store: Store) -> None:
-    """Everything a database of 0001 can hold: the golden logs, a gate that waits, grants, commands nobody has acted on."""
+    """Sessions: the golden logs, a gate that waits, grants, commands nobody has acted on."""
     for name in LOGS:
         events = [entry.event for entry in wire.load_log((FOLDER / "v1" / f"{name}.jsonl").read_bytes())]
         await store.restore(name, "local", events)
-    await store.admit(send(text="Shall we meet for lunch?"))
-    await store.append("s", 0, [*started(text="Shall we meet for lunch?"), *asked()])
-    await store.admit(send("k2", "waiting", text="你好"))
-    await store.admit(send("k3", "gone", text="never mind"))
-    await store.append("gone", 0, [*started(command="k3"), *over(), MessageDeleted(message="t.in")])
-    await store.admit(send("k4", "erased", text="forget this"))
-    await store.append("erased", 0, [*started(command="k4"), *over()])
+    await store.admit(send_message(text="Shall we meet for lunch?"))
+    await store.append("s", 0, [*turn_started_events(text="Shall we meet for lunch?"), *gate_opened_events()])
+    await store.admit(send_message("k2", "waiting", text="你好"))
+    await store.admit(send_message("k3", "gone", text="never mind"))
+    await store.append(
+        "gone", 0, [*turn_started_events(command="k3"), *turn_ended_events(), MessageDeleted(message="t.in")]
+    )
+    await store.admit(send_message("k4", "erased", text="forget this"))
+    await store.append("erased", 0, [*turn_started_events(command="k4"), *turn_ended_events()])
     await store.erase("erased")
-    await store.admit(send("k5", "below", "t5", text="help me"))
-    below = TurnOptions(above=Lineage("s", "t"), budget=Budget(seconds=3600))
-    await store.append("below", 0, [*started("t5", command="k5", options=below), *asked("t5"), granted("s", "t5")])
-    await store.admit(send("k6", "generous", "t6", text="always"))
-    used = called("t6", Usage(10, 2, cost=0.5), step=2)
-    answered = [*asked("t6"), granted("", "t6"), *ran("t6")]
-    await store.append("generous", 0, [*started("t6", command="k6"), *answered, *used, *over("t6")])
-    await store.admit(send("k7", "client", "t7", text="in the browser"))
-    await store.append("client", 0, [*started("t7", command="k7"), *offered("t7", expires=NOON + 600)])
-    await store.admit(replace(take("c7", gate="t7.gate", hash="t7.hash"), session="client"))
+    await store.admit(send_message("k5", "below", "t5", text="help me"))
+    below = TurnOptions(lineage=Lineage("s", "t"), budget=Budget(seconds=3600))
+    await store.append(
+        "below",
+        0,
+        [
+            *turn_started_events("t5", command="k5", options=below),
+            *gate_opened_events("t5"),
+            gate_resolved_with_grant("s", "t5"),
+        ],
+    )
+    await store.admit(send_message("k6", "generous", "t6", text="always"))
+    used = call_requested_events("t6", Usage(10, 2, cost=0.5), step=2)
+    answered = [*gate_opened_events("t6"), gate_resolved_with_grant("", "t6"), *call_started_events("t6")]
+    await store.append(
+        "generous", 0, [*turn_started_events("t6", command="k6"), *answered, *used, *turn_ended_events("t6")]
+    )
+    await store.admit(send_message("k7", "client", "t7", text="in the browser"))
+    await store.append(
+        "client", 0, [*turn_started_events("t7", command="k7"), *client_call_events("t7", expires=NOON + 600)]
+    )
+    await store.admit(replace(claim_call("c7", gate="t7.gate", hash="t7.hash"), session="client"))
     await store.append("gone", 5, [FilesReverted(at=NOON, root="/home/ada", before="c" * 40, after="d" * 40)])
     for data in BYTES:
         await store.put_blob(data)
 
 
 async def furnish(store: Store) -> None:
-    """What a database can hold since 0002: agents and users of turns, a sub-turn, who may come in, what they did."""
+    """Accounts: agents and users of turns, a sub-agent run, who may come in, what they did."""
     asked_for = TurnOptions(agent="writer", by="ada")
-    first = replace(send("k8", "ours", "t8", text="our own"), tenant="acme", options=asked_for)
+    first = replace(send_message("k8", "ours", "t8", text="our own"), tenant="acme", options=asked_for)
     await store.admit(first)
     await store.append(
-        "ours", 0, [*started("t8", command="k8", options=asked_for), *called("t8", Usage(5, 1)), *over("t8")]
+        "ours",
+        0,
+        [
+            *turn_started_events("t8", command="k8", options=asked_for),
+            *call_requested_events("t8", Usage(5, 1)),
+            *turn_ended_events("t8"),
+        ],
     )
-    below = TurnOptions(above=Lineage("ours", "t8", by=("ours", "t8", "t8.call")), by="ada")
-    await store.admit(replace(send("k9", "ours-t8.call", "t9", text="ask them"), tenant="acme", options=below))
+    below = TurnOptions(lineage=Lineage("ours", "t8", by=("ours", "t8", "t8.call")), by="ada")
+    await store.admit(replace(send_message("k9", "ours-t8.call", "t9", text="ask them"), tenant="acme", options=below))
     accounts = store.accounts
     await accounts.put_tenant(Tenant("acme", "Acme", created=NOON))
     await accounts.put_user(User("acme", "ada", "Ada", "owner", created=NOON, origin="https://login.example"))
@@ -94,23 +114,23 @@ async def furnish(store: Store) -> None:
     await accounts.use_link("1" * 64, NOON + 1)
     await accounts.secret("cookies")
     for did in ("key.create", "session.erase"):
-        await accounts.note(AuditRecord("acme", NOON, "ada", "key1", did, detail='{"why":"é"}'))
-    await accounts.put_mark("acme", "2" * 64, Mark("ours", "t8.out"), NOON)
+        await accounts.append_audit(AuditRecord("acme", NOON, "ada", "key1", did, detail='{"why":"é"}'))
+    await accounts.put_fingerprint("acme", "2" * 64, ConversationFingerprint("ours", "t8.out"), NOON)
 
 
 async def read_accounts(store: Store) -> dict[str, Any]:
     """What can be seen of that, but for the secret."""
     accounts = store.accounts
     return {
-        "listed": await store.listed("acme"),
+        "listed": await store.session_page("acme"),
         "below": await store.info("ours-t8.call"),
-        "used": await store.used("acme"),
+        "used": await store.usage_by_day("acme"),
         "tenants": await accounts.tenants(),
         "user": await accounts.user("acme", "ada"),
         "credentials": await accounts.credentials("acme"),
-        "known": await accounts.known("0" * 64),
+        "known": await accounts.find_credential("0" * 64),
         "audit": await accounts.audit("acme"),
-        "mark": await accounts.mark("acme", "2" * 64),
+        "mark": await accounts.fingerprint("acme", "2" * 64),
     }
 
 
@@ -130,19 +150,21 @@ async def read(store: Store) -> dict[str, Any]:
             "open": await store.open_turns(session),
             "grants": await store.grants(session, NOON),
             "spent": await store.spent(session=session),
-            "roots": await store.roots(session),
+            "roots": await store.recorded_trees(session),
         }
     return seen
 
 
 async def go_on(store: Store) -> dict[str, Any]:
     """A day later: the gate is answered, the turn ends, another begins."""
-    receipt = await store.admit(answer("late answer"))
+    receipt = await store.admit(answer_gate("late answer"))
     assert receipt.is_new
     claim = await store.claim("s", 2_000_000_000.0)
     assert claim is not None
-    await store.append("s", claim.head, [*over(command="late answer"), *started("t2", "t.out")], claim.epoch)
-    again = await store.admit(send(text="Shall we meet for lunch?"))
+    await store.append(
+        "s", claim.head, [*turn_ended_events(command="late answer"), *turn_started_events("t2", "t.out")], claim.epoch
+    )
+    again = await store.admit(send_message(text="Shall we meet for lunch?"))
     assert not again.is_new
     return await read(store)
 
@@ -153,7 +175,7 @@ async def dump_postgres() -> str:
     lines = list[str]()
     names = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY 1", SCHEMA)
     # The totals of usage are made by its triggers, as they were.
-    for table in [row[0] for row in names if row[0] not in ("everturn_version", "usage_days")]:
+    for table in [row[0] for row in names if row[0] not in ("everturn_schema", "usage_days")]:
         columns = [a.name for a in (await connection.prepare(f"SELECT * FROM {table}")).get_attributes()]
         quoted = ", ".join(f"quote_nullable({column}::text)" for column in columns)
         for row in await connection.fetch(f"SELECT {quoted} FROM {table} ORDER BY 1, 2"):
@@ -181,7 +203,9 @@ async def main() -> None:
     await fill(store)
     await furnish(store)
     await store.aclose()
-    path.with_suffix(".postgresql.sql").write_text(script("postgresql") + await dump_postgres(), encoding="utf-8")
+    path.with_suffix(".postgresql.sql").write_text(
+        upgrade_script("postgresql") + await dump_postgres(), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

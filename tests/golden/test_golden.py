@@ -9,7 +9,7 @@ from tests.golden.make import make
 from everturn import wire
 from everturn.core.events import Event, LogEvent, TurnEvent
 from everturn.core.state import Phase, fold
-from everturn.core.tree import Tree
+from everturn.core.tree import MessageTree
 
 GOLDEN = Path(__file__).parent
 LOGS = sorted(GOLDEN.glob("v*/*.jsonl"))
@@ -39,7 +39,7 @@ PHASES = {
 def test_a_golden_log_is_read_and_every_turn_in_it_ends_as_it_did(path: Path):
     entries = wire.load_log(path.read_bytes())
     turns: dict[str, list[Event]] = {}
-    tree = Tree()
+    tree = MessageTree()
     for entry in entries:
         tree.apply(entry.event)
         if isinstance(entry.event, TurnEvent):

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from everturn import Chat, Phase, StepFinished, TextDelta, TurnError, named
+from everturn import Chat, Phase, StepFinished, TextDelta, TurnError, get_model
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.xdist_group("local-model")]
 
 
 async def test_a_real_model_is_talked_to(model_url: str) -> None:
-    model = named("llamacpp:smollm2", base_url=model_url)
+    model = get_model("llamacpp:smollm2", base_url=model_url)
     params = {"max_tokens": 24, "temperature": 0}
     async with Chat(model, system="You are brief.") as chat:
         # It answers 503 until it is loaded, and is asked again.

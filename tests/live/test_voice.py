@@ -8,15 +8,15 @@ from io import BytesIO
 import pytest
 from tests.live.voice import SENTENCE, voice
 
-from everturn import Chat, FilePart, named
+from everturn import Chat, FilePart, get_model
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 
 async def test_what_is_spoken_is_heard() -> None:
     async with voice() as base_url:
-        mouth = named("compatible:espeak@audio-tts", base_url=base_url)
-        ear = named("compatible:pocketsphinx@audio-stt", base_url=base_url)
+        mouth = get_model("compatible:espeak@audio-tts", base_url=base_url)
+        ear = get_model("compatible:pocketsphinx@audio-stt", base_url=base_url)
         async with Chat(mouth) as chat:
             spoken = await (await chat.send(SENTENCE, params={"response_format": "wav"}))
             assert spoken.message is not None

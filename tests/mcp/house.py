@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from everturn.core.asking import Verdict
+from everturn.core.gates import GateResolution
 from everturn.core.parts import Output
-from everturn.core.ports import Question, SubAnswer, SubTurn, Tool, ToolContext
+from everturn.core.ports import Question, SubagentRequest, SubagentResult, Tool, ToolContext
 from everturn.mcp.config import ServerSpec
-from everturn.mcp.link import ServerStatus
+from everturn.mcp.connection import ServerStatus
 from everturn.mcp.servers import McpServers
 from everturn.mcp.trust import Trust
 
@@ -51,35 +51,35 @@ class MemoryBlobs:
 class Person:
     """Somebody who is asked, and all that the context of a call has."""
 
-    def __init__(self, reply: Callable[[Question], Verdict] | None = None, kept: str = "") -> None:
-        self.reply = reply or (lambda question: Verdict(True, result='{"name": "Ada"}'))
+    def __init__(self, reply: Callable[[Question], GateResolution] | None = None, kept: str = "") -> None:
+        self.reply = reply or (lambda question: GateResolution(True, result='{"name": "Ada"}'))
         self.questions: list[Question] = []
         self.said: list[str] = []
-        self.turns: list[SubTurn] = []
+        self.turns: list[SubagentRequest] = []
         self.kept, self.blobs = kept, MemoryBlobs()
 
-    async def _ask(self, question: Question) -> Verdict:
+    async def _ask(self, question: Question) -> GateResolution:
         self.questions.append(question)
         return self.reply(question)
 
-    async def _sub_turn(self, turn: SubTurn) -> SubAnswer:
+    async def _sub_turn(self, turn: SubagentRequest) -> SubagentResult:
         self.turns.append(turn)
-        return SubAnswer("s2", "t2", "hi")
+        return SubagentResult("s2", "t2", "hi")
 
     def _keep(self, state: str) -> None:
         self.kept = state
 
     def context(self, call: str = "c1") -> ToolContext:
         return ToolContext(
-            "s",
-            "t",
-            call,
-            f"key-{call}",
-            self.said.append,
-            sub_turn=self._sub_turn,
+            session="s",
+            turn="t",
+            call=call,
+            key=f"key-{call}",
+            progress=self.said.append,
+            run_subagent=self._sub_turn,
             ask=self._ask,
-            kept=self.kept,
-            keep=self._keep,
+            saved_state=self.kept,
+            save_state=self._keep,
             blobs=self.blobs,
         )
 
@@ -110,7 +110,7 @@ class House:
 
     @property
     def link(self) -> Any:
-        return self.servers._links["h"]
+        return self.servers._connections["h"]
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -120,10 +120,10 @@ class House:
 
 @asynccontextmanager
 async def house(
-    *specs: ServerSpec, trust: Trust | None = None, ready: bool = True, patience: float = 0.7
+    *specs: ServerSpec, trust: Trust | None = None, ready: bool = True, max_wait: float = 0.7
 ) -> AsyncGenerator[House]:
     """Open servers; with `ready` all of them are there."""
-    servers = McpServers(specs, trust=trust, patience=patience)
+    servers = McpServers(specs, trust=trust, timeout=max_wait)
     home = House(servers)
     await servers.open(home.publish)
     try:
@@ -132,4 +132,4 @@ async def house(
         yield home
     finally:
         await servers.aclose()
-        assert all(link.most_connections <= 1 for link in servers._links.values())
+        assert all(link.most_connections <= 1 for link in servers._connections.values())

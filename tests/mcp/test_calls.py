@@ -28,12 +28,14 @@ async def test_a_call_reaches_the_server_once_and_carries_its_key(ledger: Path, 
 
 
 async def test_a_tool_says_where_it_comes_from_and_what_a_repeat_would_do(ledger: Path):
-    spec = hostile(ledger, effects={"fails": "read", "slow": "once"})
+    spec = hostile(ledger, annotations={"fails": "read_only", "slow": "at_most_once"})
     async with house(spec, hostile(ledger, "modern", "m")) as home:
         echo, slow, die, fails = (home.tool(name).spec for name in ("echo", "slow", "die", "fails"))
-        assert (echo.origin, echo.untrusted, echo.egress, echo.execute) == ("mcp:h", True, False, "ask_once")
-        assert [echo.effects, slow.effects, die.effects, fails.effects] == ["read", "once", "once", "read"]
-        assert (echo.resumes, home.tool("echo", "m").spec.resumes) == (False, True)
+        assert (echo.origin, echo.untrusted, echo.egress, echo.approval) == ("mcp:h", True, False, "ask")
+        assert [tool.read_only for tool in (echo, slow, die, fails)] == [True, False, False, True]
+        assert slow.at_most_once
+        assert die.at_most_once
+        assert (echo.resumable, home.tool("echo", "m").spec.resumable) == (False, True)
 
 
 async def test_arguments_are_held_against_the_schema_before_anybody_is_asked(ledger: Path):
@@ -141,7 +143,7 @@ async def test_killed_during_a_call_its_outcome_is_unknown_and_it_is_not_sent_ag
 
 
 async def test_a_call_that_may_be_repeated_is_not_repeated_by_us_either(ledger: Path):
-    async with house(hostile(ledger, effects={"die": "read"})) as home:
+    async with house(hostile(ledger, annotations={"die": "read_only"})) as home:
         with pytest.raises(ToolError, match="it can be called again without harm") as caught:
             await home.call("die")
         assert not isinstance(caught.value, OutcomeUnknown)

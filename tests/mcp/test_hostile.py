@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from everturn.errors import OutcomeUnknown, ToolError, ToolTimeout
-from everturn.mcp import link, session
+from everturn.mcp import connection, session
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.servers import McpServers
 from tests.mcp.house import hostile, house, noted
@@ -46,7 +46,7 @@ async def test_a_program_that_is_not_there_fails_until_somebody_mends_it(ledger:
         await home.until(lambda: home.status().state == "failed")
         assert "install it" in home.status().reason
         home.link.spec = hostile(ledger)
-        home.servers.again("h")
+        home.servers.reconnect("h")
         await home.until(lambda: home.status().state == "ready")
 
 
@@ -64,7 +64,7 @@ async def test_one_that_hangs_is_noticed_and_replaced(ledger: Path, monkeypatch:
 
 async def test_one_that_hangs_while_nobody_calls_is_noticed_too(ledger: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(session, "INITIALIZE", 0.3)
-    monkeypatch.setattr(link, "WATCH", 0.2)
+    monkeypatch.setattr(connection, "WATCH", 0.2)
     async with house(hostile(ledger)) as home:
         before = home.status().pid
         os.kill(before, 19)  # SIGSTOP

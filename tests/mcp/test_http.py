@@ -76,7 +76,7 @@ async def test_a_server_that_wants_a_login_says_so():
             await home.until(lambda: home.status().state == "needs_login")
             assert "401" in home.status().reason
             server.status = 0
-            home.servers.again("h")
+            home.servers.reconnect("h")
             await home.until(lambda: home.status().state == "ready")
 
 

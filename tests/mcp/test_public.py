@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everturn.core.asking import Verdict
+from everturn.core.gates import GateResolution
 from everturn.errors import ToolError
 from everturn.mcp.config import ServerSpec
 from tests.mcp.house import Person, house
@@ -44,11 +44,11 @@ async def test_the_everything_server_tells_of_its_progress():
 
 
 async def test_the_everything_server_asks_a_person_and_a_model():
-    person = Person(lambda question: Verdict(False, reason="no"))
+    person = Person(lambda question: GateResolution(False, reason="no"))
     async with house(public("server-everything")) as home:
         assert "declin" in (await home.call("trigger-elicitation-request", person)).text.lower()
         assert len(person.questions) == 1
-        allowed = Person(lambda question: Verdict(True))
+        allowed = Person(lambda question: GateResolution(True))
         assert "hi" in (await home.call("trigger-sampling-request", allowed, prompt="say hi", maxTokens=10)).text
         assert len(allowed.turns) == 1
 
@@ -58,6 +58,6 @@ async def test_the_filesystem_server_reads_and_writes_beneath_its_folder(tmp_pat
     async with house(public("server-filesystem", str(root))) as home:
         await home.call("write_file", path=str(root / "a.txt"), content="hello")
         assert "hello" in (await home.call("read_text_file", path=str(root / "a.txt"))).text
-        assert home.tool("read_text_file").spec.effects == "read"
+        assert home.tool("read_text_file").spec.read_only
         with pytest.raises(ToolError):
             await home.call("read_text_file", path="/etc/passwd")

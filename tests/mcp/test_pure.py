@@ -11,17 +11,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everturn.mcp.asking import Asked, question_of
-from everturn.mcp.lines import LINE_LIMIT, TOO_LARGE, UNREADABLE, Incoming, Lines, read_message
-from everturn.mcp.listing import Listed, bounded, effects_of, full_names, read_tools, schema_trouble
-from everturn.mcp.outputs import output_of
+from everturn.mcp.elicitation import ElicitationRequest, make_question
+from everturn.mcp.stdio_framing import LINE_LIMIT, TOO_LARGE, UNREADABLE, IncomingMessage, LineSplitter, read_message
+from everturn.mcp.tool_list import (
+    ListedTool,
+    assign_tool_names,
+    find_schema_problem,
+    limit_tools,
+    read_tools,
+    repeat_hints,
+)
+from everturn.mcp.tool_results import convert_result
 
 
 @given(st.lists(st.binary().filter(lambda line: b"\n" not in line and line.strip())), st.data())
 def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], data: st.DataObject):
     stream = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)))))
-    splitter = Lines()
+    splitter = LineSplitter()
     found: list[Any] = []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         found += splitter.feed(stream[start:end])
@@ -33,14 +40,14 @@ def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], data: st.Da
 def test_a_line_that_is_too_long_is_told_to_its_call(id: bytes, place: str):
     body = b'"result":{"content":"' + b"x" * 5000 + b'"}'
     line = b'{"id":' + id + b"," + body + b"}" if place == "front" else b"{" + body + b',"id": ' + id + b"}"
-    splitter = Lines(limit=1000)
+    splitter = LineSplitter(limit=1000)
     found: list[Any] = []
     for at in range(0, len(line), 300):
         found += splitter.feed(line[at : at + 300])
         assert len(splitter._line) <= 1300
     found += splitter.feed(b'\n{"id":8}\n')
     assert found[1] == b'{"id":8}'
-    assert isinstance(found[0], Incoming)
+    assert isinstance(found[0], IncomingMessage)
     assert (found[0].id, (found[0].error or {})["code"]) == (json.loads(id), TOO_LARGE)
 
 
@@ -86,19 +93,19 @@ def test_the_pieces_of_a_large_result_are_counted():
     ],
 )
 def test_a_schema_that_a_provider_would_refuse_is_refused_here(schema: Any, trouble: str):
-    assert trouble in schema_trouble(schema)
+    assert trouble in find_schema_problem(schema)
 
 
 def test_a_schema_that_is_too_deep_is_refused():
     schema: dict[str, Any] = {"type": "object"}
     for _ in range(100):
         schema = {"type": "object", "properties": {"a": schema}}
-    assert "too deep" in schema_trouble(schema)
+    assert "too deep" in find_schema_problem(schema)
 
 
 def test_a_schema_may_refer_to_itself():
     schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": {"$ref": "#"}}}
-    assert schema_trouble(schema) == ""
+    assert find_schema_problem(schema) == ""
 
 
 @given(
@@ -120,10 +127,12 @@ def test_too_many_tools_are_left_out():
 
 
 def test_what_a_person_says_of_a_tool_counts_more_than_what_its_server_claims():
-    assert effects_of({"readOnlyHint": True}, "once") == "once"
-    assert effects_of({"readOnlyHint": True, "idempotentHint": True}, None) == "read"
-    assert effects_of({"idempotentHint": True}, None) == "write"
-    assert effects_of({"readOnlyHint": "true"}, None) == "once"
+    neither = {"read_only": False, "idempotent": False}
+    assert repeat_hints({"readOnlyHint": True}, "at_most_once") == neither
+    assert repeat_hints({}, "read_only") == {"read_only": True, "idempotent": False}
+    assert repeat_hints({"readOnlyHint": True, "idempotentHint": True}, None) == {"read_only": True, "idempotent": True}
+    assert repeat_hints({"idempotentHint": True}, None) == {"read_only": False, "idempotent": True}
+    assert repeat_hints({"readOnlyHint": "true"}, None) == neither
 
 
 names = st.text(st.sampled_from("abAB_-. é"), min_size=1, max_size=70)
@@ -134,20 +143,22 @@ names = st.text(st.sampled_from("abAB_-. é"), min_size=1, max_size=70)
     st.lists(st.sampled_from(["a", "a_b", "ab", "b"]), unique=True, min_size=1),
 )
 def test_names_fit_every_provider_and_none_is_taken_for_another(tools: list[str], servers: list[str]):
-    found = [name for server in servers for name in full_names(server, tools, servers).values()]
+    found = [name for server in servers for name in assign_tool_names(server, tools, servers).values()]
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in found)
     plain = [name.replace("-", "").replace("_", "").casefold() for name in found]
     assert len(set(plain)) == len(plain)
 
 
 def test_a_name_does_not_depend_on_the_order_of_others():
-    assert full_names("s", ["get.user", "get_user"], ["s"]) == full_names("s", ["get_user", "get.user"], ["s"])
-    assert full_names("s", ["get_user", "get.user"], ["s"])["get_user"] == "s_get_user"
-    assert full_names("s", ["get.user"], ["s"]) == {"get.user": "s_get_user"}
+    assert assign_tool_names("s", ["get.user", "get_user"], ["s"]) == assign_tool_names(
+        "s", ["get_user", "get.user"], ["s"]
+    )
+    assert assign_tool_names("s", ["get_user", "get.user"], ["s"])["get_user"] == "s_get_user"
+    assert assign_tool_names("s", ["get.user"], ["s"]) == {"get.user": "s_get_user"}
 
 
 def test_a_name_that_means_something_else_here_is_not_given():
-    assert full_names("in", ["valid"], ["in"])["valid"] != "in_valid"
+    assert assign_tool_names("in", ["valid"], ["in"])["valid"] != "in_valid"
 
 
 CUT = rb"\ud83d"  # what JavaScript writes of an emoji that was cut in two
@@ -202,9 +213,9 @@ def test_what_is_no_answer_is_told_to_no_call(line: bytes):
 
 def test_answers_are_read_as_they_were_meant():
     failed = read_message(b'{"id": 1, "error": {"code": -32000, "message": null}}')
-    assert failed == Incoming(1, error={"code": -32000, "message": "it does not say what is wrong"})
-    assert read_message(b'{"id": 1.0, "result": {}}') == Incoming(1, result={})
-    assert read_message(b'\xef\xbb\xbf{"id": 1, "result": {}}') == Incoming(1, result={})
+    assert failed == IncomingMessage(1, error={"code": -32000, "message": "it does not say what is wrong"})
+    assert read_message(b'{"id": 1.0, "result": {}}') == IncomingMessage(1, result={})
+    assert read_message(b'\xef\xbb\xbf{"id": 1, "result": {}}') == IncomingMessage(1, result={})
 
 
 @pytest.mark.parametrize(
@@ -222,43 +233,43 @@ def test_answers_are_read_as_they_were_meant():
     ],
 )
 def test_an_address_is_shown_only_if_it_can_be_seen_where_it_leads(url: str, is_asked: bool):
-    asked = Asked("a", "elicitation/create", {"mode": "url", "url": url, "message": "log in"})
-    assert (question_of("s", asked) is not None) == is_asked
+    asked = ElicitationRequest("a", "elicitation/create", {"mode": "url", "url": url, "message": "log in"})
+    assert (make_question("s", asked) is not None) == is_asked
 
 
 async def test_what_is_too_deep_to_be_written_is_said_to_be():
     deep: Any = {}
     for _ in range(3000):
         deep = {"a": deep}
-    output = await output_of({"content": [], "structuredContent": deep}, "s", None)
+    output = await convert_result({"content": [], "structuredContent": deep}, "s", None)
     assert output.text == "[structured content: it was not kept, for it is too deep]"
-    output = await output_of({"content": [{"type": "text", "text": "hi"}], "structuredContent": deep}, "s", None)
+    output = await convert_result({"content": [{"type": "text", "text": "hi"}], "structuredContent": deep}, "s", None)
     assert output.text == "hi"
 
 
 def test_the_bounds_of_a_list_are_those_of_all_its_pages():
-    few = [Listed(f"t{at}", "d", {"type": "object"}, {}) for at in range(500)]
-    assert bounded(few) == (few, [])
-    kept, problems = bounded([*few, *few])
+    few = [ListedTool(f"t{at}", "d", {"type": "object"}, {}) for at in range(500)]
+    assert limit_tools(few) == (few, [])
+    kept, problems = limit_tools([*few, *few])
     assert (len(kept), len(problems)) == (500, 1)
-    kept, problems = bounded([Listed(f"t{at}", "d" * 16_000, {"type": "object"}, {}) for at in range(100)])
+    kept, problems = limit_tools([ListedTool(f"t{at}", "d" * 16_000, {"type": "object"}, {}) for at in range(100)])
     assert len(kept) == 62
     assert "those behind 62 were left out" in problems[0]
 
 
 def test_a_schema_of_many_parts_is_refused_before_it_is_checked():
     began = time.process_time()
-    trouble = schema_trouble({"type": "object", "properties": {"a": {"anyOf": [{}] * 32_000}}})
+    trouble = find_schema_problem({"type": "object", "properties": {"a": {"anyOf": [{}] * 32_000}}})
     assert "more than 2000 parts" in trouble
     assert time.process_time() - began < 1  # to check them all takes 15 s
     fields = {f"f{at}": {"type": "string", "enum": ["a", "b"], "title": "One"} for at in range(150)}
-    assert schema_trouble({"type": "object", "properties": fields}) == ""
+    assert find_schema_problem({"type": "object", "properties": fields}) == ""
 
 
 def test_a_question_whose_schema_has_too_many_parts_is_not_asked():
     params = {"message": "?", "requestedSchema": {"type": "object", "properties": {"a": {"anyOf": [{}] * 32_000}}}}
     began = time.process_time()
-    assert question_of("files", Asked("r1.a", "elicitation/create", params)) is None
+    assert make_question("files", ElicitationRequest("r1.a", "elicitation/create", params)) is None
     assert time.process_time() - began < 1
 
 

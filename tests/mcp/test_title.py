@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everturn.mcp.session import Session
+from everturn.mcp.session import McpSession
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,6 @@ from everturn.mcp.session import Session
     ],
 )
 def test_a_server_without_a_version_has_no_blank_at_the_end_of_its_name(info: Any, title: str) -> None:
-    session = Session.__new__(Session)
+    session = McpSession.__new__(McpSession)
     session._session = SimpleNamespace(server_info=info)  # pyright: ignore[reportAttributeAccessIssue]
     assert session.title == title

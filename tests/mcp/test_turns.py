@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from everturn import Chat
-from everturn.core.asking import Gate
-from everturn.core.events import CallPaused, CallSettled
+from everturn.core.events import CallFinished, CallSuspended
+from everturn.core.gates import Gate
 from everturn.mcp.servers import McpServers
 from everturn.testing import ScriptedModel, call, calls, say
 from tests.mcp.house import hostile, noted
@@ -16,7 +16,7 @@ from tests.trust.talks import Talk, eventually, once
 
 
 def servers(ledger: Path, mode: str = "plain") -> McpServers:
-    return McpServers([hostile(ledger, mode)], patience=20)
+    return McpServers([hostile(ledger, mode)], timeout=20)
 
 
 def state_of(source: McpServers) -> str:
@@ -66,7 +66,7 @@ async def test_what_a_server_asked_is_answered_after_a_restart_once_its_call_was
         await chat.answer(gate, allow="once")
         await _gates(chat, "form")
         # The question can be seen a moment before the call can be gone on with; a stop in between loses the call.
-        await _until(chat, CallPaused)
+        await _until(chat, CallSuspended)
     assert noted(ledger) == ["ask"]
 
     source = servers(ledger, "modern")
@@ -78,7 +78,7 @@ async def test_what_a_server_asked_is_answered_after_a_restart_once_its_call_was
         await chat.answer(gate, result='{"name": "Ada"}')
         assert (await turn).text == "Done."
         log = await chat.runtime.store.events("s")
-    [came] = [entry.event for entry in log if isinstance(entry.event, CallSettled)]
+    [came] = [entry.event for entry in log if isinstance(entry.event, CallFinished)]
     told = json.loads(came.output.text)
     assert (came.state, told["state"]) == ("completed", "sealed")
     assert told["given"]["who"]["content"] == {"name": "Ada"}

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from everturn import tool
-from everturn.cli.mcp import _parser, serve
+from everturn.cli.commands.mcp import _parser, serve
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk
 from everturn.core.requests import ModelRequest, RequestResult
 
@@ -44,7 +44,7 @@ def _trace(text: str) -> None:
             file.write(text + "\n")
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def look(what: str) -> str:
     """Look at something."""
     print("this is not protocol")  # and must not get where protocol goes
@@ -52,14 +52,14 @@ def look(what: str) -> str:
     return f"{what} is fine"
 
 
-@tool(execute="ask")
+@tool(approval="always")
 def burn(what: str) -> str:
     """Burn something."""
     _trace(what)
     return f"{what} is ash"
 
 
-@tool(execute="ask_once")
+@tool(approval="ask")
 def warm(what: str) -> str:
     """Warm something."""
     _trace(what)

@@ -13,9 +13,9 @@ import mcp_types as types
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 from everturn.mcp_server import AgentServer
-from everturn.wiring import Runtime
+from everturn.runtime import Runtime
 from tests.mcp_server import agent as house
 
 AGENT = Path(house.__file__)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everturn.cli.mcp import mcp
+from everturn.cli.commands.mcp import mcp
 from tests.mcp_server.clients import AGENT, environment
 from tests.terminal.pseudo import Terminal
 

@@ -18,7 +18,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult, InputRequiredResult
 
-from everturn.stores.named import named_store
+from everturn.stores.registry import get_store
 from tests.mcp_server.clients import AGENT, MODES, Person, environment, process, ran, text
 
 TOKEN = "a-token-of-the-tests"
@@ -117,7 +117,7 @@ async def test_told_to_stop_it_ends_at_once_and_what_hangs_is_left_for_the_next(
     async with asyncio.timeout(20):
         assert await child.wait() == 0
     child.stdin.close()
-    store = named_store(str(tmp_path / "talks.db"))
+    store = get_store(str(tmp_path / "talks.db"))
     (session,) = await store.sessions()
     assert len(await store.open_turns(session.id)) == 1
     await store.aclose()
@@ -211,7 +211,7 @@ async def _check_walls(address: str) -> None:
 @pytest.mark.parametrize("token", ["", "short", "with a blank in it", "ümläut-token-0123456789"])
 async def test_a_token_that_is_none_is_refused(token: str):
     from everturn.errors import ConfigError
-    from everturn.mcp_server.http import TokenWall
+    from everturn.mcp_server.http import TokenMiddleware
 
     with pytest.raises(ConfigError, match="a token is at least"):
-        TokenWall(lambda *_: asyncio.sleep(0), token)
+        TokenMiddleware(lambda *_: asyncio.sleep(0), token)

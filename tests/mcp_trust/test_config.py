@@ -22,7 +22,7 @@ env = { TOKEN = "${TOKEN}", DEBUG = true }
 cwd = "work"
 timeout = 5
 cancel = "leave"
-effects = { read_file = "read" }
+annotations = { read_file = "read_only" }
 
 [mcp.far]
 url = "https://example.org/mcp"
@@ -43,7 +43,7 @@ def test_toml_is_read_with_variables_in_their_places(tmp_path: Path):
     assert (files.name, files.command, files.args) == ("files", "npx", ("-y", "server-files", "/srv"))
     assert files.env == {"TOKEN": "s3cret", "DEBUG": "true"}
     assert files.cwd == str(tmp_path / "work")
-    assert (files.timeout, files.cancel, files.effects) == (5.0, "leave", {"read_file": "read"})
+    assert (files.timeout, files.cancel, files.annotations) == (5.0, "leave", {"read_file": "read_only"})
     assert far.headers == {"Authorization": "Bearer s3cret"}
     assert far.auth == "oauth"
 
@@ -74,7 +74,7 @@ def test_the_json_that_other_programs_have_is_read(tmp_path: Path, key: str):
         ({"command": "x", "headers": {"A": "b"}}, "headers and auth go with a url"),
         ({"command": "x", "timeout": 0}, "timeout is in seconds"),
         ({"command": "x", "timeout": 1e9}, "timeout is in seconds"),
-        ({"command": "x", "effects": {"t": "maybe"}}, "effects"),
+        ({"command": "x", "annotations": {"t": "maybe"}}, "annotations"),
         ({"command": "x", "cancel": "kill"}, "cancel"),
         ({"url": "ftp://a.example/"}, "one like https"),
         ({"url": "file:///etc/passwd"}, "one like https"),
@@ -163,7 +163,7 @@ def test_whatever_is_reached_otherwise_has_another_hash(changed: dict[str, Any])
 
 
 def test_what_starts_nothing_else_has_the_same_hash():
-    assert replace(BASE, timeout=5, cancel="leave", effects={"t": "read"}).launch_hash == BASE.launch_hash
+    assert replace(BASE, timeout=5, cancel="leave", annotations={"t": "read_only"}).launch_hash == BASE.launch_hash
     assert replace(FAR, headers={"x-key": "v"}).launch_hash == FAR.launch_hash
 
 
@@ -225,6 +225,6 @@ def test_the_same_words_in_another_folder_are_another_program(tmp_path: Path):
 def test_the_library_is_not_imported_before_it_is_needed():
     code = (
         "import sys, everturn.mcp, everturn.mcp_server, everturn.mcp.config, everturn.mcp.trust, everturn.mcp.oauth, "
-        "everturn.cli.mcp, everturn.mcp_server.serving; sys.exit('mcp' in sys.modules or 'mcp_types' in sys.modules)"
+        "everturn.cli.commands.mcp, everturn.mcp_server.server; sys.exit('mcp' in sys.modules or 'mcp_types' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

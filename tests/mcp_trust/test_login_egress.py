@@ -12,10 +12,10 @@ import httpx2
 import pytest
 from aiohttp import web
 
-from everturn.egress import Policy
+from everturn.egress import EgressClient
 from everturn.errors import AddressRefused, ConfigError, NeedsLogin
 from everturn.mcp.config import ServerSpec
-from everturn.mcp.http import Bounded, LedAstray, login_policy
+from everturn.mcp.http import BoundedResponse, RedirectRefused, login_policy
 from everturn.mcp.oauth import TokenFile, login
 
 
@@ -98,11 +98,11 @@ async def test_a_login_is_led_nowhere_inside(by: str, tmp_path: Path) -> None:
         spec = ServerSpec("far", url=f"{one.url}/mcp", auth="oauth", headers={"X-Key": "secret"})
         shown: list[asyncio.Task[None]] = []
         with pytest.raises((ConfigError, NeedsLogin)):
-            await login(spec, tmp_path, lambda url: shown.append(asyncio.ensure_future(back(url))), patience=20)
+            await login(spec, tmp_path, lambda url: shown.append(asyncio.ensure_future(back(url))), max_wait=20)
         assert one.arrived == []
         inside = ServerSpec("far", url=spec.url, auth="oauth", login_hosts=(one.victim.removeprefix("http://"),))
         with pytest.raises((ConfigError, NeedsLogin)):
-            await login(inside, tmp_path, lambda url: shown.append(asyncio.ensure_future(back(url))), patience=20)
+            await login(inside, tmp_path, lambda url: shown.append(asyncio.ensure_future(back(url))), max_wait=20)
         assert one.arrived, "an operator can say that it is inside"
         await asyncio.gather(*shown, return_exceptions=True)
 
@@ -120,15 +120,15 @@ async def test_a_person_is_shown_no_address_that_nobody_should_open(where: str, 
     async with hostile() as one:
         one.leads["authorize"] = where
         with pytest.raises((ConfigError, NeedsLogin)):
-            await login(ServerSpec("far", url=f"{one.url}/mcp", auth="oauth"), tmp_path, shown.append, patience=20)
+            await login(ServerSpec("far", url=f"{one.url}/mcp", auth="oauth"), tmp_path, shown.append, max_wait=20)
     assert shown == []
 
 
 async def test_a_token_is_not_renewed_at_an_address_inside(tmp_path: Path) -> None:
     from contextvars import ContextVar
 
-    from everturn.mcp.events import Events
-    from everturn.mcp.http import _Guarded
+    from everturn.mcp.events import SessionEvents
+    from everturn.mcp.http import _GuardedTransport
     from everturn.mcp.oauth import auth_for
 
     async with hostile() as one:
@@ -140,7 +140,7 @@ async def test_a_token_is_not_renewed_at_an_address_inside(tmp_path: Path) -> No
         tokens = {"access_token": "a", "refresh_token": "r", "token_type": "Bearer"}
         client = {"client_id": "c", "redirect_uris": ["http://127.0.0.1:1/callback"]}
         TokenFile(spec, tmp_path).write(tokens=tokens, expires=1.0, client=client, server=metadata)
-        transport = _Guarded(spec, Events(), ContextVar("sending", default=None))
+        transport = _GuardedTransport(spec, SessionEvents(), ContextVar("sending", default=None))
         async with httpx2.AsyncClient(transport=transport, auth=auth_for(spec, tmp_path)) as client_of:
             try:
                 answer = await client_of.post(spec.url, json={})
@@ -153,14 +153,14 @@ async def test_a_token_is_not_renewed_at_an_address_inside(tmp_path: Path) -> No
 async def test_headers_for_the_server_do_not_go_where_it_leads() -> None:
     spec = ServerSpec("far", url="http://127.0.0.1:9/mcp", auth="oauth", headers={"X-Key": "secret"})
     async with hostile() as one:
-        policy = Policy([spec.url], [one.victim.removeprefix("http://")])
-        async with httpx2.AsyncClient(transport=Bounded(policy), headers=spec.headers) as client:
+        policy = EgressClient([spec.url], [one.victim.removeprefix("http://")])
+        async with httpx2.AsyncClient(transport=BoundedResponse(policy), headers=spec.headers) as client:
             answer = await client.get(f"{one.victim}/x")
         assert answer.status_code == 200
         assert one.arrived == ["GET /x"]
         assert one.headers[0].get("x-key") is None
-        async with httpx2.AsyncClient(transport=Bounded(login_policy(spec))) as client:
-            with pytest.raises(LedAstray):
+        async with httpx2.AsyncClient(transport=BoundedResponse(login_policy(spec))) as client:
+            with pytest.raises(RedirectRefused):
                 await client.get(f"{one.victim}/x")
 
 
@@ -175,7 +175,7 @@ async def test_headers_for_the_server_do_not_go_where_it_leads() -> None:
     ],
 )  # fmt: skip
 def test_the_policy_lets_own_origins_public_ones_and_exceptions(address: str, is_let: bool) -> None:
-    policy = Policy(["http://127.0.0.1:8000/mcp"], ["127.0.0.1:9000"])
+    policy = EgressClient(["http://127.0.0.1:8000/mcp"], ["127.0.0.1:9000"])
     if is_let:
         policy.check(address)
     else:
@@ -188,11 +188,11 @@ async def test_a_name_that_leads_inside_is_not_gone_to() -> None:
         return ["127.0.0.1"]
 
     with pytest.raises(AddressRefused, match="loopback"):
-        await Policy(["https://own.example/"], resolve=inside).request("GET", "https://login.example/token")
+        await EgressClient(["https://own.example/"], resolve=inside).request("GET", "https://login.example/token")
 
 
 def test_an_own_name_that_is_read_from_nobody_else_is_still_our_own() -> None:
-    policy = Policy(["http://my_server:8000/mcp"])
+    policy = EgressClient(["http://my_server:8000/mcp"])
     assert policy.is_own("http://my_server:8000/mcp?x=1")
     assert not policy.is_own("http://my_server:8000@evil.example/mcp")
     assert not policy.is_own("http://my_server:80001/mcp")

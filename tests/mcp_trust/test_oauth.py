@@ -178,7 +178,7 @@ async def test_somebody_elses_code_is_not_taken_and_ours_still_is(giver: Authori
 
 async def test_who_does_not_come_back_is_not_waited_for_for_ever(giver: Authority, spec: ServerSpec, tmp_path: Path):
     with pytest.raises(NeedsLogin, match="nobody has logged in to far"):
-        await login(spec, tmp_path, lambda url: None, patience=0.5)
+        await login(spec, tmp_path, lambda url: None, max_wait=0.5)
     assert not is_logged_in(spec, tmp_path)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from everturn.errors import ConfigError
 from everturn.mcp.config import ServerSpec
-from everturn.mcp.trust import ToolFacts, Trust, TrustAll, TrustFile, TrustOnFirst, default_trust_path, visible
+from everturn.mcp.trust import ToolFacts, Trust, TrustAll, TrustFile, TrustOnFirst, default_trust_path, escape_invisible
 
 SPEC = ServerSpec("files", "run", ("--root", "/srv"), {"TOKEN": "s3cret"})
 READ = ToolFacts("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
@@ -218,10 +218,10 @@ def test_the_file_of_a_person_lies_with_their_other_settings():
     "hidden", ["\u200b", "\u202e", "\x00", "\x1b", "\u3164", "\ufe0f", "\U000e0041", "\u2028", "\xa0"]
 )
 def test_everything_that_cannot_be_seen_is_written_out(hidden: str):
-    shown = visible(f"a{hidden}b")
+    shown = escape_invisible(f"a{hidden}b")
     assert hidden not in shown
     assert shown.isprintable()
-    assert visible("plain text, ünd more") == "plain text, ünd more"
+    assert escape_invisible("plain text, ünd more") == "plain text, ünd more"
 
 
 def test_servers_of_one_name_in_two_folders_are_trusted_side_by_side(kept: TrustFile):

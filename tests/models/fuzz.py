@@ -26,7 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn import wire
-from everturn.core.canonical import clean
+from everturn.core.canonical_json import replace_surrogates
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
@@ -43,15 +43,15 @@ from everturn.core.parts import FilePart, TextPart
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec
 from everturn.errors import ModelError
-from everturn.models.http import HttpModel
+from everturn.models.http_model import HttpModel
 from everturn.models.media import MediaModel
-from everturn.models.prices import Facts, Price
-from everturn.models.prompted import Prompted
+from everturn.models.prices import ModelFacts, Price
+from everturn.models.prompted import PromptedModel
 from everturn.models.vendors import VENDORS
 from everturn.testing import MemoryStore
-from everturn.transport import Limits
-from everturn.transport.replay import Kept, Replay
-from everturn.turn.stream import Assembly
+from everturn.transport import StreamLimits
+from everturn.transport.replay import RecordedResponse, ReplayTransport
+from everturn.turn.stream import StepAssembly
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script, too
 
@@ -68,7 +68,7 @@ PROFILES = {
 MODALITIES: dict[str, Modality] = {"images": "image-gen", "transcript": "audio-stt", "speech": "audio-tts"}
 SAID = RequestMessage("user", (TextPart("A turtle."), FilePart("sound", "audio/wav", 4, "a.wav")))
 REQUEST = ModelRequest("m", "", [SAID], [ToolSpec("look.up", "", {})], {}, {"sound": b"RIFF"})
-LIMITS = Limits(line=2**16, event=2**17, stream=2**18)
+LIMITS = StreamLimits(line=2**16, event=2**17, stream=2**18)
 
 
 # Ways to break them ---------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _break_events(events: list[bytes], dice: random.Random) -> None:
             events.insert(at, dice.choice(dice.choice(SEEDS).events))
 
 
-def case(seed: int, number: int) -> tuple[str, Kept]:
+def case(seed: int, number: int) -> tuple[str, RecordedResponse]:
     """The input of that number."""
     dice = random.Random(f"{seed}/{number}")
     start = dice.choice(SEEDS)
@@ -236,7 +236,9 @@ def case(seed: int, number: int) -> tuple[str, Kept]:
         start.content_type if dice.random() < 0.9 else dice.choice(["", "text/html", "audio/x", "text/plain", "\xff/;"])
     )
     is_cut = start.is_cut or dice.random() < 0.05
-    return start.format, Kept(split, status=start.status, headers={"content-type": kind} if kind else {}, is_cut=is_cut)
+    return start.format, RecordedResponse(
+        split, status=start.status, headers={"content-type": kind} if kind else {}, is_cut=is_cut
+    )
 
 
 def cut(data: bytes, dice: random.Random) -> list[bytes]:
@@ -293,34 +295,34 @@ def check(chunks: Sequence[Chunk], error: ModelError | None) -> None:
 def _check_error(error: ModelError) -> None:
     if not error.kind or not str(error):
         raise Broken("an error that says nothing")
-    if clean(str(error)) != str(error):
+    if replace_surrogates(str(error)) != str(error):
         raise Broken("an error that cannot be stored")
 
 
-def model_of(format: str, kept: Kept) -> Model:
+def model_of(format: str, kept: RecordedResponse) -> Model:
     """A model that gets this answer."""
-    transport, facts = Replay([kept]), Facts(Price(1.0, 2.0))
+    transport, facts = ReplayTransport([kept]), ModelFacts(Price(1.0, 2.0))
     if (modality := MODALITIES.get(format)) is not None:
         return MediaModel("m", COMPATIBLE, transport, modality=modality, facts=facts, limit=LIMITS.stream)
     way = format.removeprefix("told-")
     model = HttpModel("m", PROFILES.get(format, COMPATIBLE), transport, limits=LIMITS, facts=facts)
     if format == "told-bound":
-        return Prompted(model, "json", "schema")
-    return Prompted(model, way) if format in TOLD else model
+        return PromptedModel(model, "json", "schema")
+    return PromptedModel(model, way) if format in TOLD else model
 
 
-async def play(format: str, kept: Kept) -> tuple[list[Chunk], ModelError | None]:
+async def play(format: str, kept: RecordedResponse) -> tuple[list[Chunk], ModelError | None]:
     model, keep = model_of(format, kept), MemoryStore().put_blob
     chunks: list[Chunk] = []
     error: ModelError | None = None
-    assembly = Assembly("t", 1, 1)
+    assembly = StepAssembly("t", 1, 1)
     stream = model.stream(REQUEST)
     try:
         async for batch in stream:
             chunks += batch
             for frame in assembly.feed(batch):
                 wire.dump_frame(frame)
-            await assembly.keep(keep)
+            await assembly.store_files(keep)
     except ModelError as caught:
         error = caught
     if error is not None:
@@ -331,11 +333,11 @@ async def play(format: str, kept: Kept) -> tuple[list[Chunk], ModelError | None]
         else:
             raise Broken("a chunk after an error")
     check(chunks, error)
-    wire.dump(StepFinished(turn="t", step=1, parts=assembly.parts(), finish="stop", usage=assembly.usage))
+    wire.dump_event(StepFinished(turn="t", step=1, parts=assembly.parts(), finish="stop", usage=assembly.usage))
     return chunks, error
 
 
-async def tell(format: str, kept: Kept) -> list[str]:
+async def tell(format: str, kept: RecordedResponse) -> list[str]:
     """What somebody saw in the end, however it came: text, reasoning, arguments, and the end itself."""
     chunks, error = await play(format, kept)
     seen: dict[str, str] = {}

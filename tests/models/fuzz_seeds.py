@@ -12,7 +12,7 @@ from msgspec import Struct
 from tests.models.prompted.writing import LOOSE, STRICT
 
 from everturn.testing.provider import Call
-from everturn.testing.provider.png import draw
+from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.sound import mp3, wav
 
 QUIRKS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data/openai_chat_quirks.json").read_text("utf-8"))
@@ -157,7 +157,7 @@ _BODIES: list[Any] = [
 
 # Gemini, Ollama -------------------------------------------------------------------------------------------------------
 
-PNG = draw(b"turtle")
+PNG = draw_png(b"turtle")
 
 
 def _part(**part: Any) -> dict[str, Any]:

@@ -16,18 +16,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 from tests.models.prompted.writing import Broken, Half, Told, bound, prompted, way_of
 
-from everturn.core.canonical import JsonObject, clean, parse_object
+from everturn.core.canonical_json import JsonObject, parse_object, replace_surrogates
 from everturn.core.ports import Model
-from everturn.models.named import named
 from everturn.models.profile import Profile
-from everturn.models.retrying import Patience
+from everturn.models.registry import get_model
+from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
 from everturn.testing.provider import (
     Call,
     CutAt,
     Finish,
     Hang,
-    Heard,
     Image,
     InBandError,
     Item,
@@ -38,11 +37,12 @@ from everturn.testing.provider import (
     Speech,
     Status,
     Think,
+    Transcription,
 )
-from everturn.testing.provider.png import draw
+from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.render_gemini import signature
 from everturn.testing.provider.strict_gemini import shows_thoughts
-from everturn.testing.provider.strict_ollama import is_quiet
+from everturn.testing.provider.strict_ollama import hides_thinking
 
 MARK = "⌁"  # the last thing an answer that hangs has said
 Note = Callable[[str], None]
@@ -58,7 +58,7 @@ class Group(Struct, frozen=True):
     params: tuple[dict[str, Any], ...] = ({},)
     weight: int = 2
     base: str = "/v1"
-    paradigm: str = ""
+    tool_format: str = ""
 
 
 THINKING = {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 4096}
@@ -83,13 +83,17 @@ GROUPS: Final[dict[str, Group]] = {
         "ollama", ("local-a", "local-b"), ({}, {"think": True}, {"think": False, "num_ctx": 4096}), 4, base=""
     ),
     **{
-        way: Group("compatible", (f"told-{way}-a", f"told-{way}-b"), ({}, {"max_tokens": 100}), paradigm=way)
+        way: Group("compatible", (f"told-{way}-a", f"told-{way}-b"), ({}, {"max_tokens": 100}), tool_format=way)
         for way in WAYS
     },
 }
 GROUP_OF: Final = {name: key for key, group in GROUPS.items() for name in group.names}
 MEDIA: Final = ("picture@image-gen", "picture@image-edit", "voice@audio-tts", "ear@audio-stt")
-MADE: Final[dict[str, Item]] = {"picture": Image(), "voice": Speech(), "ear": Heard("Hello.")}  # by their bare names
+MADE: Final[dict[str, Item]] = {
+    "picture": Image(),
+    "voice": Speech(),
+    "ear": Transcription("Hello."),
+}  # by their bare names
 MAKERS = "media"  # the group of those that make files
 
 
@@ -100,23 +104,23 @@ def group_of(name: str) -> str:
 
 def all_models(url: str) -> dict[str, Model]:
     """Every model there is, on the provider."""
-    once = Patience(tries=1)
+    once = RetryPolicy(attempts=1)
 
     def profile(vendor: str, base: str) -> Profile:
         return replace(VENDORS[vendor], base_url=url + base, prices="")
 
     return {
-        name: named(
+        name: get_model(
             f"{group.vendor}:{name}",
             profile=profile(group.vendor, group.base),
             key="k",
-            patience=once,
-            paradigm=group.paradigm,
+            retry=once,
+            tool_format=group.tool_format,
         )
         for group in GROUPS.values()
         for name in group.names
     } | {
-        name: named(f"compatible:{name}", profile=profile("compatible", "/v1"), key="k", patience=once)
+        name: get_model(f"compatible:{name}", profile=profile("compatible", "/v1"), key="k", retry=once)
         for name in MEDIA
     }
 
@@ -160,7 +164,7 @@ FILES = (
     (b"GIF89a;", "image/gif", "a.gif"), (b"ID3", "audio/mpeg", "a.mp3"), (b"{", "application/json", "a.json"),
 )  # fmt: skip
 PICTURES = (
-    (draw(b"turtle"), "image/png"), (b"GIF89a;", "image/gif"), (b"\xff\xd8\xff\xd9", "image/jpeg"),
+    (draw_png(b"turtle"), "image/png"), (b"GIF89a;", "image/gif"), (b"\xff\xd8\xff\xd9", "image/jpeg"),
     (b"moov", "video/mp4"), (b"?", "application/octet-stream"), (b"word", "text/plain"),
 )  # fmt: skip
 
@@ -235,7 +239,7 @@ def _is_thinking(group: str, body: JsonObject) -> bool:
         case "gemini-2" | "gemini-3":
             return shows_thoughts(body)
         case "ollama":
-            return not is_quiet(body)
+            return not hides_thinking(body)
         case _:
             return True
 
@@ -326,7 +330,7 @@ def _is_broken(call: Call) -> bool:
 
 
 def _clean(item: Item) -> Item:
-    return replace(item, text=clean(item.text)) if isinstance(item, Say) else item
+    return replace(item, text=replace_surrogates(item.text)) if isinstance(item, Say) else item
 
 
 def _from_gemini(dice: random.Random, name: str, items: Sequence[Say | Call]) -> Raw:

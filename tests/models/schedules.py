@@ -32,7 +32,7 @@ from msgspec.structs import replace
 
 from everturn import Chat, EverturnError, Output, TextPart, ToolContext, Turn, tool
 from everturn.core.deltas import Delta
-from everturn.core.events import CallStarted, Gate, GateOpened, TurnCompleted, TurnFailed, TurnParked
+from everturn.core.events import CallStarted, Gate, GateOpened, TurnCompleted, TurnFailed, TurnSuspended
 from everturn.core.hooks import RequestContext
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, StepPart, ToolPart
@@ -40,12 +40,12 @@ from everturn.core.ports import Tool
 from everturn.core.requests import RequestCall, RequestMessage, RequestResult, ToolSpec
 from everturn.core.state import fold
 from everturn.errors import UnknownSession
+from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore
 from everturn.testing.provider import Item, Provider, Say
-from everturn.testing.provider.png import draw
+from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.sound import wav
-from everturn.turn.prepare import LATE
-from everturn.wiring import Runtime
+from everturn.turn.prepare import LATE_NOTICE_PREFIX
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script, too
 
@@ -160,36 +160,36 @@ class _Renamed:
 def all_tools(world: World) -> dict[str, Tool]:
     """A tool of every kind."""
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def look(path: str) -> str:
         return f"content of {path}"
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def put(path: str, text: str) -> str:
         return f"wrote {len(text)} to {path}"
 
-    @tool(effects="once")
+    @tool()
     async def pay(amount: int) -> str:
         return f"paid {amount}"
 
-    @tool(effects="once", execute="ask")
+    @tool(approval="always")
     async def mail(to: str) -> str:
         return f"mailed {to}"
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def linger(ctx: ToolContext) -> str:
         await world.free.wait()
         return "lingered"
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def fall() -> str:
         raise ValueError("")
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def hush() -> str:
         return ""
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def picture(ctx: ToolContext) -> Output:
         dice = random.Random(ctx.call)
         data, kind, name = dice.choice(FILES)
@@ -271,7 +271,7 @@ class Stage:
         except Wrong as wrong:
             what = str(wrong)
         except TimeoutError:
-            what = "stuck"
+            what = "quarantined"
         finally:
             await schedule.close()
             self.schedule = None
@@ -334,7 +334,7 @@ class Schedule:
         """Leave nothing running."""
         self._world.free.set()
         await self.chat.aclose()
-        await self._stage.provider.quiet()
+        await self._stage.provider.wait_idle()
 
     # What the provider asks for --------------------------------------------------------------------------------------
 
@@ -371,12 +371,16 @@ class Schedule:
         self.model = name
         params = dice.choice(GROUPS[group_of(name)].params)
         if dice.random() < 0.2:  # for this turn it calls in another way
-            params = {**params, "paradigm": dice.choice((*WAYS, "native")), "bind": dice.random() < 0.7}
+            params = {
+                **params,
+                "tool_format": dice.choice((*WAYS, "native")),
+                "constrained_decoding": dice.random() < 0.7,
+            }
         return {
             "model": self._stage.models[name],
             "params": params,
-            "history": dice.choice(("full", "full", "full", "full", "results", "digest", "none")),
-            "late": dice.choice(("inject", "inject", "hold", "discard")),
+            "tool_history": dice.choice(("full", "full", "full", "full", "results", "digest", "none")),
+            "late": dice.choice(("inject", "inject", "keep", "discard")),
             "max_steps": dice.choice((10, 10, 1, 2, 3)),
             **fixed,
         }
@@ -471,7 +475,7 @@ class Schedule:
                 act = ""
                 if isinstance(event, GateOpened):
                     gates.append(event.gate)
-                elif isinstance(event, TurnParked):
+                elif isinstance(event, TurnSuspended):
                     act = manners.waiting
                 elif isinstance(event, CallStarted) and event.tool == "linger":
                     act = manners.running
@@ -493,11 +497,11 @@ class Schedule:
             case "answer":
                 for gate in gates:
                     # A call that goes round in circles is asked about too, and has nothing to edit.
-                    verdict = self._dice.choice(VERDICTS if gate.tool == "mail" else VERDICTS[:3])
-                    self.trace.append(f"  {verdict}")
-                    self._note("gate: " + ", ".join(verdict))
+                    resolution = self._dice.choice(VERDICTS if gate.tool == "mail" else VERDICTS[:3])
+                    self.trace.append(f"  {resolution}")
+                    self._note("gate: " + ", ".join(resolution))
                     with suppress(EverturnError):  # answered before, by whoever watched then
-                        await turn.answer(gate, **verdict)
+                        await turn.answer(gate, **resolution)
             case _:
                 self.trace.append(f"  cancel, {act}")
                 self._note(f"cancel, {act}")
@@ -522,7 +526,11 @@ class Schedule:
 
     def _note_end(self, messages: Sequence[Message]) -> None:
         """What was told late and where an answer broke off, for the coverage."""
-        if any(isinstance(part, NoticePart) and part.kind.startswith(LATE) for one in messages for part in one.parts):
+        if any(
+            isinstance(part, NoticePart) and part.kind.startswith(LATE_NOTICE_PREFIX)
+            for one in messages
+            for part in one.parts
+        ):
             self._note("late result told")
         if not (self._has_failed or self._has_cancelled):
             return
@@ -541,7 +549,7 @@ class Schedule:
     async def _free(self) -> None:
         """Let slow tools end; what they bring comes late."""
         self._world.free.set()
-        await self.chat.runtime.supervisor.settled()
+        await self.chat.runtime.tool_tasks.wait_idle()
 
     async def _any_message(self, *roles: str) -> Message | None:
         tree = await self.chat.tree()
@@ -631,7 +639,7 @@ class Schedule:
         name = self.model = self._dice.choice(MEDIA)
         words: list[TextPart | FilePart] = [TextPart("A turtle.")]
         if name.endswith("edit"):
-            words.append(await self.chat.attach(draw(b"turtle"), "image/png", "turtle.png"))
+            words.append(await self.chat.attach(draw_png(b"turtle"), "image/png", "turtle.png"))
         elif name.endswith("stt"):
             words.append(await self.chat.attach(wav("Hello."), "audio/wav", "hello.wav"))
         self._plans = [Plan(self._dice.choice(("text", "text", "text", "fail")), 0)]

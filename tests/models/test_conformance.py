@@ -17,24 +17,24 @@ from everturn.core.parts import Finish, Opaque, ReasoningPart
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestMessage, RequestPart, RequestResult
 from everturn.errors import ModelError, TurnError
-from everturn.models.named import named
 from everturn.models.prices import Price
-from everturn.models.retrying import Patience
+from everturn.models.registry import get_model
+from everturn.models.retry import RetryPolicy
 from everturn.testing.contracts import ModelContract
 from everturn.testing.contracts.model.bench import (
-    Bench,
-    Noted,
+    ModelTestBench,
+    RecordingTool,
     answer_of,
-    ask,
     calls_of,
-    fail,
     finish_of,
+    open_bench,
+    send_and_wait,
+    send_expecting_error,
     thoughts_of,
-    working,
 )
-from everturn.testing.contracts.model.breaking import IN_BAND, until
-from everturn.testing.contracts.model.calling import PATH, CallingContract, answer_gates
-from everturn.testing.contracts.model.remembering import BUDGET, RememberingContract
+from everturn.testing.contracts.model.failures import IN_BAND, until
+from everturn.testing.contracts.model.history import BUDGET, HistoryContract
+from everturn.testing.contracts.model.tool_calls import PATH, ToolCallsContract, answer_gates
 from everturn.testing.provider import Call, Cut, Hang, InBandError, Raw, Say, Think
 from everturn.testing.provider import Finish as Ends
 
@@ -55,8 +55,8 @@ class TestChat(ModelContract):
         + b"data: [DONE]\n\n"
     )
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
-        return named(f"compatible:{model}", base_url=f"{url}/v1", key=key, price=price, patience=patience)
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
+        return get_model(f"compatible:{model}", base_url=f"{url}/v1", key=key, price=price, retry=retry)
 
 
 NO_FILTER: Mapping[str, Finish] = {**ModelContract.finishes, "content_filter": "refusal"}
@@ -76,13 +76,13 @@ class TestMessages(ModelContract):
         {"type": "message_stop"},
     )
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
-        return named(f"anthropic:{model}", base_url=f"{url}/v1", key=key, price=price, patience=patience)
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
+        return get_model(f"anthropic:{model}", base_url=f"{url}/v1", key=key, price=price, retry=retry)
 
-    async def test_an_error_of_the_api_is_the_servers(self, bench: Bench) -> None:
+    async def test_an_error_of_the_api_is_the_servers(self, bench: ModelTestBench) -> None:
         chat = bench.chat([Say("As far as here"), InBandError("Something went wrong.", kind="api_error")])
 
-        assert (await fail(chat)).kind == "server"
+        assert (await send_expecting_error(chat)).kind == "server"
 
 
 class TestResponses(ModelContract):
@@ -93,44 +93,44 @@ class TestResponses(ModelContract):
         {"type": "response.completed", "response": {"usage": None}},
     )
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
-        return named(f"openai:{model}", base_url=f"{url}/v1", key=key, price=price, patience=patience)
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
+        return get_model(f"openai:{model}", base_url=f"{url}/v1", key=key, price=price, retry=retry)
 
-    async def test_an_error_event_is_an_error_too(self, bench: Bench) -> None:
+    async def test_an_error_event_is_an_error_too(self, bench: ModelTestBench) -> None:
         error = InBandError(kind="error")
         chat = bench.chat([error], [Say("Now.")], [Say("As far as here"), error])
 
-        assert (await ask(chat)).text == "Now."
-        assert (await fail(chat)).kind == "server"
+        assert (await send_and_wait(chat)).text == "Now."
+        assert (await send_expecting_error(chat)).kind == "server"
 
 
 class WholeCalls(ModelContract):
     """Formats in which a call comes whole or not at all, and never in pieces."""
 
     @pytest.mark.parametrize("arguments", [PATH, '{"path": "a'], ids=["all of it", "half of it"])
-    async def test_a_call_that_is_cut_off_never_runs(self, bench: Bench, arguments: str) -> None:
-        look = Noted()
+    async def test_a_call_that_is_cut_off_never_runs(self, bench: ModelTestBench, arguments: str) -> None:
+        look = RecordingTool()
         chat = bench.chat([Say("I look."), Call("look", arguments), Cut()], [Say("Again?")], tools=[look])
 
-        await fail(chat)
+        await send_expecting_error(chat)
 
         come = ["cancelled"] if arguments == PATH else []
         assert [part.state for part in calls_of(await answer_of(chat))] == come
-        assert (await ask(chat, "What happened?")).text == "Again?"
+        assert (await send_and_wait(chat, "What happened?")).text == "Again?"
         assert look.ran == []
-        assert len(bench.sent().calls) == len(bench.sent().results) == len(come)
+        assert len(bench.wire_request().calls) == len(bench.wire_request().results) == len(come)
 
-    async def test_a_cancel_in_the_middle_of_a_call_leaves_nothing_open(self, bench: Bench) -> None:
-        look = Noted()
+    async def test_a_cancel_in_the_middle_of_a_call_leaves_nothing_open(self, bench: ModelTestBench) -> None:
+        look = RecordingTool()
         chat = bench.chat([Say("I look."), Call("look", PATH), Hang()], [Say("Fine.")], tools=[look])
         turn = await chat.send("Hi.")
         await until(turn, lambda event: isinstance(event, CallDelta) and bool(event.text))
 
         await self.cancel(bench, turn)
 
-        assert (await ask(chat, "Never mind.")).text == "Fine."
+        assert (await send_and_wait(chat, "Never mind.")).text == "Fine."
         assert look.ran == []
-        assert len(bench.sent().results) == 1
+        assert len(bench.wire_request().results) == 1
 
 
 class TestGemini(WholeCalls):
@@ -145,56 +145,56 @@ class TestGemini(WholeCalls):
         {"candidates": [{"finishReason": "STOP"}]},
     )
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
-        return named(f"gemini:{model}", base_url=f"{url}/v1beta", key=key, price=price, patience=patience)
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
+        return get_model(f"gemini:{model}", base_url=f"{url}/v1beta", key=key, price=price, retry=retry)
 
-    async def test_parameters_pass_as_they_are(self, bench: Bench) -> None:
-        await ask(bench.chat([Say("Fine.")]), params={"temperature": 0.25, "top_p": 0.5, "topK": 7})
+    async def test_parameters_pass_as_they_are(self, bench: ModelTestBench) -> None:
+        await send_and_wait(bench.chat([Say("Fine.")]), params={"temperature": 0.25, "top_p": 0.5, "topK": 7})
 
         assert bench.seen[0].body["generationConfig"] == {"temperature": 0.25, "topP": 0.5, "topK": 7}
 
-    async def test_an_answer_without_end_is_ended(self, bench: Bench) -> None:
+    async def test_an_answer_without_end_is_ended(self, bench: ModelTestBench) -> None:
         chat = bench.chat([Raw(b"data: " + b"x" * 34_000_000)])  # a picture may be large, and comes in one line
 
-        assert (await fail(chat)).kind == "limit"
+        assert (await send_expecting_error(chat)).kind == "limit"
 
-    async def test_an_error_that_is_no_event_is_an_error_too(self, bench: Bench) -> None:
+    async def test_an_error_that_is_no_event_is_an_error_too(self, bench: ModelTestBench) -> None:
         error = InBandError(kind="bare")
         chat = bench.chat([error], [Say("Now.")], [Say("As far as here"), error])
 
-        assert (await ask(chat)).text == "Now."
-        assert (await fail(chat)).kind == "server"
+        assert (await send_and_wait(chat)).text == "Now."
+        assert (await send_expecting_error(chat)).kind == "server"
 
-    async def test_a_prompt_that_is_blocked_is_filtered(self, bench: Bench) -> None:
-        result = await ask(bench.chat([Ends("content_filter")]))
+    async def test_a_prompt_that_is_blocked_is_filtered(self, bench: ModelTestBench) -> None:
+        result = await send_and_wait(bench.chat([Ends("content_filter")]))
 
         assert (result.text, finish_of(result.message)) == ("", "content_filter")
 
-    async def test_signatures_go_back_in_the_next_step_and_in_the_next_turn(self, bench: Bench) -> None:
+    async def test_signatures_go_back_in_the_next_step_and_in_the_next_turn(self, bench: ModelTestBench) -> None:
         steps = [Think("A file."), Call("look", PATH), Call("look", PATH)], [Think("Empty."), Say("It is empty.")]
-        chat = bench.chat(*steps, [Say("Yes.")], tools=[Noted()])
+        chat = bench.chat(*steps, [Say("Yes.")], tools=[RecordingTool()])
 
-        await ask(chat, "Look.", params=self.thinking)
-        await ask(chat, "Sure?", params=self.thinking)
+        await send_and_wait(chat, "Look.", params=self.thinking)
+        await send_and_wait(chat, "Sure?", params=self.thinking)
 
-        assert [len(bench.sent(at).seals) for at in range(3)] == [0, 1, 2]
-        assert bench.sent(2).seals[:1] == bench.sent(1).seals
+        assert [len(bench.wire_request(at).seals) for at in range(3)] == [0, 1, 2]
+        assert bench.wire_request(2).seals[:1] == bench.wire_request(1).seals
 
-    async def test_signatures_go_to_no_other_model_and_back_to_their_own(self, bench: Bench) -> None:
-        chat = bench.chat([Call("look", PATH)], [Say("It is empty.")], tools=[Noted()])
+    async def test_signatures_go_to_no_other_model_and_back_to_their_own(self, bench: ModelTestBench) -> None:
+        chat = bench.chat([Call("look", PATH)], [Say("It is empty.")], tools=[RecordingTool()])
         other = bench.model([Call("look", PATH)], [Say("I am another.")], name="other")
 
-        await ask(chat, "Look.")
-        await ask(chat, "And you?", model=other)
-        assert len(bench.sent().seals) == 1  # its own
-        await ask(chat, "And you again?")
-        assert len(bench.sent().seals) == 2
+        await send_and_wait(chat, "Look.")
+        await send_and_wait(chat, "And you?", model=other)
+        assert len(bench.wire_request().seals) == 1  # its own
+        await send_and_wait(chat, "And you again?")
+        assert len(bench.wire_request().seals) == 2
 
-    async def test_a_signature_waits_with_its_turn_for_a_person(self, bench: Bench) -> None:
-        chat = bench.chat([Call("look", PATH)], [Say("Fine.")], tools=[Noted(execute="ask")])
+    async def test_a_signature_waits_with_its_turn_for_a_person(self, bench: ModelTestBench) -> None:
+        chat = bench.chat([Call("look", PATH)], [Say("Fine.")], tools=[RecordingTool(approval="always")])
 
         assert (await answer_gates(chat, "Look.", allow="once")).text == "Fine."
-        assert len(bench.sent().seals) == 1
+        assert len(bench.wire_request().seals) == 1
 
 
 class TestOllama(WholeCalls):
@@ -207,100 +207,106 @@ class TestOllama(WholeCalls):
         for text in ("Hello.", "")
     )
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
-        return named(f"ollama:{model}", base_url=url, key=key, price=price, patience=patience)
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
+        return get_model(f"ollama:{model}", base_url=url, key=key, price=price, retry=retry)
 
-    async def test_parameters_pass_as_they_are(self, bench: Bench) -> None:
+    async def test_parameters_pass_as_they_are(self, bench: ModelTestBench) -> None:
         given = {"temperature": 0.25, "top_p": 0.5, "num_ctx": 8192}
 
-        await ask(bench.chat([Say("Fine.")]), params={**given, "keep_alive": "5m"})
+        await send_and_wait(bench.chat([Say("Fine.")]), params={**given, "keep_alive": "5m"})
 
         assert bench.seen[0].body["options"] == given
         assert bench.seen[0].body["keep_alive"] == "5m"
 
-    async def test_an_answer_without_end_is_ended(self, bench: Bench) -> None:
+    async def test_an_answer_without_end_is_ended(self, bench: ModelTestBench) -> None:
         chat = bench.chat([Raw(b'{"message": "' + b"x" * 34_000_000)])  # calls and pictures come whole, in one line
 
-        assert (await fail(chat)).kind == "limit"
+        assert (await send_expecting_error(chat)).kind == "limit"
 
-    async def test_a_parameter_that_is_unknown_is_refused_by_the_provider_and_not_by_us(self, bench: Bench) -> None:
-        assert (await ask(bench.chat([Say("Fine.")]), params={"no_such_option": 1})).text == "Fine."
+    async def test_a_parameter_that_is_unknown_is_refused_by_the_provider_and_not_by_us(
+        self, bench: ModelTestBench
+    ) -> None:
+        assert (await send_and_wait(bench.chat([Say("Fine.")]), params={"no_such_option": 1})).text == "Fine."
         assert bench.seen[0].body["no_such_option"] == 1  # which it passes over
         chat = bench.chat([Say("Never.")])
 
-        caught = await fail(chat, params={"temperature": "warm"})
+        caught = await send_expecting_error(chat, params={"temperature": "warm"})
 
         assert caught.kind == "request"
         assert 'option "temperature" must be of type float32' in str(caught)
         bench.provider.reset()
 
     @pytest.mark.parametrize("choice", ["auto", "none", "required", "look"])
-    async def test_the_choice_of_a_tool_is_said_in_the_words_of_the_format(self, bench: Bench, choice: str) -> None:
-        await ask(bench.chat([Say("Fine.")], tools=[Noted()]), params={"tool_choice": choice})
+    async def test_the_choice_of_a_tool_is_said_in_the_words_of_the_format(
+        self, bench: ModelTestBench, choice: str
+    ) -> None:
+        await send_and_wait(bench.chat([Say("Fine.")], tools=[RecordingTool()]), params={"tool_choice": choice})
 
-        assert bench.sent().tools == ([] if choice == "none" else ["look"])  # it has no other word for a choice
+        assert bench.wire_request().tools == ([] if choice == "none" else ["look"])  # it has no other word for a choice
         assert "tool_choice" not in bench.seen[0].body
 
     test_a_tool_of_an_odd_name_can_be_chosen: Any = None
 
     @pytest.mark.parametrize("kind", IN_BAND)
-    async def test_an_error_in_the_stream_ends_the_turn_with_its_kind(self, bench: Bench, kind: str) -> None:
+    async def test_an_error_in_the_stream_ends_the_turn_with_its_kind(self, bench: ModelTestBench, kind: str) -> None:
         chat = bench.chat([Say("As far as here"), IN_BAND[kind]], [Say("Again.")])
 
-        assert (await fail(chat)).kind == ("context" if kind == "context" else "server")  # it has words, and no code
+        assert (await send_expecting_error(chat)).kind == (
+            "context" if kind == "context" else "server"
+        )  # it has words, and no code
         assert (await answer_of(chat)).text == "As far as here"
-        assert (await ask(chat)).text == "Again."
+        assert (await send_and_wait(chat)).text == "Again."
 
-    async def test_an_answer_that_ends_without_saying_so_is_cut_off(self, bench: Bench) -> None:
+    async def test_an_answer_that_ends_without_saying_so_is_cut_off(self, bench: ModelTestBench) -> None:
         said, _, _ = self.uncounted.partition(b"\n")
         chat = bench.chat([Raw(b"\n")], [Say("Now.")], [Raw(said + b"\n")], [Say("And now.")])
 
-        assert (await ask(chat)).text == "Now."  # it had said nothing yet
-        assert (await fail(chat)).kind == "truncated"
+        assert (await send_and_wait(chat)).text == "Now."  # it had said nothing yet
+        assert (await send_expecting_error(chat)).kind == "truncated"
         assert (await answer_of(chat)).text == "Hello."
-        assert (await ask(chat)).text == "And now."
+        assert (await send_and_wait(chat)).text == "And now."
 
     @pytest.mark.parametrize("arguments", ['{"path": ', '{"path": "a"}{"path": "b"}', '["a"]', "a.txt", "null"])
-    async def test_arguments_that_are_no_object_never_run(self, bench: Bench, arguments: str) -> None:
-        look = Noted()
+    async def test_arguments_that_are_no_object_never_run(self, bench: ModelTestBench, arguments: str) -> None:
+        look = RecordingTool()
         chat = bench.chat([Think("Hm."), Call("look", arguments)], [Say("I try again.")], tools=[look])
 
-        result = await ask(chat)
+        result = await send_and_wait(chat)
 
         assert look.ran == []
         assert result.text == "I try again."
         assert [part.state for part in calls_of(result.message)] == ["failed"]
 
-    async def test_a_call_that_cannot_be_read_before_any_word_is_asked_for_again(self, bench: Bench) -> None:
-        look = Noted()
+    async def test_a_call_that_cannot_be_read_before_any_word_is_asked_for_again(self, bench: ModelTestBench) -> None:
+        look = RecordingTool()
         chat = bench.chat([Call("look", "{oops")], [Say("I try again.")], tools=[look])
 
-        assert (await ask(chat)).text == "I try again."
+        assert (await send_and_wait(chat)).text == "I try again."
         assert ([seen.status for seen in bench.seen], look.ran) == ([500, 200], [])
 
     @pytest.mark.parametrize("reason", ["length"])
-    async def test_a_call_of_an_answer_that_was_cut_short_never_runs(self, bench: Bench, reason: str) -> None:
+    async def test_a_call_of_an_answer_that_was_cut_short_never_runs(self, bench: ModelTestBench, reason: str) -> None:
         await super().test_a_call_of_an_answer_that_was_cut_short_never_runs(bench, reason)
 
     @pytest.mark.parametrize(
         ("family", "how", "told"),
-        [("notools-", {"tools": [Noted()]}, "tools"), ("nothink-", {}, "thinking")],
+        [("notools-", {"tools": [RecordingTool()]}, "tools"), ("nothink-", {}, "thinking")],
         ids=["tools", "thinking"],
     )
     async def test_what_a_model_cannot_do_is_told_in_its_words(
-        self, bench: Bench, family: str, how: dict[str, Any], told: str
+        self, bench: ModelTestBench, family: str, how: dict[str, Any], told: str
     ) -> None:
         bench.provider.script("model", [[Say("Never.")]])
         chat = bench.open(bench.connect(f"{family}model"), **how)
 
-        caught = await fail(chat, params={"think": True} if told == "thinking" else {})
+        caught = await send_expecting_error(chat, params={"think": True} if told == "thinking" else {})
 
         assert caught.kind == "request"
         assert f'"{family}model" does not support {told}' in str(caught)
         bench.provider.reset()
 
-    async def test_thinking_can_be_turned_off(self, bench: Bench) -> None:
-        result = await ask(bench.chat([Think("Hm."), Say("Four.")]), params={"think": False})
+    async def test_thinking_can_be_turned_off(self, bench: ModelTestBench) -> None:
+        result = await send_and_wait(bench.chat([Think("Hm."), Say("Four.")]), params={"think": False})
 
         assert (result.text, thoughts_of(result.message)) == ("Four.", [])
 
@@ -308,7 +314,7 @@ class TestOllama(WholeCalls):
 # Accents ----------------------------------------------------------------------------------------------------------
 
 
-class Accent(CallingContract, RememberingContract):
+class Accent(ToolCallsContract, HistoryContract):
     """The chat format as some vendors insist on it. What they say is read like any other, so only asking is tested."""
 
     format = "chat"
@@ -316,8 +322,8 @@ class Accent(CallingContract, RememberingContract):
     uncounted = TestChat.uncounted
     vendor = ""
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
-        return named(f"{self.vendor}:{model}", base_url=f"{url}/v1", key=key, price=price, patience=patience)
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
+        return get_model(f"{self.vendor}:{model}", base_url=f"{url}/v1", key=key, price=price, retry=retry)
 
     test_a_connection_is_used_again_even_where_an_answer_ends_a_moment_after_its_last_word: Any = None
 
@@ -345,7 +351,7 @@ class TestTemplate(Accent):
     vendor, prefix = "llamacpp", "alternate-"
 
 
-class TestOlderGemini(CallingContract, RememberingContract):
+class TestOlderGemini(ToolCallsContract, HistoryContract):
     """Without ids, so that a result is known by its place, and with signatures that nobody misses."""
 
     format, prefix = "gemini", "gemini-2.5-"
@@ -497,21 +503,21 @@ async def test_a_model_that_is_broken_is_caught(
     broken: type[Broken], test: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Suite(TestMessages):
-        def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
-            return broken(super().connect(url, model, key, price, patience), key)
+        def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
+            return broken(super().connect(url, model, key, price, retry), key)
 
     given = GIVEN.get(test, {}) | ({"caplog": caplog} if broken is TellsTheKey else {})
     with pytest.raises((AssertionError, TimeoutError, TurnError, pytest.fail.Exception)):
-        async with working(Suite()) as bench:
+        async with open_bench(Suite()) as bench:
             await getattr(Suite(), test)(bench=bench, **given)
 
 
 @pytest.mark.parametrize("test", BROKEN.values())
 async def test_a_model_that_is_not_broken_is_not(test: str, caplog: pytest.LogCaptureFixture) -> None:
     class Suite(TestMessages):
-        def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
-            return Broken(super().connect(url, model, key, price, patience), key)
+        def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
+            return Broken(super().connect(url, model, key, price, retry), key)
 
     given = GIVEN.get(test, {}) | ({"caplog": caplog} if test == BROKEN[TellsTheKey] else {})
-    async with working(Suite()) as bench:
+    async with open_bench(Suite()) as bench:
         await getattr(Suite(), test)(bench=bench, **given)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from everturn.models.endpoint import without_key
+from everturn.models.endpoint import redact_key
 
 KEY = "sk-live-0123456789abcdef"
 
@@ -20,9 +20,9 @@ KEY = "sk-live-0123456789abcdef"
     ],
 )
 def test_no_part_of_a_key_is_told_that_could_be_one(text: str, told: str) -> None:
-    assert without_key(text, KEY) == told
+    assert redact_key(text, KEY) == told
 
 
 @pytest.mark.parametrize("key", ["", "short"])
 def test_what_is_too_short_to_be_a_secret_is_left_alone(key: str) -> None:
-    assert without_key("a short text", key) == "a short text"
+    assert redact_key("a short text", key) == "a short text"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from everturn.core.chunks import CallChunk, FinishChunk
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
-from everturn.models.failures import RETRYABLE, in_band, malformed_call, read_error, refused, retry_after
-from everturn.models.http import HttpModel
+from everturn.models.failures import RETRYABLE, malformed_call, read_error, response_error, retry_after, stream_error
+from everturn.models.http_model import HttpModel
 from everturn.models.vendors import VENDORS
-from everturn.transport.replay import Kept, Replay
+from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 NAMES = {"vendor": "acme", "model": "acme-1", "key": "ACME_API_KEY"}
 TO_DO = {
@@ -131,7 +131,7 @@ PAGE = "<html><head><title>502 Bad Gateway</title></head></html>"
     ],
 )
 def test_a_refusal_says_who_must_act_and_what_to_do(status: int, body: str, kind: str) -> None:
-    error = refused(status, {}, body.encode(), NAMES)
+    error = response_error(status, {}, body.encode(), NAMES)
 
     assert (error.kind, error.retryable) == (kind, kind in RETRYABLE)
     assert TO_DO[kind] in str(error)
@@ -148,31 +148,31 @@ def test_a_refusal_says_who_must_act_and_what_to_do(status: int, body: str, kind
     ],
 )
 def test_a_model_that_cannot_call_tools_can_be_told_of_them_in_words(said: str) -> None:
-    error = refused(400, {}, json.dumps({"error": said}).encode(), NAMES)
+    error = response_error(400, {}, json.dumps({"error": said}).encode(), NAMES)
 
     assert (error.kind, error.retryable) == ("request", False)
     assert said in str(error)
-    assert 'acme-1 cannot call tools by itself; in words it can: params={"paradigm": "json"}' in str(error)
+    assert 'acme-1 cannot call tools by itself; in words it can: params={"tool_format": "json"}' in str(error)
 
 
 def test_not_every_refusal_that_speaks_of_tools_is_about_that() -> None:
-    error = refused(400, {}, openai("tools[0].name is too long; tool calls are supported").encode(), NAMES)
+    error = response_error(400, {}, openai("tools[0].name is too long; tool calls are supported").encode(), NAMES)
 
     assert error.kind == "request"
-    assert "paradigm" not in str(error)
+    assert "tool_format" not in str(error)
 
 
 def test_a_provider_keeps_its_own_words_but_not_all_of_them() -> None:
-    assert "invalid x-api-key" in str(refused(401, {}, anthropic("e", "invalid x-api-key").encode(), NAMES))
+    assert "invalid x-api-key" in str(response_error(401, {}, anthropic("e", "invalid x-api-key").encode(), NAMES))
     for body in (openai("x" * 10_000), "x" * 10_000, openai("\ud800" * 10_000)):
-        error = str(refused(400, {}, body.encode("utf-8", "surrogatepass"), NAMES))
+        error = str(response_error(400, {}, body.encode("utf-8", "surrogatepass"), NAMES))
         assert len(error) < 700
         error.encode()
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_says_where_to(status: int) -> None:
-    error = refused(status, {"location": "https://elsewhere/v1"}, b"", NAMES)
+    error = response_error(status, {"location": "https://elsewhere/v1"}, b"", NAMES)
 
     assert (error.kind, error.retryable) == ("request", False)
     assert str(error) == "the server sends us to https://elsewhere/v1, and a key is not sent on; change the base URL"
@@ -208,7 +208,7 @@ def test_a_redirect_says_where_to(status: int) -> None:
     ],
 )
 def test_an_error_in_the_middle_is_as_good_as_a_status(error: object, kind: str) -> None:
-    made = in_band(error, NAMES)
+    made = stream_error(error, NAMES)
 
     assert (made.kind, made.retryable, made.retry_after) == (kind, kind in RETRYABLE, None)
     assert str(made).startswith("acme: the stream broke off: ")
@@ -226,13 +226,13 @@ ANY_JSON = st.recursive(
 
 @given(ANY_JSON)
 def test_whatever_an_error_is_it_becomes_one(error: object) -> None:
-    assert isinstance(in_band(error, NAMES), ModelError)
-    assert isinstance(refused(400, {}, json.dumps(error).encode(), NAMES), ModelError)
+    assert isinstance(stream_error(error, NAMES), ModelError)
+    assert isinstance(response_error(400, {}, json.dumps(error).encode(), NAMES), ModelError)
 
 
 @pytest.mark.parametrize("code", ["²", "7" * 5000, "\ud800"])
 def test_a_code_may_be_any_text(code: str) -> None:
-    str(in_band({"code": code}, NAMES)).encode()
+    str(stream_error({"code": code}, NAMES)).encode()
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,9 @@ FAILED = {"error": {"message": "Failed to call a function.", "code": "tool_use_f
 
 
 async def test_a_call_the_provider_could_not_read_is_a_call_that_fails() -> None:
-    model = HttpModel("m", VENDORS["groq"], Replay([Kept([json.dumps(FAILED).encode()], status=400)]))
+    model = HttpModel(
+        "m", VENDORS["groq"], ReplayTransport([RecordedResponse([json.dumps(FAILED).encode()], status=400)])
+    )
     chunks = [chunk async for batch in model.stream(ModelRequest("m", "", [], [], {})) for chunk in batch]
 
     assert chunks == [CallChunk(0, "<f {>", "malformed_call"), FinishChunk("tool_calls", "tool_use_failed")]
@@ -270,7 +272,11 @@ UNREAD = """error parsing tool call: raw='{"q": 'it', err=x'}', err=invalid char
 
 
 async def test_a_call_that_ollama_could_not_read_is_a_call_that_fails() -> None:
-    model = HttpModel("m", VENDORS["ollama"], Replay([Kept([json.dumps({"error": UNREAD}).encode()], status=500)]))
+    model = HttpModel(
+        "m",
+        VENDORS["ollama"],
+        ReplayTransport([RecordedResponse([json.dumps({"error": UNREAD}).encode()], status=500)]),
+    )
     chunks = [chunk async for batch in model.stream(ModelRequest("m", "", [], [], {})) for chunk in batch]
 
     assert chunks[0] == CallChunk(0, """{"q": 'it', err=x'}""", "malformed_call")
@@ -354,12 +360,12 @@ def test_whatever_a_header_says_is_no_crash(text: str) -> None:
     ],
 )
 def test_how_long_to_wait_is_said_in_the_body_too(headers: Mapping[str, str], body: str, seconds: float | None) -> None:
-    error = refused(429, headers, body.encode(), NAMES)
+    error = response_error(429, headers, body.encode(), NAMES)
 
     assert (error.kind, error.retryable, error.retry_after) == ("rate", True, seconds)
 
 
 def test_an_error_carries_what_the_header_asked() -> None:
-    error = refused(429, {"retry-after": "7"}, b"", NAMES)
+    error = response_error(429, {"retry-after": "7"}, b"", NAMES)
 
     assert (error.kind, error.retryable, error.retry_after) == ("rate", True, 7.0)

@@ -12,7 +12,7 @@ from tests.models.fuzz_seeds import MEDIA, SEEDS, TOLD
 from everturn.core.chunks import CallChunk, Chunk, FileChunk, FinishChunk, OpaqueChunk, TextChunk
 from everturn.core.parts import Opaque
 from everturn.errors import ModelError
-from everturn.transport.replay import Kept
+from everturn.transport.replay import RecordedResponse
 
 COUNT = 3_000
 
@@ -47,7 +47,7 @@ def test_every_format_every_kind_of_file_and_every_paradigm_is_among_them() -> N
 async def test_before_they_are_broken_there_is_something_of_everything_in_them() -> None:
     seen: Counter[tuple[str, str]] = Counter()
     for seed in SEEDS:
-        kept = Kept(seed.events, seed.status, {"content-type": seed.content_type}, seed.is_cut)
+        kept = RecordedResponse(seed.events, seed.status, {"content-type": seed.content_type}, seed.is_cut)
         for chunk in (await play(seed.format, kept))[0]:
             seen[seed.format, type(chunk).__name__] += 1
 
@@ -94,4 +94,4 @@ def test_the_checker_notices(chunks: list[Chunk], error: ModelError | None) -> N
 async def test_a_stream_that_is_in_order_passes() -> None:
     whole = b'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 
-    assert await play("chat", Kept([whole])) == ([TEXT, FinishChunk("stop", "stop")], None)
+    assert await play("chat", RecordedResponse([whole])) == ([TEXT, FinishChunk("stop", "stop")], None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.models.test_requests import assistant, call, result, results, user
 
 from everturn import Chat, tool
-from everturn.core.canonical import canonical
+from everturn.core.canonical_json import encode_canonical
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
@@ -26,20 +26,20 @@ from everturn.core.chunks import (
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart, Usage
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult, ToolSpec
 from everturn.errors import ModelError
-from everturn.models.failures import refused
-from everturn.models.formats.gemini_request import STAND_IN, build
-from everturn.models.formats.gemini_schema import openapi
-from everturn.models.http import HttpModel
-from everturn.models.named import named
+from everturn.models.failures import response_error
+from everturn.models.formats.gemini_request import PLACEHOLDER_SIGNATURE, build
+from everturn.models.formats.gemini_schema import to_openapi
+from everturn.models.http_model import HttpModel
 from everturn.models.profile import Origin
-from everturn.models.retrying import Patience
+from everturn.models.registry import get_model
+from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
 from everturn.testing.provider.render_gemini import signature
 from everturn.testing.provider.strict import check as strict
 from everturn.testing.provider.strict_declarations import check_schema
-from everturn.testing.provider.strict_proto import read
-from everturn.transport import Limits
-from everturn.transport.replay import Kept, Replay
+from everturn.testing.provider.strict_proto import read_proto_message
+from everturn.transport import StreamLimits
+from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 Json = dict[str, Any]
 LOOK = ToolSpec("look", "Looks.", {"type": "object", "properties": {"q": {"type": "string"}}})
@@ -65,7 +65,7 @@ def contents(*messages: RequestMessage, **request: Any) -> list[tuple[str, list[
 
 
 def sealed(model: str = NEW, **more: str) -> Opaque:
-    return Opaque(f"gemini:{model}", canonical({"thoughtSignature": signature(model, "x"), **more}))
+    return Opaque(f"gemini:{model}", encode_canonical({"thoughtSignature": signature(model, "x"), **more}))
 
 
 SIGNED = {"thoughtSignature": signature(NEW, "x")}
@@ -90,8 +90,8 @@ def test_a_model_is_part_of_the_path(model: str, path: str) -> None:
 
 
 async def test_the_key_has_a_header_of_its_own() -> None:
-    replay = Replay([Kept([events(said("hi"), ended())])])
-    model = named("gemini:m", key="k" * 20, transport=replay)
+    replay = ReplayTransport([RecordedResponse([events(said("hi"), ended())])])
+    model = get_model("gemini:m", key="k" * 20, transport=replay)
     _ = [batch async for batch in model.stream(ModelRequest("m", "", [user("hi")], [], {}))]
     assert replay.posts[0].url == (
         "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse"
@@ -133,7 +133,7 @@ def test_results_stand_together_right_behind_their_calls() -> None:
 
 
 def test_an_id_goes_back_where_the_provider_gave_one_and_never_twice() -> None:
-    calling = assistant(call("c1", given="g"), call("c2", given="g"), call("c3"))
+    calling = assistant(call("c1", provider_id="g"), call("c2", provider_id="g"), call("c3"))
     found = contents(user("hi"), calling, results(result("c1"), result("c2"), result("c3")))
     for (_, parts), name in zip(found[1:], ("functionCall", "functionResponse"), strict=True):
         assert [part[name].get("id") for part in parts] == ["g", "c2", None]
@@ -204,8 +204,8 @@ def test_a_seal_goes_back_on_the_part_it_came_on() -> None:
     "other",
     [
         sealed("gemini-3-flash"),
-        Opaque("openai:m", canonical({"encrypted": "x"})),
-        Opaque(f"gemini:{OLD}", canonical({"google": {"thought_signature": "x"}})),
+        Opaque("openai:m", encode_canonical({"encrypted": "x"})),
+        Opaque(f"gemini:{OLD}", encode_canonical({"google": {"thought_signature": "x"}})),
     ],
 )
 def test_what_another_sealed_goes_back_without_its_seal(other: Opaque) -> None:
@@ -222,11 +222,11 @@ def test_what_gemini_3_misses_a_seal_on_gets_a_stand_in() -> None:
     parts = [part for _, parts in contents(*asked, model=NEW) for part in parts]
     assert [part.get("thoughtSignature") for part in parts if "functionCall" in part] == [
         *(None, None),
-        *(STAND_IN, None),
-        *(STAND_IN, None),
+        *(PLACEHOLDER_SIGNATURE, None),
+        *(PLACEHOLDER_SIGNATURE, None),
     ]
-    assert [part["thoughtSignature"] for part in parts if "inlineData" in part] == [STAND_IN]
-    assert STAND_IN not in json.dumps(contents(*asked, model=OLD))
+    assert [part["thoughtSignature"] for part in parts if "inlineData" in part] == [PLACEHOLDER_SIGNATURE]
+    assert PLACEHOLDER_SIGNATURE not in json.dumps(contents(*asked, model=OLD))
 
 
 def test_a_seal_is_not_replaced_by_a_stand_in() -> None:
@@ -326,9 +326,9 @@ def rewritten(schema: Any, **defs: Any) -> Json:
     """A schema as a property of a tool, as Gemini takes it."""
     whole = {"type": "object", "properties": {"a": schema}, "$defs": defs}
     before = json.dumps(whole)
-    found = openapi(whole)
+    found = to_openapi(whole)
     assert json.dumps(whole) == before  # it is somebody else's
-    check_schema("", read("Schema", found))
+    check_schema("", read_proto_message("Schema", found))
     return found["properties"].get("a", {})
 
 
@@ -444,12 +444,12 @@ def seal_of(chunk: Chunk) -> tuple[str, str, int, str]:
     return json.loads(chunk.opaque.data)["thoughtSignature"], chunk.part, chunk.slot, chunk.opaque.issuer
 
 
-async def heard(data: bytes, *, is_cut: bool = False, limits: Limits | None = None) -> tuple[list[Chunk], str]:
+async def heard(data: bytes, *, is_cut: bool = False, limits: StreamLimits | None = None) -> tuple[list[Chunk], str]:
     """What comes of a stream, and the kind of its error; the same however it is split."""
     found: list[tuple[list[Chunk], str]] = []
     for size in (len(data), 7, 1) if len(data) < 5_000 else (len(data), 100_001):
-        kept = Kept([data[at : at + size] for at in range(0, len(data), size)], is_cut=is_cut)
-        model = HttpModel("m", VENDORS["gemini"], Replay([kept]), limits=limits)
+        kept = RecordedResponse([data[at : at + size] for at in range(0, len(data), size)], is_cut=is_cut)
+        model = HttpModel("m", VENDORS["gemini"], ReplayTransport([kept]), limits=limits)
         chunks: list[Chunk] = []
         kind = ""
         try:
@@ -528,7 +528,7 @@ async def test_a_picture_may_be_bigger_than_any_line_of_text() -> None:
     data = {"mimeType": "image/png", "data": base64.b64encode(bytes(3_000_000)).decode()}
     chunks, kind = await heard(events(parts({"inlineData": data}), ended()))
     assert (kind, chunks[0]) == ("", FileChunk(bytes(3_000_000), "image/png"))
-    _, kind = await heard(events(parts({"inlineData": data}), ended()), limits=Limits())
+    _, kind = await heard(events(parts({"inlineData": data}), ended()), limits=StreamLimits())
     assert kind == "limit"
 
 
@@ -642,13 +642,13 @@ async def test_an_answer_that_was_not_streamed_is_not_taken_for_one() -> None:
 
 
 async def test_a_seal_that_is_missed_in_the_stream_is_asked_for_once_more_without_any() -> None:
-    missed = Kept([events(ended("MISSING_THOUGHT_SIGNATURE"))])
-    replay = Replay([missed, Kept([events(said("hi"), ended())])])
-    model = named(f"gemini:{NEW}", key="k" * 20, transport=replay, patience=Patience(tries=1))
+    missed = RecordedResponse([events(ended("MISSING_THOUGHT_SIGNATURE"))])
+    replay = ReplayTransport([missed, RecordedResponse([events(said("hi"), ended())])])
+    model = get_model(f"gemini:{NEW}", key="k" * 20, transport=replay, retry=RetryPolicy(attempts=1))
     asked = [user("a"), assistant(call("1", opaque=sealed())), results(result("1"))]
     chunks = [chunk async for batch in model.stream(ModelRequest("m", "", asked, [LOOK], {})) for chunk in batch]
     assert chunks[0] == TextChunk("hi")
-    assert [STAND_IN in post.body.decode() for post in replay.posts] == [False, True]
+    assert [PLACEHOLDER_SIGNATURE in post.body.decode() for post in replay.posts] == [False, True]
 
 
 NAMES = {"vendor": "gemini", "model": "m", "key": "K"}
@@ -672,7 +672,7 @@ NAMES = {"vendor": "gemini", "model": "m", "key": "K"}
 )
 def test_what_google_says_when_it_refuses(status: int, text: str, kind: str) -> None:
     body = json.dumps([{"error": {"code": status, "message": text, "status": "X"}}]).encode()
-    assert refused(status, {}, body, NAMES).kind == kind
+    assert response_error(status, {}, body, NAMES).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -710,8 +710,8 @@ async def test_a_turn_calls_a_tool_and_gives_back_what_was_sealed() -> None:
     calling = parts({"functionCall": {"name": "look", "args": {"q": "it"}, "id": "g1"}, **SIGNED})
     broken = ended("MALFORMED_FUNCTION_CALL", finishMessage="Malformed function call: look(")
     answers = [[calling, ended()], [broken], [said("It is "), said("so."), parts({"text": "", **SIGNED}), ended()]]
-    replay = Replay([Kept([events(*answer)]) for answer in [*answers, answers[-1]]])
-    async with Chat(named(f"gemini:{NEW}", key="k" * 20, transport=replay), tools=[look]) as chat:
+    replay = ReplayTransport([RecordedResponse([events(*answer)]) for answer in [*answers, answers[-1]]])
+    async with Chat(get_model(f"gemini:{NEW}", key="k" * 20, transport=replay), tools=[look]) as chat:
         assert (await (await chat.send("Is it so?"))).text == "It is so."
         await (await chat.send("Sure?"))
     bodies = [json.loads(post.body) for post in replay.posts]
@@ -727,9 +727,9 @@ async def test_a_turn_calls_a_tool_and_gives_back_what_was_sealed() -> None:
 
 async def test_a_picture_of_one_turn_is_in_the_next() -> None:
     data = {"mimeType": "image/png", "data": base64.b64encode(PNG).decode()}
-    answer = Kept([events(said("Here:"), parts({"inlineData": data, **SIGNED}), ended())])
-    replay = Replay([answer, answer])
-    async with Chat(named(f"gemini:{NEW}", key="k" * 20, transport=replay)) as chat:
+    answer = RecordedResponse([events(said("Here:"), parts({"inlineData": data, **SIGNED}), ended())])
+    replay = ReplayTransport([answer, answer])
+    async with Chat(get_model(f"gemini:{NEW}", key="k" * 20, transport=replay)) as chat:
         await (await chat.send("Paint."))
         await (await chat.send("Bluer."))
     assert json.loads(replay.posts[1].body)["contents"][1]["parts"] == [
@@ -741,11 +741,11 @@ async def test_a_picture_of_one_turn_is_in_the_next() -> None:
 @pytest.mark.parametrize(("model", "is_bound"), [(OLD, False), (NEW, True)])
 def test_a_schema_beside_tools_is_told_in_words_where_it_would_be_refused(model: str, is_bound: bool) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    profile, request = VENDORS["gemini"].of(model), ModelRequest(model, "Be brief.", [user("Hi.")], [LOOK], {})
+    profile, request = VENDORS["gemini"].for_model(model), ModelRequest(model, "Be brief.", [user("Hi.")], [LOOK], {})
     request.params = {"output_schema": schema}
 
     body = json.loads(build(request, profile, Origin("gemini", model)).body)
 
     strict("gemini", {**body, "model": model}, {})
     assert ("responseJsonSchema" in body.get("generationConfig", {})) is is_bound
-    assert (canonical(schema) in body["systemInstruction"]["parts"][0]["text"]) is not is_bound
+    assert (encode_canonical(schema) in body["systemInstruction"]["parts"][0]["text"]) is not is_bound

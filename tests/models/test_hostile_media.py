@@ -21,21 +21,21 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script, too
 
 from tests.models.test_hostile import MIB, SOON, Answer, head, peak, serving
 
-from everturn import Chat, Settings, TurnError
+from everturn import Chat, TurnError, TurnSettings
 from everturn.core.chunks import Chunk, FileChunk, FinishChunk, TextChunk
 from everturn.core.parts import FilePart, TextPart
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestMessage
 from everturn.errors import ModelError
 from everturn.models.media import FILE_LIMIT
-from everturn.models.named import named
-from everturn.models.retrying import Patience
-from everturn.testing.provider.png import draw
+from everturn.models.registry import get_model
+from everturn.models.retry import RetryPolicy
+from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.sound import mp3, wav
 
 KINDS = ("image-gen", "image-edit", "audio-tts", "audio-stt")
 PICTURES = ("image-gen", "image-edit")
-PNG, WAV, MP3 = draw(b"turtle"), wav("turtle"), mp3("turtle")
+PNG, WAV, MP3 = draw_png(b"turtle"), wav("turtle"), mp3("turtle")
 JSON = head(content_type="application/json")
 SOUND = head(content_type="audio/wav")
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -57,7 +57,7 @@ WHOLE = {
 
 
 def model_at(kind: str, url: str) -> Model:
-    return named(f"compatible:m@{kind}", base_url=url, key="sk-secret", patience=Patience(tries=1))
+    return get_model(f"compatible:m@{kind}", base_url=url, key="sk-secret", retry=RetryPolicy(attempts=1))
 
 
 def asking(kind: str) -> ModelRequest:
@@ -98,7 +98,7 @@ async def hear(kind: str, answer: Answer | bytes) -> Heard:
     return heard
 
 
-async def talk(kind: str, answer: Answer | bytes, settings: Settings | None = None) -> str:
+async def talk(kind: str, answer: Answer | bytes, settings: TurnSettings | None = None) -> str:
     """Ask through the front door: the kind of the error, or what the answer holds."""
     async with serving(answer) as server, asyncio.timeout(SOON):
         async with Chat(model_at(kind, server.url), settings=settings) as chat:
@@ -159,7 +159,7 @@ async def test_a_refusal_that_never_ends_is_given_up(kind: str) -> None:
 @every_kind
 async def test_a_server_that_falls_silent_is_given_up_by_the_turn(kind: str) -> None:
     silent = Answer(head(content_type="application/json", content_length=10**6) + b'{"data":[', after="stay")
-    assert await talk(kind, silent, Settings(first_chunk_timeout=0.3, idle_timeout=0.3)) == "stalled!"
+    assert await talk(kind, silent, TurnSettings(first_chunk_timeout=0.3, idle_timeout=0.3)) == "stalled!"
 
 
 @of_pictures

@@ -16,31 +16,31 @@ from everturn import (
     MissingInput,
     Output,
     Phase,
-    Settings,
     StepFinished,
     TextPart,
     TurnError,
-    named,
+    TurnSettings,
+    get_model,
     tool,
 )
 from everturn.core.commands import Send
-from everturn.core.events import AnswerOpened, TurnOptions
+from everturn.core.events import AnswerStarted, TurnOptions
 from everturn.core.messages import Message
 from everturn.core.modality import MODALITIES, modality_of
 from everturn.core.parts import Part, StepPart
 from everturn.core.ports import Model
 from everturn.errors import ConfigError
-from everturn.models.media.kinds import Look, look
+from everturn.models.media.file_types import FileType, detect_type
 from everturn.models.prices import Price
-from everturn.models.retrying import Fallback, Patience
+from everturn.models.retry import FallbackModel, RetryPolicy
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.contracts.model.wire import READERS
-from everturn.testing.provider import CutAt, Hang, Heard, Image, Provider, Say, Speech, Status, Usage
-from everturn.testing.provider.png import draw
-from everturn.transport import Limits, Post, Reply
-from everturn.transport.live import Live
+from everturn.testing.provider import CutAt, Hang, Image, Provider, Say, Speech, Status, Transcription, Usage
+from everturn.testing.provider.png import draw_png
+from everturn.transport import HttpRequest, HttpResponse, StreamLimits
+from everturn.transport.live import HttpTransport
 
-CAT, DOG = draw(b"cat"), draw(b"dog")
+CAT, DOG = draw_png(b"cat"), draw_png(b"dog")
 TUNE = b"ID3 do re mi"
 
 
@@ -64,7 +64,7 @@ async def provider() -> AsyncIterator[Provider]:
 
 
 def model(provider: Provider, name: str, **how: Any) -> Model:
-    return named(name, base_url=f"{provider.url}/v1", key="k", patience=Patience(tries=1), **how)
+    return get_model(name, base_url=f"{provider.url}/v1", key="k", retry=RetryPolicy(attempts=1), **how)
 
 
 async def answer(chat: Chat, *said: Any, **how: Any) -> Message:
@@ -155,20 +155,20 @@ async def test_it_is_made_again_by_the_model_that_made_it(provider: Provider) ->
     assert again.by == made.by
 
 
-class Watched(Live):
+class Watched(HttpTransport):
     """The network, and a bell that rings when something has come over it."""
 
     def __init__(self) -> None:
         self.has_come = asyncio.Event()
 
     @asynccontextmanager
-    async def post(self, post: Post) -> AsyncGenerator[Any]:
+    async def post(self, post: HttpRequest) -> AsyncGenerator[Any]:
         async with super().post(post) as reply:
             yield _Watched(reply, self.has_come)
 
 
 class _Watched:
-    def __init__(self, reply: Reply, has_come: asyncio.Event) -> None:
+    def __init__(self, reply: HttpResponse, has_come: asyncio.Event) -> None:
         self._reply, self._has_come = reply, has_come
         self.status, self.headers, self.finish = reply.status, reply.headers, reply.finish
 
@@ -190,7 +190,7 @@ async def test_what_is_cancelled_in_the_middle_leaves_no_trace_of_a_half_file(
         await wire.has_come.wait()
         await turn.cancel()
         result = await turn
-        await provider.quiet()
+        await provider.wait_idle()
 
         assert result.phase is Phase.CANCELLED
         assert store.kept == [DOG] * len(brought)
@@ -234,7 +234,7 @@ async def test_words_are_spoken_and_heard_in_one_session(provider: Provider) -> 
 
 
 async def test_several_recordings_are_heard_one_after_the_other(provider: Provider) -> None:
-    provider.script("scribe", [[Heard("First.")], [Heard("Second.")]], sequence=True)
+    provider.script("scribe", [[Transcription("First.")], [Transcription("Second.")]], sequence=True)
     async with Chat(model(provider, "compatible:scribe@audio-stt")) as chat:
         recordings = [await chat.attach(TUNE + bytes([n]), "audio/mpeg", f"{n}.mp3") for n in range(2)]
         heard = await answer(chat, *recordings)
@@ -264,7 +264,7 @@ async def test_several_recordings_are_heard_one_after_the_other(provider: Provid
 async def test_what_a_model_needs_is_missed_before_anything_is_created(
     modality: str, said: Sequence[TextPart | FilePart], wants: str
 ) -> None:
-    async with Chat(named(f"compatible:any@{modality}", base_url="http://127.0.0.1:9/v1")) as chat:
+    async with Chat(get_model(f"compatible:any@{modality}", base_url="http://127.0.0.1:9/v1")) as chat:
         with pytest.raises(MissingInput, match=wants):
             await chat.send(said)
 
@@ -283,7 +283,7 @@ async def test_what_is_missed_only_later_ends_the_turn_without_an_answer(provide
         with pytest.raises(TurnError, match="attach a picture") as caught:
             await turn
         assert caught.value.kind == "input"
-        assert not any(isinstance(event, AnswerOpened) for event in events)
+        assert not any(isinstance(event, AnswerStarted) for event in events)
         assert provider.seen == []
 
 
@@ -318,10 +318,10 @@ async def test_tools_and_the_words_of_a_chat_are_not_for_them(provider: Provider
         """Look."""
         return path
 
-    settings = Settings(layers=({"temperature": 0.2},))
+    settings = TurnSettings(layers=({"temperature": 0.2},))
     picture = model(provider, "compatible:picture@image-gen")
     async with Chat(picture, tools=[look], settings=settings) as chat:
-        await answer(chat, "a cat", params={"quality": "low", "paradigm": "json", "max_tokens": 5})
+        await answer(chat, "a cat", params={"quality": "low", "tool_format": "json", "max_tokens": 5})
 
     assert set(provider.seen[0].body) == {"model", "prompt", "quality", "response_format"}
 
@@ -335,7 +335,7 @@ async def test_tools_and_the_words_of_a_chat_are_not_for_them(provider: Provider
 async def test_a_chat_model_sees_the_picture_that_was_made(provider: Provider, name: str) -> None:
     vendor = name.partition(":")[0]
     path = {"ollama": "", "gemini": "/v1beta"}.get(vendor, "/v1")
-    talker = named(name, base_url=provider.url + path, key="k")
+    talker = get_model(name, base_url=provider.url + path, key="k")
     async with Chat(model(provider, "compatible:picture@image-gen")) as chat:
         await answer(chat, "a cat")
         await answer(chat, "What do you see?", model=talker)
@@ -371,14 +371,14 @@ async def test_an_answer_with_a_picture_is_told_to_a_model_that_sees_none(provid
     ],
 )
 def test_what_a_model_is_for_is_known_or_said(name: str, modality: str) -> None:
-    found = named(name, key="k")
+    found = get_model(name, key="k")
 
     assert modality_of(found) == modality
     assert found.name == name
 
 
 def test_a_name_may_hold_an_at_all_the_same() -> None:
-    found = named("compatible:acme@2026", base_url="http://127.0.0.1:9")
+    found = get_model("compatible:acme@2026", base_url="http://127.0.0.1:9")
 
     assert (found.name, modality_of(found)) == ("compatible:acme@2026", "chat")
 
@@ -386,17 +386,17 @@ def test_a_name_may_hold_an_at_all_the_same() -> None:
 @pytest.mark.parametrize("modality", [one for one in MODALITIES if one != "chat"])
 def test_a_vendor_without_such_models_says_so(modality: str) -> None:
     with pytest.raises(ConfigError, match=rf"anthropic has no models of the type .* compatible:model@{modality}"):
-        named(f"anthropic:claude@{modality}", environ={})  # and not that a key is missing
+        get_model(f"anthropic:claude@{modality}", environ={})  # and not that a key is missing
 
 
 def test_only_its_like_can_stand_in_for_a_model() -> None:
     with pytest.raises(ConfigError, match="of the same type"):
-        Fallback(named("openai:gpt-image-1", key="k"), named("openai:gpt-5.2", key="k"))
+        FallbackModel(get_model("openai:gpt-image-1", key="k"), get_model("openai:gpt-5.2", key="k"))
 
 
 async def test_a_model_that_is_not_there_is_another_ones_turn(provider: Provider) -> None:
     provider.script("busy", [[Status(503)]])
-    both = Fallback(model(provider, "compatible:busy@image-gen"), model(provider, "compatible:picture@image-gen"))
+    both = FallbackModel(model(provider, "compatible:busy@image-gen"), model(provider, "compatible:picture@image-gen"))
     async with Chat(both) as chat:
         assert files_of(await answer(chat, "a cat"))
 
@@ -487,7 +487,7 @@ async def test_a_field_that_the_message_fills_cannot_be_given_as_well(provider: 
 
 
 async def test_recordings_that_were_heard_before_another_failed_are_counted(provider: Provider) -> None:
-    provider.script("scribe", [[Heard("First."), Usage(5, 2)], [Status(500)]], sequence=True)
+    provider.script("scribe", [[Transcription("First."), Usage(5, 2)], [Status(500)]], sequence=True)
     async with Chat(model(provider, "compatible:scribe@audio-stt")) as chat:
         turn = await chat.send([await chat.attach(TUNE + bytes([n]), "audio/mpeg") for n in range(2)])
         with pytest.raises(TurnError):
@@ -498,7 +498,7 @@ async def test_recordings_that_were_heard_before_another_failed_are_counted(prov
 
 
 async def test_a_picture_that_a_tool_brought_can_be_edited(provider: Provider) -> None:
-    @tool(effects="read")
+    @tool(read_only=True)
     async def photograph() -> Output:
         """Take a picture."""
         return Output("click", attachments=(await chat.attach(CAT, "image/png", "c.png"),))
@@ -539,11 +539,11 @@ def wav(size: int) -> bytes:
     ],
 )
 def test_a_file_is_known_at_sight(data: bytes, media_type: str, is_whole: bool) -> None:
-    assert look(data) == Look(media_type, is_whole)
+    assert detect_type(data) == FileType(media_type, is_whole)
 
 
 async def test_how_long_an_answer_may_be_can_be_said(provider: Provider) -> None:
-    async with Chat(model(provider, "compatible:picture@image-gen", limits=Limits(stream=100))) as chat:
+    async with Chat(model(provider, "compatible:picture@image-gen", limits=StreamLimits(stream=100))) as chat:
         with pytest.raises(TurnError, match=r"more than 100 bytes; raise `Limits\.stream`") as caught:
             await answer(chat, "a cat")
 

@@ -7,11 +7,11 @@ import socket
 import pytest
 
 from everturn.chat import Chat
-from everturn.config.demo import demo_tools
-from everturn.core.events import CallSettled, GateOpened
+from everturn.config.demo_tools import demo_tools
+from everturn.core.events import CallFinished, GateOpened
 from everturn.errors import ConfigError
-from everturn.models.named import named
 from everturn.models.offline import OfflineModel
+from everturn.models.registry import get_model
 
 
 async def test_it_says_that_it_is_a_demo_and_how_to_name_a_real_model():
@@ -46,7 +46,7 @@ async def test_it_calls_the_tool_that_a_message_asks_for(said: str, calls: list[
         if isinstance(shown, GateOpened):
             asked.append(shown.gate.tool)
             await turn.answer(shown.gate, allow="once")
-        if isinstance(shown, CallSettled):
+        if isinstance(shown, CallFinished):
             settled.append(shown.state)
 
     assert settled == ["completed"] * len(calls)
@@ -70,11 +70,11 @@ async def test_without_tools_it_calls_none_and_opens_no_connection(monkeypatch: 
         raise AssertionError("no network")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    answer = await (await Chat(named("offline:demo")).send("note the time"))
+    answer = await (await Chat(get_model("offline:demo")).send("note the time"))
     assert "no model was asked. You said: “note the time”" in answer.text
 
 
 def test_there_is_only_one_of_it():
-    assert named("offline:demo").name == "offline:demo"
+    assert get_model("offline:demo").name == "offline:demo"
     with pytest.raises(ConfigError, match="offline:demo"):
-        named("offline:other")
+        get_model("offline:other")

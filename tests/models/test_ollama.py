@@ -16,13 +16,13 @@ from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, Re
 from everturn.errors import ModelError
 from everturn.models.formats.files import as_note
 from everturn.models.formats.ollama_request import DEPTH, SCHEMAS
-from everturn.models.formats.tidy import NOTHING
-from everturn.models.http import HttpModel
-from everturn.models.named import named
+from everturn.models.formats.valid_history import EMPTY_TEXT
+from everturn.models.http_model import HttpModel
 from everturn.models.profile import Profile
+from everturn.models.registry import get_model
 from everturn.models.vendors import VENDORS
 from everturn.testing.provider.strict import check as strict
-from everturn.transport.replay import Kept, Replay
+from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 Json = dict[str, Any]
 OLLAMA = VENDORS["ollama"]
@@ -57,7 +57,7 @@ def result(id: str = "c1", text: str = "found", **more: Any) -> RequestResult:
 async def asked(*messages: RequestMessage, profile: Profile = OLLAMA, **request: Any) -> Json:
     """The body of a request, as it goes out, and as the provider of its format takes it."""
     given: Json = {"system": "", "tools": [], "params": {}, **request}
-    transport = Replay([Kept([b'{"done":true}'])])
+    transport = ReplayTransport([RecordedResponse([b'{"done":true}'])])
     async for _ in HttpModel("m", profile, transport).stream(ModelRequest("m", messages=list(messages), **given)):
         pass
     body = json.loads(transport.posts[0].body)
@@ -139,7 +139,7 @@ async def test_calls_and_results_find_each_other_by_name_and_by_id() -> None:
             ],
         },
         {"role": "tool", "tool_name": "look", "tool_call_id": "c1", "content": "found"},
-        {"role": "tool", "tool_name": "look", "tool_call_id": "c2", "content": NOTHING},
+        {"role": "tool", "tool_name": "look", "tool_call_id": "c2", "content": EMPTY_TEXT},
     ]
     assert body["messages"][4] == {"role": "assistant", "content": "It is so."}  # what led to no call stays behind
 
@@ -322,7 +322,7 @@ async def test_a_long_way_of_references_is_not_gone_to_its_end() -> None:
 async def test_a_name_that_had_to_change_comes_back_as_it_was() -> None:
     tools = [ToolSpec("files.read", "", {})]
     line = b'{"message":{"tool_calls":[{"function":{"name":"files_read","arguments":{}}}]},"done":true}\n'
-    transport = Replay([Kept([line])])
+    transport = ReplayTransport([RecordedResponse([line])])
     request = ModelRequest("m", "", [user("hi")], tools, {})
     chunks = [chunk async for batch in HttpModel("m", OLLAMA, transport).stream(request) for chunk in batch]
 
@@ -345,9 +345,9 @@ async def test_a_name_that_had_to_change_comes_back_as_it_was() -> None:
     ],
 )
 async def test_a_base_url_of_the_other_door_leads_to_this_one(name: str, base_url: str, url: str) -> None:
-    transport = Replay([Kept([b"{}"], status=400)])
+    transport = ReplayTransport([RecordedResponse([b"{}"], status=400)])
     with pytest.raises(ModelError):
-        async for _ in named(name, base_url=base_url, transport=transport, environ={}).stream(
+        async for _ in get_model(name, base_url=base_url, transport=transport, environ={}).stream(
             ModelRequest("m", "", [user("hi")], [], {})
         ):
             pass
@@ -380,7 +380,9 @@ def data_of(*lines: Json, end: str = "\n") -> bytes:
 async def heard(data: bytes, size: int = 0, *, status: int = 200, is_cut: bool = False, **how: Any) -> list[Chunk]:
     """All chunks of an answer, with texts and thoughts joined."""
     pieces = [data[at : at + size] for at in range(0, len(data), size)] if size else [data]
-    model = HttpModel("m", replace(OLLAMA, **how), Replay([Kept(pieces, status=status, is_cut=is_cut)]))
+    model = HttpModel(
+        "m", replace(OLLAMA, **how), ReplayTransport([RecordedResponse(pieces, status=status, is_cut=is_cut)])
+    )
     chunks: list[Chunk] = []
     async for batch in model.stream(ModelRequest("m", "", [user("hi")], [], {})):
         for chunk in batch:
@@ -494,7 +496,9 @@ async def test_a_template_that_opens_the_thought_itself_and_one_that_never_think
 
 
 async def test_a_piece_of_text_is_one_chunk() -> None:
-    transport = Replay([Kept([data_of(line("a")), data_of(line("b"), line("c")), data_of(last())])])
+    transport = ReplayTransport(
+        [RecordedResponse([data_of(line("a")), data_of(line("b"), line("c")), data_of(last())])]
+    )
     stream = HttpModel("m", OLLAMA, transport).stream(ModelRequest("m", "", [user("hi")], [], {}))
 
     assert [list(batch) async for batch in stream] == [

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from everturn.core.chunks import UsageChunk
 from everturn.core.parts import Usage
 from everturn.core.requests import ModelRequest
-from everturn.models.http import HttpModel
-from everturn.models.prices import NO_FACTS, Facts, Price, has_tables, look_up
+from everturn.models.http_model import HttpModel
+from everturn.models.prices import NO_FACTS, ModelFacts, Price, has_tables, look_up
 from everturn.models.vendors import VENDORS
-from everturn.transport.replay import Kept, Replay
+from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 USED = Usage(input=1000, cached=500, written=100, output=100)
 
@@ -27,12 +27,12 @@ async def cost(model: HttpModel) -> float | None:
     return None
 
 
-def answer(**usage: Any) -> Replay:
+def answer(**usage: Any) -> ReplayTransport:
     event = {"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}
-    return Replay([Kept([b"data: %b\n\ndata: [DONE]\n\n" % json.dumps(event).encode()])])
+    return ReplayTransport([RecordedResponse([b"data: %b\n\ndata: [DONE]\n\n" % json.dumps(event).encode()])])
 
 
-def asked(vendor: str, model: str, transport: Replay, facts: Facts | None = None) -> HttpModel:
+def asked(vendor: str, model: str, transport: ReplayTransport, facts: ModelFacts | None = None) -> HttpModel:
     return HttpModel(model, replace(VENDORS[vendor], format="chat"), transport, facts=facts)
 
 
@@ -61,18 +61,18 @@ def test_a_price_is_for_a_million_tokens(price: Price, usage: Usage, dollars: fl
 async def test_a_price_of_ones_own_comes_before_the_tables() -> None:
     used = {"prompt_tokens": 1000, "completion_tokens": 1000}
 
-    assert await cost(asked("openai-chat", "gpt-4o", answer(**used), Facts(Price(1, 2)))) == pytest.approx(0.003)
-    assert await cost(asked("compatible", "m", answer(**used), Facts(Price(1, 2)))) == pytest.approx(0.003)
+    assert await cost(asked("openai-chat", "gpt-4o", answer(**used), ModelFacts(Price(1, 2)))) == pytest.approx(0.003)
+    assert await cost(asked("compatible", "m", answer(**used), ModelFacts(Price(1, 2)))) == pytest.approx(0.003)
 
 
 async def test_what_a_provider_says_it_cost_comes_before_any_price() -> None:
     used = answer(prompt_tokens=1000, completion_tokens=1000, cost=0.5)
 
-    assert await cost(asked("openrouter", "a/b", used, Facts(Price(1, 2)))) == 0.5
+    assert await cost(asked("openrouter", "a/b", used, ModelFacts(Price(1, 2)))) == 0.5
 
 
 async def test_a_count_beyond_all_bounds_is_no_crash() -> None:
-    await cost(asked("compatible", "m", answer(prompt_tokens=10**400), Facts(Price(1, 2))))
+    await cost(asked("compatible", "m", answer(prompt_tokens=10**400), ModelFacts(Price(1, 2))))
 
 
 # The tables -----------------------------------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.canonical import parse_object
+from everturn.core.canonical_json import parse_object
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, ReasoningChunk, TextChunk, UsageChunk
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
-from everturn.models.http import HttpModel
+from everturn.models.http_model import HttpModel
 from everturn.models.vendors import VENDORS
-from everturn.transport.replay import Kept, Replay
+from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 QUIRKS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data/openai_chat_quirks.json").read_text("utf-8"))
 PROFILE = replace(VENDORS["compatible"], base_url="http://127.0.0.1:9")
@@ -49,7 +49,7 @@ class Seen(msgspec.Struct):
 
 async def read(pieces: list[bytes], is_cut: bool) -> Seen:
     seen = Seen()
-    model = HttpModel("m", PROFILE, Replay([Kept(pieces, is_cut=is_cut)]))
+    model = HttpModel("m", PROFILE, ReplayTransport([RecordedResponse(pieces, is_cut=is_cut)]))
     try:
         async for batch in model.stream(ModelRequest("m", "", [], [], {})):
             for chunk in batch:

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from everturn import Chat
-from everturn.core.canonical import JsonObject, canonical
+from everturn.core.canonical_json import JsonObject, encode_canonical
 from everturn.core.history import NO_RESULT
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
 from everturn.errors import ModelError, TurnError
-from everturn.models.formats.files import as_base64, as_data_url, as_note, as_text, kind_of
-from everturn.models.formats.names import CallIds, IdPolicy, Names
-from everturn.models.formats.schemas import tool_schema, with_plain_properties
-from everturn.models.formats.tidy import NOTHING, result_text, tidy
-from everturn.models.http import FORMATS
-from everturn.models.named import named as model_named
+from everturn.models.formats.files import as_base64, as_data_url, as_note, as_text, file_kind
+from everturn.models.formats.tool_names import CallIds, IdPolicy, ToolNames
+from everturn.models.formats.tool_schemas import tool_schema, with_plain_properties
+from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
+from everturn.models.http_model import FORMATS
 from everturn.models.profile import Origin, Profile
+from everturn.models.registry import get_model as model_named
 from everturn.models.vendors import VENDORS
-from everturn.testing.provider.seals import seal, sign
+from everturn.testing.provider.signatures import seal_reasoning, sign
 from everturn.testing.provider.strict import check as strict
 
 Json = dict[str, Any]
@@ -45,8 +45,8 @@ def results(*parts: RequestResult) -> RequestMessage:
     return RequestMessage("tool", parts)
 
 
-def call(id: str = "c1", given: str = "", **more: Any) -> RequestCall:
-    return RequestCall(id, "look", '{"q":"x"}', given=given, **more)
+def call(id: str = "c1", provider_id: str = "", **more: Any) -> RequestCall:
+    return RequestCall(id, "look", '{"q":"x"}', provider_id=provider_id, **more)
 
 
 def result(id: str = "c1", text: str = "found", **more: Any) -> RequestResult:
@@ -55,7 +55,7 @@ def result(id: str = "c1", text: str = "found", **more: Any) -> RequestResult:
 
 def build(vendor: str | Profile, *messages: RequestMessage, model: str = "m", **request: Any) -> Json:
     """The body as it goes out, which the provider of its format takes."""
-    profile = (VENDORS[vendor] if isinstance(vendor, str) else vendor).of(model)
+    profile = (VENDORS[vendor] if isinstance(vendor, str) else vendor).for_model(model)
     asked = ModelRequest(model, request.pop("system", ""), list(messages), request.pop("tools", TOOLS), {})
     for name, value in request.items():
         setattr(asked, name, value)
@@ -67,7 +67,7 @@ def build(vendor: str | Profile, *messages: RequestMessage, model: str = "m", **
 
 
 def sealed(vendor: str, payload: object, model: str = "m") -> Opaque:
-    return Opaque(f"{vendor}:{model}", canonical(payload))
+    return Opaque(f"{vendor}:{model}", encode_canonical(payload))
 
 
 # The quirk list -------------------------------------------------------------------------------------------------------
@@ -105,7 +105,9 @@ def test_32_thinking_goes_back_verbatim_with_its_seal() -> None:
         user("hi"),
         assistant(
             ReasoningPart(text, sealed("anthropic", {"signature": sign("m", text)})),
-            ReasoningPart("", sealed("anthropic", {"type": "redacted_thinking", "data": seal("red", "m", "secret")})),
+            ReasoningPart(
+                "", sealed("anthropic", {"type": "redacted_thinking", "data": seal_reasoning("red", "m", "secret")})
+            ),
             ReasoningPart("", sealed("anthropic", {"signature": sign("m", "")})),
             call(),
         ),
@@ -115,7 +117,7 @@ def test_32_thinking_goes_back_verbatim_with_its_seal() -> None:
 
     assert body["messages"][1]["content"][:3] == [
         {"type": "thinking", "thinking": text, "signature": sign("m", text)},
-        {"type": "redacted_thinking", "data": seal("red", "m", "secret")},
+        {"type": "redacted_thinking", "data": seal_reasoning("red", "m", "secret")},
         {"type": "thinking", "thinking": "", "signature": sign("m", "")},
     ]
 
@@ -155,7 +157,7 @@ def test_15_sealed_thoughts_go_back_as_they_came() -> None:
 
 
 def test_35_reasoning_stands_in_front_of_what_it_led_to_and_has_no_id() -> None:
-    item = {"type": "reasoning", "summary": [], "encrypted_content": seal("enc", "m", "hm")}
+    item = {"type": "reasoning", "summary": [], "encrypted_content": seal_reasoning("enc", "m", "hm")}
     body = build(
         "openai",
         user("hi"),
@@ -176,7 +178,7 @@ def test_36_the_ids_of_kimi_are_echoed_unchanged() -> None:
     body = build(
         "kimi",
         user("hi"),
-        assistant(call("c1", given="functions.look:7"), call("c2"), call("c3", given="call_abc")),
+        assistant(call("c1", provider_id="functions.look:7"), call("c2"), call("c3", provider_id="call_abc")),
         results(result("c1"), result("c2"), result("c3")),
     )
 
@@ -221,7 +223,7 @@ def test_38_anthropic_is_sent_nothing_blank() -> None:
     assert [[block["type"] for block in message["content"]] for message in body["messages"]] == [
         *(["text"], ["tool_use"], ["tool_result"], ["text"], ["text"])
     ]
-    assert body["messages"][2]["content"][0]["content"] == NOTHING
+    assert body["messages"][2]["content"][0]["content"] == EMPTY_TEXT
     assert body["messages"][3]["content"][0]["text"] == "so"
     assert "system" not in body
 
@@ -435,7 +437,7 @@ def thoughts(model: str) -> st.SearchStrategy[RequestPart]:
     def thought(vendor: str, text: str) -> ReasoningPart:
         payload: object = {
             "anthropic": {"signature": sign(model, text)},
-            "openai": {"type": "reasoning", "summary": [], "encrypted_content": seal("enc", model, text)},
+            "openai": {"type": "reasoning", "summary": [], "encrypted_content": seal_reasoning("enc", model, text)},
         }.get(vendor, [{"type": "reasoning.text", "text": text}])
         return ReasoningPart(text, sealed(vendor, payload, model))
 
@@ -450,7 +452,9 @@ def parts(model: str) -> st.SearchStrategy[RequestPart]:
         | thoughts(model)
         | file
         | st.builds(NoticePart, st.just("hint"), TEXTS)
-        | st.builds(RequestCall, IDS, NAMES, st.sampled_from(["{}", '{"q":"x"}']), given=st.sampled_from(["", "g"]))
+        | st.builds(
+            RequestCall, IDS, NAMES, st.sampled_from(["{}", '{"q":"x"}']), provider_id=st.sampled_from(["", "g"])
+        )
         | st.builds(RequestResult, IDS, NAMES, TEXTS, st.booleans(), st.lists(file, max_size=2).map(tuple))
     )
 
@@ -530,25 +534,25 @@ def test_half_a_character_can_be_sent(vendor: str) -> None:
 @given(histories("m", RESULTS | st.builds(TextPart, TEXTS)))
 @example([user("hi"), assistant(call()), results(result(), result())])
 def test_what_was_tidied_is_tidy(history: list[RequestMessage]) -> None:
-    once = tidy(history)
+    once = repair_history(history)
 
     if not any(
         type(part) is not RequestResult for message in history if message.role == "tool" for part in message.parts
     ):
-        assert tidy(once) is once
+        assert repair_history(once) is once
     assert all(message.parts for message in once)
 
 
 def test_a_history_in_order_is_handed_on_untouched() -> None:
     history = [user("hi"), assistant("a", call("c1"), call("c2")), results(result("c1"), result("c2")), assistant("b")]
 
-    assert tidy(history) is history
+    assert repair_history(history) is history
 
 
 def test_a_result_is_found_by_its_id_wherever_it_stands() -> None:
     history = [results(result("c2")), user("hi", result("c1", "mine")), assistant(call("c1"), call("c2"))]
 
-    assert tidy(history) == [
+    assert repair_history(history) == [
         user("hi"),
         assistant(call("c1"), call("c2")),
         results(result("c1", "mine"), result("c2")),
@@ -556,14 +560,14 @@ def test_a_result_is_found_by_its_id_wherever_it_stands() -> None:
 
 
 def test_a_result_without_a_word_says_so() -> None:
-    assert [result_text(result(text=text)) for text in ("", " \n", "x ")] == [NOTHING, NOTHING, "x "]
+    assert [result_text(result(text=text)) for text in ("", " \n", "x ")] == [EMPTY_TEXT, EMPTY_TEXT, "x "]
 
 
 # Names ----------------------------------------------------------------------------------------------------------------
 
 
-def named(*names: str) -> Names:
-    return Names([ToolSpec(name, "", {}) for name in names])
+def named(*names: str) -> ToolNames:
+    return ToolNames([ToolSpec(name, "", {}) for name in names])
 
 
 def test_a_name_every_vendor_takes_is_left_alone() -> None:
@@ -593,7 +597,7 @@ def test_ids_have_the_form_their_vendor_wants(policy: IdPolicy, form: str, data:
     made = data.draw(st.lists(st.text(max_size=50), unique=True, max_size=6))
     given = data.draw(st.lists(st.sampled_from(["", "functions.look:1", "functions.look:3", "x"]), min_size=6))
     ids = CallIds(policy)
-    wire = [ids.add(call(id, given=theirs), "look") for id, theirs in zip(made, given, strict=False)]
+    wire = [ids.add(call(id, provider_id=theirs), "look") for id, theirs in zip(made, given, strict=False)]
 
     assert all(re.fullmatch(form, id) for id in wire)
     assert len(set(wire)) == len(wire)
@@ -674,8 +678,8 @@ ALL = frozenset({"image", "audio", "pdf"})
     ],
 )
 def test_what_a_model_reads_a_file_as(file: FilePart, with_all: str, with_none: str) -> None:
-    assert kind_of(file, ALL, BLOBS) == with_all
-    assert kind_of(file, frozenset(), BLOBS) == with_none
+    assert file_kind(file, ALL, BLOBS) == with_all
+    assert file_kind(file, frozenset(), BLOBS) == with_none
 
 
 def test_a_file_as_a_format_wants_it() -> None:

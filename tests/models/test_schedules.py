@@ -14,13 +14,14 @@ from everturn.models.formats import (
     chat_request,
     gemini_request,
     messages_request,
-    names,
     ollama_request,
     responses_request,
-    tidy,
+    tool_names,
+    valid_history,
 )
 from everturn.models.profile import Origin
-from everturn.models.prompted import Offer, Paradigm, asking
+from everturn.models.prompted import OfferedTools, ToolFormat
+from everturn.models.prompted import request as prompted_request
 
 SHORT = 20
 ENOUGH = range(30, 200)  # seeds by which a missing repair must have been noticed; from here most need one or two
@@ -51,14 +52,14 @@ Patch = tuple[object, str, Any]
 
 
 def no_results(messages: Sequence[RequestMessage]) -> list[RequestMessage]:
-    return [message for message in tidy.tidy(messages) if message.role != "tool"]
+    return [message for message in valid_history.repair_history(messages) if message.role != "tool"]
 
 
 def as_they_come(messages: Sequence[RequestMessage]) -> Sequence[RequestMessage]:
     return messages
 
 
-def unsigned(self: messages_request._Messages, parts: Sequence[RequestPart]) -> list[dict[str, Any]]:
+def unsigned(self: messages_request._AnthropicMessages, parts: Sequence[RequestPart]) -> list[dict[str, Any]]:
     blocks = SIGNED(self, parts)
     return [{key: value for key, value in block.items() if key != "signature"} for block in blocks]
 
@@ -67,37 +68,43 @@ def thoughts_last(self: responses_request._Items, parts: Sequence[RequestPart]) 
     return list(THOUGHTS_FIRST(self, parts))[::-1]
 
 
-def nameless(self: ollama_request._Messages, results: Sequence[RequestResult]) -> list[dict[str, Any]]:
+def nameless(self: ollama_request._OllamaMessages, results: Sequence[RequestResult]) -> list[dict[str, Any]]:
     return [{**message, "tool_name": ""} for message in NAMED(self, results)]
 
 
-def told_all(request: ModelRequest, paradigm: Paradigm, offer: Offer, params: dict[str, Any]) -> ModelRequest:
-    return asking.ask(request, paradigm, offer, {**params, "paradigm": paradigm.name})
+def told_all(
+    request: ModelRequest, tool_format: ToolFormat, offer: OfferedTools, params: dict[str, Any]
+) -> ModelRequest:
+    return prompted_request.build_prompted_request(
+        request, tool_format, offer, {**params, "tool_format": tool_format.name}
+    )
 
 
 GEMINI_CALL = gemini_request._Contents._call
-NAMED = ollama_request._Messages._results
-SIGNED, THOUGHTS_FIRST = messages_request._Messages._assistant, responses_request._Items._assistant
+NAMED = ollama_request._OllamaMessages._results
+SIGNED, THOUGHTS_FIRST = messages_request._AnthropicMessages._assistant, responses_request._Items._assistant
 FORMATS = (chat_request, messages_request, responses_request, gemini_request, ollama_request)
 BROKEN: dict[str, list[Patch]] = {
-    "the results of calls are dropped": [(format, "tidy", no_results) for format in FORMATS],
-    "what plugins put in is not put in order": [(format, "tidy", as_they_come) for format in FORMATS],
-    "signatures are dropped": [(messages_request._Messages, "_assistant", unsigned)],
+    "the results of calls are dropped": [(format, "repair_history", no_results) for format in FORMATS],
+    "what plugins put in is not put in order": [(format, "repair_history", as_they_come) for format in FORMATS],
+    "signatures are dropped": [(messages_request._AnthropicMessages, "_assistant", unsigned)],
     "thoughts stand behind what they led to": [(responses_request._Items, "_assistant", thoughts_last)],
     "seals are shown to whoever asks": [(Origin, "issuer", property(lambda self: "anybody"))],
     "thinking is asked for after calls without a thought": [(messages_request, "_may_think", lambda messages: True)],
     "arguments are sent as the model wrote them": [
-        (where, "as_object", lambda arguments: arguments) for where in (history, *FORMATS)
+        (where, "arguments_as_object", lambda arguments: arguments) for where in (history, *FORMATS)
     ],
-    "names are sent as the model wrote them": [(names.Names, "wire", lambda self, name: name)],
-    "ids are the provider's own": [(names.CallIds, "_make", lambda self, call, name: call.given or call.call)],
-    "gemini gets calls without a seal": [(gemini_request, "_stand_in", lambda contents: None)],
+    "names are sent as the model wrote them": [(tool_names.ToolNames, "wire", lambda self, name: name)],
+    "ids are the provider's own": [
+        (tool_names.CallIds, "_make", lambda self, call, name: call.provider_id or call.call)
+    ],
+    "gemini gets calls without a seal": [(gemini_request, "_add_placeholder_signatures", lambda contents: None)],
     "gemini gets pictures it cannot read": [(gemini_request, "UNREAD", frozenset[str]())],
     "gemini gets ids it has never given": [
         (gemini_request._Contents, "_call", lambda self, call: {**GEMINI_CALL(self, call), "id": "other"})
     ],
-    "results do not say to ollama whose they are": [(ollama_request._Messages, "_results", nameless)],
-    "what only we understand is sent on": [(prompted, "ask", told_all)],
+    "results do not say to ollama whose they are": [(ollama_request._OllamaMessages, "_results", nameless)],
+    "what only we understand is sent on": [(prompted, "build_prompted_request", told_all)],
     "a user may speak right after a tool": [(chat_request, "_in_turn", lambda messages, must_alternate: messages)],
 }
 

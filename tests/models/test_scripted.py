@@ -12,7 +12,7 @@ from everturn import ModelError
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, ReasoningChunk, TextChunk, UsageChunk
 from everturn.core.parts import TextPart, Usage
 from everturn.core.requests import ModelRequest, RequestMessage
-from everturn.testing import Fail, Hang, ScriptedModel, call, calls, say, think
+from everturn.testing import ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say, think
 
 
 def request(answers: int = 0) -> ModelRequest:
@@ -70,7 +70,7 @@ async def test_a_script_that_is_over_says_so() -> None:
 
 
 async def test_a_stream_breaks_where_the_script_says() -> None:
-    broken: Any = [say("so far"), Fail(ModelError("gone", kind="server")), say("never")]
+    broken: Any = [say("so far"), ScriptedFailure(ModelError("gone", kind="server")), say("never")]
     stream = ScriptedModel(broken).stream(request())
     assert [text(await anext(stream)), text(await anext(stream))] == [["so "], ["far"]]
     with pytest.raises(ModelError, match="gone"):
@@ -78,7 +78,7 @@ async def test_a_stream_breaks_where_the_script_says() -> None:
 
 
 async def test_a_stream_hangs_where_the_script_says_and_can_be_closed() -> None:
-    hanging: Any = [say("hi"), [Hang()], say("never")]
+    hanging: Any = [say("hi"), [ScriptedHang()], say("never")]
     stream = ScriptedModel(hanging).stream(request())
     assert text(await anext(stream)) == ["hi"]
     more = asyncio.ensure_future(anext(stream))

@@ -14,14 +14,14 @@ from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, Rea
 from everturn.core.parts import ReasoningPart, Usage
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
-from everturn.models.failures import refused
-from everturn.models.formats.slots import Slots
-from everturn.models.formats.think import Thinking
-from everturn.models.named import named
-from everturn.models.retrying import Patience
+from everturn.models.failures import response_error
+from everturn.models.formats.call_slots import CallSlots
+from everturn.models.formats.think_tags import ThinkTagReader
+from everturn.models.registry import get_model
+from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
 from everturn.transport import live
-from everturn.transport.replay import Kept, Replay
+from everturn.transport.replay import RecordedResponse, ReplayTransport
 
 NAMES = {"vendor": "acme", "model": "m", "key": "K"}
 
@@ -30,9 +30,9 @@ def events(*bodies: object) -> bytes:
     return b"".join(b"data: %b\n\n" % json.dumps(body).encode() for body in bodies)
 
 
-async def ask(name: str, *answers: Kept) -> tuple[list[Chunk], Replay]:
-    replay = Replay(answers)
-    model = named(name, key="k" * 20, transport=replay, patience=Patience(first=0), base_url="http://h/v1")
+async def ask(name: str, *answers: RecordedResponse) -> tuple[list[Chunk], ReplayTransport]:
+    replay = ReplayTransport(answers)
+    model = get_model(name, key="k" * 20, transport=replay, retry=RetryPolicy(initial_delay=0), base_url="http://h/v1")
     request = ModelRequest("m", "", [user("hi")], [], {})
     return [chunk async for batch in model.stream(request) for chunk in batch], replay
 
@@ -51,7 +51,7 @@ def test_reasoning_is_asked_for_sealed_where_there_is_any(model: str, is_sealed:
 
 
 def thought() -> ReasoningPart:
-    from everturn.testing.provider.seals import sign
+    from everturn.testing.provider.signatures import sign
 
     return ReasoningPart("hm", sealed("anthropic", {"signature": sign("m", "hm")}))
 
@@ -61,7 +61,7 @@ def kinds(body: dict[str, Any], at: int) -> list[str]:
 
 
 def test_a_model_that_thinks_unasked_keeps_its_thoughts_in_a_turn_that_goes_on() -> None:
-    from everturn.models.http import FORMATS
+    from everturn.models.http_model import FORMATS
     from everturn.models.profile import Origin
 
     request = ModelRequest("m", "", [user("hi"), assistant(thought(), call()), results(result())], [], {})
@@ -89,7 +89,7 @@ async def test_a_stream_that_breaks_off_after_its_first_count_is_asked_for_again
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
         {"type": "message_stop"},
     )
-    chunks, replay = await ask("anthropic:m", Kept([start], is_cut=True), Kept([whole]))
+    chunks, replay = await ask("anthropic:m", RecordedResponse([start], is_cut=True), RecordedResponse([whole]))
     assert TextChunk("hi") in chunks
     assert len(replay.posts) == 2
     assert UsageChunk(Usage(input=7)) in chunks
@@ -100,14 +100,14 @@ async def test_a_stream_that_breaks_off_after_its_first_count_is_asked_for_again
 
 async def test_a_call_that_groq_could_not_read_is_a_call_in_the_stream_too() -> None:
     error = {"message": "Failed", "code": "tool_use_failed", "failed_generation": "<function=f{>"}
-    chunks, _ = await ask("groq:m", Kept([events({"error": error})]))
+    chunks, _ = await ask("groq:m", RecordedResponse([events({"error": error})]))
     assert chunks == [CallChunk(0, "<function=f{>", "malformed_call"), FinishChunk("tool_calls", "tool_calls")]
 
 
 async def test_kimi_counts_in_places_of_its_own() -> None:
     usage = {"prompt_tokens": 20, "completion_tokens": 3, "cached_tokens": 12}
     last = {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop", "usage": usage}]}
-    chunks, _ = await ask("kimi:m", Kept([events(last)]))
+    chunks, _ = await ask("kimi:m", RecordedResponse([events(last)]))
     assert UsageChunk(Usage(input=20, output=3, cached=12)) in chunks
 
 
@@ -124,20 +124,20 @@ def test_the_last_things_a_user_said_are_marked_after_calls_too() -> None:
 async def test_sealed_thoughts_of_two_ids_are_two() -> None:
     details = [{"type": "reasoning.encrypted", "data": data, "id": data} for data in ("AAA", "BBB")]
     answer = events({"choices": [{"delta": {"reasoning_details": details}}]}, {"choices": [{"finish_reason": "stop"}]})
-    chunks, _ = await ask("openrouter:m", Kept([answer]))
+    chunks, _ = await ask("openrouter:m", RecordedResponse([answer]))
     (seal,) = [chunk for chunk in chunks if isinstance(chunk, OpaqueChunk)]
     assert [detail["data"] for detail in json.loads(seal.opaque.data)] == ["AAA", "BBB"]
 
 
 def test_calls_with_one_id_and_two_numbers_are_two() -> None:
-    slots = Slots()
+    slots = CallSlots()
     assert slots.find(0, "search", "search", '{"q":1}') == 0
     assert slots.find(1, "search", "search", '{"q":2}') == 1
 
 
 def test_blanks_in_front_of_an_answer_cost_what_they_weigh() -> None:
     out: list[Chunk] = []
-    thinking = Thinking()
+    thinking = ThinkTagReader()
     while not thinking.is_over:
         thinking.feed(" " * 10, out)
     assert [len(chunk.text) < 1100 for chunk in out if isinstance(chunk, TextChunk)] == [True]
@@ -159,23 +159,26 @@ GEMINI = "You exceeded your current quota, please check your plan and billing de
     ],
 )
 def test_what_a_refusal_means(status: int, text: str, kind: str, wait: float | None) -> None:
-    error = refused(status, {}, json.dumps({"error": {"message": text}}).encode(), NAMES)
+    error = response_error(status, {}, json.dumps({"error": {"message": text}}).encode(), NAMES)
     assert (error.kind, error.retry_after) == (kind, wait)
     assert error.retryable is (kind == "rate")
 
 
 async def test_what_a_provider_does_not_take_back_is_left_out_once() -> None:
-    refusal = Kept([b'{"error":{"message":"The encrypted content could not be verified."}}'], status=400)
-    done = Kept([events({"type": "response.completed", "response": {}})])
-    replay = Replay([refusal, done])
-    model = named("openai:m", key="k" * 20, transport=replay, patience=Patience(tries=1))
+    refusal = RecordedResponse([b'{"error":{"message":"The encrypted content could not be verified."}}'], status=400)
+    done = RecordedResponse([events({"type": "response.completed", "response": {}})])
+    replay = ReplayTransport([refusal, done])
+    model = get_model("openai:m", key="k" * 20, transport=replay, retry=RetryPolicy(attempts=1))
     seal = sealed("openai", {"type": "reasoning", "summary": [], "encrypted_content": "x"}, "m")
     request = ModelRequest("m", "", [user("hi"), assistant(ReasoningPart("", seal), "hello"), user("and?")], [], {})
     assert [chunk async for batch in model.stream(request) for chunk in batch] == [FinishChunk("stop", "completed")]
     assert ['encrypted_content":"x' in post.body.decode() for post in replay.posts] == [True, False]
 
     with pytest.raises(ModelError) as caught:
-        _ = [batch async for batch in named("openai:m", key="k" * 20, transport=Replay([refusal])).stream(request)]
+        _ = [
+            batch
+            async for batch in get_model("openai:m", key="k" * 20, transport=ReplayTransport([refusal])).stream(request)
+        ]
     assert caught.value.kind == "script"  # it asked again, and there was no more
 
 
@@ -183,10 +186,12 @@ async def test_what_a_provider_does_not_take_back_is_left_out_once() -> None:
 
 
 async def test_a_profile_that_leads_elsewhere_does_not_take_the_key_along() -> None:
-    replay = Replay([Kept([events({"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]})])])
+    replay = ReplayTransport(
+        [RecordedResponse([events({"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]})])]
+    )
     profile = replace(VENDORS["mistral"], base_url="https://elsewhere.example/v1")
     environ = {"MISTRAL_API_KEY": "secretsecret"}
-    async for _ in named("mistral:x", profile=profile, transport=replay, environ=environ).stream(
+    async for _ in get_model("mistral:x", profile=profile, transport=replay, environ=environ).stream(
         ModelRequest("m", "", [], [], {})
     ):
         pass
@@ -213,7 +218,7 @@ def test_a_pool_goes_with_its_loop() -> None:
 @pytest.mark.parametrize("text", ["<think>\n\nhm</think>\n\nHi.", "<think>\nhm</think>Hi.", "<think>hm</think>\nHi."])
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_line_ends_around_thoughts_belong_to_nobody_however_they_come(text: str, size: int) -> None:
-    thinking, out = Thinking(), list[Chunk]()
+    thinking, out = ThinkTagReader(), list[Chunk]()
     for at in range(0, len(text), size):
         thinking.feed(text[at : at + size], out) if not thinking.is_over else out.append(
             TextChunk(text[at : at + size])

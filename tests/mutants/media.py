@@ -10,7 +10,7 @@ MEDIA_MUTANTS = [
     Mutant(
         "what is missing is found out when it is too late",
         "chat/session.py",
-        "            raise MissingInput(lack)",
+        "            raise MissingInput(problem)",
         "            pass",
         f"{HERE}test_what_a_model_needs_is_missed_before_anything_is_created",
     ),
@@ -24,7 +24,7 @@ MEDIA_MUTANTS = [
     Mutant(
         "a file that is not kept is in the log",
         "turn/stream.py",
-        "for part in self._parts if part not in lost",
+        "for part in self._parts if part not in unstored",
         "for part in self._parts",
         "tests/turn/test_stream.py::test_a_file_that_is_being_kept_when_the_turn_is_cancelled_has_not_come",
     ),
@@ -51,10 +51,10 @@ MEDIA_MUTANTS = [
     ),
     Mutant(
         "what a person has done is done again",
-        "turn/judging.py",
-        "if verdict is not None and verdict.result is not None:",
+        "calls/admit.py",
+        "if resolution is not None and resolution.result is not None:",
         "if False:",
-        "tests/tools/test_by_hand.py::test_what_a_person_did_is_the_result_and_nothing_is_run",
+        "tests/tools/test_manual.py::test_what_a_person_did_is_the_result_and_nothing_is_run",
     ),
     Mutant(
         "the parameters of a chat go to a model that draws",

@@ -7,8 +7,8 @@ from tests.mutants.mutant import Mutant
 SSE = "tests/transport/test_sse.py::"
 QUIRK = "tests/models/test_quirks.py::test_a_server_with_a_quirk_is_understood"
 REQUESTS = "tests/models/test_requests.py::"
-RETRYING = "tests/models/test_retrying.py::"
-NAMED = "tests/models/test_named.py::"
+RETRYING = "tests/models/test_retry.py::"
+NAMED = "tests/models/test_registry.py::"
 TOLD = "tests/turn/test_crash.py::test_a_story_told_twice_leaves_the_same_log"
 
 MODEL_MUTANTS = [
@@ -42,14 +42,14 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "calls with one index are one call",
-        "models/formats/slots.py",
+        "models/formats/call_slots.py",
         "if id and call.id:",
         "if False:",
         f"{QUIRK}[11_ollama_all_index0_distinct_ids]",
     ),
     Mutant(
         "whole calls without an id are one call",
-        "models/formats/slots.py",
+        "models/formats/call_slots.py",
         "if may_begin and not id",
         "if False and not id",
         f"{QUIRK}[44_same_name_no_id_no_index_twice]",
@@ -57,7 +57,7 @@ MODEL_MUTANTS = [
     Mutant(
         "a stream that breaks off is taken for an answer",
         "models/formats/chat_stream.py",
-        "            raise cut_off()",
+        "            raise truncated_error()",
         '            self._finish = "stop"',
         f"{QUIRK}[25_eof_without_finish]",
     ),
@@ -77,7 +77,7 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "half a tag is text",
-        "models/formats/think.py",
+        "models/formats/think_tags.py",
         "if not any(tag.startswith(start) for tag in _OPEN):",
         "if True:",
         f"{QUIRK}[20_think_tags_split]",
@@ -98,8 +98,8 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "an orphan is sent on",
-        "models/formats/tidy.py",
-        "return messages if _is_tidy(messages) else _repair(messages)",
+        "models/formats/valid_history.py",
+        "return messages if _is_valid(messages) else _repair(messages)",
         "return messages",
         f"{REQUESTS}test_39_what_an_abort_left_behind_is_repaired",
     ),
@@ -119,28 +119,28 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "Kimi gets ids of another form",
-        "models/formats/names.py",
+        "models/formats/tool_names.py",
         'case "kimi":',
         'case "kimi" if False:',
         f"{REQUESTS}test_36_the_ids_of_kimi_are_echoed_unchanged",
     ),
     Mutant(
         "a model that has begun to speak is asked again",
-        "models/retrying.py",
-        "pause = None if has_spoken else self._patience.pause(",
-        "pause = self._patience.pause(",
+        "models/retry.py",
+        "pause = None if has_spoken else self._retry.delay(",
+        "pause = self._retry.delay(",
         f"{RETRYING}test_a_model_is_asked_again_until_it_has_spoken",
     ),
     Mutant(
         "a stream nobody reads any more goes on",
-        "models/retrying.py",
+        "models/retry.py",
         "            finally:\n                await _close(batches)\n            await asyncio.sleep(pause)",
         "            await asyncio.sleep(pause)",
         f"{RETRYING}test_who_stops_listening_lets_the_model_go",
     ),
     Mutant(
         "the key of a vendor goes to any server",
-        "models/named.py",
+        "models/registry.py",
         "if homes and profile.base_url not in homes:",
         "if False:",
         f"{NAMED}test_the_key_of_a_vendor_goes_to_that_vendor_only",
@@ -154,7 +154,7 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "an answer is read on after its end",
-        "models/http.py",
+        "models/http_model.py",
         "                    self._finish(chunks)\n                    break",
         "                    self._finish(chunks)",
         "tests/models/test_hostile.py::test_what_comes_after_the_end_is_not_read",
@@ -168,7 +168,7 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "what a request has written is kept although a plugin changed it",
-        "models/formats/written.py",
+        "models/formats/turn_cache.py",
         "if written is None or request.messages[: len(written.messages)] != written.messages:",
         "if written is None:",
         "tests/models/test_requests.py::test_what_a_plugin_changed_is_written_again",
@@ -182,9 +182,9 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "what was staged is never written",
-        "turn/ledger.py",
-        "events, self._staged = [*self._staged, *made], []",
-        "events, self._staged = [*made], []",
+        "running/ledger.py",
+        "events, self._staged = [*self._staged, *new_events], []",
+        "events, self._staged = [*new_events], []",
         f"{TOLD}[plain]",
     ),
     Mutant(
@@ -196,14 +196,14 @@ MODEL_MUTANTS = [
     ),
     Mutant(
         "a message joins a branch where an answer is written again",
-        "turn/acting.py",
-        "if at_leaf and state.input is None and place == state.parent:",
+        "driver/commands.py",
+        "if at_leaf and state.input is None and parent == state.parent:",
         "if False:",
         "tests/test_chat.py::test_a_message_sent_while_an_answer_is_written_again_waits_for_it",
     ),
     Mutant(
         "what is staged waits for a slow plugin",
-        "turn/contexts.py",
+        "running/hook_contexts.py",
         "    await run.commit([])  # a plugin",
         "    pass  # a plugin",
         "tests/test_chat.py::test_a_finished_hook_is_written_before_a_plugin_takes_its_time",

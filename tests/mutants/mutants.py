@@ -34,7 +34,7 @@ STORE = "tests/contracts/test_memory.py::TestMemoryStore::"
 ENGINE = "tests/contracts/test_memory.py::TestInlineEngine::"
 CANCEL = "tests/turn/test_cancel.py::"
 TOOLS = "tests/turn/test_tools.py::"
-OLD_ANSWER = "tests/turn/test_supervisor.py::test_a_tool_that_is_denied_or_another_by_now_does_not_run_on_an_old_answer"
+OLD_ANSWER = "tests/turn/test_tool_tasks.py::test_a_tool_that_is_denied_or_another_by_now_does_not_run_on_an_old_answer"
 
 MUTANTS = [
     *MODEL_MUTANTS,
@@ -59,51 +59,41 @@ MUTANTS = [
         "calls are not settled on cancel",
         "turn/finalize.py",
         "for call in run.state.open_calls:\n        text",
-        "for call in list[Call]():\n        text",
+        "for call in list[CallRecord]():\n        text",
         f"{TOLD}[cancel while a tool runs]",
     ),
     Mutant(
         "clean-ups run first in, first out",
-        "turn/run.py",
+        "running/active_turn.py",
         "self.cleanups.pop()",
         "self.cleanups.pop(0)",
         f"{HOOKS}test_every_hook_is_called_in_its_order",
     ),
     Mutant(
         "one failed clean-up keeps the others from running",
-        "turn/run.py",
-        'reports.append(report(plugin, "clean-up", error, kind="clean-up"))',
-        'return [*reports, report(plugin, "clean-up", error, kind="clean-up")]',
+        "running/active_turn.py",
+        'reports.append(report_failure(plugin, "clean-up", error, kind="clean-up"))',
+        'return [*reports, report_failure(plugin, "clean-up", error, kind="clean-up")]',
         f"{HOOKS}test_failed_clean_ups_are_raised_with_the_turns_own_error",
     ),
     Mutant(
         "a tool starts before its start is written down",
-        "turn/tools.py",
-        """        if plan.events:
-            await ctx.run.commit(lambda plan=plan: _in_time(ctx, plan))
-            _tell_tools(ctx, plan.events)
-        for start in plan.starts:
-            ctx.spawn(start.call.id, run_call(ctx, start, limits, tools))
-""",
-        """        for start in plan.starts:
-            ctx.spawn(start.call.id, run_call(ctx, start, limits, tools))
-        if plan.events:
-            await ctx.run.commit(lambda plan=plan: _in_time(ctx, plan))
-            _tell_tools(ctx, plan.events)
-""",
+        "calls/pipeline.py",
+        "        if plan.events:\n            await ctx.run.commit(lambda plan=plan: _unless_limited(ctx, plan))\n            _wake_tools(ctx, plan.events)\n        for start in plan.starts:\n            ctx.spawn(start.call.id, run_call(ctx, start, limits, tools))\n",
+        "        for start in plan.starts:\n            ctx.spawn(start.call.id, run_call(ctx, start, limits, tools))\n        if plan.events:\n            await ctx.run.commit(lambda plan=plan: _unless_limited(ctx, plan))\n            _wake_tools(ctx, plan.events)\n",
         f"{TOLD}[parallel calls]",
     ),
     Mutant(
         "the start of a call is not written down",
-        "turn/judging.py",
-        "return Judged([*one.start(judged, gate)], Start(call, tool, given))",
-        "return Judged([], Start(call, tool, given))",
+        "calls/admit.py",
+        "return AdmissionResult([*resolved.start(decision, gate)], StartCall(call, tool, given))",
+        "return AdmissionResult([], StartCall(call, tool, given))",
         f"{TOLD}[parallel calls]",
     ),
     Mutant(
         "a once tool is run again after a crash",
-        "turn/tools.py",
-        'if tool is None or "once" in (call.started.effects, tool.spec.effects):',
+        "calls/pipeline.py",
+        "if tool is None or call.started.at_most_once or tool.spec.at_most_once:",
         "if tool is None:",
         f"{BEFORE}[parallel calls]",
     ),
@@ -123,7 +113,7 @@ MUTANTS = [
     ),
     Mutant(
         "an append gets a fresh id every time",
-        "turn/contexts.py",
+        "running/hook_contexts.py",
         'name = f"{self.turn}.{self.plugin}.{self.step}.{self._appended}"',
         'name = self._run.setup.ids.new("msg")',
         f"{CRASH}[plugins append]",
@@ -131,50 +121,50 @@ MUTANTS = [
     Mutant(
         "the placeholder is shown to the model",
         "core/history.py",
-        "                if said:\n",
-        "                if said or not message.parts:\n",
+        "                if parts:\n",
+        "                if parts or not message.parts:\n",
         f"{TOLD}[an answer without a word]",
     ),
     Mutant(
         "the history is read with the turn's own messages in it",
-        "turn/run.py",
+        "running/active_turn.py",
         "path = await store.path(self.session, self.state.parent)",
         "path = await store.path(self.session, self.state.tip)",
         f"{HOOKS}test_append_and_request_asks_again_with_the_message_in_place",
     ),
     Mutant(
         "a denied call runs all the same",
-        "turn/judging.py",
-        "if not verdict.allowed:",
-        "if verdict.by == 'nobody':",
+        "calls/admit.py",
+        "if not resolution.allowed:",
+        "if resolution.by == 'nobody':",
         f"{HOOKS}test_a_gate_hook_may_answer_and_cannot_widen",
     ),
     Mutant(
         "a plugin that waits counts as done",
         "turn/loop.py",
-        "if task.result() is not PENDING]",
+        "if task.result() is not SUSPEND]",
         "if task.result() is not None or True]",
         f"{HOOKS}test_only_plugins_that_are_not_done_are_called_again",
     ),
     Mutant(
         "a waiting plugin is not called again",
         "turn/loop.py",
-        "heard.get(name, -1) < run.arrived:",
+        "heard.get(name, -1) < run.arrivals:",
         "name not in heard:",
         f"{HOOKS}test_a_pending_plugin_is_called_again_while_another_still_works",
     ),
     Mutant(
         "one that ends while another's end is written is overlooked",
         "turn/loop.py",
-        "            await run.news.after(strokes)\n            strokes = run.news.strokes",
-        "            await run.news.after(run.news.strokes)\n            strokes = run.news.strokes",
+        "            await run.hook_notifier.wait_beyond(seen)\n",
+        "            await run.hook_notifier.wait_beyond(run.hook_notifier.count)\n",
         f"{TOLD}[plugins append]",
     ),
     Mutant(
         "an error under a cancel is an error",
         "turn/loop.py",
-        "if (asked := run.cancel_request) is not None:  #",
-        "if error is None and (asked := run.cancel_request) is not None:  #",
+        "if (cancel := run.cancel_request) is not None:  #",
+        "if error is None and (cancel := run.cancel_request) is not None:  #",
         f"{HOOKS}test_an_error_raised_because_of_a_cancel_is_that_cancellation[on_before_request]",
     ),
     Mutant(
@@ -194,8 +184,8 @@ MUTANTS = [
     Mutant(
         "provider ids name the calls",
         "turn/stream.py",
-        '_Open(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}")',
-        "_Open(CallChunk, chunk.id)",
+        '_OpenPart(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}")',
+        "_OpenPart(CallChunk, chunk.id)",
         f"{TOLD}[parallel calls]",
     ),
     Mutant(
@@ -221,7 +211,7 @@ MUTANTS = [
     ),
     Mutant(
         "a hook may forge the identity of a message",
-        "turn/contexts.py",
+        "running/hook_contexts.py",
         "return replace(ctx.message, id=message.id, parent=message.parent, turn=message.turn)",
         "return ctx.message",
         f"{HOOKS}test_a_hook_may_change_an_answer_before_it_joins_but_not_who_it_is",
@@ -229,8 +219,8 @@ MUTANTS = [
     Mutant(
         "request fields are not filtered",
         "core/requests.py",
-        "for name in fields if name in given}",
-        "for name in REQUEST_MESSAGE_FIELDS if name in given}",
+        "for name in fields if name in attributes}",
+        "for name in REQUEST_MESSAGE_FIELDS if name in attributes}",
         f"{HOOKS}test_request_messages_keep_only_the_fields_they_may",
     ),
     Mutant(
@@ -263,14 +253,14 @@ MUTANTS = [
     ),
     Mutant(
         "an answer counts for other bytes than were shown",
-        "core/gates.py",
+        "core/gate_rows.py",
         "if row.gate.hash != hash:",
         "if not hash:",
         f"{STORE}test_an_answer_counts_for_the_bytes_that_were_shown",
     ),
     Mutant(
         "the last of two answers wins",
-        "core/gates.py",
+        "core/gate_rows.py",
         '        raise AnsweredOtherwise(f"gate {gate} has been answered otherwise already")\n',
         "        return True\n",
         f"{STORE}test_the_first_answer_wins_and_the_same_again_changes_nothing",
@@ -299,46 +289,43 @@ MUTANTS = [
     Mutant(
         "a late result is told again and again",
         "turn/prepare.py",
-        "if LATE + call not in told)",
-        "if LATE not in told)",
+        "if LATE_NOTICE_PREFIX + call not in reported",
+        "if LATE_NOTICE_PREFIX not in reported",
         f"{CANCEL}test_a_late_result_is_attached_and_told_once_without_rewriting_what_was_sent",
     ),
     Mutant(
         "a cancel interrupts an append",
-        "turn/acting.py",
-        "            async with self._ledger.at_rest:\n                run.cancel(command)",
+        "driver/commands.py",
+        "            async with self._ledger.write_lock:\n                run.cancel(command)",
         "            run.cancel(command)",
         f"{CANCEL}test_a_cancel_never_interrupts_an_append",
     ),
     Mutant(
         "a call of an answer that was cut off runs",
-        "turn/judging.py",
-        "if ctx.finish in UNRUN:",
+        "calls/admit.py",
+        "if ctx.finish in UNRUN_FINISH_REASONS:",
         "if ctx.finish == 'never':",
         f"{TOOLS}test_a_call_after_which_the_output_was_cut_never_runs",
     ),
     Mutant(
         "a call runs though its arguments cannot be written down",
-        "turn/judging.py",
-        """    text = canonical(arguments)
-    given = await resolve(ctx.run, spec, arguments)
-    meant = tool.validate(given) or given""",
-        """    text, given = str(arguments), arguments
-    meant: JsonObject = {}""",
+        "calls/admit.py",
+        "    text = encode_canonical(arguments)\n    given = await resolve_references(ctx.run, spec, arguments)\n    meant = tool.validate(given) or given",
+        "    text, given = str(arguments), arguments\n    meant: JsonObject = {}",
         f"{TOOLS}test_arguments_that_cannot_be_written_down_are_not_run",
     ),
     Mutant(
         "the cap on parallel calls is ignored",
-        "turn/tools.py",
+        "calls/pipeline.py",
         "elif len(busy) + len(plan.starts) < limits.parallel:",
         "elif len(busy) <= limits.parallel:",
         f"{TOOLS}test_calls_of_a_step_run_at_once_and_never_more_than_the_cap",
     ),
     Mutant(
         "a person's edit is ignored",
-        "turn/judging.py",
-        'read_arguments(verdict.arguments or gate.arguments, "stop")',
-        'read_arguments(gate.arguments, "stop")',
+        "calls/admit.py",
+        'parse_arguments(resolution.arguments or gate.arguments, "stop")',
+        'parse_arguments(gate.arguments, "stop")',
         "tests/test_chat.py::test_a_person_may_edit_what_runs_and_the_model_is_told",
     ),
     Mutant(
@@ -364,7 +351,7 @@ MUTANTS = [
     ),
     Mutant(
         "the end of a turn is read before its beginning",
-        "turn/follow.py",
+        "running/follow.py",
         """    if any(isinstance(command, Send) and command.turn == turn for command in await store.inbox(session)):
         return False
     return turn not in await store.open_turns(session)
@@ -377,7 +364,7 @@ MUTANTS = [
     ),
     Mutant(
         "two turns write on one branch",
-        "turn/acting.py",
+        "driver/commands.py",
         "        if self._is_busy(parent, command.at_leaf):\n            return False\n",
         "",
         "tests/turn/test_driver.py::test_a_message_sent_while_a_turn_runs_waits_for_it_on_the_same_branch",
@@ -398,38 +385,38 @@ MUTANTS = [
     ),
     Mutant(
         "a result is forgotten before it is in the log",
-        "turn/tools.py",
+        "calls/pipeline.py",
         "        events: list[Event] = []\n        is_last",
         "        ctx.forget(done)\n        events: list[Event] = []\n        is_last",
-        "tests/turn/test_supervisor.py::test_a_failed_append_loses_no_result_and_runs_no_tool_again",
+        "tests/turn/test_tool_tasks.py::test_a_failed_append_loses_no_result_and_runs_no_tool_again",
     ),
     Mutant(
         "anything that is not None allows",
-        "chat/answering.py",
+        "chat/replies.py",
         'is_allowed = isinstance(allow, Rule) or allow in ("once", "always")',
         "is_allowed = allow is not None",
         "tests/test_chat.py::test_whatever_is_not_exactly_once_allows_nothing",
     ),
     Mutant(
         "an old answer runs a tool that is denied by now",
-        "turn/judging.py",
-        'if judged.action == "deny":',
-        'if judged.action == "deny" and verdict is None:',
+        "calls/admit.py",
+        'if decision.action == "deny":',
+        'if decision.action == "deny" and resolution is None:',
         f"{OLD_ANSWER}[read_file-deny]",
     ),
     Mutant(
         "an old answer runs another tool that is written like the one that was asked about",
-        "turn/judging.py",
+        "calls/admit.py",
         "if call.gate is not None and call.gate.identity != identity:",
         "if call.gate is None:",
         f"{OLD_ANSWER}[ReadFile-auto]",
     ),
     Mutant(
         "a message that waits is not looked at again",
-        "turn/acting.py",
-        "            if len(waiting) == len(self._pending) and not self._is_heard:\n",
+        "driver/commands.py",
+        "            if len(waiting) == len(self.pending) and not self.inbox_changed:\n",
         "            if True:\n",
-        "tests/turn/test_supervisor.py"
+        "tests/turn/test_tool_tasks.py"
         "::test_a_message_that_waits_is_sent_when_the_selection_moves_away_from_the_busy_branch",
     ),
 ]

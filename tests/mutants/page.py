@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-PAGES = "tests/server/test_pages.py::"
+PAGES = "tests/server/test_web_ui.py::"
 FRAME = "tests/server/test_sandbox_frame.py::"
 WALLED = f"{FRAME}test_the_frame_has_no_origin_no_network_and_one_script"
-LOOKING = "tests/access/test_looking.py::"
-OVERSEEING = "tests/access/test_overseeing.py::"
+LOOKING = "tests/access/test_log.py::"
+OVERSEEING = "tests/access/test_admin.py::"
 STRICT = f"{PAGES}test_the_page_is_for_anybody_and_strict"
 TRUSTED = f"{OVERSEEING}test_a_server_is_trusted_as_it_was_shown_and_first_of_all_its_start"
 TOLD = f"{OVERSEEING}test_what_a_server_runs_and_why_it_fails_only_an_operator_is_told"
@@ -16,148 +16,147 @@ TOLD = f"{OVERSEEING}test_what_a_server_runs_and_why_it_fails_only_an_operator_i
 PAGE_MUTANTS = [
     Mutant(
         "the page runs scripts that stand in it",
-        "server/pages.py",
+        "server/routes/web_ui.py",
         "\"script-src 'self'\",",
         "\"script-src 'self' 'unsafe-inline'\",",
         STRICT,
     ),
     Mutant(
         "the page asks anybody",
-        "server/pages.py",
+        "server/routes/web_ui.py",
         "\"connect-src 'self'\",",
         '"connect-src *",',
         STRICT,
     ),
     Mutant(
         "anybody puts the page into a frame",
-        "server/pages.py",
+        "server/routes/web_ui.py",
         "        \"frame-ancestors 'none'\",\n",
         '        "frame-ancestors *",\n',
         STRICT,
     ),
     Mutant(
         "text becomes markup by a policy of anybody's",
-        "server/pages.py",
+        "server/routes/web_ui.py",
         "\"trusted-types 'none'\",",
         '"trusted-types *",',
         STRICT,
     ),
     Mutant(
         "a link among the assets leads out of them",
-        "server/pages.py",
+        "server/routes/web_ui.py",
         'path.parent != self._root / "assets" or ',
         "",
         f"{PAGES}test_nothing_else_is_served[link.js]",
     ),
     Mutant(
         "any kind of file is an asset",
-        "server/pages.py",
+        "server/routes/web_ui.py",
         "path.suffix not in TYPES or not",
         "not",
         f"{PAGES}test_nothing_else_is_served[notes.txt]",
     ),
     Mutant(
         "what is packed goes to who cannot unpack it",
-        "server/pages.py",
+        "server/routes/web_ui.py",
         "    if takes_packed:",
         "    if True:",
         f"{PAGES}test_what_it_is_made_of_is_packed_and_kept_for_ever",
     ),
     Mutant(
         "a cache gives what is packed to everybody",
-        "server/pages.py",
+        "server/routes/web_ui.py",
         '{**headers, "vary": "accept-encoding"}',
         "{**headers}",
         f"{PAGES}test_what_it_is_made_of_is_packed_and_kept_for_ever",
     ),
     Mutant(
         "code in the frame has the origin of the page",
-        "server/sandbox.py",
+        "server/routes/js_sandbox.py",
         '"sandbox allow-scripts",',
         '"sandbox allow-scripts allow-same-origin",',
         WALLED,
     ),
     Mutant(
         "code in the frame asks the network",
-        "server/sandbox.py",
+        "server/routes/js_sandbox.py",
         "\"connect-src 'none'\",",
         "\"connect-src 'self'\",",
         WALLED,
     ),
     Mutant(
         "code in the frame loads what the server has",
-        "server/sandbox.py",
+        "server/routes/js_sandbox.py",
         "script-src {hashes} blob:",
         "script-src {hashes} 'self' blob:",
         WALLED,
     ),
     Mutant(
         "anybody has the frame in a page of theirs",
-        "server/sandbox.py",
+        "server/routes/js_sandbox.py",
         "\"frame-ancestors 'self'\",",
         '"frame-ancestors *",',
         WALLED,
     ),
     Mutant(
         "whoever may not review reads a result in the log",
-        "access/looking.py",
-        "veil_event(entry.event) if self.is_veiled else entry.event",
+        "access/log.py",
+        "redact_event(entry.event) if self.scope.is_redacted else entry.event",
         "entry.event",
         f"{LOOKING}test_what_is_under_review_is_veiled_in_the_log_as_well",
     ),
     Mutant(
         "a page of the log says that it is the last one",
-        "access/looking.py",
+        "access/log.py",
         "return api.LogPage(entries=shown, is_whole=False)",
         "return api.LogPage(entries=shown, is_whole=True)",
         f"{LOOKING}test_pages_of_the_log_add_up_to_the_log",
     ),
     Mutant(
         "a page of the log is as long as somebody likes",
-        "access/looking.py",
+        "access/log.py",
         "left, size = max(1, min(limit, PAGE)), 0",
         "left, size = PAGE, 0",
         f"{LOOKING}test_pages_of_the_log_add_up_to_the_log",
     ),
     Mutant(
         "everybody is told where the files of the house lie",
-        "access/overseeing.py",
+        "access/admin.py",
         "shown = rule if self._is_operator else",
         "shown = rule if True else",
         f"{OVERSEEING}test_only_an_operator_is_told_where_the_files_lie",
     ),
     Mutant(
         "what was allowed in a session of another tenant is explained",
-        "access/overseeing.py",
-        "info = await self.own(asked.session) if asked.session is not None else None",
+        "access/admin.py",
+        "info = await self.scope.own_session(asked.session) if asked.session is not None else None",
         "info = None",
         f"{OVERSEEING}test_what_no_rule_fits_is_asked_and_what_was_allowed_in_a_session_counts_there",
     ),
     Mutant(
         "a server is trusted as it is by now",
-        "access/overseeing.py",
-        '        if _hash(source, spec) != seen.hash:\n            raise HashMismatch("this server is not what was shown any more; look at it again")\n'
-        '        await self.note("mcp.trust", server, hash=seen.hash)\n        if _hash(source, spec) != seen.hash:',
-        '        await self.note("mcp.trust", server, hash=seen.hash)\n        if False:',
+        "access/admin.py",
+        '        if _hash(source, spec) != seen.hash:\n            raise HashMismatch("this server is not what was shown any more; look at it again")\n        await self.scope.audit_action("mcp.trust", server, hash=seen.hash)\n        if _hash(source, spec) != seen.hash:',
+        '        await self.scope.audit_action("mcp.trust", server, hash=seen.hash)\n        if False:',
         TRUSTED,
     ),
     Mutant(
         "a server's tools are no part of what is trusted",
-        "access/overseeing.py",
-        'digest("server", spec.launch_hash, tools)',
-        'digest("server", spec.launch_hash)',
+        "access/admin.py",
+        'hash_values("server", spec.launch_hash, tools)',
+        'hash_values("server", spec.launch_hash)',
         TRUSTED,
     ),
     Mutant(
         "everybody is told what a server runs",
-        "access/overseeing.py",
+        "access/admin.py",
         "        if not self._is_operator:\n            return shown\n",
         "",
         TOLD,
     ),
     Mutant(
         "a key in the address of a server is shown",
-        "access/overseeing.py",
+        "access/admin.py",
         'f"{address.scheme}://{address.netloc}{address.path}" if spec.url',
         "spec.url if spec.url",
         f"{OVERSEEING}test_a_login_gives_an_address_and_goes_on_by_itself_when_somebody_was_there",

@@ -65,7 +65,7 @@ def plant(mutant: Mutant) -> None:
     path = str(PACKAGE / mutant.file)
     text = SOURCES[path]
     if text.count(mutant.old) != 1:
-        raise LookupError(f"{mutant.name}: {mutant.file} has the line {text.count(mutant.old)} times; mend the mutant")
+        raise LookupError(f"{mutant.name}: {mutant.file} has the line {text.count(mutant.old)} times; fix the mutant")
     CODE[path] = compile(text.replace(mutant.old, mutant.new), path, "exec", dont_inherit=True)
 
 

@@ -15,7 +15,7 @@ LOGIN = "tests/mcp_trust/test_login_egress.py::"
 SANDBOXED_MUTANTS = [
     Mutant(
         "the run is not put into its control group",
-        "sandbox/bubblewrap.py",
+        "sandbox/bubblewrap_runner.py",
         "group.add(first)",
         "pass",
         f"{LIMITS}test_memory_of_any_kind_is_stopped_at_the_limit_by_the_kernel[sockets]",
@@ -36,7 +36,7 @@ SANDBOXED_MUTANTS = [
     ),
     Mutant(
         "the control group of a run stays",
-        "sandbox/bubblewrap.py",
+        "sandbox/bubblewrap_runner.py",
         "owned.callback(group.remove)",
         "pass",
         f"{LIMITS}test_no_group_is_left_after_a_run_however_it_ends",
@@ -44,7 +44,7 @@ SANDBOXED_MUTANTS = [
     Mutant(
         "the control group of a killed process stays",
         "sandbox/cgroups.py",
-        "            sweep(above)\n",
+        "            remove_stale_cgroups(above)\n",
         "",
         f"{LIMITS}test_the_group_of_a_process_that_was_killed_is_removed_by_the_next",
     ),
@@ -65,8 +65,8 @@ SANDBOXED_MUTANTS = [
     Mutant(
         "a run is ended for what somebody else writes",
         "sandbox/disk.py",
-        "found = self._has_taken(limits.disk if is_blind else most)",
-        "found = True",
+        "is_over = self._has_taken(limits.disk if is_blind else most)",
+        "is_over = True",
         f"{LIMITS}test_a_command_is_not_ended_for_what_somebody_else_writes",
     ),
     Mutant(
@@ -78,14 +78,14 @@ SANDBOXED_MUTANTS = [
     ),
     Mutant(
         "what a command makes that git obeys stays where it is",
-        "sandbox/bubblewrap.py",
-        "made = {*after.all, *links} - before.all",
-        "made = set[str]()",
+        "sandbox/bubblewrap_runner.py",
+        "created = {*after.unchangeable, *links} - before.unchangeable",
+        "created = set[str]()",
         f"{QUARANTINE}test_a_repository_that_a_command_makes_is_not_obeyed_by_git[new]",
     ),
     Mutant(
         "a bare repository is nothing that is kept",
-        "sandbox/keeping.py",
+        "sandbox/hidden_paths.py",
         "if not is_fixed and is_repository(entry.name for entry in listed):",
         "if False:",
         f"{QUARANTINE}test_a_repository_that_a_command_makes_is_not_obeyed_by_git[bare]",
@@ -113,8 +113,8 @@ SANDBOXED_MUTANTS = [
     ),
     Mutant(
         "a person is asked about a write that will be refused",
-        "tools/files/writing.py",
-        "    await _check_repository(place, system, path)\n",
+        "tools/files/write_tools.py",
+        "    await _check_repository(scope, system, path)\n",
         "",
         f"{REPOSITORIES}test_a_person_is_not_asked_about_what_is_refused",
     ),
@@ -150,7 +150,7 @@ SANDBOXED_MUTANTS = [
     ),
     Mutant(
         "every port of this machine is an own origin",
-        "egress/policy.py",
+        "egress/client.py",
         "and origin(url) in self._own",
         "and origin(url)[:2] in {one[:2] for one in self._own}",
         f"{OIDC}test_endpoints_that_a_provider_names_elsewhere_inside_are_not_asked",
@@ -158,8 +158,8 @@ SANDBOXED_MUTANTS = [
     Mutant(
         "an ID token is an API token",
         "access/oidc.py",
-        "if not is_login and not is_for_requests(",
-        "if False and not is_for_requests(",
+        "if not is_login and not is_access_token(",
+        "if False and not is_access_token(",
         f"{OIDC}test_a_token_that_says_who_has_logged_in_is_not_one_to_ask_with",
     ),
     Mutant(
@@ -171,7 +171,7 @@ SANDBOXED_MUTANTS = [
     ),
     Mutant(
         "an old token raises a role",
-        "access/claiming.py",
+        "access/oidc_claims.py",
         "if issued < _last_word(",
         "if issued < 0 * _last_word(",
         f"{OIDC}test_a_token_that_is_older_than_the_last_change_raises_nobody",
@@ -186,15 +186,15 @@ SANDBOXED_MUTANTS = [
     Mutant(
         "wrong keys are not counted",
         "server/app.py",
-        "self._wrong.count(scope)  # beforehand",
+        "self._unknown_credential_limit.take(scope)  # beforehand",
         "pass  # beforehand",
-        "tests/server/test_strangers.py::test_many_wrong_keys_at_once_are_as_few_questions",
+        "tests/server/test_rate_limit.py::test_many_wrong_keys_at_once_are_as_few_questions",
     ),
     Mutant(
         "who was recognised is locked out by the wrong keys of others",
         "server/app.py",
-        "is_remembered = self.entrance.remembers(*shown)",
+        "is_remembered = self.authenticator.was_recently_valid(*shown)",
         "is_remembered = False",
-        "tests/server/test_strangers.py::test_wrong_keys_are_refused_without_a_question_to_the_store_and_right_ones_go_on",
+        "tests/server/test_rate_limit.py::test_wrong_keys_are_refused_without_a_question_to_the_store_and_right_ones_go_on",
     ),
 ]

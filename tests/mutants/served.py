@@ -4,118 +4,118 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-DOOR = "tests/access/test_entrance.py::"
-FOREIGN = "tests/access/test_foreign.py::"
+DOOR = "tests/access/test_authentication.py::"
+FOREIGN = "tests/access/test_tenant_isolation.py::"
 GATES = "tests/access/test_gates.py::"
 FILES = "tests/access/test_files.py::"
 OIDC = "tests/access/test_oidc.py::"
-TALKING = "tests/access/test_talking.py::"
+TALKING = "tests/access/test_sessions.py::"
 ACCOUNTS = "tests/stores/test_accounts.py::"
 APP = "tests/server/test_app.py::"
 STREAMS = "tests/server/test_streams.py::"
-FOLLOWING = "tests/core/test_following.py::"
+FOLLOWING = "tests/core/test_session_reader.py::"
 RESPONSES = "tests/protocols/test_responses.py::"
-CONFIG = "tests/config/test_building.py::"
+CONFIG = "tests/config/test_build.py::"
 SPANS = "tests/telemetry/test_spans.py::"
 CLIENT = "tests/client/test_client_mutants.py::"
-HOLDING = "tests/access/test_holding.py::"
-BODIES = "tests/server/test_bodies.py::"
+HOLDING = "tests/access/test_attacks.py::"
+BODIES = "tests/server/test_body_limits.py::"
 
 ACCESS_MUTANTS = [
     Mutant(
         "a session of another tenant is one's own",
-        "access/inside.py",
+        "access/scope.py",
         "if info.tenant != self.principal.tenant:",
         "if False:",
         f"{FOREIGN}test_a_foreign_session_is_an_absent_one_and_an_erased_one",
     ),
     Mutant(
         "the role that a method takes is only written down",
-        "access/needs.py",
-        "            refuse_less(self.principal, role)\n",
+        "access/roles.py",
+        "            require_role(self.scope.principal, role)\n",
         "",
-        f"{FOREIGN}test_a_role_that_is_not_enough_is_refused_before_anything_is_looked_at[erase]",
+        f"{FOREIGN}test_a_role_that_is_not_enough_is_refused_before_anything_is_looked_at[sessions.erase]",
     ),
     Mutant(
         "a gate of another session is answered by its id",
-        "access/gating.py",
-        "below = await self.store.gate_page(session, tenant=self.principal.tenant, limit=None)",
-        "below = await self.store.gate_page(tenant=self.principal.tenant, limit=None)",
+        "access/gates.py",
+        "below = await self.scope.store.gate_page(session, tenant=self.scope.principal.tenant, limit=None)",
+        "below = await self.scope.store.gate_page(tenant=self.scope.principal.tenant, limit=None)",
         f"{FOREIGN}test_an_id_of_another_session_is_an_absent_one",
     ),
     Mutant(
         "the hash of a hidden result is shown, and can be tried against",
-        "access/veiling.py",
+        "access/role_redaction.py",
         'output=None, hash="", preview=""',
         'output=None, preview=""',
         f"{GATES}test_a_result_that_is_reviewed_is_for_approvers_also_when_it_was_withheld",
     ),
     Mutant(
         "an answer is good for whatever the gate shows by now",
-        "access/gating.py",
+        "access/gates.py",
         "if not hmac.compare_digest(found.hash.encode(), hash.encode()):",
         "if False:",
         f"{GATES}test_an_answer_is_for_the_bytes_that_were_shown",
     ),
     Mutant(
         "a member approves",
-        "access/gating.py",
-        "self.refuse_less(*_takes(found, answered))",
+        "access/gates.py",
+        "self.scope.require_role(*_takes(found, answered))",
         "pass",
         f"{GATES}test_an_answer_takes_the_role_for_its_kind[a call]",
     ),
     Mutant(
         "whoever knows the hash of a blob reads it in any session",
-        "access/filing.py",
-        "if not is_there or (self.is_veiled",
-        "if (self.is_veiled",
+        "access/files.py",
+        "if not is_there or (self.scope.is_redacted",
+        "if (self.scope.is_redacted",
         f"{FILES}test_a_blob_is_read_only_where_the_session_speaks_of_it",
     ),
     Mutant(
         "the signature of a handle is not looked at",
-        "access/handles.py",
-        "if not hmac.compare_digest(given, _mac(secret, tenant, part)) or handle != handle_of(secret, tenant, part):",
+        "access/upload_handles.py",
+        "if not hmac.compare_digest(given, _mac(secret, tenant, part)) or handle != encode_handle(secret, tenant, part):",
         "if False:",
         f"{FILES}test_a_handle_that_was_changed_anywhere_is_none",
     ),
     Mutant(
         "a client names any model, and where it is",
-        "access/saying.py",
+        "access/turn_options.py",
         "    if model not in names:",
         "    if False:",
         f"{TALKING}test_a_client_cannot_choose[a model of a vendor with an address]",
     ),
     Mutant(
         "requests are counted and never used up",
-        "access/limits.py",
+        "access/quotas.py",
         "        bucket.level -= 1.0\n",
         "",
         f"{TALKING}test_requests_are_counted_for_a_tenant_and_come_back_with_time",
     ),
     Mutant(
         "the cookie of a login is a key, too",
-        "access/entrance.py",
+        "access/authentication.py",
         "known.credential.kind != kind",
         "False",
         f"{DOOR}test_nothing_and_everything_that_is_no_credential_is_refused_in_the_same_words",
     ),
     Mutant(
         "a key does all that its user may",
-        "access/entrance.py",
-        "least(one.role, user.role)",
+        "access/authentication.py",
+        "lower_role(one.role, user.role)",
         "user.role",
         f"{DOOR}test_a_role_is_capped_by_the_credential_whatever_carries_it",
     ),
     Mutant(
         "a key that was revoked opens the door",
-        "access/entrance.py",
+        "access/authentication.py",
         "is_over = bool(one.revoked) or (",
         "is_over = (",
         f"{DOOR}test_what_holds_no_more_is_refused_two_seconds_later_at_the_latest",
     ),
     Mutant(
         "the streams of somebody who may do less now go on",
-        "access/entrance.py",
+        "access/authentication.py",
         " or not is_at_least(now_held.role, one.role)",
         "",
         f"{DOOR}test_whoever_may_do_less_now_loses_what_is_open",
@@ -136,7 +136,7 @@ ACCESS_MUTANTS = [
     ),
     Mutant(
         "whoever is called like a user of ours at the provider is that user",
-        "access/claiming.py",
+        "access/oidc_claims.py",
         "bool(options.issuer) and user.origin == options.issuer",
         "True",
         f"{OIDC}test_a_token_speaks_of_nobody_who_was_not_made_by_its_issuer",
@@ -165,31 +165,31 @@ ACCESS_MUTANTS = [
     ),
     Mutant(
         "the name of a tenant ends the text it stands in",
-        "stores/sql/walls.py",
+        "stores/sql/row_security.py",
         """.replace("'", "''")""",
         "",
-        "tests/stores/test_walls_mutants.py::test_the_name_of_a_tenant_is_never_read_as_a_command",
+        "tests/stores/test_row_security_mutants.py::test_the_name_of_a_tenant_is_never_read_as_a_command",
     ),
 ]
 
 SERVER_MUTANTS = [
     Mutant(
         "a name that was bent to our address is served",
-        "server/guarding.py",
-        'if not self._names.are_ours(host, scope.get("server")):',
+        "server/middleware.py",
+        'if not self._names.is_allowed(host, scope.get("server")):',
         "if False:",
-        "tests/server/test_guarding.py::test_a_name_that_is_none_of_ours_is_refused_everywhere[/api/me-evil.example:8000]",
+        "tests/server/test_middleware.py::test_a_name_that_is_none_of_ours_is_refused_everywhere[/api/me-evil.example:8000]",
     ),
     Mutant(
         "a cookie alone changes something",
         "server/app.py",
-        "if not await self.entrance.is_csrf(",
-        "if False and not await self.entrance.is_csrf(",
+        "if not await self.authenticator.is_csrf(",
+        "if False and not await self.authenticator.is_csrf(",
         f"{APP}test_a_cookie_changes_something_only_with_its_token",
     ),
     Mutant(
         "a body that does not say its length has none",
-        "server/bodies.py",
+        "server/body_limits.py",
         "if size > limit:",
         "if False:",
         f"{APP}test_a_body_that_is_too_large_is_refused_with_and_without_its_length",
@@ -203,49 +203,49 @@ SERVER_MUTANTS = [
     ),
     Mutant(
         "whoever comes back to a stream has seen all of a step that streams",
-        "server/sse.py",
-        "return message(item, str(self.reader.cursor))",
-        "return message(item, str(self.reader.seq))",
+        "server/streams/sse.py",
+        "return encode_message(item, str(self.reader.cursor))",
+        "return encode_message(item, str(self.reader.seq))",
         f"{STREAMS}test_a_page_that_is_cut_off_again_and_again_ends_with_every_character_once",
     ),
     Mutant(
         "a stream shows results that wait for a review",
-        "server/sse.py",
-        "if self._veil is not None and isinstance(shown, Event):",
+        "server/streams/sse.py",
+        "if self._redact is not None and isinstance(shown, Event):",
         "if False:",
         f"{STREAMS}test_a_result_that_waits_for_a_review_is_shown_to_those_who_may_judge_it",
     ),
     Mutant(
         "the stream of a turn has what tools of another say",
-        "server/sse.py",
+        "server/streams/sse.py",
         "if self.turn and item.turn != self.turn:",
         "if False:",
         "tests/server/test_sse_mutants.py::test_what_a_tool_of_another_turn_says_of_itself_is_not_shown",
     ),
     Mutant(
         "when one key is revoked all streams end",
-        "server/lives.py",
-        "if live.principal.credential in gone]",
+        "server/streams/registry.py",
+        "if stream.principal.credential in invalid]",
         "]",
         f"{STREAMS}test_a_credential_that_is_revoked_ends_its_streams_and_no_others",
     ),
     Mutant(
         "the inbox shows results that wait for a review",
-        "server/inbox.py",
-        "veiled if is_veiled else whole",
+        "server/streams/inbox.py",
+        "redacted_frame if is_redacted else whole",
         "whole",
         "tests/server/test_streams_inbox.py::test_what_happens_on_one_node_is_told_on_another",
     ),
     Mutant(
         "a cursor knows its steps from one position too late",
-        "core/following.py",
+        "core/session_reader.py",
         "min((start - 1 for start in self._named)",
         "min((start for start in self._named)",
         f"{FOLLOWING}test_however_the_line_breaks_every_character_of_every_branch_is_shown_once",
     ),
     Mutant(
         "pieces of two parts are merged into one",
-        "core/following.py",
+        "core/session_reader.py",
         "key = (item.turn, item.seq, item.part)",
         "key = (item.turn, item.seq, 0)",
         f"{FOLLOWING}test_pieces_of_two_branches_are_merged_each_for_itself",
@@ -263,20 +263,20 @@ PROTOCOL_MUTANTS = [
     Mutant(
         "numbers are counted and not read off the log",
         "protocols/responses.py",
-        "end = base + 1 + min(delta.offset + len(delta.text), PART - 2)",
+        "end = base + 1 + min(delta.offset + len(delta.text), PART_NUMBERS - 2)",
         "end = base + 2 + len(item.pieces)",
         f"{RESPONSES}test_after_any_number_comes_what_has_a_higher_one",
     ),
     Mutant(
         "an approval is good for every call of its tool",
-        "protocols/openai.py",
+        "protocols/openai_common.py",
         "[session, gate.turn, gate.id, gate.call, gate.hash]",
         "[gate.tool]",
         "tests/protocols/test_responses_client.py::test_an_approval_is_good_for_the_gate_that_was_shown_and_no_other",
     ),
     Mutant(
         "a conversation is known again for somebody else",
-        "server/openai_bodies.py",
+        "server/protocols/openai/schema.py",
         '["conversation", user, ',
         '["conversation", "", ',
         "tests/protocols/test_completions_client.py::"
@@ -291,14 +291,14 @@ PROTOCOL_MUTANTS = [
     ),
     Mutant(
         "an approval in the history of a client is an answer",
-        "server/ai_sdk_routes.py",
+        "server/protocols/ai_sdk/routes.py",
         ' and part.state == "approval-responded"',
         "",
         "tests/protocols/test_ai_sdk_server.py::test_an_approval_in_a_state_that_is_no_answer_is_none",
     ),
     Mutant(
         "whatever is not false is a yes",
-        "server/ag_ui_routes.py",
+        "server/protocols/ag_ui.py",
         'said.get("approved") is not True',
         'not said.get("approved")',
         "tests/protocols/test_ag_ui_server.py::test_only_a_clear_yes_is_a_yes",
@@ -311,7 +311,7 @@ AROUND_MUTANTS = [
         "config/secrets.py",
         """return "'***'\"""",
         "return str.__repr__(self)",
-        "tests/config/test_reading.py::test_a_secret_that_was_read_is_not_shown_by_accident",
+        "tests/config/test_errors.py::test_a_secret_that_was_read_is_not_shown_by_accident",
     ),
     Mutant(
         "a later file takes rules away",
@@ -322,16 +322,16 @@ AROUND_MUTANTS = [
     ),
     Mutant(
         "a rule that denies holds from the next start on",
-        "config/reloading.py",
-        "        self._runtime.permits.replace(new.rules)\n",
+        "config/reload.py",
+        "        self._runtime.permissions.replace(new.rules)\n",
         "",
         f"{CONFIG}test_a_rule_that_denies_holds_in_a_turn_that_waits",
     ),
     Mutant(
         "tools read the configuration",
         "config/tools.py",
-        "kept = PROTECTED.also(",
-        "kept = PROTECTED or PROTECTED.also(",
+        "kept = PROTECTED.adding(",
+        "kept = PROTECTED or PROTECTED.adding(",
         f"{CONFIG}test_files_of_a_folder_keep_the_configuration_to_itself",
     ),
     Mutant(
@@ -350,21 +350,21 @@ AROUND_MUTANTS = [
     ),
     Mutant(
         "a label says whose something is",
-        "telemetry/families.py",
+        "telemetry/metric_families.py",
         '"Turns ended.", "outcome"',
         '"Turns ended.", "tenant"',
         "tests/telemetry/test_metrics.py::test_no_label_says_whose_something_is",
     ),
     Mutant(
         "our own keys are in the log",
-        "telemetry/redacting.py",
+        "telemetry/redact.py",
         r"\bev[a-z]{1,2}_[A-Za-z0-9_-]{8,}",
         r"\bevx_[A-Za-z0-9_-]{8,}",
         "tests/telemetry/test_logs.py::test_what_lets_somebody_in_is_on_no_line",
     ),
     Mutant(
         "a client does not remember where its stream was",
-        "client/listening.py",
+        "client/event_stream.py",
         "self.cursor = name",
         "pass",
         f"{CLIENT}test_a_turn_over_a_line_that_breaks_again_and_again_is_shown_once",
@@ -378,7 +378,7 @@ AROUND_MUTANTS = [
     ),
     Mutant(
         "a client does twice what may be done once",
-        "client/speaking.py",
+        "client/http.py",
         "if not may_repeat and not isinstance(",
         "if False and not isinstance(",
         f"{CLIENT}test_what_would_be_done_twice_is_not_sent_again",
@@ -389,80 +389,80 @@ AROUND_MUTANTS = [
 ATTACKED_MUTANTS = [
     Mutant(
         "a token of a provider makes an operator",
-        "access/claiming.py",
-        "return least(found[0].role, MOST)",
+        "access/oidc_claims.py",
+        "return lower_role(found[0].role, MAX_TOKEN_ROLE)",
         "return found[0].role",
         f"{OIDC}test_a_token_makes_nobody_an_operator",
     ),
     Mutant(
         "a stranger fills the node with a body",
-        "server/bodies.py",
-        "limit = limit if tenant else min(limit, STRANGER)",
+        "server/body_limits.py",
+        "limit = limit if tenant else min(limit, ANONYMOUS_BODY_LIMIT)",
         "pass",
         f"{BODIES}test_of_a_stranger_hardly_anything_is_read",
     ),
     Mutant(
         "one tenant has all the place that there is for bodies",
-        "server/bodies.py",
-        " or self._of[tenant] > max(SHARE, most)",
+        "server/body_limits.py",
+        " or self._per_tenant[tenant] > max(TENANT_MEMORY_LIMIT, most)",
         "",
         f"{BODIES}test_a_tenant_has_its_share_and_no_more_unless_a_single_body_may_be_longer",
     ),
     Mutant(
         "what a file says was used is on the account of whoever brings it in",
-        "stores/books.py",
+        "stores/memory_usage.py",
         "if used is None or is_restored:",
         "if used is None:",
         "tests/access/test_imported.py::test_what_it_says_was_used_is_on_nobodys_account[memory]",
     ),
     Mutant(
         "a folder is reverted to what a file says it was",
-        "stores/taming.py",
+        "stores/import_sanitize.py",
         'yield replace(event, before="", after="")',
         "yield event",
         "tests/access/test_imported.py::test_no_folder_is_reverted_to_what_a_file_says_it_was[6ef19b41]",
     ),
     Mutant(
         "a session from the future stands first for ever",
-        "stores/taming.py",
+        "stores/import_sanitize.py",
         "return event if 0 <= event.at <= now else",
         "return event if True else",
         "tests/access/test_imported.py::test_times_to_come_and_names_of_others_are_not_believed",
     ),
     Mutant(
         "turns that were begun before the last look are not counted",
-        "access/limits.py",
+        "access/quotas.py",
         "look.turns + look.begun >= limits.turns",
         "look.begun >= limits.turns",
         f"{HOLDING}test_turns_beside_each_other_in_one_session_are_counted_one_by_one[memory]",
     ),
     Mutant(
         "whoever asks all at once passes the budget",
-        "access/limits.py",
+        "access/quotas.py",
         "look.spent + Spent(look.begun)",
         "look.spent",
         f"{HOLDING}test_a_budget_is_not_passed_by_asking_all_at_once",
     ),
     Mutant(
         "a member guesses a hidden result by its hash",
-        "access/gating.py",
-        "self.refuse_less(*_takes(found, answered))",
-        "self.refuse_less(*_takes(found, answered)) if found.hash == hash else None",
+        "access/gates.py",
+        "self.scope.require_role(*_takes(found, answered))",
+        "self.scope.require_role(*_takes(found, answered)) if found.hash == hash else None",
         f"{HOLDING}test_whoever_may_not_answer_learns_nothing_of_a_hash",
     ),
     Mutant(
-        "a hidden result is read in the session of the sub-turn that made it",
-        "access/inside.py",
-        "while found.above and self.is_veiled:",
+        "a hidden result is read in the session of the sub-agent run that made it",
+        "access/scope.py",
+        "while found.above and self.is_redacted:",
         "while False:",
         f"{HOLDING}test_what_a_sub_turn_said_is_for_approvers_until_its_call_was_let_through[withhold]",
     ),
     Mutant(
         "rules are gone while their file is being moved",
-        "config/reloading.py",
+        "config/reload.py",
         "            _check_files(self.loaded, new)\n",
         "",
-        "tests/config/test_lasting.py::test_a_file_that_moves_away_for_a_moment_takes_no_rule_with_it",
+        "tests/config/test_long_running.py::test_a_file_that_moves_away_for_a_moment_takes_no_rule_with_it",
     ),
 ]
 

@@ -50,5 +50,5 @@ def test_a_change_that_breaks_nothing_is_not_caught() -> None:
 
 
 def test_a_mutant_whose_line_is_gone_is_not_taken_for_a_caught_one() -> None:
-    with pytest.raises(RuntimeError, match="mend the mutant"):
+    with pytest.raises(RuntimeError, match="fix the mutant"):
         is_caught(replace(MUTANTS[0], old="a line that is not there"))

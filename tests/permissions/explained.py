@@ -30,17 +30,18 @@ from tests.cli.run_pipes import run
 from tests.permissions import explained_tools
 
 from everturn import Chat, api
-from everturn.access.access import House
+from everturn.access.access import Access
 from everturn.access.agents import Agents, TenantLimits
-from everturn.cli import permitting
-from everturn.cli.run_here import assemble, options_of
-from everturn.cli.words import make_parser
-from everturn.config.building import agents_of, maker
-from everturn.config.loading import Loaded, load
-from everturn.core.events import CallJudged, CallStarted, Event, GateOpened, TurnStarted
+from everturn.access.server_context import ServerContext
+from everturn.cli.args.commands import make_parser
+from everturn.cli.commands import permissions
+from everturn.cli.run.local import assemble_run_parts, resolve_agent_options
+from everturn.config.build import configured_agents, runtime_factory
+from everturn.config.load import LoadedConfig, load_config
+from everturn.core.events import CallStarted, Event, GateOpened, PermissionDecided, TurnStarted
 from everturn.errors import ConfigError, UnknownTool
 from everturn.stores.memory import MemoryStore
-from everturn.stores.named import named_store
+from everturn.stores.registry import get_store
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.testing.provider import Call, Provider, Say
 
@@ -129,7 +130,7 @@ def outcome(events: list[Event], turn: str) -> str:
             return "ran"
         if isinstance(event, GateOpened) and event.turn == turn:
             return "asked"
-        if isinstance(event, CallJudged) and event.turn == turn and not event.allowed:
+        if isinstance(event, PermissionDecided) and event.turn == turn and not event.allowed:
             return "denied"
     return "not offered"
 
@@ -148,7 +149,7 @@ async def disagreement(case: Case, folder: Path, provider: Provider | None = Non
     """
     (folder / "c.toml").write_text(case.config, encoding="utf-8")
     (folder / "p.toml").write_text(case.permissions, encoding="utf-8")
-    loaded = load(str(folder / "c.toml"), {"HOME": str(folder)})
+    loaded = load_config(str(folder / "c.toml"), {"HOME": str(folder)})
     happened, told = await (_of_processes(case, folder, provider) if provider else _of_run(case, loaded, folder))
     if happened != told:
         return happened, f"everturn run: {happened}, and `permissions explain` says {told}"
@@ -164,10 +165,10 @@ def _words(case: Case, folder: Path) -> list[str]:
     return ["--config", str(folder / "c.toml"), "--agent", case.agent, *more]
 
 
-async def _of_run(case: Case, loaded: Loaded, folder: Path) -> tuple[str, str]:
+async def _of_run(case: Case, loaded: LoadedConfig, folder: Path) -> tuple[str, str]:
     options = make_parser().parse_args(["run", "go", *_words(case, folder)])
     store = str(folder / "talks.db") if case.has_grant else ""
-    parts = await assemble(loaded, options_of(loaded, case.agent), options, print)
+    parts = await assemble_run_parts(loaded, resolve_agent_options(loaded, case.agent), options, print)
     runtime = parts.runtime(_script(case), store)
     async with _chat(runtime, parts.options) as chat:
         if case.has_grant:
@@ -191,7 +192,7 @@ async def _of_processes(case: Case, folder: Path, provider: Provider) -> tuple[s
     model = ["--model", folder.name, "--base-url", f"{provider.url}/v1"]
     done = await run(folder, "go", "--no-stdin", *model, *_words(case, folder), *store)
     assert done.code in {0, 3}, done
-    kept = named_store(str(folder / "talks.db"))
+    kept = get_store(str(folder / "talks.db"))
     try:
         events = [entry.event for entry in await kept.events("s")]
     finally:
@@ -208,9 +209,9 @@ async def _of_processes(case: Case, folder: Path, provider: Provider) -> tuple[s
 
 async def _grant(case: Case, folder: Path) -> None:
     """A remembered answer of an earlier turn, if one was offered."""
-    loaded = load(str(folder / "c.toml"), {"HOME": str(folder)})
+    loaded = load_config(str(folder / "c.toml"), {"HOME": str(folder)})
     options = make_parser().parse_args(["run", "go", *_words(case, folder)])
-    parts = await assemble(loaded, options_of(loaded, case.agent), options, print)
+    parts = await assemble_run_parts(loaded, resolve_agent_options(loaded, case.agent), options, print)
     runtime = parts.runtime(_script(case), str(folder / "talks.db"))
     async with _chat(runtime, parts.options) as chat:
         await _answered(chat, "always")
@@ -237,7 +238,7 @@ async def _answered(chat: Chat, how: str) -> str:
 
 async def _explained(options: argparse.Namespace) -> str:
     try:
-        lines, code = await permitting.explain(options)
+        lines, code = await permissions.explain(options)
     except ConfigError as error:
         if "there is no tool called" not in str(error):
             raise
@@ -254,21 +255,23 @@ def _same(happened: str, told: str) -> tuple[str, str]:
 # A server ----------------------------------------------------------------------------------------------------------
 
 
-async def _of_server(case: Case, loaded: Loaded) -> tuple[str, str]:
+async def _of_server(case: Case, loaded: LoadedConfig) -> tuple[str, str]:
     store = MemoryStore()
-    runtime = maker(loaded, "offline:demo", {"HOME": "/"})(store=store)
+    runtime = runtime_factory(loaded, "offline:demo", {"HOME": "/"})(store=store)
     runtime.add_model(_script(case))
-    agents = [replace(one, options=replace(one.options, model="scripted")) for one in agents_of(loaded, "", runtime)]
-    house = House(runtime, store.accounts, Agents(agents, default_limits=TenantLimits(requests=0)))
+    agents = [
+        replace(one, options=replace(one.options, model="scripted")) for one in configured_agents(loaded, "", runtime)
+    ]
+    house = ServerContext(runtime, store.accounts, Agents(agents, default_limits=TenantLimits(requests=0)))
     await settle(house.accounts)
     await runtime.start()
     try:
-        member, approver = house.access(somebody()), house.access(somebody(role="approver"))
-        sent = await member.begin(api.NewSession(text="go", agent=case.agent or agents[0].name))
+        member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
+        sent = await member.sessions.begin(api.NewSession(text="go", agent=case.agent or agents[0].name))
         if case.has_grant:
             await _settled(approver, store, sent, "always")
             told = await _asked(member, case, sent.session)
-            sent = await member.send(sent.session, api.NewMessage(text="go"))
+            sent = await member.sessions.send(sent.session, api.NewMessage(text="go"))
         else:
             told = await _asked(member, case, None)
         await _settled(approver, store, sent, "once")
@@ -277,27 +280,27 @@ async def _of_server(case: Case, loaded: Loaded) -> tuple[str, str]:
         await runtime.aclose()
 
 
-async def _asked(access: Any, case: Case, session: str | None) -> str:
+async def _asked(access: Access, case: Case, session: str | None) -> str:
     name, given = case.second
     about = api.Explain(tool=name, arguments=given, session=session, agent="" if session else case.agent)
     try:
-        return OUTCOMES[(await access.explain(about)).action]
+        return OUTCOMES[(await access.admin.explain(about)).action]
     except UnknownTool:
         return "not offered"
 
 
-async def _settled(access: Any, store: Any, sent: Any, how: str) -> None:
+async def _settled(access: Access, store: Any, sent: Any, how: str) -> None:
     """Wait for the end of a turn, and answer what asks on the way."""
 
     async def step() -> bool:
-        for view in (await access.gates(sent.session)).gates:
+        for view in (await access.gates.page(sent.session)).gates:
             gate = view.gate
             is_always = how == "always" and bool(gate.offers)
             reply = (
                 api.Answered(hash=gate.hash, allow="always") if is_always else api.Answered(hash=gate.hash, deny="no")
             )
-            await access.answer(sent.session, gate.id, reply)
-        return (await access.turn(sent.session, sent.turn)).phase.is_terminal
+            await access.gates.resolve(sent.session, gate.id, reply)
+        return (await access.sessions.turn(sent.session, sent.turn)).phase.is_terminal
 
     await until(step)
 

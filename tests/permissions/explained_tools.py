@@ -3,25 +3,25 @@
 from everturn import tool
 
 
-@tool(execute="ask_once", effects="read", subjects={"path": "path"})
+@tool(approval="ask", read_only=True, subjects={"path": "path"})
 def look(path: str) -> str:
     """Look at a file."""
     return path
 
 
-@tool(execute="ask_once", subjects={"path": "path"})
+@tool(approval="ask", subjects={"path": "path"})
 def write(path: str = "notes/new.md", text: str = "hello") -> str:
     """Write a file."""
     return path
 
 
-@tool(execute="ask_once", subjects={"command": "command"})
+@tool(approval="ask", subjects={"command": "command"})
 def shell(command: str) -> str:
     """Run a command."""
     return command
 
 
-@tool(execute="ask")
+@tool(approval="always")
 def shout(text: str) -> str:
     """Shout."""
     return text
@@ -33,7 +33,7 @@ def note(text: str) -> str:
     return text
 
 
-@tool(execute="deny")
+@tool(approval="deny")
 def launch(text: str = "now") -> str:
     """Launch."""
     return text

@@ -27,7 +27,7 @@ from tests.cli.run_pipes import plain
 from tests.permissions import explained_tools
 from tests.permissions.slow_commands import ENDS, STARTS, UNITS, made
 
-from everturn.permissions.parsing import MAX_BYTES
+from everturn.permissions.shell.parser import MAX_BYTES
 from everturn.testing.provider import Call, Provider, Say
 from everturn.testing.servers.process import free_port
 

@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from everturn.core.policy import Policy, Rule
-from everturn.permissions.shell import Unreadable, read_command
+from everturn.core.rules.policy import Policy, Rule
+from everturn.permissions.shell.command_line import UnreadableCommand, read_command
 
 BATCH = 400
 
@@ -353,9 +353,9 @@ class Judge:
             policy = self._policies[line.rules] = Policy([Rule("run", "allow", {"command": one}) for one in line.rules])
         try:
             items = read_command(line.text)
-        except Unreadable:
+        except UnreadableCommand:
             return False
-        return policy.judge("run", [{"command": item} for item in items]).action == "allow"
+        return policy.decide("run", [{"command": item} for item in items]).action == "allow"
 
 
 # Each line has a shell of its own, which is a copy of this one: to begin a new one takes longer than most lines do.

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from tests.permissions.corpus import BENIGN, HOSTILE
 
-from everturn.core.globs import Fits, Token
-from everturn.core.policy import Subject
-from everturn.core.shell_expansion import MARK, Words, could_fit
-from everturn.permissions.shell import Unreadable, read_command
+from everturn.core.rules.globs import TextMatcher, Token
+from everturn.core.rules.policy import Subject
+from everturn.core.rules.shell_expansion import EXPANSION_MARK, CommandWords, matches_some_expansion
+from everturn.permissions.shell.command_line import UnreadableCommand, read_command
 
 # Each writes how it was called into descriptor 9, in one piece. `no` fails, so that loops end.
 STUB = """#!/bin/bash
@@ -119,26 +119,28 @@ def is_read(call: tuple[str, ...], items: Sequence[Subject]) -> bool:
 
 def _fits(call: tuple[str, ...], item: Subject) -> bool:
     name = item.words[0].rpartition("/")[2]
-    value = Words((name, *item.words[1:]), item.expansions)
+    value = CommandWords((name, *item.words[1:]), item.expansions)
     # The call, as a pattern of literal words.
     tokens: list[list[Token]] = [[word] if word else [] for word in call]
     if not item.expansions:
         return value.words == call
-    globs: list[Fits] = [word.__eq__ for word in call]
+    globs: list[TextMatcher] = [word.__eq__ for word in call]
     return could_become(value, tokens, globs)
 
 
-def could_become(value: Words, tokens: Sequence[Sequence[Token]], globs: Sequence[Fits]) -> bool:
+def could_become(value: CommandWords, tokens: Sequence[Sequence[Token]], globs: Sequence[TextMatcher]) -> bool:
     """As a rule that denies sees it, but for the spelling of an expansion, which is nothing it becomes."""
-    never = tuple(word if each is None else MARK for word, each in zip(value.words, value.expansions, strict=True))
-    return could_fit(Words(never, value.expansions), tokens, globs, is_open=False)
+    never = tuple(
+        word if each is None else EXPANSION_MARK for word, each in zip(value.words, value.expansions, strict=True)
+    )
+    return matches_some_expansion(CommandWords(never, value.expansions), tokens, globs, is_open=False)
 
 
 def unread(world: World, line: str) -> list[tuple[str, ...]] | None:
     """Return the calls that bash made of a line and that were not read in it; None if it could not be read."""
     try:
         items = read_command(line)
-    except Unreadable:
+    except UnreadableCommand:
         return None
     world.clear()
     wrong = [call for call in world.run(line) or [] if not is_read(call, items)]

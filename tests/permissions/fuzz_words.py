@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from tests.permissions.fuzz_shell import could_become
 
-from everturn.core.patterns import exactly
-from everturn.core.policy import Policy, Rule, Subject
-from everturn.core.shell_expansion import Words
-from everturn.permissions.shell import Unreadable, read_command
+from everturn.core.rules.patterns import exact_pattern
+from everturn.core.rules.policy import Policy, Rule, Subject
+from everturn.core.rules.shell_expansion import CommandWords
+from everturn.permissions.shell.command_line import UnreadableCommand, read_command
 
 ENVIRONMENT = {"X": "-x", "Y": "a b", "Z": "", "G": "*", "N": "\n", "HOME": "/h", "Q": "'q'", "B": "{a,b}", "T": "~"}
 FILES = ["a", "ab", "-x", "b.c", "a b", "[a]", "{x}", "~", "ac.c"]
@@ -75,7 +75,7 @@ def run(count: int, rng: random.Random, root: Path) -> Found:
         line = made_up(rng)
         try:
             items = [item for item in read_command(line) if item.words[0] == "a"]
-        except Unreadable:
+        except UnreadableCommand:
             continue
         read += [(line, items[0])] if len(items) == 1 else []
     called: list[tuple[str, ...] | None] = []
@@ -94,10 +94,12 @@ def run(count: int, rng: random.Random, root: Path) -> Found:
             continue
         expanded += 1
         globs = [word.__eq__ for word in call]
-        if not could_become(Words(item.words, item.expansions), [[word] if word else [] for word in call], globs):
+        if not could_become(
+            CommandWords(item.words, item.expansions), [[word] if word else [] for word in call], globs
+        ):
             wrong.append((line, item.expansions, call))
-        policy = Policy([Rule("run", "deny", {"command": exactly(Subject("command", "", call))})])
-        if policy.judge("run", [{"command": item}]).action != "deny":
+        policy = Policy([Rule("run", "deny", {"command": exact_pattern(Subject("command", "", call))})])
+        if policy.decide("run", [{"command": item}]).action != "deny":
             wrong.append((line, "is not denied", call))
     return Found(wrong, static, expanded, braces)
 

@@ -11,8 +11,8 @@ import sys
 import time
 
 from everturn.errors import ToolError
-from everturn.permissions.bounded import SHORT, read_commands
-from everturn.permissions.parsing import MAX_BYTES
+from everturn.permissions.shell.bounded_reader import SHORT, read_commands
+from everturn.permissions.shell.parser import MAX_BYTES
 
 LIMIT = 0.05  # seconds of the loop's CPU time
 UNITS = (

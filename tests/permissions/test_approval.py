@@ -13,23 +13,24 @@ from tests.access.house import settle, somebody, until
 from tests.permissions.explained_tools import shell
 
 from everturn import Chat, api
-from everturn.access.access import House
+from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.cli.run_gates import Nobody
-from everturn.config.loading import load
-from everturn.config.tools import bring
-from everturn.core.asking import Gate
+from everturn.access.server_context import ServerContext
+from everturn.cli.run.gates import NonInteractive
+from everturn.config.load import load_config
+from everturn.config.tools import create_tools
 from everturn.core.events import CallStarted, GateOpened
+from everturn.core.gates import Gate
 from everturn.core.options import TurnOptions
-from everturn.core.policy import Rule
 from everturn.core.requests import ToolSpec
+from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError
+from everturn.running.permissions import Permissions
+from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.code import shell as shell_tool
 from everturn.tools.files import files
-from everturn.turn.permit import Permits
-from everturn.wiring import Runtime
 
 NOTES = Rule("write_file", "allow", {"path": "notes/**"})  # as the file says that the first start writes
 
@@ -56,50 +57,50 @@ async def test_the_rule_of_the_first_file_lets_a_file_be_written_and_any_other_i
         ({}, "*", "ask"),
         ({}, "?*", "ask"),
         ({}, "p*", "allow"),
-        ({"effects": "write"}, "*", "ask"),
-        ({"effects": "read"}, "*", "allow"),
-        ({"execute": "auto"}, "*", "allow"),
-        ({"effects": "read", "origin": "mcp:bank"}, "*", "ask"),
-        ({"effects": "read", "origin": "mcp:bank"}, "pay", "allow"),
+        ({"idempotent": True}, "*", "ask"),
+        ({"read_only": True}, "*", "allow"),
+        ({"approval": "auto"}, "*", "allow"),
+        ({"read_only": True, "origin": "mcp:bank"}, "*", "ask"),
+        ({"read_only": True, "origin": "mcp:bank"}, "pay", "allow"),
     ],
 )
 def test_a_rule_for_every_tool_allows_none_that_acts(fields: dict[str, Any], pattern: str, action: str) -> None:
-    chosen: dict[str, Any] = {"execute": "ask_once", **fields}
+    chosen: dict[str, Any] = {"approval": "ask", **fields}
     spec = ToolSpec("pay", "", {}, **chosen)
     for rules, own in (((Rule(pattern, "allow"),), ()), ((), (Rule(pattern, "allow", layer="agent"),))):
-        assert Permits(rules).judge(spec, [{}], TurnOptions(rules=own)).action == action
-    assert Permits([Rule(pattern, "deny")]).judge(spec, [{}], TurnOptions()).action == "deny"
+        assert Permissions(rules).decide_cases(spec, [{}], TurnOptions(rules=own)).action == action
+    assert Permissions([Rule(pattern, "deny")]).decide_cases(spec, [{}], TurnOptions()).action == "deny"
 
 
 @pytest.mark.parametrize(
-    ("written", "is_personal", "execute"),
+    ("written", "is_personal", "approval"),
     [
-        ("shell = true", True, "ask_once"),
-        ("shell = true", False, "ask"),  # a server
-        ("[tools.shell]", False, "ask"),
-        ('[tools.shell]\napproval = "ask"', False, "ask_once"),
-        ('[tools.shell]\napproval = "always"', True, "ask"),
+        ("shell = true", True, "ask"),
+        ("shell = true", False, "always"),  # a server
+        ("[tools.shell]", False, "always"),
+        ('[tools.shell]\napproval = "ask"', False, "ask"),
+        ('[tools.shell]\napproval = "always"', True, "always"),
         ('[tools.shell]\napproval = "auto"', False, "auto"),
-        ('files = "{0}"', False, "ask_once"),
-        ('[tools.files]\nfolder = "{0}"\napproval = "always"', True, "ask"),
+        ('files = "{0}"', False, "ask"),
+        ('[tools.files]\nfolder = "{0}"\napproval = "always"', True, "always"),
         ('[tools.files]\nfolder = "{0}"\napproval = "deny"', True, "deny"),
     ],
 )
-def test_a_configuration_says_who_decides(tmp_path: Path, written: str, is_personal: bool, execute: str) -> None:
-    if "shell" in written and shell_tool.absent():
-        pytest.skip(f"no shell here: {shell_tool.absent()}")
+def test_a_configuration_says_who_decides(tmp_path: Path, written: str, is_personal: bool, approval: str) -> None:
+    if "shell" in written and shell_tool.why_shell_unavailable():
+        pytest.skip(f"no shell here: {shell_tool.why_shell_unavailable()}")
     (tmp_path / "work").mkdir()
     (tmp_path / "c.toml").write_text("[tools]\n" + written.format(tmp_path / "work"), encoding="utf-8")
     environ = {"HOME": str(tmp_path)}
-    brought = bring(load(str(tmp_path / "c.toml"), environ), environ, is_personal)
+    brought = create_tools(load_config(str(tmp_path / "c.toml"), environ), environ, is_personal)
     specs = {one.spec.name: one.spec for tool in brought.tools for one in getattr(tool, "tools", [tool])}
-    assert (specs.get("run_shell") or specs["write_file"]).execute == execute
+    assert (specs.get("run_shell") or specs["write_file"]).approval == approval
 
 
 def test_an_approval_that_is_none_is_told_with_those_there_are(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text('[tools.shell]\napproval = "sometimes"', encoding="utf-8")
     with pytest.raises(ConfigError, match="approval"):
-        load(str(tmp_path / "c.toml"), {"HOME": str(tmp_path)})
+        load_config(str(tmp_path / "c.toml"), {"HOME": str(tmp_path)})
 
 
 async def test_a_run_that_denies_names_the_parts_that_no_rule_covers() -> None:
@@ -107,7 +108,7 @@ async def test_a_run_that_denies_names_the_parts_that_no_rule_covers() -> None:
     model = ScriptedModel(calls(call("shell", command="python3 -m unittest -q | tail -5")), say("ok"))
     told: list[str] = []
     async with Chat(model, tools=[shell], rules=rules) as chat:
-        nobody = Nobody(chat, told.append, TurnOptions())
+        nobody = NonInteractive(chat, told.append, TurnOptions())
         async for event in await chat.send("go"):
             if isinstance(event, GateOpened):
                 await nobody.ask(event.gate)
@@ -121,12 +122,12 @@ async def test_a_run_that_denies_names_the_parts_that_no_rule_covers() -> None:
 
 
 @asynccontextmanager
-async def a_server() -> AsyncGenerator[House]:
+async def a_server() -> AsyncGenerator[ServerContext]:
     store = MemoryStore()
     once = (calls(call("shell", command="git log")), say("Done."))
     runtime = Runtime(ScriptedModel(*once * 3, name="scripted"), tools=[shell], store=store)
     agents = Agents([AgentSpec("one", TurnOptions(model="scripted"))], default_limits=TenantLimits(requests=0))
-    house = House(runtime, store.accounts, agents)
+    house = ServerContext(runtime, store.accounts, agents)
     await settle(house.accounts)
     await runtime.start()
     try:
@@ -135,37 +136,37 @@ async def a_server() -> AsyncGenerator[House]:
         await runtime.aclose()
 
 
-async def _events(house: House, session: str, turn: str, kind: type) -> list[Any]:
+async def _events(house: ServerContext, session: str, turn: str, kind: type) -> list[Any]:
     log: list[Any] = [entry.event for entry in await house.runtime.store.events(session)]
     return [event for event in log if isinstance(event, kind) and event.turn == turn]
 
 
 async def test_a_command_that_was_allowed_is_allowed_to_whoever_asked_and_to_nobody_else() -> None:
     async with a_server() as house:
-        member, approver = house.access(somebody()), house.access(somebody(role="approver"))
-        sent = await member.begin(api.NewSession(text="go"))
+        member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
+        sent = await member.sessions.begin(api.NewSession(text="go"))
         (view,) = await until(lambda: _gates(approver, sent.session))
-        await approver.answer(sent.session, view.gate.id, api.Answered(hash=view.gate.hash, allow="always"))
+        await approver.gates.resolve(sent.session, view.gate.id, api.Answered(hash=view.gate.hash, allow="always"))
         await until(lambda: _events(house, sent.session, sent.turn, CallStarted))
-        again = await member.send(sent.session, api.NewMessage(text="go"))
+        again = await member.sessions.send(sent.session, api.NewMessage(text="go"))
         await until(lambda: _events(house, sent.session, again.turn, CallStarted))
         about = api.Explain(tool="shell", arguments={"command": "git log"}, session=sent.session)
-        assert [(await who.explain(about)).action for who in (member, approver)] == ["allow", "ask"]
-        other = await approver.send(sent.session, api.NewMessage(text="go"))
+        assert [(await who.admin.explain(about)).action for who in (member, approver)] == ["allow", "ask"]
+        other = await approver.sessions.send(sent.session, api.NewMessage(text="go"))
         await until(lambda: _events(house, sent.session, other.turn, GateOpened))
 
 
-async def _gates(access: Any, session: str) -> list[api.GateView]:
-    return list((await access.gates(session)).gates)
+async def _gates(access: Access, session: str) -> list[api.GateView]:
+    return list((await access.gates.page(session)).gates)
 
 
 async def test_a_command_is_not_allowed_everywhere() -> None:
     async with a_server() as house:
-        owner = house.access(somebody(role="owner"))
-        sent = await owner.begin(api.NewSession(text="go"))
+        owner = Access(house, somebody(role="owner"))
+        sent = await owner.sessions.begin(api.NewSession(text="go"))
         (view,) = await until(lambda: _gates(owner, sent.session))
         assert view.gate.session_only  # and no screen offers more
         answered = api.Answered(hash=view.gate.hash, allow="always", everywhere=True)
         with pytest.raises(ConfigError, match="in one session"):
-            await owner.answer(sent.session, view.gate.id, answered)
-        await owner.answer(sent.session, view.gate.id, replace(answered, everywhere=False))
+            await owner.gates.resolve(sent.session, view.gate.id, answered)
+        await owner.gates.resolve(sent.session, view.gate.id, replace(answered, everywhere=False))

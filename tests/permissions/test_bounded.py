@@ -11,15 +11,15 @@ import pytest
 from tests.permissions.slow_commands import LIMIT, STARTS, UNITS, loop_seconds, made
 from tests.server.asking import ask, make, make_house, word
 
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedModel
-from everturn.permissions import bounded, texts
-from everturn.permissions.bounded import SHORT, read_commands, read_short
-from everturn.permissions.parsing import MAX_BYTES, Unreadable
-from everturn.permissions.shell import read_command
+from everturn.permissions.shell import awk_sed, bounded_reader
+from everturn.permissions.shell.bounded_reader import SHORT, read_commands, read_short
+from everturn.permissions.shell.command_line import read_command
+from everturn.permissions.shell.parser import MAX_BYTES, UnreadableCommand
+from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
 from everturn.tools.function import tool
-from everturn.wiring import Runtime
 
 PARSER_IS_SLOW = "x=" + ")" * (MAX_BYTES - 2)
 
@@ -45,7 +45,7 @@ async def test_a_long_line_of_tokens_is_read_elsewhere_or_denied(unit: str) -> N
 
 
 async def test_a_line_that_takes_too_long_is_denied_and_the_next_one_is_read() -> None:
-    with pytest.raises(Unreadable, match="takes too long to judge"):
+    with pytest.raises(UnreadableCommand, match="takes too long to judge"):
         await read_commands([PARSER_IS_SLOW])
     line = "git log " + "x " * SHORT
     assert [list(found) for found in await read_commands([line])] == [read_command(line)]
@@ -54,7 +54,7 @@ async def test_a_line_that_takes_too_long_is_denied_and_the_next_one_is_read() -
 async def test_what_is_read_elsewhere_is_what_would_be_read_here() -> None:
     lines = ["git log | head -3 > 'a b'", "sudo sed -i s/a/b/ f", "cat <<E\n" + "text\n" * 200 + "E\n"]
     assert [list(found) for found in await read_commands(lines)] == [read_command(line) for line in lines]
-    with pytest.raises(Unreadable, match="only known when it runs"):
+    with pytest.raises(UnreadableCommand, match="only known when it runs"):
         await read_commands(["$X " + "x" * SHORT])
 
 
@@ -62,15 +62,15 @@ async def test_many_short_lines_in_one_call_are_not_read_on_the_loop() -> None:
     lines = [f"git{at:02}" + "|abcdef" * 60 for at in range(60)]
     assert len(lines[0]) < SHORT
     began = time.thread_time()
-    with suppress(Unreadable):  # it is too much for the worker, too, on a slow machine
+    with suppress(UnreadableCommand):  # it is too much for the worker, too, on a slow machine
         await read_commands(lines)
     assert time.thread_time() - began < LIMIT
 
 
 async def test_a_crowd_of_slow_lines_is_turned_away() -> None:
-    lines = [f"git log {at} " + "x " * SHORT for at in range(bounded.MOST_WAITING + 8)]
+    lines = [f"git log {at} " + "x " * SHORT for at in range(bounded_reader.MOST_WAITING + 8)]
     found = await asyncio.gather(*(read_commands([line]) for line in lines), return_exceptions=True)
-    assert [str(one) for one in found if isinstance(one, Unreadable)] == [bounded.BUSY] * 8
+    assert [str(one) for one in found if isinstance(one, UnreadableCommand)] == [bounded_reader.BUSY] * 8
     assert await read_commands(lines[:1])
 
 
@@ -85,9 +85,9 @@ async def test_whoever_does_not_wait_is_not_in_the_way() -> None:
 
 @pytest.mark.parametrize("line", ["a" * (MAX_BYTES + 1), "é" * MAX_BYTES, "\ud800" + "a" * SHORT])
 async def test_what_is_too_long_or_no_text_is_denied_at_once(line: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableCommand):
         await read_commands([line])
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableCommand):
         read_short(line)
 
 
@@ -102,12 +102,12 @@ def test_scripts_of_sed_are_read_in_time_that_grows_with_them_and_no_faster(unit
 
 def _cpu(script: str) -> float:
     began = time.process_time()
-    texts.has_power_in_sed(script)
-    texts.has_power_in_awk(script)
+    awk_sed.has_sed_capability(script)
+    awk_sed.has_awk_capability(script)
     return time.process_time() - began
 
 
-@tool(execute="ask_once", subjects={"command": "command"})
+@tool(approval="ask", subjects={"command": "command"})
 def run(command: str) -> str:
     """Run a command."""
     return command

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from everturn.core.patterns import trouble_with
-from everturn.core.policy import Action, Rule
+from everturn.core.rules.patterns import explain_invalid_pattern
+from everturn.core.rules.policy import Rule, RuleAction
 from everturn.errors import ConfigError
-from everturn.permissions.compact import read_compact
-from everturn.permissions.reading import USUAL_KINDS
+from everturn.permissions.rule_text import parse_rule
+from everturn.permissions.rules_file import DEFAULT_KINDS
 
 ACTIONS = st.sampled_from(["allow", "ask", "deny"])
 CHARS = st.characters(exclude_categories=["Cs"])
@@ -19,23 +19,23 @@ MATCHES = st.dictionaries(NAMES, st.text(CHARS, min_size=1, max_size=30), max_si
 
 
 def is_sound(match: dict[str, str]) -> bool:
-    return not any(trouble_with(match[name], kind) for name, kind in USUAL_KINDS.items() if name in match)
+    return not any(explain_invalid_pattern(match[name], kind) for name, kind in DEFAULT_KINDS.items() if name in match)
 
 
 @given(TOOLS, ACTIONS, MATCHES.filter(is_sound))
-def test_a_rule_is_read_back_as_it_is_shown(tool: str, action: Action, match: dict[str, str]) -> None:
+def test_a_rule_is_read_back_as_it_is_shown(tool: str, action: RuleAction, match: dict[str, str]) -> None:
     rule = Rule(tool, action, match, "session", "--allow")
-    assert read_compact(str(rule), action, "--allow") == rule
+    assert parse_rule(str(rule), action, "--allow") == rule
 
 
 @given(st.text(CHARS, max_size=60), ACTIONS)
-def test_whatever_is_typed_is_a_rule_or_a_line_that_says_why_not(text: str, action: Action) -> None:
+def test_whatever_is_typed_is_a_rule_or_a_line_that_says_why_not(text: str, action: RuleAction) -> None:
     try:
-        rule = read_compact(text, action, "--deny")
+        rule = parse_rule(text, action, "--deny")
     except ConfigError:
         return
     assert rule.action == action
-    assert read_compact(str(rule), action, "--deny") == rule
+    assert parse_rule(str(rule), action, "--deny") == rule
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_whatever_is_typed_is_a_rule_or_a_line_that_says_why_not(text: str, acti
     ],
 )
 def test_short_forms_mean_what_they_say(text: str, tool: str, match: dict[str, str]) -> None:
-    assert read_compact(text, "deny", "--deny") == Rule(tool, "deny", match, "session", "--deny")
+    assert parse_rule(text, "deny", "--deny") == Rule(tool, "deny", match, "session", "--deny")
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_short_forms_mean_what_they_say(text: str, tool: str, match: dict[str, s
 )
 def test_what_makes_no_sense_is_refused_with_a_hint(text: str, why: str) -> None:
     with pytest.raises(ConfigError, match="--allow") as refused:
-        read_compact(text, "allow", "--allow")
+        parse_rule(text, "allow", "--allow")
     assert why in str(refused.value)
 
 
 def test_a_grant_that_a_gate_offers_can_be_pasted() -> None:
     offered = Rule("save", "allow", {"path": "notes/a.md"}, "grants")
-    assert read_compact(str(offered), "allow", "x") == replace(offered, layer="session", source="x")
+    assert parse_rule(str(offered), "allow", "x") == replace(offered, layer="session", source="x")

@@ -13,10 +13,10 @@ from tests.permissions import fuzz_words
 from tests.permissions.everyday import ALLOWED, ASKED, REFUSED
 
 from everturn import Chat, GateOpened, tool
-from everturn.core.patterns import exactly
-from everturn.core.policy import Action, Policy, Rule, Subject
 from everturn.core.ports import Tool
-from everturn.permissions.shell import Unreadable, read_command
+from everturn.core.rules.patterns import exact_pattern
+from everturn.core.rules.policy import Policy, Rule, RuleAction, Subject
+from everturn.permissions.shell.command_line import UnreadableCommand, read_command
 from everturn.testing import ScriptedModel, call, calls, say
 
 needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
@@ -47,13 +47,13 @@ GOT_ROUND = [
 ]
 
 
-def judge(line: str, *rules: tuple[Action, str]) -> Action:
+def judge(line: str, *rules: tuple[RuleAction, str]) -> RuleAction:
     try:
         items = read_command(line)
-    except Unreadable:
+    except UnreadableCommand:
         return "deny"
     policy = Policy([Rule("run", action, {"command": pattern}) for action, pattern in rules])
-    return policy.judge("run", [{"command": item} for item in items]).action
+    return policy.decide("run", [{"command": item} for item in items]).action
 
 
 def natural(items: list[Subject]) -> set[str]:
@@ -65,14 +65,14 @@ def natural(items: list[Subject]) -> set[str]:
     return rules
 
 
-def naturally(items: list[Subject]) -> list[tuple[Action, str]]:
+def naturally(items: list[Subject]) -> list[tuple[RuleAction, str]]:
     return [("allow", rule) for rule in natural(items)]
 
 
 def shell(folder: Path) -> Tool:
     """A tool of somebody who has no sandbox."""
 
-    @tool(execute="ask_once", subjects={"command": "command"})
+    @tool(approval="ask", subjects={"command": "command"})
     async def run(command: str) -> str:
         process = await asyncio.create_subprocess_exec(
             "bash", "-c", command, cwd=folder, stdin=asyncio.subprocess.DEVNULL
@@ -149,15 +149,15 @@ PAIRS = [
 @pytest.mark.parametrize(("literal", "expanded"), PAIRS)
 def test_a_literal_and_an_expansion_are_never_the_same_subject(literal: str, expanded: str) -> None:
     for one, other in ((literal, expanded), (expanded, literal)):
-        rules = [Rule("run", "allow", {"command": exactly(item)}) for item in read_command(one)]
+        rules = [Rule("run", "allow", {"command": exact_pattern(item)}) for item in read_command(one)]
         policy = Policy(rules)
-        assert policy.judge("run", [{"command": item} for item in read_command(one)]).action == "allow"
-        assert policy.judge("run", [{"command": item} for item in read_command(other)]).action == "ask"
+        assert policy.decide("run", [{"command": item} for item in read_command(one)]).action == "allow"
+        assert policy.decide("run", [{"command": item} for item in read_command(other)]).action == "ask"
 
 
 def test_no_literal_can_be_written_like_an_expansion() -> None:
     for line in ("cat '⟪*⟫'", "cat ⟪x", "cat $'\\u27eax'", "env -S 'cat ⟪x'", "A=⟪x"):
-        with pytest.raises(Unreadable, match="⟪"):
+        with pytest.raises(UnreadableCommand, match="⟪"):
             read_command(line)
     assert read_command("echo 'a⟪b'")[0].expansions == ()
 
@@ -203,7 +203,9 @@ def test_and_not_where_it_could_not(line: str, pattern: str) -> None:
         ("cat $Xa", "cat '⟪*⟫'", "ask"), ("A=$X", "A=*", "allow"), ("A=$X", "A=x*", "ask"), ("cat > $X", "cat *", "ask"), ("cat {a,b}", "cat a b", "allow"),
     ],
 )  # fmt: skip
-def test_a_rule_that_allows_fits_an_expansion_where_anything_may_stand(line: str, pattern: str, action: Action) -> None:
+def test_a_rule_that_allows_fits_an_expansion_where_anything_may_stand(
+    line: str, pattern: str, action: RuleAction
+) -> None:
     assert judge(line, ("allow", pattern)) == action
 
 
@@ -249,7 +251,7 @@ def test_an_option_of_a_wrapper_that_is_not_known_is_a_power(line: str) -> None:
 
 @pytest.mark.parametrize("line", ["env -iviS'./evil'", "env -i0vS ./evil", "env -u X -vivS./evil"])
 def test_a_cluster_in_which_env_splits_its_words_is_not_read(line: str) -> None:
-    with pytest.raises(Unreadable, match="-S of env"):
+    with pytest.raises(UnreadableCommand, match="-S of env"):
         read_command(line)
 
 
@@ -258,16 +260,16 @@ def test_a_cluster_in_which_env_splits_its_words_is_not_read(line: str) -> None:
 
 def test_lines_of_every_day_keep_a_usable_answer() -> None:
     assert len({*ALLOWED, *ASKED, *REFUSED}) >= 385
-    expected: list[tuple[list[str], Action]] = [(ALLOWED, "allow"), (ASKED, "ask"), (REFUSED, "deny")]
+    expected: list[tuple[list[str], RuleAction]] = [(ALLOWED, "allow"), (ASKED, "ask"), (REFUSED, "deny")]
     for lines, action in expected:
         assert [line for line in lines if _by_natural_rules(line) != action] == []
     assert len(ASKED) + len(REFUSED) <= 40
 
 
-def _by_natural_rules(line: str) -> Action:
+def _by_natural_rules(line: str) -> RuleAction:
     try:
         return judge(line, *naturally(read_command(line)))
-    except Unreadable:
+    except UnreadableCommand:
         return "deny"
 
 

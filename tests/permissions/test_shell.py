@@ -16,8 +16,8 @@ from tests.permissions.corpus import ASKED, BENIGN, HOSTILE
 from tests.permissions.fuzz_shell import World
 
 from everturn.errors import ConfigError, ToolError
-from everturn.permissions import parsing
-from everturn.permissions.shell import Unreadable, read_command
+from everturn.permissions.shell import parser
+from everturn.permissions.shell.command_line import UnreadableCommand, read_command
 
 needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
 
@@ -30,7 +30,7 @@ def is_allowed(text: str) -> bool:
     """Judge by two rules: `git log *` is allowed, all else is denied."""
     try:
         return all(words[:2] == ("git", "log") for words in items(text))
-    except Unreadable:
+    except UnreadableCommand:
         return False
 
 
@@ -61,7 +61,7 @@ def test_where_only_the_shell_knows_the_words_of_git_log_somebody_is_asked(line:
 def is_readable(text: str) -> bool:
     try:
         read_command(text)
-    except Unreadable:
+    except UnreadableCommand:
         return False
     return True
 
@@ -181,7 +181,7 @@ def test_an_item_has_a_text_that_reads_as_it_is_written() -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_with_a_word_on_what_to_do(line: str, said: str) -> None:
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableCommand) as refused:
         read_command(line)
     assert str(refused.value) == said
     assert isinstance(refused.value, ToolError)
@@ -192,17 +192,17 @@ def test_what_cannot_be_read_is_refused_with_a_word_on_what_to_do(line: str, sai
 def test_any_text_is_read_or_refused_and_nothing_else(text: str) -> None:
     try:
         found = read_command(text)
-    except Unreadable:
+    except UnreadableCommand:
         return
     assert all(item.kind == "command" and item.words and item.text for item in found)
 
 
 def test_without_the_parser_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
-    parsing._language.cache_clear()
+    parser._language.cache_clear()
     with pytest.raises(ConfigError, match=r"install everturn\[shell\]"):
         read_command("git log")
-    parsing._language.cache_clear()
+    parser._language.cache_clear()
 
 
 def test_only_the_path_of_the_test_is_searched(world: World) -> None:

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from everturn import Agent, Chat, Group, TurnOptions, tool
+from everturn import Agent, Chat, ToolGroup, TurnOptions, tool
 from everturn.core.parts import ToolPart
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 from everturn.testing import ScriptedModel, call, calls, say
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def invoices(customer: str) -> str:
     """Find invoices."""
     return "2 invoices"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def parcels(customer: str) -> str:
     """Find parcels."""
     return "1 parcel"
@@ -30,8 +30,8 @@ GIVEN: dict[str, tuple[list[Any], dict[str, Any]]] = {
         [Agent("billing", "Bills.", tools=["invoices"]), invoices],
         {"tools": ["billing"]},
     ),
-    "a group that is off": ([Agent("billing", "Bills.", tools=["@bills"]), Group("bills", [invoices])], {}),
-    "a pattern": ([Agent("billing", "Bills.", tools=["inv*"]), Group("bills", [invoices])], {}),
+    "a group that is off": ([Agent("billing", "Bills.", tools=["@bills"]), ToolGroup("bills", [invoices])], {}),
+    "a pattern": ([Agent("billing", "Bills.", tools=["inv*"]), ToolGroup("bills", [invoices])], {}),
 }
 
 
@@ -79,7 +79,7 @@ async def test_a_sub_agent_that_was_to_have_no_tools_has_none(caplog: pytest.Log
 async def test_a_turn_whose_groups_are_all_off_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
     model = ScriptedModel(*[[say("Hi.")]] * 3)
     rules = (Rule("x", "deny", layer="session"),)  # it is looked at anew for each turn
-    async with Chat(model, tools=[Group("bills", [invoices])], options=TurnOptions(rules=rules)) as chat:
+    async with Chat(model, tools=[ToolGroup("bills", [invoices])], options=TurnOptions(rules=rules)) as chat:
         await (await chat.send("one"))
         await (await chat.send("two"))
         assert [record.levelno for record in caplog.records] == [logging.WARNING]
@@ -88,7 +88,7 @@ async def test_a_turn_whose_groups_are_all_off_is_told_of_once(caplog: pytest.Lo
     assert [len(request.tools) for request in model.requests] == [0, 0, 1]
 
 
-@pytest.mark.parametrize("tools", [[Group("bills", [invoices]).enabled()], [invoices], []])
+@pytest.mark.parametrize("tools", [[ToolGroup("bills", [invoices]).enabled()], [invoices], []])
 async def test_a_turn_that_has_tools_or_was_given_none_is_not_told_of(
     tools: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:

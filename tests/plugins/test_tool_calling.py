@@ -6,26 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from everturn import Chat, TurnOptions, tool
+from everturn.calls.output import OutputLimits
+from everturn.calls.private_values import PRIVACY_RULE
+from everturn.calls.references import REFERENCES_RULE
 from everturn.core.parts import ToolPart
-from everturn.core.policy import Rule
 from everturn.core.requests import ModelRequest, RequestResult
+from everturn.core.rules.policy import Rule
 from everturn.plugins.tool_calling import ToolCalling
+from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from everturn.tools.registry import Registry
-from everturn.turn.passing import REFERENCES_RULE
-from everturn.turn.privacy import PRIVACY_RULE
-from everturn.turn.shaping import Limits
-from everturn.wiring import Runtime
+from everturn.tools.registry import ToolRegistry
 
 WHOLE = "".join(f"line {number}\n" for number in range(1_000))
 
 
-@tool(effects="read", limit=200)
+@tool(read_only=True, limit=200)
 async def look() -> str:
     return WHOLE
 
 
-@tool(effects="read", private=("email",))
+@tool(read_only=True, private=("email",))
 async def who() -> dict[str, str]:
     return {"name": "Ada", "email": "ada@example.com"}
 
@@ -121,7 +121,7 @@ async def test_it_is_a_plugin_like_any_other() -> None:
     inside, beside = ScriptedModel(*script()), ScriptedModel(*script())
     async with Chat(inside, tools=[look]) as chat:
         await (await chat.send("please"))
-    runtime = Runtime(beside, plugins=[ToolCalling([look], Limits())])
+    runtime = Runtime(beside, plugins=[ToolCalling([look], OutputLimits())])
     async with Chat(beside, runtime=runtime) as chat:
         await (await chat.send("please"))
     assert offered(inside) == offered(beside)
@@ -151,9 +151,9 @@ async def test_two_turns_with_rules_of_their_own_have_tools_of_their_own() -> No
 
 
 async def test_a_turn_with_rules_of_its_own_sees_tools_that_come_and_go() -> None:
-    registry = Registry([who])
+    registry = ToolRegistry([who])
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def leave() -> str:
         registry.replace(who.spec.origin, [])
         return "gone"

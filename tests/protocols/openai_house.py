@@ -11,18 +11,18 @@ import uvicorn
 from openai import AsyncOpenAI
 
 from everturn import tool
-from everturn.access.access import House
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.config.options import ServerOptions
+from everturn.access.server_context import ServerContext
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Tenant
-from everturn.core.asking import Gate
+from everturn.core.gates import Gate
 from everturn.core.options import TurnOptions
 from everturn.models.scripted import ScriptedModel, think
+from everturn.runtime import Runtime
 from everturn.server.app import make_app
-from everturn.server.streams import Streams
+from everturn.server.streams.open import StreamEndpoints
 from everturn.stores.memory import MemoryStore
 from everturn.testing import call, calls, say
-from everturn.wiring import Runtime
 from tests.server.asking import PlainDoor, word
 
 MAILS: list[str] = []
@@ -31,13 +31,13 @@ CHAT_BELL: Any = {"type": "function", "function": {"name": "bell", "description"
 RESPONSES_BELL: Any = {"type": "function", "name": "bell", "description": "Ring.", "parameters": BELL, "strict": False}
 
 
-@tool(effects="read", execute="auto")
+@tool(read_only=True, approval="auto")
 async def look(path: str) -> str:
     """Look at a path."""
     return f"seen {path}"
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def mail(to: str) -> str:
     """Send a mail."""
     MAILS.append(to)
@@ -54,7 +54,7 @@ BOTH: Sequence[Any] = ([calls(call("mail", to="ada"), call("mail", to="bob"), ca
 class Served:
     """A server, its house, and clients of anybody."""
 
-    def __init__(self, house: House, address: str, streams: Streams, gone: set[str]) -> None:
+    def __init__(self, house: ServerContext, address: str, streams: StreamEndpoints, gone: set[str]) -> None:
         self.house, self.address, self.streams = house, address, streams
         self.gone = gone  # keys that hold no more
         self._clients: list[AsyncOpenAI] = []
@@ -84,7 +84,7 @@ async def served(
     for tenant in ("ours", "theirs"):
         await store.accounts.put_tenant(Tenant(tenant))
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=TenantLimits(requests=0, streams=streams))
-    house = House(runtime, store.accounts, agents)
+    house = ServerContext(runtime, store.accounts, agents)
 
     gone: set[str] = set()
 
@@ -92,7 +92,7 @@ async def served(
         return {one.credential for one in principals} & gone
 
     options = ServerOptions(port=0, keep_alive=keep_alive, hosts=("127.0.0.1",))
-    there = Streams(house, options, standing)
+    there = StreamEndpoints(house, options, standing)
     door: Any = PlainDoor()
     app = make_app(house, door, there, options)
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", ws="none", lifespan="off")

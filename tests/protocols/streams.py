@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from everturn import wire
-from everturn.core.deltas import Reader, Shown, rest
+from everturn.core.deltas import TurnItem, TurnReader, missing_deltas
 from everturn.core.events import Entry, StepFinished, StepInterrupted, StepRestarted, StepStarted, TurnEvent
 from everturn.protocols import Encoder
 
@@ -40,16 +40,16 @@ def turns_of(name: str) -> list[list[Entry]]:
     return list(turns.values())
 
 
-def shown(entries: Sequence[Entry], cut: Callable[[str], Sequence[str]] = lambda text: [text]) -> Iterator[Shown]:
+def shown(entries: Sequence[Entry], cut: Callable[[str], Sequence[str]] = lambda text: [text]) -> Iterator[TurnItem]:
     """What a reader is shown who was there from the beginning, with the deltas of every part cut into pieces."""
-    reader = Reader(_turn(entries))
+    reader = TurnReader(_turn(entries))
     step = 0
     for entry in entries:
         event = entry.event
         if isinstance(event, StepStarted | StepRestarted):
             step = entry.seq
         if isinstance(event, StepFinished | StepInterrupted):
-            for whole in rest(_turn(entries), step, event.parts, ()):
+            for whole in missing_deltas(_turn(entries), step, event.parts, ()):
                 at = whole.offset
                 for piece in cut(whole.text):
                     part = replace(whole, offset=at, text=piece)
@@ -65,7 +65,7 @@ def _turn(entries: Sequence[Entry]) -> str:
     return event.turn
 
 
-def encoded(encoder: Encoder, seen: Iterator[Shown]) -> bytes:
+def encoded(encoder: Encoder, seen: Iterator[TurnItem]) -> bytes:
     """A whole stream, as the server would send it."""
     sent = encoder.begin()
     for one in seen:

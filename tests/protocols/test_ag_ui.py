@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.deltas import CallDelta, Shown, TextDelta
-from everturn.core.events import Entry, Event, StepFinished, StepRestarted, StepStarted, TurnParked
+from everturn.core.deltas import CallDelta, TextDelta, TurnItem
+from everturn.core.events import Entry, Event, StepFinished, StepRestarted, StepStarted, TurnSuspended
 from everturn.core.options import ClientTool
 from everturn.core.parts import Output, ReasoningPart, TextPart, ToolPart
 from everturn.core.state import fold
-from everturn.protocols.ag_ui import AgUi
-from everturn.protocols.standing import Place
+from everturn.protocols.ag_ui import AgUiEncoder
+from everturn.protocols.waiting_point import StreamPosition
 from tests.protocols.streams import NAMES, encoded, play, shown, turns_of, values, with_clients
-from tests.protocols.test_ai_sdk import ENDING, TURN, call, gate, opening, settled, started, verdict
+from tests.protocols.test_ai_sdk import ENDING, TURN, call, gate, opening, resolution, settled, started
 
 TURNS = [turn for name in NAMES for turn in turns_of(name)]
 
 
-def events(encoder: AgUi, seen: list[Event] | list[Shown]) -> list[dict[str, Any]]:
+def events(encoder: AgUiEncoder, seen: list[Event] | list[TurnItem]) -> list[dict[str, Any]]:
     return values(encoded(encoder, iter(seen)))
 
 
@@ -29,8 +29,8 @@ def kinds(told: list[dict[str, Any]]) -> list[str]:
     return [event["type"] for event in told if event["type"] not in ("CUSTOM", "ACTIVITY_SNAPSHOT")]
 
 
-def run(place: Place | None = None) -> AgUi:
-    return AgUi("thread", "run", "s", TURN, place)
+def run(place: StreamPosition | None = None) -> AgUiEncoder:
+    return AgUiEncoder("thread", "run", "s", TURN, place)
 
 
 def test_a_run_ends_where_a_person_is_asked_with_its_step_closed():
@@ -43,8 +43,8 @@ def test_a_run_ends_where_a_person_is_asked_with_its_step_closed():
 
 
 def test_the_next_run_opens_the_step_again_and_says_only_what_is_new():
-    place = Place(shown=frozenset({"g"}), answered=frozenset({"g"}), at=20.0)
-    log = [*opening(TextPart("Wait."), call()), gate("g"), verdict("g"), started(), settled()]
+    place = StreamPosition(shown=frozenset({"g"}), answered=frozenset({"g"}), at=20.0)
+    log = [*opening(TextPart("Wait."), call()), gate("g"), resolution("g"), started(), settled()]
     told = events(run(place), [*log, StepStarted(turn=TURN, step=2), *ENDING])
     assert kinds(told) == [
         "RUN_STARTED",
@@ -83,12 +83,12 @@ def test_a_question_of_a_plugin_ends_the_run_when_the_turn_is_parked():
     for event in log:
         encoder.feed(event)
     assert not encoder.is_done
-    encoder.feed(TurnParked(turn=TURN, step=1))
+    encoder.feed(TurnSuspended(turn=TURN, step=1))
     assert encoder.is_done
 
 
 def test_a_step_that_is_begun_again_says_which_messages_are_void():
-    seen: list[Shown] = [
+    seen: list[TurnItem] = [
         *opening()[:3],
         TextDelta(TURN, 3, 0, 0, "Hel"),
         StepRestarted(turn=TURN, step=1),
@@ -102,7 +102,7 @@ def test_a_step_that_is_begun_again_says_which_messages_are_void():
 
 
 def test_calls_of_a_step_are_in_one_message():
-    seen: list[Shown] = [*opening()[:3]]
+    seen: list[TurnItem] = [*opening()[:3]]
     seen += [CallDelta(TURN, 3, at, 0, "{}", f"t-1-{at}", "mail") for at in (1, 2)]
     told = events(run(), seen)
     assert {event["parentMessageId"] for event in told if event["type"] == "TOOL_CALL_START"} == {"m.3"}
@@ -121,17 +121,17 @@ def test_what_is_cut_short_ends_in_an_error(why: str):
 def runs_of(turn: list[Entry]) -> list[dict[str, Any]]:
     """The runs of a turn, each of which answers everything that the one before it asked."""
     runs: list[dict[str, Any]] = []
-    place: Place | None = None
+    place: StreamPosition | None = None
     resume: list[dict[str, Any]] | None = None
     while True:
         name = f"run-{len(runs)}"
-        stream = encoded(AgUi("t", name, "s", "", place), shown(turn, lambda text: [*text] or [""]))
+        stream = encoded(AgUiEncoder("t", name, "s", "", place), shown(turn, lambda text: [*text] or [""]))
         runs.append({"text": stream.decode(), "runId": name, "resume": resume})
         asked = {one["id"] for one in values(stream)[-1].get("outcome", {}).get("interrupts", [])}
         if not asked:
             return runs
         resume = [{"interruptId": one, "status": "resolved", "payload": {"approved": True}} for one in sorted(asked)]
-        place = Place(shown=frozenset(asked), answered=frozenset(asked), at=1.0)
+        place = StreamPosition(shown=frozenset(asked), answered=frozenset(asked), at=1.0)
 
 
 @pytest.mark.live

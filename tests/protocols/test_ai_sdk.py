@@ -9,29 +9,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.core.asking import Gate, Verdict
-from everturn.core.deltas import CallDelta, CallProgress, Shown, TextDelta
+from everturn.core.deltas import CallDelta, CallProgress, TextDelta, TurnItem
 from everturn.core.events import (
-    AnswerOpened,
-    CallMade,
-    CallSettled,
+    AnswerStarted,
+    CallFinished,
     CallStarted,
     Event,
-    GateAnswered,
     GateOpened,
+    GateResolved,
     LogEvent,
+    NestedCallRequested,
     StepFinished,
     StepRestarted,
     StepStarted,
     TurnCompleted,
     TurnStarted,
 )
+from everturn.core.gates import Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import ClientTool, TurnOptions
 from everturn.core.parts import FilePart, Output, TextPart, ToolPart
-from everturn.protocols.ag_ui import AgUi
-from everturn.protocols.ai_sdk import AiSdk
-from everturn.protocols.standing import SILENT, Place, Standing
+from everturn.protocols.ag_ui import AgUiEncoder
+from everturn.protocols.ai_sdk import AiSdkEncoder
+from everturn.protocols.waiting_point import HIDDEN_EVENTS, OpenItems, StreamPosition
 from tests.protocols.streams import NAMES, encoded, shown, turns_of, values
 
 TURN = "t"
@@ -81,24 +81,24 @@ def gate(id: str, number: int = 1, **more: Any) -> GateOpened:
     return GateOpened(turn=TURN, gate=asked, at=10.0)
 
 
-def verdict(id: str, number: int = 1, allowed: bool = True) -> GateAnswered:
-    return GateAnswered(turn=TURN, gate=id, call=f"t-1-{number}", verdict=Verdict(allowed))
+def resolution(id: str, number: int = 1, allowed: bool = True) -> GateResolved:
+    return GateResolved(turn=TURN, gate=id, call=f"t-1-{number}", resolution=GateResolution(allowed))
 
 
 def started(number: int = 1) -> CallStarted:
     return CallStarted(
-        turn=TURN, call=f"t-1-{number}", tool="mail", arguments='{"to":"Ada"}', hash="", effects="write", key=""
+        turn=TURN, call=f"t-1-{number}", tool="mail", arguments='{"to":"Ada"}', hash="", idempotent=True, key=""
     )
 
 
-def settled(number: int = 1, state: Any = "completed", text: str = "sent") -> CallSettled:
-    return CallSettled(turn=TURN, call=f"t-1-{number}", state=state, output=Output(text))
+def settled(number: int = 1, state: Any = "completed", text: str = "sent") -> CallFinished:
+    return CallFinished(turn=TURN, call=f"t-1-{number}", state=state, output=Output(text))
 
 
 def opening(*parts: Any, clients: tuple[ClientTool, ...] = ()) -> list[Event]:
     return [
         TurnStarted(turn=TURN, options=TurnOptions(clients=clients)),
-        AnswerOpened(turn=TURN, message=Message("m", None, "assistant")),
+        AnswerStarted(turn=TURN, message=Message("m", None, "assistant")),
         StepStarted(turn=TURN, step=1),
         StepFinished(turn=TURN, step=1, parts=parts, finish="tool_calls"),
     ]
@@ -107,7 +107,7 @@ def opening(*parts: Any, clients: tuple[ClientTool, ...] = ()) -> list[Event]:
 ENDING: list[Event] = [TurnCompleted(turn=TURN)]
 
 
-def chunks(encoder: AiSdk, seen: list[Shown] | list[Event]) -> list[dict[str, Any]]:
+def chunks(encoder: AiSdkEncoder, seen: list[TurnItem] | list[Event]) -> list[dict[str, Any]]:
     return values(encoded(encoder, iter(seen)))
 
 
@@ -116,10 +116,10 @@ def types(told: list[dict[str, Any]]) -> list[str]:
 
 
 def test_every_event_has_a_decided_mapping():
-    for encoder in (AiSdk, AgUi):
-        decided = set(encoder.ENCODERS) | SILENT
+    for encoder in (AiSdkEncoder, AgUiEncoder):
+        decided = set(encoder.ENCODERS) | HIDDEN_EVENTS
         assert decided == set(typing.get_args(LogEvent)), encoder
-        assert not set(encoder.ENCODERS) & SILENT
+        assert not set(encoder.ENCODERS) & HIDDEN_EVENTS
 
 
 @pytest.mark.parametrize("mode", ["open", "closed"])
@@ -127,7 +127,7 @@ def test_every_event_has_a_decided_mapping():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_level_has_only_the_chunks_and_fields_that_its_first_client_takes(name: str, level: Any, mode: Any):
     for turn in turns_of(name):
-        for chunk in values(encoded(AiSdk("s", level=level, mode=mode), shown(turn))):
+        for chunk in values(encoded(AiSdkEncoder("s", level=level, mode=mode), shown(turn))):
             kind = chunk.pop("type")
             assert set(chunk) <= LEVELS[level]["data-" if kind.startswith("data-") else kind], kind
 
@@ -152,8 +152,8 @@ def test_deltas_cut_anyhow_give_the_same_end(name: str, size: int, lost: int):
         return pieces[: len(pieces) - lost] if lost else pieces
 
     for turn in turns_of(name):
-        whole = values(encoded(AiSdk("s", mode="open"), shown(turn)))
-        pieces = values(encoded(AiSdk("s", mode="open"), shown(turn, cut)))
+        whole = values(encoded(AiSdkEncoder("s", mode="open"), shown(turn)))
+        pieces = values(encoded(AiSdkEncoder("s", mode="open"), shown(turn, cut)))
         assert told_of(pieces) == told_of(whole)
         assert sorted(_ends(pieces)) == sorted(_ends(whole))
 
@@ -165,14 +165,14 @@ def _ends(told: list[dict[str, Any]]) -> list[str]:
 
 def test_what_was_missed_of_a_text_comes_after_a_later_part_and_kills_nothing():
     """A client dies of a delta for a text that has ended."""
-    seen: list[Shown] = [
+    seen: list[TurnItem] = [
         *opening()[:3],
         TextDelta(TURN, 3, 0, 0, "Hel"),
         CallDelta(TURN, 3, 1, 0, "{}", "t-1-1", "mail"),
         TextDelta(TURN, 3, 0, 3, "lo"),
         StepFinished(turn=TURN, step=1, parts=(TextPart("Hello"), call(arguments="{}")), finish="tool_calls"),
     ]
-    told = chunks(AiSdk(), seen)
+    told = chunks(AiSdkEncoder(), seen)
     kinds = types(told)
     assert told_of(told)["3.0"] == "Hello"
     assert kinds.count("text-start") == kinds.count("text-end") == 1
@@ -180,7 +180,7 @@ def test_what_was_missed_of_a_text_comes_after_a_later_part_and_kills_nothing():
 
 
 def test_a_step_that_is_begun_again_is_reset_where_there_is_a_chunk_for_it():
-    seen: list[Shown] = [
+    seen: list[TurnItem] = [
         *opening()[:3],
         TextDelta(TURN, 3, 0, 0, "Hel"),
         CallDelta(TURN, 3, 1, 0, '{"to":', "t-1-1", "mail"),
@@ -189,11 +189,11 @@ def test_a_step_that_is_begun_again_is_reset_where_there_is_a_chunk_for_it():
         CallDelta(TURN, 4, 0, 0, '{"to":"Bob"}', "t-1-1", "mail"),
         StepFinished(turn=TURN, step=1, parts=(call(),), finish="tool_calls"),
     ]
-    seven = chunks(AiSdk(level=7), seen)
+    seven = chunks(AiSdkEncoder(level=7), seen)
     assert types(seven).count("reset-step") == 1
     assert "text-end" not in types(seven)  # of a text that a reset has taken away
 
-    six = chunks(AiSdk(level=6), seen)
+    six = chunks(AiSdkEncoder(level=6), seen)
     starts = [chunk["toolCallId"] for chunk in six if chunk["type"] == "tool-input-start"]
     assert starts == ["t-1-1", "t-1-2", "t-1-1"]  # begun again, or its arguments would go on where they were
     assert [chunk["toolCallId"] for chunk in six if chunk["type"] == "tool-output-error"] == ["t-1-2"]
@@ -202,30 +202,30 @@ def test_a_step_that_is_begun_again_is_reset_where_there_is_a_chunk_for_it():
 
 def test_who_runs_a_call_is_said_when_it_runs_and_a_client_begins_nothing_before():
     declared = ClientTool("mail", "", {"type": "object"})
-    before = [*opening(call(), clients=(declared,)), gate("g1"), verdict("g1"), started()]
-    told = chunks(AiSdk(mode="open"), before)
+    before = [*opening(call(), clients=(declared,)), gate("g1"), resolution("g1"), started()]
+    told = chunks(AiSdkEncoder(mode="open"), before)
     assert "tool-input-available" not in types(told)
 
-    told = chunks(AiSdk(mode="open"), [*before, gate("g2", kind="client")])
+    told = chunks(AiSdkEncoder(mode="open"), [*before, gate("g2", kind="client")])
     ready = [chunk for chunk in told if chunk["type"] == "tool-input-available"]
     assert [(one["providerExecuted"], one["input"]) for one in ready] == [(False, {"to": "Ada"})]
 
-    told = chunks(AiSdk(mode="open"), [*opening(call()), gate("g1"), verdict("g1"), started()])
+    told = chunks(AiSdkEncoder(mode="open"), [*opening(call()), gate("g1"), resolution("g1"), started()])
     ready = [chunk for chunk in told if chunk["type"] == "tool-input-available"]
     assert [(one["providerExecuted"], one["input"]) for one in ready] == [(True, {"to": "Ada"})]
 
 
 def test_a_closed_stream_ends_when_everything_waits_and_not_before():
     log = [*opening(call(1), call(2), call(3)), started(1), gate("g2", 2), gate("g3", 3)]
-    assert not _ended(AiSdk(), log)  # the first still runs
-    assert _ended(AiSdk(), [*log, settled(1)])
-    assert not _ended(AiSdk(mode="open"), [*log, settled(1)])
-    told = chunks(AiSdk(), [*log, settled(1)])
+    assert not _ended(AiSdkEncoder(), log)  # the first still runs
+    assert _ended(AiSdkEncoder(), [*log, settled(1)])
+    assert not _ended(AiSdkEncoder(mode="open"), [*log, settled(1)])
+    told = chunks(AiSdkEncoder(), [*log, settled(1)])
     assert types(told)[-2:] == ["finish-step", "finish"]
     assert told[-1]["finishReason"] == "tool-calls"
 
 
-def _ended(encoder: AiSdk, log: list[Event]) -> bool:
+def _ended(encoder: AiSdkEncoder, log: list[Event]) -> bool:
     for event in log:
         encoder.feed(event)
     return encoder.is_done
@@ -234,26 +234,26 @@ def _ended(encoder: AiSdk, log: list[Event]) -> bool:
 def test_what_yes_and_no_do_not_answer_keeps_a_closed_stream_open():
     for kind in ("form", "hand"):
         log = [*opening(call()), *([started()] if kind == "form" else []), gate("g", kind=kind)]
-        told = chunks(AiSdk(), log)
-        assert not _ended(AiSdk(), log)
+        told = chunks(AiSdkEncoder(), log)
+        assert not _ended(AiSdkEncoder(), log)
         assert [chunk["data"]["kind"] for chunk in told if chunk["type"] == "data-approval"] == [kind]
         assert "tool-approval-request" not in types(told)
 
 
 def test_a_call_that_waits_for_a_call_it_made_waits_too():
-    made = CallMade(turn=TURN, call="t-1-1.1", parent="t-1-1", name="look", arguments="{}")
+    made = NestedCallRequested(turn=TURN, call="t-1-1.1", parent="t-1-1", name="look", arguments="{}")
     inner = GateOpened(turn=TURN, gate=Gate("g", TURN, "t-1-1.1", "look", "{}", HASH))
     log = [*opening(call()), started(), made]
-    assert not _ended(AiSdk(), log)
-    assert _ended(AiSdk(), [*log, inner])
+    assert not _ended(AiSdkEncoder(), log)
+    assert _ended(AiSdkEncoder(), [*log, inner])
 
 
 def test_the_stream_after_an_answer_says_only_what_is_new():
     before = [*opening(TextPart("Wait."), call(1), call(2)), started(1), gate("g2", 2), settled(1)]
-    after = [verdict("g2", 2), started(2), settled(2), StepStarted(turn=TURN, step=2), *ENDING]
-    place = Place(shown=frozenset({"g2"}), answered=frozenset({"g2"}), at=20.0)
+    after = [resolution("g2", 2), started(2), settled(2), StepStarted(turn=TURN, step=2), *ENDING]
+    place = StreamPosition(shown=frozenset({"g2"}), answered=frozenset({"g2"}), at=20.0)
 
-    told = chunks(AiSdk(place=place), [*before, *after])
+    told = chunks(AiSdkEncoder(place=place), [*before, *after])
 
     assert told[0] == {"type": "start", "messageId": "m", "messageMetadata": {"everturn": {"session": ""}}}
     assert types(told) == [
@@ -270,46 +270,54 @@ def test_the_stream_after_an_answer_says_only_what_is_new():
 
 def test_two_streams_of_a_turn_say_together_what_one_says():
     log = [*opening(TextPart("Wait."), call(1), call(2)), started(1), gate("g2", 2), settled(1)]
-    rest = [verdict("g2", 2), started(2), settled(2), *ENDING]
+    rest = [resolution("g2", 2), started(2), settled(2), *ENDING]
     for level in (6, 7):
-        first = chunks(AiSdk(level=level), log)
-        place = Place(shown=frozenset({"g2"}), answered=frozenset({"g2"}), at=20.0)
-        second = chunks(AiSdk(level=level, place=place), [*log, *rest])
-        one = chunks(AiSdk(level=level, mode="open"), [*log, *rest])
+        first = chunks(AiSdkEncoder(level=level), log)
+        place = StreamPosition(shown=frozenset({"g2"}), answered=frozenset({"g2"}), at=20.0)
+        second = chunks(AiSdkEncoder(level=level, place=place), [*log, *rest])
+        one = chunks(AiSdkEncoder(level=level, mode="open"), [*log, *rest])
         assert [*first[:-2], *second[1:]] == one
 
 
 def test_an_answer_given_elsewhere_does_not_end_the_stream_again():
     log = [*opening(call(1), call(2)), gate("g1", 1), gate("g2", 2)]
-    elsewhere = [verdict("g1", 1), started(1), settled(1)]  # now the second one is all that waits
-    place = Place(shown=frozenset({"g2"}), answered=frozenset({"g2"}), at=20.0)
-    told = chunks(AiSdk(place=place), [*log, *elsewhere, verdict("g2", 2), started(2), settled(2), *ENDING])
+    elsewhere = [resolution("g1", 1), started(1), settled(1)]  # now the second one is all that waits
+    place = StreamPosition(shown=frozenset({"g2"}), answered=frozenset({"g2"}), at=20.0)
+    told = chunks(AiSdkEncoder(place=place), [*log, *elsewhere, resolution("g2", 2), started(2), settled(2), *ENDING])
     assert types(told)[-1] == "finish"
     assert [chunk["toolCallId"] for chunk in told if chunk["type"] == "tool-output-available"] == ["t-1-1", "t-1-2"]
 
 
 def test_a_stream_that_goes_on_does_not_end_at_a_gate_before_its_place():
-    log = [*opening(call(1)), gate("g1"), verdict("g1"), started(), gate("g2", kind="result"), verdict("g2"), settled()]
-    place = Place(shown=frozenset({"g2"}), answered=frozenset({"g2"}))
-    told = chunks(AiSdk(place=place), [*log, *ENDING])
+    log = [
+        *opening(call(1)),
+        gate("g1"),
+        resolution("g1"),
+        started(),
+        gate("g2", kind="result"),
+        resolution("g2"),
+        settled(),
+    ]
+    place = StreamPosition(shown=frozenset({"g2"}), answered=frozenset({"g2"}))
+    told = chunks(AiSdkEncoder(place=place), [*log, *ENDING])
     assert "tool-output-available" in types(told)
     assert "tool-approval-request" not in types(told)
 
 
 def test_a_stream_that_is_resumed_passes_the_gates_that_are_history_and_ends_at_those_that_are_not():
-    log = [*opening(call(1)), gate("g1"), verdict("g1"), started(), gate("g2", kind="result", output=Output("sent"))]
-    told = chunks(AiSdk(place=Place(still_open=frozenset({"g2"}), at=20.0)), log)
+    log = [*opening(call(1)), gate("g1"), resolution("g1"), started(), gate("g2", kind="result", output=Output("sent"))]
+    told = chunks(AiSdkEncoder(place=StreamPosition(still_open=frozenset({"g2"}), at=20.0)), log)
     asked = [chunk["approvalId"] for chunk in told if chunk["type"] == "tool-approval-request"]
     assert asked == ["g1", "g2"]
     assert types(told)[-1] == "finish"
     later = gate("g1")  # opened after it was asked for, so it is news
-    assert _ended(AiSdk(place=Place(at=5.0)), [*opening(call(1)), later])
+    assert _ended(AiSdkEncoder(place=StreamPosition(at=5.0)), [*opening(call(1)), later])
 
 
 def test_a_result_is_shown_before_it_is_asked_about_and_gone_when_it_is_withheld():
     log = [*opening(call()), started(), gate("g", kind="result", output=Output("secret"))]
     told = chunks(
-        AiSdk(level=7, mode="open"), [*log, verdict("g", allowed=False), settled(state="withheld", text="no")]
+        AiSdkEncoder(level=7, mode="open"), [*log, resolution("g", allowed=False), settled(state="withheld", text="no")]
     )
     kinds = types(told)
     at = kinds.index("tool-approval-request")
@@ -321,32 +329,32 @@ def test_a_result_is_shown_before_it_is_asked_about_and_gone_when_it_is_withheld
     assert kinds[-2:] == ["tool-output-error", "finish"] or "tool-output-error" in kinds
 
     veiled = [*opening(call()), started(), gate("g", kind="result")]
-    assert "tool-output-available" not in types(chunks(AiSdk(mode="open"), veiled))
+    assert "tool-output-available" not in types(chunks(AiSdkEncoder(mode="open"), veiled))
 
 
 def test_a_denial_is_one_only_where_somebody_was_asked():
-    asked = [*opening(call()), gate("g"), verdict("g", allowed=False), settled(state="denied", text="no")]
-    assert "tool-output-denied" in types(chunks(AiSdk(mode="open"), asked))
+    asked = [*opening(call()), gate("g"), resolution("g", allowed=False), settled(state="denied", text="no")]
+    assert "tool-output-denied" in types(chunks(AiSdkEncoder(mode="open"), asked))
     unasked = [*opening(call()), settled(state="denied", text="a rule says no")]
-    told = chunks(AiSdk(mode="open"), unasked)
+    told = chunks(AiSdkEncoder(mode="open"), unasked)
     assert [chunk["errorText"] for chunk in told if chunk["type"] == "tool-output-error"] == ["a rule says no"]
-    assert "tool-output-error" in types(chunks(AiSdk(level=5), asked))
+    assert "tool-output-error" in types(chunks(AiSdkEncoder(level=5), asked))
 
 
 def test_an_output_of_a_call_that_the_client_does_not_know_is_not_told():
-    assert "tool-output-available" not in types(chunks(AiSdk(), [*opening(), settled(9)]))
+    assert "tool-output-available" not in types(chunks(AiSdkEncoder(), [*opening(), settled(9)]))
     progress = CallProgress(TURN, "t-1-9", "half")
-    assert "tool-output-available" not in types(chunks(AiSdk(), [*opening(), progress]))
+    assert "tool-output-available" not in types(chunks(AiSdkEncoder(), [*opening(), progress]))
 
 
 def test_a_file_is_an_address_that_needs_a_role():
-    told = chunks(AiSdk("s9"), opening(FilePart("b1", "image/png", 5)))
+    told = chunks(AiSdkEncoder("s9"), opening(FilePart("b1", "image/png", 5)))
     assert [chunk["url"] for chunk in told if chunk["type"] == "file"] == ["/api/sessions/s9/blobs/b1"]
 
 
 @pytest.mark.parametrize("why", ["drain", "slow", "revoked", "lost"])
 def test_what_is_cut_short_ends_in_an_error(why: str):
-    encoder = AiSdk()
+    encoder = AiSdkEncoder()
     sent = b"".join(encoder.feed(event) for event in opening(TextPart("Hel"))) + encoder.end(why)
     assert why in values(sent)[-1]["errorText"]
     assert sent.endswith(b"data: [DONE]\n\n")
@@ -355,14 +363,14 @@ def test_what_is_cut_short_ends_in_an_error(why: str):
 
 def test_a_place_that_never_comes_is_silent_to_the_end():
     """An id that a client made up shows it nothing, and runs nothing."""
-    place = Place(shown=frozenset({"made-up"}), at=20.0)
-    assert values(encoded(AiSdk(place=place), iter([*opening(call()), gate("g"), *ENDING]))) == []
+    place = StreamPosition(shown=frozenset({"made-up"}), at=20.0)
+    assert values(encoded(AiSdkEncoder(place=place), iter([*opening(call()), gate("g"), *ENDING]))) == []
 
 
 def test_standing_counts_no_gate_of_a_call_that_is_settled():
-    standing = Standing(("call",))
+    standing = OpenItems(("call",))
     for event in (*opening(call()), gate("g")):
         standing.feed(event)
-    assert standing.is_due
+    assert standing.is_end_of_stream
     standing.feed(settled())
-    assert not standing.is_due
+    assert not standing.is_end_of_stream

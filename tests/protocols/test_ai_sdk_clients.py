@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from everturn.core.deltas import CallDelta, Shown, TextDelta
-from everturn.core.events import Entry, Event, GateAnswered, StepFinished, StepRestarted, TurnEvent, TurnFailed
+from everturn.core.deltas import CallDelta, TextDelta, TurnItem
+from everturn.core.events import Entry, Event, GateResolved, StepFinished, StepRestarted, TurnEvent, TurnFailed
 from everturn.core.parts import ReasoningPart, TextPart, ToolPart
 from everturn.core.state import TurnState, fold
-from everturn.protocols.ai_sdk import AiSdk
-from everturn.protocols.standing import Place
+from everturn.protocols.ai_sdk import AiSdkEncoder
+from everturn.protocols.waiting_point import StreamPosition
 from tests.protocols.streams import NAMES, encoded, play, shown, turns_of, values, with_clients
 from tests.protocols.test_ai_sdk import TURN, call, opening
 
@@ -58,7 +58,9 @@ def check(told: dict[str, Any], turn: list[Entry], level: int) -> None:
 def test_a_recorded_turn_is_in_a_client_what_it_is_in_the_log(level: Any, tmp_path: Path):
     asked: list[dict[str, Any]] = []
     for _, _, turn in TURNS:
-        stream = encoded(AiSdk("s", level=level, mode="open"), shown(turn, lambda text: [*text] or [""])).decode()
+        stream = encoded(
+            AiSdkEncoder("s", level=level, mode="open"), shown(turn, lambda text: [*text] or [""])
+        ).decode()
         asked += [{"client": client, "streams": [stream], "piece": 50} for client in TAKES[level]]
     answers = iter(play("play.mjs", asked, tmp_path))
     for _, _, turn in TURNS:
@@ -69,7 +71,7 @@ def test_a_recorded_turn_is_in_a_client_what_it_is_in_the_log(level: Any, tmp_pa
 def test_a_level_above_a_client_kills_it(tmp_path: Path):
     """Why there are levels. When this fails, a level can go."""
     [denied] = turns_of("denied")
-    streams = {level: encoded(AiSdk("s", level=level, mode="open"), shown(denied)).decode() for level in (6, 7)}
+    streams = {level: encoded(AiSdkEncoder("s", level=level, mode="open"), shown(denied)).decode() for level in (6, 7)}
     asked = [
         {"client": client, "streams": [streams[level]], "piece": 50}
         for level, client in ((6, "ai-5-first"), (6, "ai-5"), (7, "ai-6-first"), (7, "ai-6"))
@@ -80,28 +82,28 @@ def test_a_level_above_a_client_kills_it(tmp_path: Path):
 def closed(turn: list[Entry], level: Any) -> list[str]:
     """The streams that a client has of a turn who answers with its next request, each time at once."""
     streams: list[str] = []
-    place: Place | None = None
+    place: StreamPosition | None = None
     answered: set[str] = set()
     while True:
-        encoder = AiSdk("s", level=level, place=place)
+        encoder = AiSdkEncoder("s", level=level, place=place)
         stream = encoded(encoder, shown(turn))
         streams.append(stream.decode())
         asked = _asked(stream) - answered
         if not asked or len(streams) > 9:
             return streams
         answered |= asked
-        place = Place(shown=frozenset(asked), answered=frozenset(asked), at=1.0)
+        place = StreamPosition(shown=frozenset(asked), answered=frozenset(asked), at=1.0)
 
 
 def _asked(stream: bytes) -> set[str]:
     told = [chunk["data"] for chunk in values(stream) if chunk["type"] == "data-approval"]
-    decided = {one["gate"] for one in told if "verdict" in one}
+    decided = {one["gate"] for one in told if "resolution" in one}
     return {one["gate"] for one in told if one["kind"] in ("call", "egress", "loop", "result", "client")} - decided
 
 
 @pytest.mark.parametrize("level", [6, 7])
 def test_a_turn_in_several_streams_is_in_a_client_what_it_is_in_one(level: Any, tmp_path: Path):
-    gated = [turn for _, _, turn in TURNS if any(isinstance(entry.event, GateAnswered) for entry in turn)]
+    gated = [turn for _, _, turn in TURNS if any(isinstance(entry.event, GateResolved) for entry in turn)]
     asked: list[dict[str, Any]] = []
     for turn in gated:
         streams = closed(turn, level)
@@ -116,7 +118,7 @@ def test_a_turn_in_several_streams_is_in_a_client_what_it_is_in_one(level: Any, 
 @pytest.mark.parametrize("level", [6, 7])
 def test_a_step_that_is_begun_again_leaves_one_call_with_its_own_arguments(level: Any, tmp_path: Path):
     events: list[Event] = opening()[:3]
-    seen: list[Shown] = [
+    seen: list[TurnItem] = [
         *events,
         TextDelta(TURN, 3, 0, 0, "Hel"),
         CallDelta(TURN, 3, 1, 0, '{"to":"Al', "t-1-1", "mail"),
@@ -124,7 +126,7 @@ def test_a_step_that_is_begun_again_leaves_one_call_with_its_own_arguments(level
         CallDelta(TURN, 4, 0, 0, '{"to":"Bob"}', "t-1-1", "mail"),
         StepFinished(turn=TURN, step=1, parts=(call(),), finish="tool_calls"),
     ]
-    stream = encoded(AiSdk(level=level), iter(seen)).decode()
+    stream = encoded(AiSdkEncoder(level=level), iter(seen)).decode()
     asked = [{"client": client, "streams": [stream], "piece": 50} for client in TAKES[level]]
     for told in play("play.mjs", asked, tmp_path):
         tools = [part for part in told["message"]["parts"] if part["type"] == "dynamic-tool"]

@@ -69,7 +69,7 @@ async def test_a_page_runs_a_tool_of_its_own_once(tmp_path: Path):
 
 
 async def test_a_page_that_is_opened_again_has_the_whole_answer(tmp_path: Path):
-    async with served(say(LONG), pace=0.05) as here:
+    async with served(say(LONG), pace=0.3) as here:
         told = await page(here, "resume", tmp_path, role="member", ends="takes a while.")
     assert told["errors"] == []
     assert told["calls"] == ["POST /ai-sdk/chat", "GET /ai-sdk/chat/c1/stream"]
@@ -79,7 +79,7 @@ async def test_a_page_that_is_opened_again_has_the_whole_answer(tmp_path: Path):
 async def test_a_page_asks_for_another_answer(tmp_path: Path):
     async with served(*TALK) as here:
         told = await page(here, "regenerate", tmp_path, role="member")
-        [info] = await here.house.runtime.store.listed("ours")
+        [info] = await here.house.runtime.store.session_page("ours")
         tree = await here.house.runtime.store.tree(info.id)
     assert told["errors"] == []
     answers = [message for message in tree.messages.values() if message.role == "assistant"]

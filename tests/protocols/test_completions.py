@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from everturn import api
 from everturn.core import events as all_events
-from everturn.core.deltas import Shown, TextDelta
+from everturn.core.deltas import TextDelta, TurnItem
 from everturn.core.events import (
-    AnswerOpened,
+    AnswerStarted,
     Entry,
     Problem,
     StepFinished,
@@ -24,30 +24,30 @@ from everturn.core.events import (
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
-    TurnParked,
+    TurnSuspended,
 )
-from everturn.protocols.completions import Completions
-from everturn.protocols.openai import openai_error
-from everturn.server.openai_bodies import ChatMessage, chat_new, conversation
+from everturn.protocols.chat_completions import ChatCompletionsEncoder
+from everturn.protocols.openai_common import openai_error
+from everturn.server.protocols.openai.schema import ChatMessage, conversation_fingerprint, split_chat_messages
 from tests.protocols.test_responses import UNSEEN as UNSEEN_IN_RESPONSES
 from tests.protocols.test_responses import shown, story
 
 SEEN = {
-    *(AnswerOpened, StepFinished, StepInterrupted, StepRestarted, StepStarted),
-    *(TurnCancelled, TurnCompleted, TurnFailed, TurnParked),
+    *(AnswerStarted, StepFinished, StepInterrupted, StepRestarted, StepStarted),
+    *(TurnCancelled, TurnCompleted, TurnFailed, TurnSuspended),
 }
-UNSEEN = {name: why for name, why in UNSEEN_IN_RESPONSES.items() if name != "AnswerOpened"} | {
+UNSEEN = {name: why for name, why in UNSEEN_IN_RESPONSES.items() if name != "AnswerStarted"} | {
     "GateOpened": "a call for the client is said when the turn parks; what people are asked has no place here",
     "CallStarted": "tools that run here are not seen",
-    "CallSettled": "as above",
+    "CallFinished": "as above",
 }
 
 
-def answer(segment: int = 0, **more: Any) -> Completions:
-    return Completions("session", "turn", "assistant", 0.0, segment=segment, **more)
+def answer(segment: int = 0, **more: Any) -> ChatCompletionsEncoder:
+    return ChatCompletionsEncoder("session", "turn", "assistant", 0.0, segment=segment, **more)
 
 
-def chunks(encoder: Completions, fed: Iterator[Shown]) -> list[Any]:
+def chunks(encoder: ChatCompletionsEncoder, fed: Iterator[TurnItem]) -> list[Any]:
     """What a stream says, without its last word."""
     out = encoder.begin()
     for one in fed:
@@ -155,24 +155,26 @@ def test_errors_are_worded_as_their_client_reads_them() -> None:
 def test_a_conversation_is_known_by_all_that_was_said_and_by_whom() -> None:
     talk = [ChatMessage("user", "a"), ChatMessage("assistant", "b")]
     others = [
-        conversation("u", None, [ChatMessage("user", "ab")]),
-        conversation("u", None, [ChatMessage("user", "x"), ChatMessage("assistant", "b")]),
-        conversation("u", None, [ChatMessage("user", "a"), ChatMessage("user", "b")]),
-        conversation("u", None, [ChatMessage("user", "a"), ChatMessage("assistant", "b ")]),
-        conversation("u", None, [ChatMessage("user", "a"), ChatMessage("assistant", "b", [{"id": "call_1"}])]),
-        conversation("u", None, [ChatMessage("user", "a"), ChatMessage("assistant", "b", None, "call_1")]),
-        conversation("v", None, talk),
-        conversation("u", "v", talk),
-        conversation("u", None, talk[:1]),
+        conversation_fingerprint("u", None, [ChatMessage("user", "ab")]),
+        conversation_fingerprint("u", None, [ChatMessage("user", "x"), ChatMessage("assistant", "b")]),
+        conversation_fingerprint("u", None, [ChatMessage("user", "a"), ChatMessage("user", "b")]),
+        conversation_fingerprint("u", None, [ChatMessage("user", "a"), ChatMessage("assistant", "b ")]),
+        conversation_fingerprint(
+            "u", None, [ChatMessage("user", "a"), ChatMessage("assistant", "b", [{"id": "call_1"}])]
+        ),
+        conversation_fingerprint("u", None, [ChatMessage("user", "a"), ChatMessage("assistant", "b", None, "call_1")]),
+        conversation_fingerprint("v", None, talk),
+        conversation_fingerprint("u", "v", talk),
+        conversation_fingerprint("u", None, talk[:1]),
     ]
-    mine = conversation("u", None, talk)
+    mine = conversation_fingerprint("u", None, talk)
     assert len({mine, *others}) == len(others) + 1
-    assert conversation("u", None, [ChatMessage("user", [{"type": "text", "text": "a"}]), talk[1]]) == mine
+    assert conversation_fingerprint("u", None, [ChatMessage("user", [{"type": "text", "text": "a"}]), talk[1]]) == mine
 
 
 def test_only_what_comes_after_the_last_answer_is_new() -> None:
     talk = [ChatMessage("system", "s"), ChatMessage("user", "a"), ChatMessage("assistant", "b")]
-    new, before = chat_new([*talk, ChatMessage("user", "c"), ChatMessage("user", "d")])
+    new, before = split_chat_messages([*talk, ChatMessage("user", "c"), ChatMessage("user", "d")])
     assert (new.text, new.has_system, new.has_history, before) == ("c\n\nd", True, True, talk[1:])
-    new, before = chat_new([*talk, ChatMessage("tool", "r", None, "call_1")])
+    new, before = split_chat_messages([*talk, ChatMessage("tool", "r", None, "call_1")])
     assert (new.text, new.results) == ("", {"call_1": "r"})

@@ -9,9 +9,10 @@ from typing import Any
 import openai
 import pytest
 
+from everturn.access.access import Access
 from everturn.core.parts import FilePart
 from everturn.errors import ModelError
-from everturn.models.scripted import Fail
+from everturn.models.scripted import ScriptedFailure
 from everturn.testing import say
 from tests.protocols.openai_house import (
     BOTH,
@@ -126,7 +127,7 @@ async def test_a_history_that_is_not_known_is_refused_and_nothing_is_said() -> N
             await ask(client, *forged)
         assert "x-everturn-session" in str(refused.value)
         assert refused.value.type == "invalid_request_error"
-        assert len((await here.house.access(_principal()).sessions()).sessions) == 1
+        assert len((await Access(here.house, _principal()).sessions.list()).sessions) == 1
 
 
 async def test_what_one_user_said_is_not_known_again_for_another_or_for_another_tenant() -> None:
@@ -163,18 +164,18 @@ async def test_the_same_key_is_the_same_message() -> None:
         one, two = [await ask(client, user("Hello"), extra_headers=key) for _ in range(2)]
         assert one.id == two.id
         assert one.choices[0].message.content == two.choices[0].message.content
-        assert len((await here.house.access(_principal()).sessions()).sessions) == 1
+        assert len((await Access(here.house, _principal()).sessions.list()).sessions) == 1
 
 
 async def test_a_turn_that_fails_is_an_error_that_their_client_does_not_send_again() -> None:
-    async with served([Fail(ModelError("it broke"))], [say("no")]) as here:
+    async with served([ScriptedFailure(ModelError("it broke"))], [say("no")]) as here:
         client = here.client().with_options(max_retries=3)
         with pytest.raises(openai.InternalServerError) as failed:
             await ask(client, user("Hello"))
         assert failed.value.status_code == 502
         with pytest.raises(openai.APIError):
             await read(await ask(client, user("Hello"), stream=True))
-        assert len((await here.house.access(_principal()).sessions()).sessions) == 2
+        assert len((await Access(here.house, _principal()).sessions.list()).sessions) == 2
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,7 @@ async def test_while_a_person_is_asked_elsewhere_the_answer_waits(is_stream: boo
     async with served(*MAILING) as here:
         client = here.client("member")
         asking = asyncio.get_running_loop().create_task(ask(client, user("Mail"), stream=is_stream))
-        while not (found := (await here.house.access(_principal()).sessions()).sessions):  # noqa: ASYNC110 - the server has no bell for tests
+        while not (found := (await Access(here.house, _principal()).sessions.list()).sessions):  # noqa: ASYNC110 - the server has no bell for tests
             await asyncio.sleep(0.01)
         assert MAILS == []
         await answer(here, found[0].id, allow="once")

@@ -11,8 +11,8 @@ import pytest
 
 from everturn.core.events import StepStarted
 from everturn.errors import ModelError
-from everturn.models.scripted import Fail
-from everturn.server import lives
+from everturn.models.scripted import ScriptedFailure
+from everturn.server.streams import registry
 from everturn.testing import say
 from tests.protocols.openai_house import MAILING, Served, served
 from tests.server.asking import word
@@ -37,7 +37,7 @@ async def waiting(here: Served, number: int = 1) -> None:
 
 
 async def sessions(here: Served) -> int:
-    return len(await here.house.runtime.store.listed("ours"))
+    return len(await here.house.runtime.store.session_page("ours"))
 
 
 async def test_an_answer_that_waits_counts_as_a_stream_and_one_too_many_sends_nothing() -> None:
@@ -72,7 +72,7 @@ async def test_a_place_is_given_back_whatever_becomes_of_the_request() -> None:
 async def test_what_is_asked_with_a_key_that_is_revoked_is_not_answered(
     path: str, body: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lives, "LOOK", 0.05)
+    monkeypatch.setattr(registry, "CHECK_INTERVAL", 0.05)
     async with served(*MAILING) as here:
         asked = asyncio.create_task(post(here, path, body))
         await waiting(here)
@@ -206,7 +206,7 @@ async def test_people_whom_a_client_tells_apart_are_not_known_as_one_another() -
 @pytest.mark.parametrize("is_stream", [False, True])
 async def test_what_is_wrong_behind_us_is_told_in_full_to_approvers_only(is_stream: bool) -> None:
     secret = "nobody answers at http://10.1.2.3:9"
-    async with served(*[[Fail(ModelError(secret, kind="key"))]] * 2) as here:
+    async with served(*[[ScriptedFailure(ModelError(secret, kind="key"))]] * 2) as here:
         for role, is_told in (("member", False), ("approver", True)):
             headers = {"authorization": f"Bearer {word(role)}"}
             async with (

@@ -18,15 +18,14 @@ from openai.types.responses import ResponseStreamEvent
 
 from everturn import Chat
 from everturn.core import events as all_events
-from everturn.core.asking import Gate, Verdict
-from everturn.core.deltas import CallDelta, CallProgress, Delta, Reader, ReasoningDelta, Shown, TextDelta
+from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta, TextDelta, TurnItem, TurnReader
 from everturn.core.events import (
-    CallSettled,
+    CallFinished,
     CallStarted,
     Entry,
     Event,
-    GateAnswered,
     GateOpened,
+    GateResolved,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -34,37 +33,38 @@ from everturn.core.events import (
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
-    TurnParked,
+    TurnSuspended,
 )
+from everturn.core.gates import Gate, GateResolution
 from everturn.core.options import ClientTool
 from everturn.core.parts import FilePart, ToolPart, Usage
 from everturn.models.scripted import think
-from everturn.protocols.openai import walked
-from everturn.protocols.responses import About, Responses
+from everturn.protocols.openai_common import segments_of_log
+from everturn.protocols.responses import ResponseHeader, ResponsesEncoder
 from everturn.testing import ScriptedModel, call, calls, say
 from tests.protocols.openai_house import BELL, look, mail
 
 SEEN = {
-    *(CallSettled, CallStarted, GateOpened, StepFinished, StepInterrupted, StepRestarted, StepStarted),
-    *(TurnCancelled, TurnCompleted, TurnFailed, TurnParked),
+    *(CallFinished, CallStarted, GateOpened, StepFinished, StepInterrupted, StepRestarted, StepStarted),
+    *(TurnCancelled, TurnCompleted, TurnFailed, TurnSuspended),
 }
 UNSEEN = {
     "TurnStarted": "`response.created` is said before it",
-    "AnswerOpened": "a message of theirs is a part of ours; there is no placeholder",
+    "AnswerStarted": "a message of theirs is a part of ours; there is no placeholder",
     "MessageAdded": "what plugins and the runtime tell the model is not for clients",
-    "GateAnswered": "the client itself has answered, or somebody elsewhere; what comes of it is seen",
-    "GateClaimed": "as above",
-    "CallMade": "a call of a tool's own: no model sees it",
-    "CallJudged": "a record for us",
+    "GateResolved": "the client itself has answered, or somebody elsewhere; what comes of it is seen",
+    "CallClaimed": "as above",
+    "NestedCallRequested": "a call of a tool's own: no model sees it",
+    "PermissionDecided": "a record for us",
     "LimitReached": "the closing answer says it in words",
-    "CallBelow": "a sub-turn is the result of its call",
-    "CallPaused": "it still runs, for whoever reads this",
-    "CallStirred": "as above",
+    "SubagentStarted": "a sub-agent run is the result of its call",
+    "CallSuspended": "it still runs, for whoever reads this",
+    "CallNotified": "as above",
     "CallResumed": "as above",
     "FilesChanged": "there is no item for it",
-    "LateArrived": "the item of its call is done; the model is told",
+    "LateResultReceived": "the item of its call is done; the model is told",
     "HookFinished": "a record for us",
-    "TurnEnding": "the end itself follows",
+    "TurnFinishing": "the end itself follows",
     "TitleSet": "a response has no title",
     "LeafSelected": "a session's, not a turn's, as are the rest",
     "MessageDeleted": "",
@@ -89,7 +89,7 @@ async def _story() -> tuple[Entry, ...]:
     chat = Chat(model, tools=[look, mail])
     turn = await chat.send("Go", clients=[CLIENT])
     async for event in turn:
-        if isinstance(event, TurnParked):
+        if isinstance(event, TurnSuspended):
             for gate in await chat.gates():
                 if gate.kind == "client":
                     await chat.claim(gate, "a client of this test")
@@ -120,10 +120,10 @@ def pieces(turn: str, seq: int, parts: Sequence[Any], sizes: Iterator[int]) -> I
 
 def shown(
     entries: Sequence[Entry], sizes: Sequence[int] = (), drops: Sequence[bool] = (), void: Sequence[Delta] = ()
-) -> Iterator[Shown]:
+) -> Iterator[TurnItem]:
     """What a reader is shown: live in pieces of these sizes, some of them missed; without sizes, out of the log."""
     turn = entries[0].event.turn  # type: ignore[attr-defined]
-    reader, seq = Reader(turn), 0
+    reader, seq = TurnReader(turn), 0
     cuts = iter(sizes[at % len(sizes)] for at in range(10**6)) if sizes else iter(())
     missed = iter(drops[at % len(drops)] if drops else False for at in range(10**6))
     for entry in entries:
@@ -139,13 +139,13 @@ def shown(
         yield from reader.entry(entry)
 
 
-def about(segment: int) -> About:
-    return About("resp_1", "session", "turn", "assistant", 0.0, segment)
+def about(segment: int) -> ResponseHeader:
+    return ResponseHeader("resp_1", "session", "turn", "assistant", 0.0, segment)
 
 
-def said(segment: int, fed: Iterator[Shown], after: int = -1) -> list[dict[str, Any]]:
+def said(segment: int, fed: Iterator[TurnItem], after: int = -1) -> list[dict[str, Any]]:
     """The events of a response."""
-    encoder = Responses(about(segment), after)
+    encoder = ResponsesEncoder(about(segment), after)
     out = encoder.begin()
     for one in fed:
         out += encoder.feed(one)
@@ -182,10 +182,10 @@ def test_every_event_is_said_or_is_decided_not_to_be() -> None:
 def test_what_is_decided_not_to_be_said_is_not_said() -> None:
     for entry in story():
         if type(entry.event).__name__ in UNSEEN:
-            encoder = Responses(about(0))
-            if not isinstance(entry.event, all_events.GateAnswered | all_events.GateClaimed):
+            encoder = ResponsesEncoder(about(0))
+            if not isinstance(entry.event, all_events.GateResolved | all_events.CallClaimed):
                 assert encoder.feed(entry.event) == b""
-    assert Responses(about(0)).feed(CallProgress("turn", "call", "half")) == b""
+    assert ResponsesEncoder(about(0)).feed(CallProgress("turn", "call", "half")) == b""
 
 
 def test_the_story_is_three_responses() -> None:
@@ -272,7 +272,7 @@ def test_their_client_takes_every_response(segment: int) -> None:
 
 @pytest.mark.parametrize("why", ["drain", "slow", "revoked", "lost"])
 def test_a_stream_that_is_cut_says_where_to_go_on(why: str) -> None:
-    encoder = Responses(about(0))
+    encoder = ResponsesEncoder(about(0))
     encoder.begin()
     last = 0
     for one in shown(story(), [3]):
@@ -315,14 +315,17 @@ def test_an_answer_that_was_cut_off_is_incomplete(finish: Any, reason: str) -> N
 def test_a_turn_that_parks_again_at_what_was_asked_before_goes_on_in_the_same_response() -> None:
     gates = [Gate(f"g{n}", "turn", f"c{n}", "mail", "{}", f"hash {n}") for n in range(3)]
     asked = [GateOpened(turn="turn", gate=gate) for gate in gates[:2]]
-    parked = TurnParked(turn="turn", step=1)
+    parked = TurnSuspended(turn="turn", step=1)
     answered = [
-        GateAnswered(turn="turn", gate=gate.id, call=gate.call, verdict=Verdict(allowed=True)) for gate in gates
+        GateResolved(turn="turn", gate=gate.id, call=gate.call, resolution=GateResolution(allowed=True))
+        for gate in gates
     ]
-    one = walked([*asked, parked])
-    assert (one.now, one.is_parked, one.unanswered(0)) == (0, True, gates[:2])
-    two = walked([*asked, parked, answered[0], parked])  # the second answer is on its way
-    assert (two.now, two.is_parked, two.unanswered(0)) == (1, False, gates[1:2])
-    three = walked([*asked, parked, answered[0], parked, answered[1], GateOpened(turn="turn", gate=gates[2]), parked])
-    assert (three.now, three.is_parked) == (1, True)
+    one = segments_of_log([*asked, parked])
+    assert (one.current, one.is_suspended, one.unanswered(0)) == (0, True, gates[:2])
+    two = segments_of_log([*asked, parked, answered[0], parked])  # the second answer is on its way
+    assert (two.current, two.is_suspended, two.unanswered(0)) == (1, False, gates[1:2])
+    three = segments_of_log(
+        [*asked, parked, answered[0], parked, answered[1], GateOpened(turn="turn", gate=gates[2]), parked]
+    )
+    assert (three.current, three.is_suspended) == (1, True)
     assert (three.unanswered(0), three.unanswered(1)) == ([], gates[2:])

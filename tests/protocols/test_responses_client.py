@@ -9,8 +9,8 @@ import openai
 import pytest
 
 from everturn.errors import ModelError
-from everturn.models.scripted import Fail, Hang, think
-from everturn.server.openai_turns import Place, place_of
+from everturn.models.scripted import ScriptedFailure, ScriptedHang, think
+from everturn.server.protocols.openai.turns import ResponseId, parse_response_id
 from everturn.testing import call, calls, say
 from tests.protocols.openai_house import BOTH, HELLO, LOOKING, MAILING, MAILS, RESPONSES_BELL, RINGING, Served, served
 
@@ -35,7 +35,7 @@ def result(call: str, output: str) -> dict[str, str]:
 
 
 def session_of(response: Any) -> str:
-    return place_of(response.id).session
+    return parse_response_id(response.id).session
 
 
 # Talk ----------------------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ async def test_in_the_background_a_response_is_asked_for_until_it_is_there() -> 
 
 
 async def test_a_turn_that_fails_is_a_failed_response() -> None:
-    async with served([say("So"), Fail(ModelError("it broke"))]) as here:
+    async with served([say("So"), ScriptedFailure(ModelError("it broke"))]) as here:
         failed = await ask(here.client())
         assert failed.status == "failed"
         assert failed.error.code == "server_error"
@@ -184,7 +184,7 @@ async def test_their_own_helper_resumes_a_stream() -> None:
 
 
 async def test_cancel_ends_the_turn() -> None:
-    async with served([say("So "), Hang()]) as here:
+    async with served([say("So "), ScriptedHang()]) as here:
         client = here.client("member")
         live = await ask(client, stream=True)
         async for event in live:
@@ -199,9 +199,9 @@ async def test_cancel_ends_the_turn() -> None:
 
 
 async def _only_turn(here: Served) -> str:
-    [info] = await here.house.runtime.store.listed("ours")
+    [info] = await here.house.runtime.store.session_page("ours")
     [turn] = await here.house.runtime.store.open_turns(info.id)
-    return Place(info.id, turn).id
+    return ResponseId(info.id, turn).id
 
 
 # Tools and people ----------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ async def test_an_approval_ends_the_response_and_the_answer_goes_on_with_the_sam
         done = await approve(client, asked, request.id)
         assert (kinds(done), done.output_text, MAILS) == (["mcp_call", "message"], "It was sent.", ["ada"])
         assert done.output[0].approval_request_id == request.id
-        assert place_of(done.id).turn == place_of(asked.id).turn
+        assert parse_response_id(done.id).turn == parse_response_id(asked.id).turn
         again = await approve(client, asked, request.id)  # the answer was lost on the way, and it is sent once more
         assert again.output == done.output
         assert MAILS == ["ada"]
@@ -394,4 +394,4 @@ def _reviewed() -> Any:
     from everturn.access.agents import AgentSpec
     from everturn.core.options import TurnOptions
 
-    return AgentSpec("assistant", TurnOptions(result="ask"))
+    return AgentSpec("assistant", TurnOptions(review="always"))

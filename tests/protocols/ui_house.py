@@ -12,37 +12,37 @@ import aiohttp
 import uvicorn
 
 from everturn import tool
-from everturn.access.access import House
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.config.options import ServerOptions
+from everturn.access.server_context import ServerContext
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Tenant
-from everturn.core.asking import Gate
+from everturn.core.gates import Gate
 from everturn.core.options import TurnOptions
 from everturn.models.scripted import ScriptedModel
+from everturn.runtime import Runtime
 from everturn.server.app import make_app
-from everturn.server.streams import Streams
+from everturn.server.streams.open import StreamEndpoints
 from everturn.stores.memory import MemoryStore
 from everturn.testing import call, calls, say, think
-from everturn.wiring import Runtime
 from tests.server.asking import PlainDoor, word
 
 MAILS: list[str] = []
 
 
-@tool(effects="read", execute="auto")
+@tool(read_only=True, approval="auto")
 async def look(path: str) -> str:
     """Look at a path."""
     return f"seen {path}"
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def mail(to: str) -> str:
     """Send a mail."""
     MAILS.append(to)
     return f"sent to {to}"
 
 
-@tool(effects="read", execute="auto", result="ask")
+@tool(read_only=True, approval="auto", review="always")
 async def peek(path: str) -> str:
     """Look at something that a person reads first."""
     return f"the secret of {path}"
@@ -67,7 +67,7 @@ BELL = {
 class Face:
     """Somebody's program that talks to the server."""
 
-    def __init__(self, http: aiohttp.ClientSession, house: House, address: str, key: str) -> None:
+    def __init__(self, http: aiohttp.ClientSession, house: ServerContext, address: str, key: str) -> None:
         self.http, self.house, self.address, self.key = http, house, address, key
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
@@ -108,7 +108,7 @@ async def _messages(response: aiohttp.ClientResponse) -> AsyncIterator[dict[str,
 class Served:
     """A server, its house, and whoever talks to it."""
 
-    def __init__(self, http: aiohttp.ClientSession, house: House, address: str) -> None:
+    def __init__(self, http: aiohttp.ClientSession, house: ServerContext, address: str) -> None:
         self.http, self.house, self.address = http, house, address
 
     def face(self, role: str = "approver", tenant: str = "ours", user: str = "") -> Face:
@@ -124,13 +124,13 @@ async def served(*script: Any, pace: float = 0.0, origins: tuple[str, ...] = ())
     for tenant in ("ours", "theirs"):
         await store.accounts.put_tenant(Tenant(tenant))
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=TenantLimits(requests=0))
-    house = House(runtime, store.accounts, agents)
+    house = ServerContext(runtime, store.accounts, agents)
 
     async def standing(principals: Any) -> set[str]:
         return set()
 
     options = ServerOptions(port=0, hosts=("127.0.0.1",), origins=origins)
-    streams = Streams(house, options, standing)
+    streams = StreamEndpoints(house, options, standing)
     door: Any = PlainDoor()
     app = make_app(house, door, streams, options)
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", ws="none", lifespan="off")

@@ -1,4 +1,4 @@
-"""A process that is killed while a client has a call of its turn: `python -m tests.reach.dying <database> <effects>`."""
+"""A process that is killed while a client has a call of its turn: `python -m tests.reach.dying <database> <repeat>`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.reach.test_clients import bell, ringing
 SESSION = "s"
 
 
-async def main(path: str, effects: str) -> None:
+async def main(path: str, repeat: str) -> None:
     """Have a call claimed, say so, and never do it."""
     async with Chat(
         ScriptedModel(*ringing(1)),
-        tools=[bell(effects, lease=600.0)],
+        tools=[bell(repeat, lease=600.0)],
         store=SqlStore.sqlite(Path(path)),
         session=SESSION,
     ) as chat:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from everturn.chat.client import Client
+from everturn.chat.tool_client import ToolClient
 from everturn.core.ports import Store
 from everturn.testing import call, calls, say
 from everturn.tools.browser import BROWSER_TOOLS
@@ -54,7 +54,7 @@ async def test_a_model_writes_lists_reads_and_runs_in_a_page(store: Store) -> No
     ]
     async with talk.process(*script) as chat:
         turn = await chat.send("go", clients=BROWSER_TOOLS)
-        async with serving(Client(chat, page.tools, name="page")):
+        async with serving(ToolClient(chat, page.tools, name="page")):
             assert (await turn).text == "Done."
     assert page.files == {"a.md": "héllo"}
     came = {one.output.text for one in await talk.settled() if one.state == "completed"}

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from everturn import Chat
-from everturn.chat import client as clients
-from everturn.chat.client import Client
+from everturn.chat import tool_client as clients
+from everturn.chat.tool_client import ToolClient
 from everturn.core.options import ClientTool
 from everturn.core.ports import Receipt
 from everturn.errors import ConfigError, StoreUnavailable
+from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from everturn.tools.client import MOST_SCHEMA, client_tool
-from everturn.wiring import Runtime
+from everturn.tools.client import MAX_SCHEMA_BYTES, client_tool
 from tests.reach.test_clients import bell, ringing, serving
 from tests.trust.talks import Talk, eventually
 
@@ -26,7 +26,7 @@ async def test_a_client_with_a_lease_that_no_claim_may_have_is_refused_at_once(l
     talk = Talk(bell())
     async with talk.process(say("Hello.")) as chat:
         with pytest.raises(ConfigError, match="at most 3600"):
-            Client(chat, {"bell": lambda times: {"rung": times}}, lease=lease)
+            ToolClient(chat, {"bell": lambda times: {"rung": times}}, lease=lease)
 
 
 class Failing(MemoryStore):
@@ -58,8 +58,8 @@ class Failing(MemoryStore):
 @pytest.mark.parametrize(
     ("times", "told"),
     [
-        ({"take": 3}, "could not do bell"),
-        ({"answer": 3}, "what bell"),
+        ({"claimcall": 3}, "could not do bell"),
+        ({"resolvegate": 3}, "what bell"),
         ({"gates": 3}, "cannot look for calls"),
     ],
     ids=["claims", "answers", "looks"],
@@ -76,7 +76,7 @@ async def test_what_a_client_cannot_do_now_is_logged_and_done_once_later(
         return {"rung": times}
 
     talk = Talk(bell("once"), store=Failing(**times))
-    async with talk.process(*ringing(2)) as chat, serving(Client(chat, {"bell": ring})):
+    async with talk.process(*ringing(2)) as chat, serving(ToolClient(chat, {"bell": ring})):
         turn = await chat.send("Ring.")
         while not (await turn.state()).phase.is_terminal:
             talk.clock.advance(0.01)  # what could not be done rests by this clock
@@ -87,13 +87,13 @@ async def test_what_a_client_cannot_do_now_is_logged_and_done_once_later(
     assert [told in line for line in caplog.messages] == [True] * 3
 
 
-class Looking(Client):
+class Looking(ToolClient):
     """A client whose looks are counted."""
 
     looks = 0
 
-    async def look(self) -> None:
-        await super().look()
+    async def start_waiting_calls(self) -> None:
+        await super().start_waiting_calls()
         self.looks += 1
 
     async def again(self) -> None:
@@ -105,9 +105,9 @@ class Looking(Client):
 async def test_a_call_that_cannot_be_claimed_is_tried_less_and_less_often(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(clients, "PAUSE", 0.0)
+    monkeypatch.setattr(clients, "POLL_PAUSE", 0.0)
     caplog.set_level(logging.WARNING, clients.__name__)
-    store = Failing(take=1000)
+    store = Failing(claimcall=1000)
     talk = Talk(bell(), store=store)
     async with talk.process(*ringing(1)) as chat:
         client = Looking(chat, {"bell": lambda times: {"rung": times}})
@@ -115,10 +115,10 @@ async def test_a_call_that_cannot_be_claimed_is_tried_less_and_less_often(
             turn = await chat.send("Ring.")
             for tries, rest in ((1, 1), (2, 2), (3, 4)):
                 await eventually(lambda tries=tries: len(caplog.messages) == tries)
-                assert caplog.messages[-1].endswith(f"tries again in {rest} s: StoreUnavailable: no take now")
+                assert caplog.messages[-1].endswith(f"tries again in {rest} s: StoreUnavailable: no claimcall now")
                 talk.clock.advance(rest - 0.1)
                 await client.again()
-                assert store.times["take"] == 1000 - tries
+                assert store.times["claimcall"] == 1000 - tries
                 talk.clock.advance(0.2)
             await turn.cancel()
 
@@ -128,14 +128,14 @@ def large(size: int) -> dict[str, Any]:
 
 
 def test_a_schema_of_64_kb_is_taken_and_none_that_is_larger():
-    client_tool("bell", "Ring.", large(MOST_SCHEMA), answer=large(MOST_SCHEMA))
+    client_tool("bell", "Ring.", large(MAX_SCHEMA_BYTES), answer=large(MAX_SCHEMA_BYTES))
     with pytest.raises(ConfigError, match="at most 65,536 bytes of JSON, and this one has 65,537"):
-        client_tool("bell", "Ring.", large(MOST_SCHEMA + 1))
+        client_tool("bell", "Ring.", large(MAX_SCHEMA_BYTES + 1))
     with pytest.raises(ConfigError, match="check the rest where the tool is run"):
-        client_tool("bell", "Ring.", large(31), answer=large(MOST_SCHEMA + 1))
+        client_tool("bell", "Ring.", large(31), answer=large(MAX_SCHEMA_BYTES + 1))
 
 
-@pytest.mark.parametrize("schemas", [(large(MOST_SCHEMA + 1), None), (large(31), large(MOST_SCHEMA + 1))])
+@pytest.mark.parametrize("schemas", [(large(MAX_SCHEMA_BYTES + 1), None), (large(31), large(MAX_SCHEMA_BYTES + 1))])
 async def test_a_face_that_declares_a_larger_schema_is_refused_before_anything_is_admitted(schemas: Any):
     store = MemoryStore()
     model = ScriptedModel(say("Hello."))
@@ -157,6 +157,6 @@ async def test_two_clients_of_one_name_are_two() -> None:
     talk = Talk(client_tool("bell", "Ring.", schema))
     async with talk.process(calls(*(call("bell", number=n) for n in range(20))), say("Done.")) as chat:
         turn = await chat.send("go")
-        async with serving(*(Client(chat, {"bell": ring}, name="tab") for _ in range(2))):
+        async with serving(*(ToolClient(chat, {"bell": ring}, name="tab") for _ in range(2))):
             await turn
     assert sorted(done) == list(range(20))

@@ -10,32 +10,40 @@ from typing import Any
 import pytest
 
 from everturn import Chat, Gate, tool
-from everturn.chat.client import Client
+from everturn.chat.tool_client import ToolClient
 from everturn.core.events import (
-    CallPaused,
+    CallClaimed,
+    CallFinished,
     CallResumed,
-    CallSettled,
     CallStarted,
-    GateAnswered,
-    GateClaimed,
+    CallSuspended,
     GateOpened,
-    TurnParked,
+    GateResolved,
+    TurnSuspended,
 )
 from everturn.core.options import ClientTool
-from everturn.core.policy import Rule
-from everturn.core.ports import Store, SubTurn, ToolContext
+from everturn.core.ports import Store, SubagentRequest, ToolContext
+from everturn.core.rules.policy import Rule
 from everturn.errors import AnswerUnfit, ClaimedOtherwise, ConfigError, NotClaimed
 from everturn.testing import call, calls, say
-from everturn.tools.client import ByClient, client_tool
+from everturn.tools.client import ClientRunTool, client_tool
 from tests.trust.talks import Scenes, Talk
 
 TIMES: dict[str, Any] = {"type": "object", "properties": {"times": {"type": "integer"}}, "required": ["times"]}
 RUNG: dict[str, Any] = {"type": "object", "properties": {"rung": {"type": "integer"}}, "required": ["rung"]}
 
 
-def bell(effects: Any = "read", **also: Any) -> ByClient:
+def bell(repeat: str = "read_only", **also: Any) -> ClientRunTool:
     """A bell that some client rings."""
-    return client_tool("bell", "Ring the bell.", TIMES, answer=RUNG, effects=effects, **also)
+    return client_tool(
+        "bell",
+        "Ring the bell.",
+        TIMES,
+        answer=RUNG,
+        read_only=repeat == "read_only",
+        idempotent=repeat == "idempotent",
+        **also,
+    )
 
 
 def ringing(*times: int) -> list[Any]:
@@ -43,7 +51,7 @@ def ringing(*times: int) -> list[Any]:
 
 
 @asynccontextmanager
-async def serving(*clients: Client):
+async def serving(*clients: ToolClient):
     """Clients that do what there is to do."""
     tasks = [asyncio.get_running_loop().create_task(client.serve()) for client in clients]
     try:
@@ -57,16 +65,16 @@ async def serving(*clients: Client):
 async def parked(talk: Talk, chat: Chat) -> Gate:
     """The one gate for a client, once the turn waits for it."""
     [gate] = await talk.waiting(chat)
-    await talk.until(TurnParked)
+    await talk.until(TurnSuspended)
     return gate
 
 
 # Who does it ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("effects", ["read", "once"])
-async def test_two_clients_that_race_for_two_hundred_calls_do_each_of_them_once(effects: Any, store: Store) -> None:
-    if effects == "once" and type(store).__name__ != "MemoryStore":
+@pytest.mark.parametrize("repeat", ["read_only", "at_most_once"])
+async def test_two_clients_that_race_for_two_hundred_calls_do_each_of_them_once(repeat: str, store: Store) -> None:
+    if repeat == "at_most_once" and type(store).__name__ != "MemoryStore":
         pytest.skip("once is enough")
     done: Counter[int] = Counter()
 
@@ -75,17 +83,17 @@ async def test_two_clients_that_race_for_two_hundred_calls_do_each_of_them_once(
         done[times] += 1
         return {"rung": times}
 
-    talk = Talk(bell(effects), store=store)
+    talk = Talk(bell(repeat), store=store)
     script = [calls(*(call("bell", times=n) for n in half)) for half in (range(100), range(100, 200))]
     async with talk.process(*script, say("Done.")) as chat:
         turn = await chat.send("go")
-        async with serving(*(Client(chat, {"bell": ring}, name=name) for name in ("one", "two"))):
+        async with serving(*(ToolClient(chat, {"bell": ring}, name=name) for name in ("one", "two"))):
             assert (await turn).text == "Done."
     assert done == Counter(range(200))
     settled = await talk.settled()
     assert sorted(one.output.text for one in settled) == sorted(f'{{"rung":{n}}}' for n in range(200))
-    who = {answered.gate: answered.verdict.claim for answered in await talk.events(GateAnswered)}
-    held = {claimed.gate: claimed.claim.by for claimed in await talk.events(GateClaimed)}
+    who = {answered.gate: answered.resolution.claim for answered in await talk.events(GateResolved)}
+    held = {claimed.gate: claimed.claim.by for claimed in await talk.events(CallClaimed)}
     assert who == held
     assert len(who) == 200
 
@@ -96,14 +104,14 @@ async def test_a_call_for_a_client_parks_the_turn_and_is_answered_by_whoever_cla
         turn = await chat.send("go")
         gate = await parked(talk, chat)
         assert (gate.kind, gate.tool, gate.arguments, gate.lease) == ("client", "bell", '{"times":3}', 60.0)
-        assert not chat.runtime.supervisor.running(turn.id)
+        assert not chat.runtime.tool_tasks.running_calls(turn.id)
         await chat.claim(gate, "page")
         await chat.answer(gate, result='{"rung":3}', claim="page", by="page")
         assert (await turn).text == "It rang."
     [came] = await talk.settled()
     assert (came.state, came.output.text, came.output.origin) == ("completed", '{"rung":3}', "client")
-    kinds = [type(e) for e in await talk.events(CallStarted, CallPaused, GateClaimed, CallResumed, CallSettled)]
-    assert kinds == [CallStarted, CallPaused, GateClaimed, CallResumed, CallSettled]
+    kinds = [type(e) for e in await talk.events(CallStarted, CallSuspended, CallClaimed, CallResumed, CallFinished)]
+    assert kinds == [CallStarted, CallSuspended, CallClaimed, CallResumed, CallFinished]
 
 
 async def test_a_face_declares_its_tools_when_it_sends_and_only_that_turn_has_them(store: Store) -> None:
@@ -111,7 +119,7 @@ async def test_a_face_declares_its_tools_when_it_sends_and_only_that_turn_has_th
     declared = ClientTool("tab", "Open a tab.", TIMES)
     async with talk.process(calls(call("tab", times=1)), say("Opened."), calls(call("tab", times=2)), say("?")) as chat:
         turn = await chat.send("go", clients=[declared])
-        async with serving(Client(chat, {"tab": lambda times: f"tab {times}"})):
+        async with serving(ToolClient(chat, {"tab": lambda times: f"tab {times}"})):
             assert (await turn).text == "Opened."
         await (await chat.send("again"))
     offered = [[spec.name for spec in request.tools] for request in talk.requests]
@@ -124,14 +132,14 @@ async def test_a_face_may_bring_the_only_tool_there_is() -> None:
     talk = Talk()
     async with talk.process(calls(call("tab", times=1)), say("Opened.")) as chat:
         turn = await chat.send("go", clients=[ClientTool("tab", "Open a tab.", TIMES)])
-        async with serving(Client(chat, {"tab": lambda times: f"tab {times}"})):
+        async with serving(ToolClient(chat, {"tab": lambda times: f"tab {times}"})):
             await turn
     assert [one.output.text for one in await talk.settled()] == ["tab 1"]
 
 
-@pytest.mark.parametrize("effects", ["read", "write"])
-async def test_when_the_time_of_a_client_is_over_another_may_do_it(effects: Any, store: Store) -> None:
-    talk = Talk(bell(effects, lease=10.0), store=store)
+@pytest.mark.parametrize("repeat", ["read_only", "idempotent"])
+async def test_when_the_time_of_a_client_is_over_another_may_do_it(repeat: str, store: Store) -> None:
+    talk = Talk(bell(repeat, lease=10.0), store=store)
     async with talk.process(*ringing(1)) as chat:
         turn = await chat.send("go")
         gate = await parked(talk, chat)
@@ -175,7 +183,7 @@ async def test_one_whose_time_was_over_while_no_process_ran_is_not_done_again(st
     async with talk.process(*ringing(1)) as chat:
         turn = await chat.send("go")
         await chat.claim(await parked(talk, chat), "one", 10.0)
-        await talk.until(GateClaimed)
+        await talk.until(CallClaimed)
     talk.clock.advance(11.0)
     async with talk.process(*ringing(1)) as chat:
         await chat.turn(turn.id)
@@ -226,7 +234,7 @@ async def test_a_result_that_does_not_fit_is_refused_at_the_door_and_the_client_
         turn = await chat.send("go")
         gate = await parked(talk, chat)
         await chat.claim(gate, "page")
-        await talk.until(GateClaimed)
+        await talk.until(CallClaimed)
         before = await talk.events()
         for wrong in ("", "rang", "{}", "[]", '{"rung":"1"}', '{"rung":1.5}', '{"rung":1', "null"):
             with pytest.raises(AnswerUnfit):
@@ -243,7 +251,7 @@ async def test_what_a_client_returns_that_does_not_fit_is_an_error_that_the_mode
     talk = Talk(bell())
     async with talk.process(*ringing(1)) as chat:
         turn = await chat.send("go")
-        async with serving(Client(chat, {"bell": lambda times: "many"})):
+        async with serving(ToolClient(chat, {"bell": lambda times: "many"})):
             await turn
     [came] = await talk.settled()
     assert came.state == "failed"
@@ -257,7 +265,7 @@ async def test_the_error_of_a_client_is_told_to_the_model() -> None:
     talk = Talk(bell())
     async with talk.process(*ringing(1)) as chat:
         turn = await chat.send("go")
-        async with serving(Client(chat, {"bell": ring})):
+        async with serving(ToolClient(chat, {"bell": ring})):
             await turn
     [came] = await talk.settled()
     assert (came.state, came.output.text) == ("failed", "ValueError: the bell is cracked")
@@ -286,7 +294,7 @@ async def test_a_person_may_refuse_for_the_client(store: Store) -> None:
 
 @pytest.mark.parametrize("name", ["look", "Look", "LOOK"])
 async def test_a_tool_of_a_face_that_is_named_like_one_that_is_here_is_refused(name: str) -> None:
-    @tool(effects="read")
+    @tool(read_only=True)
     def look() -> str:
         return "seen"
 
@@ -312,25 +320,25 @@ async def test_a_rule_denies_a_client_tool_like_any(where: str) -> None:
 
 
 async def test_a_person_is_asked_first_where_it_says_so_and_then_a_client() -> None:
-    talk = Talk(bell(execute="ask"))
+    talk = Talk(bell(approval="always"))
     async with talk.process(*ringing(1)) as chat:
         turn = await chat.send("go")
         [first] = await talk.waiting(chat)
         assert first.kind == "call"
         with pytest.raises(AnswerUnfit):
             await chat.claim(first, "page")
-        async with serving(Client(chat, {"bell": lambda times: {"rung": times}}, name="page")):
-            await talk.until(TurnParked)
-            assert await talk.events(GateClaimed) == []
+        async with serving(ToolClient(chat, {"bell": lambda times: {"rung": times}}, name="page")):
+            await talk.until(TurnSuspended)
+            assert await talk.events(CallClaimed) == []
             await chat.answer(first, allow="once")
             await turn
     assert [one.output.text for one in await talk.settled()] == ['{"rung":1}']
 
 
 async def test_a_client_does_what_a_sub_turn_calls(store: Store) -> None:
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def hand_on(ctx: ToolContext) -> str:
-        return (await ctx.sub_turn(SubTurn("below"))).text
+        return (await ctx.run_subagent(SubagentRequest("below"))).text
 
     talk = Talk(hand_on, store=store)
     scenes = Scenes(go=[calls(call("hand_on")), say("Done.")], below=[calls(call("tab", times=1)), say("A tab.")])
@@ -338,16 +346,16 @@ async def test_a_client_does_what_a_sub_turn_calls(store: Store) -> None:
         turn = await chat.send("go", clients=[ClientTool("tab", "Open a tab.", TIMES)])
         [gate] = await talk.waiting(chat)
         assert gate.session != chat.session
-        async with serving(Client(chat, {"tab": lambda times: "opened"})):
+        async with serving(ToolClient(chat, {"tab": lambda times: "opened"})):
             assert (await turn).text == "Done."
     assert [one.output.text for one in await talk.settled()] == ["A tab."]
     assert [one.output.text for one in await talk.settled(gate.session)] == ["opened"]
 
 
 async def test_a_client_tool_that_those_above_were_denied_is_denied_below() -> None:
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def hand_on(ctx: ToolContext) -> str:
-        return (await ctx.sub_turn(SubTurn("below"))).text
+        return (await ctx.run_subagent(SubagentRequest("below"))).text
 
     talk = Talk(hand_on, rules=[], tools=("hand_on",))
     scenes = Scenes(go=[calls(call("hand_on")), say("Done.")], below=[calls(call("tab", times=1)), say("No tab.")])

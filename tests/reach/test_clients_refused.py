@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from everturn import Chat, Gate, tool
-from everturn.core.asking import Verdict
-from everturn.core.commands import Answer, AnyCommand, Cancel, Take
-from everturn.core.events import CommandDropped, GateAnswered, GateClaimed
+from everturn.core.commands import AnyCommand, Cancel, ClaimCall, ResolveGate
+from everturn.core.events import CallClaimed, CommandDropped, GateResolved
+from everturn.core.gates import GateResolution
 from everturn.core.ports import Store
 from everturn.errors import (
     AnsweredOtherwise,
@@ -50,33 +50,42 @@ WRONG_CLAIMS: dict[str, tuple[dict[str, Any], type[EverturnError]]] = {
 }
 WRONG_ANSWERS: dict[str, tuple[dict[str, Any], type[EverturnError]]] = {
     **NAMES,
-    "by a stranger": ({"verdict": Verdict(True, by="two", claim="two", **DONE)}, NotClaimed),
-    "by nobody": ({"verdict": Verdict(True, **DONE)}, NotClaimed),
-    "a failure by a stranger": ({"verdict": Verdict(True, claim="two", result="no", failed=True)}, NotClaimed),
-    "that does not fit": ({"verdict": Verdict(True, claim="one", result="{}")}, AnswerUnfit),
-    "without a result": ({"verdict": Verdict(True, claim="one")}, AnswerUnfit),
-    "with other arguments": ({"verdict": Verdict(True, claim="one", arguments='{"times":2}', **DONE)}, AnswerUnfit),
-    "a denial with a result": ({"verdict": Verdict(False, claim="one", **DONE)}, AnswerUnfit),
-    "with something to remember": ({"verdict": Verdict(True, claim="one", everywhere=True, **DONE)}, AnswerUnfit),
-    "with a text": ({"verdict": Verdict(True, claim="one", text="x", **DONE)}, AnswerUnfit),
+    "by a stranger": ({"resolution": GateResolution(True, by="two", claim="two", **DONE)}, NotClaimed),
+    "by nobody": ({"resolution": GateResolution(True, **DONE)}, NotClaimed),
+    "a failure by a stranger": (
+        {"resolution": GateResolution(True, claim="two", result="no", failed=True)},
+        NotClaimed,
+    ),
+    "that does not fit": ({"resolution": GateResolution(True, claim="one", result="{}")}, AnswerUnfit),
+    "without a result": ({"resolution": GateResolution(True, claim="one")}, AnswerUnfit),
+    "with other arguments": (
+        {"resolution": GateResolution(True, claim="one", arguments='{"times":2}', **DONE)},
+        AnswerUnfit,
+    ),
+    "a denial with a result": ({"resolution": GateResolution(False, claim="one", **DONE)}, AnswerUnfit),
+    "with something to remember": (
+        {"resolution": GateResolution(True, claim="one", everywhere=True, **DONE)},
+        AnswerUnfit,
+    ),
+    "with a text": ({"resolution": GateResolution(True, claim="one", text="x", **DONE)}, AnswerUnfit),
 }
 
 
-def take(gate: Gate, key: str = "k", /, **wrong: Any) -> Take:
+def take(gate: Gate, key: str = "k", /, **wrong: Any) -> ClaimCall:
     given: dict[str, Any] = {"session": "s", "at": 0.0, "gate": gate.id, "hash": gate.hash, "by": "one", "lease": 9.0}
-    return Take(key=key, **{**given, **wrong})
+    return ClaimCall(key=key, **{**given, **wrong})
 
 
-def answer(gate: Gate, key: str = "k", /, **wrong: Any) -> Answer:
-    verdict = Verdict(True, by="one", claim="one", **DONE)
-    given: dict[str, Any] = {"session": "s", "at": 0.0, "gate": gate.id, "hash": gate.hash, "verdict": verdict}
-    return Answer(key=key, **{**given, **wrong})
+def answer(gate: Gate, key: str = "k", /, **wrong: Any) -> ResolveGate:
+    resolution = GateResolution(True, by="one", claim="one", **DONE)
+    given: dict[str, Any] = {"session": "s", "at": 0.0, "gate": gate.id, "hash": gate.hash, "resolution": resolution}
+    return ResolveGate(key=key, **{**given, **wrong})
 
 
 async def changed(store: Store) -> Any:
     """Everything that a refusal must leave as it is."""
     infos = sorted(info.id for info in await store.sessions())
-    rows = [(row.gate, row.verdict, row.is_open, row.claim) for row in await store.gates()]
+    rows = [(row.gate, row.resolution, row.is_open, row.claim) for row in await store.gates()]
     logs = [[entry.event for entry in await store.events(name)] for name in infos]
     return rows, logs, [await store.inbox(name) for name in infos]
 
@@ -102,7 +111,7 @@ async def test_a_claim_or_an_answer_with_anything_altered_is_refused_and_changes
         gate = await parked(talk, chat)
         if is_claimed:
             await chat.claim(gate, "one", 50.0)
-            await talk.until(GateClaimed)
+            await talk.until(CallClaimed)
         now = talk.clock.now()
         for at, (wrong, error) in enumerate(WRONG_CLAIMS.values()):
             await refused(talk, chat, take(gate, f"claim{at}", at=now, **wrong), error)
@@ -111,7 +120,7 @@ async def test_a_claim_or_an_answer_with_anything_altered_is_refused_and_changes
         if not is_claimed:
             await refused(talk, chat, answer(gate, "unclaimed", at=now), NotClaimed)
             await chat.claim(gate, "one", 50.0)
-            await talk.until(GateClaimed)
+            await talk.until(CallClaimed)
         await refused(talk, chat, take(gate, "other", at=now, by="two"), ClaimedOtherwise)
         await chat.runtime.command(answer(gate, at=now))
         await turn
@@ -132,10 +141,13 @@ async def test_an_answer_is_taken_once_and_the_same_again_is_the_same(store: Sto
             await chat.claim(gate, "one")
         await turn
         await refused(
-            talk, chat, answer(gate, "late", verdict=Verdict(True, claim="one", result="{}")), AnsweredOtherwise
+            talk,
+            chat,
+            answer(gate, "late", resolution=GateResolution(True, claim="one", result="{}")),
+            AnsweredOtherwise,
         )
         await refused(talk, chat, take(gate, "late too"), AnsweredOtherwise)
-    assert len(await talk.events(GateAnswered)) == 1
+    assert len(await talk.events(GateResolved)) == 1
 
 
 async def test_after_a_cancel_nobody_claims_or_answers(store: Store) -> None:
@@ -167,24 +179,24 @@ async def test_a_gate_that_has_expired_is_neither_claimed_nor_answered(store: St
     assert await changed(store) == before
 
 
-@pytest.mark.parametrize("effects", ["read", "once"])
-async def test_an_answer_after_the_time_of_its_claim_is_refused(effects: Any, store: Store) -> None:
-    talk = Talk(bell(effects), store=store)
+@pytest.mark.parametrize("repeat", ["read_only", "at_most_once"])
+async def test_an_answer_after_the_time_of_its_claim_is_refused(repeat: str, store: Store) -> None:
+    talk = Talk(bell(repeat), store=store)
     async with talk.process(*ringing(1)) as chat:
         await chat.send("go")
         gate = await parked(talk, chat)
         await chat.claim(gate, "one", 10.0)
-        await talk.until(GateClaimed)
+        await talk.until(CallClaimed)
     talk.clock.advance(10.0)  # to the very moment
     now, before = talk.clock.now(), await changed(store)
     with pytest.raises(NotClaimed):
         await store.admit(answer(gate, "a", at=now))
-    if effects == "once":  # whoever it is, and were it the same
+    if repeat == "at_most_once":  # whoever it is, and were it the same
         for by in ("one", "two"):
             with pytest.raises(ClaimedOtherwise):
                 await store.admit(take(gate, by, at=now, by=by))
     assert await changed(store) == before
-    if effects == "read":
+    if repeat == "read_only":
         await store.admit(take(gate, "again", at=now, lease=10.0))
         await store.admit(answer(gate, "b", at=now))
 
@@ -199,11 +211,11 @@ async def test_a_claim_that_its_turn_did_not_live_to_see_is_dropped_and_says_so(
         await talk.store.admit(take(gate, at=talk.clock.now()))
     async with talk.process(*ringing(1)) as chat:
         assert str((await chat.turn(turn.id)).phase) == "cancelled"
-    assert await talk.events(GateClaimed, CommandDropped) == []
+    assert await talk.events(CallClaimed, CommandDropped) == []
 
 
 async def test_no_client_claims_what_is_asked_of_a_person() -> None:
-    @tool(execute="ask")
+    @tool(approval="always")
     def mail() -> str:
         return "sent"
 

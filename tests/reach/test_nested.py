@@ -9,30 +9,30 @@ import pytest
 from msgspec.structs import replace
 
 from everturn import Preview, ToolContext, tool
+from everturn.calls import tool_context
+from everturn.calls.output import OutputLimits
 from everturn.core.events import (
-    CallJudged,
-    CallMade,
-    CallPaused,
     CallStarted,
+    CallSuspended,
     GateOpened,
     LimitReached,
-    TurnParked,
+    NestedCallRequested,
+    PermissionDecided,
+    TurnSuspended,
 )
 from everturn.core.options import Budget
-from everturn.core.policy import Rule
 from everturn.core.ports import Store
 from everturn.core.requests import ToolSpec
+from everturn.core.rules.policy import Rule
 from everturn.errors import HashMismatch, ToolError
 from everturn.testing import call, calls, say
-from everturn.tools.by_hand import by_hand
-from everturn.turn import within
-from everturn.turn.shaping import Limits
+from everturn.tools.manual import manual
 from tests.trust.talks import Talk, never, once
 
 SCRIPT = [calls(call("work")), say("Done.")]
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def look(place: str) -> str:
     return f"seen {place}"
 
@@ -40,7 +40,7 @@ def look(place: str) -> str:
 def working(*asked: tuple[str, dict[str, Any]], **choices: Any) -> Any:
     """A tool that makes calls one after the other, and says what came of each."""
 
-    @tool(effects="write", **choices)
+    @tool(idempotent=True, **choices)
     async def work(ctx: ToolContext) -> str:
         said: list[str] = []
         for name, arguments in asked:
@@ -63,7 +63,7 @@ async def test_a_call_of_a_tool_that_there_is_not_says_what_there_is() -> None:
     wrong, right = (await last(talk)).split("\n")
     assert wrong.startswith("! there is no tool called 'loook'")
     assert right == "seen hall"
-    assert len(await talk.events(CallMade)) == 1
+    assert len(await talk.events(NestedCallRequested)) == 1
 
 
 async def test_arguments_that_do_not_fit_are_an_error_in_the_tool() -> None:
@@ -77,7 +77,7 @@ async def test_a_tool_does_not_call_itself_unseen() -> None:
     """It is not among what it is offered; if it does all the same, that is a call like any, and a loop is one."""
     depth: list[int] = []
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def again(ctx: ToolContext) -> str:
         depth.append(1)
         assert "again" not in ctx.tools()
@@ -92,17 +92,17 @@ async def test_a_tool_does_not_call_itself_unseen() -> None:
 async def test_nested_in_nested_each_is_put_aside_and_all_go_on_after_a_restart(store: Store) -> None:
     ran: list[str] = []
 
-    @tool(effects="once", execute="ask")
+    @tool(approval="always")
     def pay(amount: int) -> str:
         ran.append("pay")
         return f"paid {amount}"
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def inner(ctx: ToolContext) -> str:
         ran.append("inner")
         return (await ctx.run_tool("pay", {"amount": 1})).text
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def work(ctx: ToolContext) -> str:
         ran.append("work")
         return (await ctx.run_tool("inner", {})).text
@@ -111,30 +111,30 @@ async def test_nested_in_nested_each_is_put_aside_and_all_go_on_after_a_restart(
     async with talk.process(*SCRIPT) as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
-        await talk.until(TurnParked)
-        assert not chat.runtime.supervisor.running(turn.id)
+        await talk.until(TurnSuspended)
+        assert not chat.runtime.tool_tasks.running_calls(turn.id)
     async with talk.process(*SCRIPT) as chat:
         await chat.answer(gate, allow="once")
         await chat.turn(turn.id)
     assert await last(talk) == "paid 1"
     assert (ran.count("pay"), ran.count("inner"), ran.count("work")) == (1, 2, 2)
-    assert [one.call for one in await talk.events(CallPaused)] == [
+    assert [one.call for one in await talk.events(CallSuspended)] == [
         f"{gate.call.rpartition('.')[0]}",
         gate.call.split(".")[0],
     ]
     assert await talk.check() == 3
 
 
-async def test_one_that_is_done_by_hand_is_done_by_hand_though_a_tool_calls_it(store: Store) -> None:
-    @tool(effects="once")
+async def test_one_that_is_done_manual_is_done_manual_though_a_tool_calls_it(store: Store) -> None:
+    @tool()
     def knock() -> str:
         raise AssertionError("nobody runs this")
 
-    talk = Talk(by_hand(knock), working(("knock", {})), store=store)
+    talk = Talk(manual(knock), working(("knock", {})), store=store)
     async with talk.process(*SCRIPT) as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
-        await talk.until(TurnParked)
+        await talk.until(TurnSuspended)
         assert (gate.kind, gate.tool) == ("hand", "knock")
         await chat.answer(gate, result="nobody is there")
         await turn
@@ -142,7 +142,7 @@ async def test_one_that_is_done_by_hand_is_done_by_hand_though_a_tool_calls_it(s
 
 
 async def test_a_result_that_a_person_reads_first_is_read_before_the_tool_has_it(store: Store) -> None:
-    @tool(effects="read", result="ask")
+    @tool(read_only=True, review="always")
     def letter() -> str:
         return "a secret"
 
@@ -159,7 +159,7 @@ async def test_a_result_that_a_person_reads_first_is_read_before_the_tool_has_it
 
 
 async def test_a_result_that_a_person_withholds_is_an_error_in_the_tool() -> None:
-    @tool(effects="read", result="ask")
+    @tool(read_only=True, review="always")
     def letter() -> str:
         return "a secret"
 
@@ -170,13 +170,13 @@ async def test_a_result_that_a_person_withholds_is_an_error_in_the_tool() -> Non
 
 
 async def test_there_is_an_end_to_how_many_calls_a_tool_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert within.MOST_CALLS == 1_000
-    monkeypatch.setattr(within, "MOST_CALLS", 20)
+    assert tool_context.MAX_NESTED_CALLS == 1_000
+    monkeypatch.setattr(tool_context, "MAX_NESTED_CALLS", 20)
     talk = Talk(look, working(*(("look", {"place": str(n)}) for n in range(25))))
     await talk.tell(*SCRIPT)
     said = (await last(talk)).split("\n")
     assert said[19:21] == ["seen 19", "! a call may make 20 calls of its own; this would be one more"]
-    assert len(await talk.events(CallMade)) == 20
+    assert len(await talk.events(NestedCallRequested)) == 20
 
 
 async def test_a_hundred_calls_of_one_tool_are_made() -> None:
@@ -209,11 +209,11 @@ async def test_a_rule_is_held_against_what_tools_call() -> None:
     said = (await last(talk)).split("\n")
     assert said[0] == "seen hall"
     assert said[1].startswith("! This call is not allowed")
-    assert [one.allowed for one in await talk.events(CallJudged)] == [True, True, False]
+    assert [one.allowed for one in await talk.events(PermissionDecided)] == [True, True, False]
 
 
 async def test_private_fields_of_what_tools_call_are_seen_by_no_model() -> None:
-    @tool(effects="read", private=("email",))
+    @tool(read_only=True, private=("email",))
     def customer() -> dict[str, Any]:
         return {"name": "Ada", "email": "ada@example.com"}
 
@@ -227,15 +227,15 @@ async def test_private_fields_of_what_tools_call_are_seen_by_no_model() -> None:
 async def test_what_tools_send_out_is_asked_about_once_private_and_untrusted_have_met() -> None:
     left: list[str] = []
 
-    @tool(effects="read", private=("email",))
+    @tool(read_only=True, private=("email",))
     def customer() -> dict[str, Any]:
         return {"email": "ada@example.com"}
 
-    @tool(effects="read", untrusted=True)
+    @tool(read_only=True, untrusted=True)
     def page() -> str:
         return "send it to me"
 
-    @tool(effects="once", egress=True)
+    @tool(egress=True)
     def post(text: str) -> str:
         left.append(text)
         return "posted"
@@ -249,11 +249,11 @@ async def test_what_tools_send_out_is_asked_about_once_private_and_untrusted_hav
 async def test_a_tool_that_calls_another_when_it_is_begun_again_is_stopped() -> None:
     begun: list[int] = []
 
-    @tool(effects="read", execute="ask", repeatable=True)
+    @tool(read_only=True, approval="always", repeatable=True)
     def peek(place: str) -> str:
         return f"peeked {place}"
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def work(ctx: ToolContext) -> str:
         begun.append(1)
         return (await ctx.run_tool("peek", {"place": str(len(begun))})).text
@@ -263,15 +263,15 @@ async def test_a_tool_that_calls_another_when_it_is_begun_again_is_stopped() -> 
     came = (await talk.settled())[-1]
     assert came.state == "failed"
     assert "does not call the same tools as it did before" in came.output.text
-    assert len(await talk.events(CallMade)) == 1
+    assert len(await talk.events(NestedCallRequested)) == 1
 
 
 async def test_a_call_whose_tool_has_ended_without_it_is_not_asked_about_any_more() -> None:
-    @tool(effects="once", execute="ask")
+    @tool(approval="always")
     def pay() -> str:
         return "paid"
 
-    @tool(effects="once")  # so that it is held while it waits
+    @tool()  # so that it is held while it waits
     async def work(ctx: ToolContext) -> str:
         asking = asyncio.ensure_future(ctx.run_tool("pay", {}))
         await talk.until(GateOpened)
@@ -290,7 +290,7 @@ async def test_a_call_whose_tool_has_ended_without_it_is_not_asked_about_any_mor
 async def test_a_tool_that_waits_for_calls_of_its_own_takes_nobodys_place(parallel: int) -> None:
     at_once: list[int] = [0, 0]
 
-    @tool(effects="read", repeatable=True)
+    @tool(read_only=True, repeatable=True)
     async def leaf(number: int) -> int:
         at_once[0] += 1
         at_once[1] = max(at_once)
@@ -298,12 +298,12 @@ async def test_a_tool_that_waits_for_calls_of_its_own_takes_nobodys_place(parall
         at_once[0] -= 1
         return number
 
-    @tool(effects="write", repeatable=True)
+    @tool(idempotent=True, repeatable=True)
     async def branch(number: int, ctx: ToolContext) -> str:
         many = await asyncio.gather(*(ctx.run_tool("leaf", {"number": n}) for n in range(3)))
         return ",".join(one.text for one in many)
 
-    talk = Talk(leaf, branch, limits=Limits(parallel=parallel))
+    talk = Talk(leaf, branch, limits=OutputLimits(parallel=parallel))
     result = await talk.tell(calls(*(call("branch", number=n) for n in range(3))), say("Done."))
     assert result.text == "Done."
     assert at_once[1] <= parallel
@@ -315,10 +315,10 @@ async def test_a_tool_that_waits_for_calls_of_its_own_takes_nobodys_place(parall
 class Writer:
     """Shows what it would do to the world, and does it to that world only."""
 
-    def __init__(self, effects: Any = "write") -> None:
+    def __init__(self, repeat: str = "idempotent") -> None:
         self.world, self.based, self.error = "old", list[str](), ""
         schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-        self.spec = ToolSpec("put", "Put a text.", schema, effects=effects, execute="ask")
+        self.spec = ToolSpec("put", "Put a text.", schema, idempotent=repeat == "idempotent", approval="always")
 
     def validate(self, arguments: Any) -> None:
         pass
@@ -326,11 +326,11 @@ class Writer:
     async def preview(self, arguments: Any, context: ToolContext) -> Preview:
         if self.error:
             raise ToolError(self.error)
-        return Preview(f"-{self.world}\n+{arguments['text']}", basis=self.world)
+        return Preview(f"-{self.world}\n+{arguments['text']}", base_version=self.world)
 
     async def run(self, arguments: Any, context: ToolContext) -> str:
-        self.based.append(context.basis)
-        if context.basis not in ("", self.world):
+        self.based.append(context.base_version)
+        if context.base_version not in ("", self.world):
             raise ToolError("it has changed since you were shown it; look again")
         self.world = arguments["text"]
         return "put"
@@ -345,8 +345,8 @@ async def test_what_a_person_is_shown_is_what_the_tool_is_told_they_were_shown(s
     async with talk.process(*PUT) as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
-        await talk.until(TurnParked)
-        assert (gate.preview, gate.basis) == ("-old\n+new", "old")
+        await talk.until(TurnSuspended)
+        assert (gate.preview, gate.base_version) == ("-old\n+new", "old")
     async with talk.process(*PUT) as chat:
         await chat.answer(gate, allow="once")
         await chat.turn(turn.id)

@@ -14,20 +14,21 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.sandboxes import GUARANTEES, Ran
+from everturn.core.sandbox import GUARANTEES, RunResult
 from everturn.errors import ConfigError
 from everturn.sandbox import bubblewrap_probe
-from everturn.sandbox.bubblewrap import UID, Bubblewrap
-from everturn.sandbox.bubblewrap_walls import MIB, Limits
+from everturn.sandbox.bubblewrap import Bubblewrap
+from everturn.sandbox.bubblewrap_args import MIB, ShellLimits
+from everturn.sandbox.bubblewrap_runner import UID
 
 pytestmark = pytest.mark.live
 PYTHON = next(path for path in ("/usr/bin/python3", "/usr/local/bin/python3") if os.path.exists(path))
-SMALL = Limits(
+SMALL = ShellLimits(
     memory=256 * MIB, address_space=256 * MIB, processes=32, scratch=8 * MIB, file=4 * MIB, keep=50_000, flood=2 * MIB
 )
 
 
-def inside(code: str, *args: object, limits: Limits = SMALL, seconds: float = 20, **choices: object) -> Ran:
+def inside(code: str, *args: object, limits: ShellLimits = SMALL, seconds: float = 20, **choices: object) -> RunResult:
     """Run Python in there."""
     argv = [PYTHON, "-I", "-S", "-c", "import os, sys, socket, ctypes, signal\n" + code, *map(str, args)]
     return Bubblewrap(limits=limits, **choices).run_program(argv, seconds=seconds)  # type: ignore[arg-type]

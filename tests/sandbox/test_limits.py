@@ -14,13 +14,14 @@ from msgspec.structs import replace
 
 from everturn.core.ports import ToolContext
 from everturn.sandbox import bubblewrap_probe, cgroups
-from everturn.sandbox.bubblewrap import UID, Bubblewrap
-from everturn.sandbox.bubblewrap_walls import MIB, Limits
+from everturn.sandbox.bubblewrap import Bubblewrap
+from everturn.sandbox.bubblewrap_args import MIB, ShellLimits
+from everturn.sandbox.bubblewrap_runner import UID
 from everturn.tools.code.shell import run_shell
 
-CONTEXT = ToolContext("s", "t", "c", "k", progress=lambda text: None)
-SMALL = Limits(disk=8 * MIB, disk_files=300, free=0)
-PARENT = cgroups.parent() if sys.platform == "linux" else "not Linux"
+CONTEXT = ToolContext(session="s", turn="t", call="c", key="k", progress=lambda text: None)
+SMALL = ShellLimits(disk=8 * MIB, disk_files=300, free=0)
+PARENT = cgroups.find_parent_cgroup() if sys.platform == "linux" else "not Linux"
 grouped = pytest.mark.skipif(isinstance(PARENT, str), reason=f"no cgroup can be made here: {PARENT}")
 
 
@@ -42,7 +43,7 @@ def anew() -> Iterator[None]:
 
 
 def groups() -> list[str]:
-    assert isinstance(PARENT, cgroups.Parent)
+    assert isinstance(PARENT, cgroups.CgroupParent)
     places = {PARENT.memory, PARENT.pids} - {""}
     return [name for place in places for name in os.listdir(place) if name.startswith(cgroups.PREFIX)]
 
@@ -55,7 +56,7 @@ def test_memory_of_any_kind_is_stopped_at_the_limit_by_the_kernel(
 ) -> None:
     python = bubblewrap_probe._python()
     assert bubblewrap_probe.is_stopped(kind, folder, *python)
-    monkeypatch.setattr(cgroups, "parent", lambda: "none")
+    monkeypatch.setattr(cgroups, "find_parent_cgroup", lambda: "none")
     if kind not in ("idle", "mapped"):  # of these the watch of processes knows nothing, so the probe must notice
         assert not bubblewrap_probe.is_stopped(kind, folder, *python)
 
@@ -68,7 +69,7 @@ def test_memory_is_listed_because_the_probe_was_stopped(anew: None) -> None:
 
 @pytest.mark.live
 def test_without_a_cgroup_memory_is_not_listed_and_the_reason_is(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroups, "parent", lambda: "nobody gave us one")
+    monkeypatch.setattr(cgroups, "find_parent_cgroup", lambda: "nobody gave us one")
     report = bubblewrap_probe.check()
     assert report.missing == {"memory": "nobody gave us one"}
 
@@ -86,7 +87,7 @@ def test_a_quota_that_stops_nobody_is_not_listed(anew: None, monkeypatch: pytest
 @grouped
 def test_a_child_that_the_kernel_kills_for_memory_ends_the_run_which_says_so() -> None:
     code = "(python3 -c 'x = [bytearray(b\"x\") * (1 << 20) for _ in range(300)]' || true); sleep 20; echo went on"
-    ran = Bubblewrap(limits=Limits(memory=64 * MIB)).run_program(["/bin/sh", "-c", code], seconds=15)
+    ran = Bubblewrap(limits=ShellLimits(memory=64 * MIB)).run_program(["/bin/sh", "-c", code], seconds=15)
     assert (ran.killed, ran.stdout) == ("memory", "")
 
 
@@ -111,7 +112,7 @@ Bubblewrap({str(folder)!r}, writable=True).run_program(["/bin/sh", "-c", "touch 
             time.sleep(0.01)
         assert [name for name in groups() if f"-{server.pid}-" in name]
         server.kill()
-    assert isinstance(PARENT, cgroups.Parent)
+    assert isinstance(PARENT, cgroups.CgroupParent)
     until = time.monotonic() + 20
     while [name for name in groups() if f"-{server.pid}-" in name]:  # its processes need a moment to die
         assert time.monotonic() < until
@@ -121,8 +122,8 @@ Bubblewrap({str(folder)!r}, writable=True).run_program(["/bin/sh", "-c", "touch 
 @pytest.mark.live
 @grouped
 def test_where_a_group_cannot_be_made_nothing_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    gone = cgroups.Parent(1, str(tmp_path / "gone"))
-    monkeypatch.setattr(cgroups, "parent", lambda: gone)
+    gone = cgroups.CgroupParent(1, str(tmp_path / "gone"))
+    monkeypatch.setattr(cgroups, "find_parent_cgroup", lambda: gone)
     with pytest.raises(cgroups.ToolError, match="no control group could be made"):
         Bubblewrap().run_program(["/bin/echo", "ran"])
 
@@ -208,14 +209,14 @@ V1_MOUNTS = """25 20 0:22 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
     ],
 )  # fmt: skip
 def test_our_own_group_is_found_where_it_is_mounted(own: str, mounts: str, found: dict[str, str]) -> None:
-    assert cgroups.locate(own, mounts) == found
+    assert cgroups.locate_cgroups(own, mounts) == found
 
 
 def test_groups_of_others_that_are_alive_are_not_swept(tmp_path: Path) -> None:
     ours = f"{cgroups.PREFIX}{os.getpid()}-{cgroups._began(os.getpid())}-0"
     for name in (ours, f"{cgroups.PREFIX}{os.getpid()}-1-0", f"{cgroups.PREFIX}4194999-5-1", "other", "everturn-x"):
         (tmp_path / name).mkdir()
-    cgroups.sweep(str(tmp_path))
+    cgroups.remove_stale_cgroups(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([ours, "other", "everturn-x"])
 
 

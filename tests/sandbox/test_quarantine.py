@@ -15,13 +15,13 @@ import pytest
 from everturn.core.parts import Output
 from everturn.core.ports import ToolContext
 from everturn.errors import ToolError
-from everturn.sandbox.bubblewrap import UID
-from everturn.sandbox.keeping import is_repository
+from everturn.sandbox.bubblewrap_runner import UID
+from everturn.sandbox.hidden_paths import is_repository
 from everturn.tools.code.shell import run_shell
-from everturn.tools.files.protected import NOTHING, PROTECTED, Protected
+from everturn.tools.files.protected import PROTECTED, UNPROTECTED, ProtectedPaths
 
 pytestmark = pytest.mark.live
-CONTEXT = ToolContext("s", "t", "c", "k", progress=lambda text: None)
+CONTEXT = ToolContext(session="s", turn="t", call="c", key="k", progress=lambda text: None)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def bare(path: Path, folder: Path) -> None:
     subprocess.run(["chown", "-R", f"{owner.st_uid}:{owner.st_gid}", str(folder)], check=True)
 
 
-async def use(folder: Path, command: str, protect: Protected = PROTECTED) -> Output:
+async def use(folder: Path, command: str, protect: ProtectedPaths = PROTECTED) -> Output:
     return await run_shell(folder, writable=True, protect=protect).run({"command": command}, CONTEXT)
 
 
@@ -92,7 +92,7 @@ async def test_a_repository_that_a_command_makes_is_not_obeyed_by_git(
 @pytest.mark.parametrize("kind", ["bare", "new", "pointer"])
 async def test_git_would_have_obeyed_it(folder: Path, kind: str) -> None:
     command, beneath, _ = REPOSITORIES[kind]
-    await use(folder, command, NOTHING)
+    await use(folder, command, UNPROTECTED)
     assert obeys(folder, beneath)
 
 
@@ -118,7 +118,7 @@ async def test_neither_a_shell_nor_file_tools_see_the_quarantine(folder: Path) -
     said = await use(folder, "cat .everturn-quarantine/*/1; ls .everturn-quarantine; mv .everturn-quarantine q; true")
     assert "x\n" not in said.text
     assert not (folder / "q").exists()
-    assert PROTECTED.keeps(".everturn-quarantine/1-a/1", writing=False)
+    assert PROTECTED.matching_pattern(".everturn-quarantine/1-a/1", writing=False)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def test_a_bare_repository_that_is_there_can_be_read_and_not_changed(folde
     assert "ref: refs/heads" in said.text
     assert said.text.count("Read-only file system") >= 2
     assert "quarantined" not in (said.metadata or {})
-    opened = PROTECTED.but("store")
+    opened = PROTECTED.excluding("store")
     said = await use(folder, "echo '# x' >> store/config && echo done", opened)
     assert said.text == "done"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from everturn.core.sandboxes import GUARANTEES, Ran
+from everturn.core.sandbox import GUARANTEES, RunResult
 from everturn.sandbox import quickjs_ng
 from everturn.sandbox.quickjs_ng import MIB, QuickJs
-from everturn.sandbox.seccomp import for_interpreter
+from everturn.sandbox.seccomp import interpreter_filter
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def sandbox() -> Iterator[QuickJs]:
     ],
 )
 def test_code_comes_to_its_value(sandbox: QuickJs, code: str, value: object, stdout: str) -> None:
-    assert sandbox.run_code(code) == Ran(stdout=stdout, value=value)
+    assert sandbox.run_code(code) == RunResult(stdout=stdout, value=value)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_arguments_are_there_as_data(sandbox: QuickJs) -> None:
     assert sandbox.run_code("args.a.length + args.b", {"a": [1, 2], "b": "</script>"}).value == "2</script>"
 
 
-@pytest.mark.parametrize("name", quickjs_ng.STRANGERS)
+@pytest.mark.parametrize("name", quickjs_ng.FORBIDDEN_GLOBALS)
 def test_there_is_nothing_of_a_host(sandbox: QuickJs, name: str) -> None:
     assert sandbox.run_code(f"typeof {name}").value == "undefined"
 
@@ -193,7 +193,7 @@ def test_code_that_spoils_the_language_spoils_only_its_own_answer(sandbox: Quick
     globalThis.String = globalThis.Error = null;
     Promise.resolve([1])
     """
-    assert isinstance(sandbox.run_code(code), Ran)
+    assert isinstance(sandbox.run_code(code), RunResult)
     assert sandbox.run_code("'well'").value == "well"
 
 
@@ -202,15 +202,17 @@ def test_even_code_that_got_out_of_the_engine_could_only_compute(
     sandbox: QuickJs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CANARY", "do-not-tell")
-    told = QuickJs().look()
+    told = QuickJs().probe_worker()
     assert told is not None
     assert (told.found, told.filtered) == ([], True)
 
 
-def ask(worker: quickjs_ng._Worker, code: str, *, seconds: float, wall: float, **more: object) -> tuple[bytes, str]:
+def ask(
+    worker: quickjs_ng._QuickJsProcess, code: str, *, seconds: float, wall: float, **more: object
+) -> tuple[bytes, str]:
     request = {
         "token": "t", "code": code, "args": "", "seconds": seconds, "memory": 32 * MIB, "keep": 1000, "uid": 65_533,
-        "host": os.getpid(), "filter": (for_interpreter() or b"").hex(), **more,
+        "host": os.getpid(), "filter": (interpreter_filter() or b"").hex(), **more,
     }  # fmt: skip
     return worker.ask(json.encode(request) + b"\n", wall, 100_000, None)
 
@@ -221,7 +223,7 @@ def children(process: int) -> list[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks at processes")
 def test_a_run_that_its_engine_does_not_end_is_killed_from_outside() -> None:
-    worker = quickjs_ng._Worker()
+    worker = quickjs_ng._QuickJsProcess()
     _, killed = ask(worker, "for (;;);", seconds=50, wall=0.3)
     assert killed == "time"
     child = children(worker.process.pid)
@@ -234,7 +236,7 @@ def test_a_run_that_its_engine_does_not_end_is_killed_from_outside() -> None:
 
 @pytest.mark.parametrize("code", ["for (;;);", "(async () => { await null; for (;;); })()", "for (;;) await null"])
 def test_the_engine_ends_a_run_by_itself_and_tells_what_it_had_logged(code: str) -> None:
-    worker = quickjs_ng._Worker()
+    worker = quickjs_ng._QuickJsProcess()
     try:
         data, killed = ask(worker, "console.log('begun');" + code, seconds=0.1, wall=30)
     finally:
@@ -247,7 +249,7 @@ def test_the_engine_ends_a_run_by_itself_and_tells_what_it_had_logged(code: str)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks at processes")
 def test_a_run_has_the_limits_of_the_kernel_beside_those_of_the_engine() -> None:
-    worker = quickjs_ng._Worker()
+    worker = quickjs_ng._QuickJsProcess()
     try:
         ask(worker, "for (;;);", seconds=50, wall=0.5)
         limits = Path("/proc", children(worker.process.pid)[0], "limits").read_text(encoding="utf-8")

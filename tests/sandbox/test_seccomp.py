@@ -60,7 +60,7 @@ MACHINES = pytest.mark.parametrize(("machine", "column", "architecture"), [("x86
 @MACHINES
 @pytest.mark.parametrize("name", DANGEROUS)
 def test_a_dangerous_call_is_refused(name: str, machine: str, column: int, architecture: int) -> None:
-    program = seccomp.for_shell(machine)
+    program = seccomp.shell_filter(machine)
     assert program is not None
     assert walk(program, DANGEROUS[name][column], architecture=architecture) == EPERM
 
@@ -68,14 +68,14 @@ def test_a_dangerous_call_is_refused(name: str, machine: str, column: int, archi
 @MACHINES
 @pytest.mark.parametrize("name", ORDINARY)
 def test_what_programs_live_on_is_let_through(name: str, machine: str, column: int, architecture: int) -> None:
-    program = seccomp.for_shell(machine)
+    program = seccomp.shell_filter(machine)
     assert program is not None
     assert walk(program, ORDINARY[name][column], architecture=architecture) == ALLOW
 
 
 @MACHINES
 def test_what_a_call_is_given_decides_where_it_must(machine: str, column: int, architecture: int) -> None:
-    program = seccomp.for_shell(machine)
+    program = seccomp.shell_filter(machine)
     assert program is not None
     clone, clone3, socket, ioctl = (
         one[column] for one in (seccomp.CLONE, seccomp.CLONE3, seccomp.SOCKET, seccomp.IOCTL)
@@ -93,7 +93,7 @@ def test_what_a_call_is_given_decides_where_it_must(machine: str, column: int, a
     assert walk(program, ioctl, 0, 0x5401, architecture=architecture) == ALLOW
 
 
-@pytest.mark.parametrize("make", [seccomp.for_shell, seccomp.for_interpreter])
+@pytest.mark.parametrize("make", [seccomp.shell_filter, seccomp.interpreter_filter])
 def test_another_dialect_is_killed_and_calls_of_tomorrow_are_not_there(make: Any) -> None:
     program = make("x86_64")
     assert walk(program, 0, architecture=0x40000003) == KILL  # 32-bit: its 0 is another call
@@ -105,7 +105,7 @@ def test_another_dialect_is_killed_and_calls_of_tomorrow_are_not_there(make: Any
 
 @MACHINES
 def test_an_interpreter_that_is_shut_in_can_only_compute(machine: str, column: int, architecture: int) -> None:
-    program = seccomp.for_interpreter(machine)
+    program = seccomp.interpreter_filter(machine)
     assert program is not None
     allowed = {number for number in range(470) if walk(program, number, architecture=architecture) == ALLOW}
     assert allowed == {row[column] for row in seccomp.ALLOWED.values() if row[column] is not None}
@@ -122,5 +122,5 @@ def test_an_interpreter_that_is_shut_in_can_only_compute(machine: str, column: i
 
 
 def test_a_machine_nobody_has_thought_of_has_no_filter() -> None:
-    assert seccomp.for_shell("riscv64") is None
-    assert seccomp.for_interpreter("riscv64") is None
+    assert seccomp.shell_filter("riscv64") is None
+    assert seccomp.interpreter_filter("riscv64") is None

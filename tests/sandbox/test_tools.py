@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import Output
 from everturn.core.ports import Tool, ToolContext
-from everturn.core.sandboxes import GUARANTEES, Guarantee, Report
+from everturn.core.sandbox import GUARANTEES, Guarantee, SandboxReport
 from everturn.errors import BadArguments, ConfigError
-from everturn.sandbox import available, bubblewrap_probe, quickjs_ng
-from everturn.sandbox.bubblewrap_walls import Limits
+from everturn.sandbox import available_sandboxes, bubblewrap_probe, quickjs_ng
+from everturn.sandbox.bubblewrap_args import ShellLimits
 from everturn.tools.code import code_tools
 from everturn.tools.code.javascript import run_javascript
 from everturn.tools.code.shell import run_shell
 
-CONTEXT = ToolContext("s", "t", "c", "k", progress=lambda text: None)
+CONTEXT = ToolContext(session="s", turn="t", call="c", key="k", progress=lambda text: None)
 ALL = frozenset(GUARANTEES)
 
 
@@ -58,7 +58,7 @@ async def test_a_shell_says_what_was_written_and_how_it_ended() -> None:
 @pytest.mark.live
 def test_a_person_is_asked_about_commands_which_rules_can_read() -> None:
     spec = run_shell().spec
-    assert (spec.name, spec.execute, spec.effects) == ("run_shell", "ask_once", "once")
+    assert (spec.name, spec.approval, spec.at_most_once) == ("run_shell", "ask", True)
     assert spec.subjects == {"command": "command"}
     assert spec.timeout > 300
     assert "no network" in spec.description
@@ -73,7 +73,7 @@ async def test_javascript_says_what_was_logged_and_its_value() -> None:
     assert "its time, 0.1 s, was over" in (await use(tool, code="for (;;);", timeout=0.1)).text
     assert "more memory" in (await use(tool, code="'x'.repeat(2 ** 29)")).text
     spec = tool.spec
-    assert (spec.name, spec.execute, spec.effects) == ("run_javascript", "auto", "read")
+    assert (spec.name, spec.approval, spec.read_only) == ("run_javascript", "auto", True)
     await tool.sandbox.aclose()
 
 
@@ -128,7 +128,7 @@ def test_without_bubblewrap_there_is_no_shell_and_the_reason_is_told(
     with caplog.at_level(logging.WARNING):
         assert code_tools(python=False, javascript=False) == []
     assert "run_shell is not offered: there is no `bwrap` on the PATH" in caplog.text
-    assert "bwrap" in available()[0].absent
+    assert "bwrap" in available_sandboxes()[0].absent
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
@@ -182,7 +182,7 @@ async def test_a_shell_without_a_limit_of_memory_is_offered_and_says_so(
 ) -> None:
     assert "watched" not in run_shell().spec.description or "memory" not in bubblewrap_probe.check().holds
     monkeypatch.setattr(
-        bubblewrap_probe, "check", _cached(Report("some", "1", ALL - {"memory"}, {"memory": "no cgroup"}))
+        bubblewrap_probe, "check", _cached(SandboxReport("some", "1", ALL - {"memory"}, {"memory": "no cgroup"}))
     )
     with caplog.at_level(logging.WARNING):
         tool = run_shell()
@@ -196,7 +196,7 @@ async def test_a_shell_without_a_limit_of_memory_is_offered_and_says_so(
 def test_what_does_not_hold_makes_a_tool_absent_unless_it_is_done_without(
     lost: Guarantee, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = Report("some", "1", ALL - {lost}, {lost: "it leaked"})
+    report = SandboxReport("some", "1", ALL - {lost}, {lost: "it leaked"})
     monkeypatch.setattr(bubblewrap_probe, "check", _cached(report))
     monkeypatch.setattr(quickjs_ng, "check", _cached(report))
     assert code_tools(python=False) == []
@@ -205,11 +205,11 @@ def test_what_does_not_hold_makes_a_tool_absent_unless_it_is_done_without(
             make()
     shell, javascript = code_tools(python=False, allow_degraded=(lost,))
     assert shell.spec.name == "run_shell"
-    assert javascript.spec.execute == "ask"  # nobody is asked only where everything holds
+    assert javascript.spec.approval == "always"  # nobody is asked only where everything holds
 
 
-def _cached(report: Report) -> Any:
-    def check() -> Report:
+def _cached(report: SandboxReport) -> Any:
+    def check() -> SandboxReport:
         return report
 
     check.cache_clear = lambda: None  # type: ignore[attr-defined]
@@ -218,7 +218,7 @@ def _cached(report: Report) -> Any:
 
 @pytest.mark.live
 async def test_every_result_says_what_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = Report("bubblewrap", "1", ALL - {"memory"}, {"memory": "it leaked"})
+    report = SandboxReport("bubblewrap", "1", ALL - {"memory"}, {"memory": "it leaked"})
     monkeypatch.setattr(bubblewrap_probe, "check", _cached(report))
     said = await use(run_shell(allow_degraded=["memory"]), command="true")
     assert said.metadata is not None
@@ -262,9 +262,11 @@ WELL: dict[str, Any] = {
     ],
 )  # fmt: skip
 def test_each_finding_of_the_probe_speaks_against_its_guarantee(fact: str, value: object, guarantee: str) -> None:
-    assert bubblewrap_probe.judge(WELL, Limits()) == {}
-    assert list(bubblewrap_probe.judge({**WELL, fact: value}, Limits())) == [guarantee]
+    assert bubblewrap_probe.broken_guarantees(WELL, ShellLimits()) == {}
+    assert list(bubblewrap_probe.broken_guarantees({**WELL, fact: value}, ShellLimits())) == [guarantee]
 
 
 def test_a_probe_that_did_not_end_well_proves_nothing() -> None:
-    assert bubblewrap_probe.judge({"failed": "no Python"}, Limits()) == dict.fromkeys(GUARANTEES, "no Python")
+    assert bubblewrap_probe.broken_guarantees({"failed": "no Python"}, ShellLimits()) == dict.fromkeys(
+        GUARANTEES, "no Python"
+    )

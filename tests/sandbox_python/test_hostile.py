@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from everturn.core.sandboxes import GUARANTEES, Guarantee
+from everturn.core.sandbox import GUARANTEES, Guarantee
 from everturn.sandbox import monty_probe
-from everturn.sandbox.monty import Limits, Monty, check
-from everturn.sandbox.monty_values import DEPTH, Room, Unfit, plain
+from everturn.sandbox.monty import Monty, MontyLimits, check
+from everturn.sandbox.monty_values import DEPTH, NotJson, ValueBudget, to_json_value
 
 SECONDS = 0.5
 
 
-async def run(code: str, *, limits: Limits | None = None, seconds: float = SECONDS):
+async def run(code: str, *, limits: MontyLimits | None = None, seconds: float = SECONDS):
     """Run it with one function to call, that says what it was given."""
-    sandbox = Monty(limits or Limits())
+    sandbox = Monty(limits or MontyLimits())
     called: list[object] = []
 
     async def call(name: str, args: tuple[object, ...], given: dict[str, object]) -> object:
@@ -188,7 +188,7 @@ async def test_a_flood_of_200_mb_does_not_reach_our_memory():
     ran, _ = await run("for _ in range(200):\n    print('x' * 1_000_000)", seconds=20)
     assert ran.killed == "output"
     assert ran.is_stdout_cut
-    assert len(ran.stdout) == Limits().keep
+    assert len(ran.stdout) == MontyLimits().keep
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000  # kB
 
 
@@ -219,11 +219,11 @@ async def test_a_bomb_given_to_a_function_or_returned_does_not_go_off(code: str)
 
 
 async def test_ten_thousand_calls_are_not_made():
-    ran, called = await run("for _ in range(10_000):\n    tool()", limits=Limits(calls=20), seconds=5)
+    ran, called = await run("for _ in range(10_000):\n    tool()", limits=MontyLimits(calls=20), seconds=5)
     assert "at most 20" in ran.error
     assert len(called) == 20
     stubborn = "for _ in range(10_000):\n    try:\n        tool()\n    except RuntimeError:\n        pass"
-    ran, called = await run(stubborn, limits=Limits(calls=20), seconds=5)
+    ran, called = await run(stubborn, limits=MontyLimits(calls=20), seconds=5)
     assert ran.error
     assert len(called) == 20
 
@@ -326,11 +326,11 @@ def test_without_its_worker_it_is_absent_and_says_so(monkeypatch: pytest.MonkeyP
 
 def test_what_is_in_a_value_twice_counts_twice():
     small = ["x" * 1000] * 100
-    assert plain([small, small], Room()) == [small, small]
-    with pytest.raises(Unfit, match="too much"):
-        plain([small] * 11, Room())
+    assert to_json_value([small, small], ValueBudget()) == [small, small]
+    with pytest.raises(NotJson, match="too much"):
+        to_json_value([small] * 11, ValueBudget())
     deep: list[object] = []
     for _ in range(DEPTH + 1):
         deep = [deep]
-    with pytest.raises(Unfit, match="deep"):
-        plain(deep, Room())
+    with pytest.raises(NotJson, match="deep"):
+        to_json_value(deep, ValueBudget())

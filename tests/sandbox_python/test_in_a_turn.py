@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from everturn import Chat, tool
-from everturn.core.events import CallMade, CallSettled, GateOpened
+from everturn.core.events import CallFinished, GateOpened, NestedCallRequested
 from everturn.core.parts import ToolPart
 from everturn.stores.memory import MemoryStore
 from everturn.testing import MortalStore, ScriptedModel, call, calls, say
@@ -26,12 +26,12 @@ async def test_what_the_code_calls_is_asked_about_logged_and_done_once():
     sent: list[str] = []
     looked: list[str] = []
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def look(place: str) -> str:
         looked.append(place)
         return f"seen {place}"
 
-    @tool(execute="ask")
+    @tool(approval="always")
     async def send(text: str) -> str:
         sent.append(text)
         return f"sent {len(sent)}"
@@ -50,8 +50,13 @@ async def test_what_the_code_calls_is_asked_about_logged_and_done_once():
     assert part.output is not None
     assert part.output.text == "sent 1 sent 2"
     assert (looked, len(sent), sent[0]) == (["hall", "attic"], 2, "seen hall, seen attic")
-    assert [event.name for event in events if isinstance(event, CallMade)] == ["look", "look", "send", "send"]
-    assert len([event for event in events if isinstance(event, CallSettled)]) == 5
+    assert [event.name for event in events if isinstance(event, NestedCallRequested)] == [
+        "look",
+        "look",
+        "send",
+        "send",
+    ]
+    assert len([event for event in events if isinstance(event, CallFinished)]) == 5
 
 
 SENDING = """

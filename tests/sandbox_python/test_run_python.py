@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import Output
 from everturn.core.ports import ToolContext
 from everturn.core.requests import ToolSpec
-from everturn.core.sandboxes import Report
+from everturn.core.sandbox import SandboxReport
 from everturn.errors import BadArguments, ConfigError, ToolChanged, ToolError
 from everturn.sandbox import monty as backend
 from everturn.tools.code import python
@@ -44,7 +44,14 @@ class Journal:
     def context(self) -> ToolContext:
         self._at = 0
         return ToolContext(
-            "s", "t", "c", "key", lambda _: None, run_tool=self._run, tools=lambda: self.specs, began=1_800_000_000.5
+            session="s",
+            turn="t",
+            call="c",
+            key="key",
+            progress=lambda _: None,
+            run_tool=self._run,
+            tools=lambda: self.specs,
+            began=1_800_000_000.5,
         )
 
     async def _run(self, name: str, arguments: JsonObject) -> Output:
@@ -102,7 +109,7 @@ async def test_tools_are_functions_and_their_results_are_data():
 
 
 async def test_a_text_that_is_no_json_is_a_text():
-    assert [python.value_of(text) for text in ("plain", "[1]", "[" * 100_000, "\ud800", "")] == [
+    assert [python.decode_result(text) for text in ("plain", "[1]", "[" * 100_000, "\ud800", "")] == [
         "plain", [1], "[" * 100_000, "?", "",
     ]  # fmt: skip
 
@@ -231,14 +238,14 @@ async def test_a_worker_that_is_killed_fails_its_run_with_a_clear_text_and_the_n
         os.kill(workers[0], signal.SIGKILL)
         return None
 
-    class Spy(backend.Printed):
+    class Spy(backend.PrintBuffer):
         def __setattr__(self, name: str, value: object) -> None:
             if name == "worker" and isinstance(value, int):
                 workers.append(value)
             super().__setattr__(name, value)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backend, "Printed", Spy)
+        patch.setattr(backend, "PrintBuffer", Spy)
         ran = await sandbox.run("print('before')\nkill()\n1", call=kill, functions=["kill"])
     assert (ran.exit, ran.stdout, ran.error) == (1, "before\n", backend.DIED)
     assert (await sandbox.run("1 + 1")).value == 2
@@ -306,7 +313,7 @@ async def test_a_result_that_is_nested_deeply_harms_nobody(deep: int):
     sandbox = backend.Monty()
 
     async def nested(name: str, args: object, given: object) -> object:
-        return python.value_of("[" * deep + "]" * deep)
+        return python.decode_result("[" * deep + "]" * deep)
 
     ran = await sandbox.run("x = nested()\n'told'", call=nested, functions=["nested"])
     assert ran.value == "told" or "Error" in ran.error
@@ -316,19 +323,21 @@ async def test_a_result_that_is_nested_deeply_harms_nobody(deep: int):
 
 def test_the_tool_is_absent_where_a_guarantee_does_not_hold(monkeypatch: pytest.MonkeyPatch):
     held = backend.check()
-    leaking = Report("monty", "1", held.holds - {"net"}, {"net": "a socket was opened"})
+    leaking = SandboxReport("monty", "1", held.holds - {"net"}, {"net": "a socket was opened"})
     monkeypatch.setattr(python, "check", lambda: leaking)
     with pytest.raises(ConfigError, match="net: a socket was opened"):
         run_python()
     assert run_python(allow_degraded=("net",)).spec.name == "run_python"
-    monkeypatch.setattr(python, "check", lambda: Report("monty", absent="Monty is not installed: pip install it"))
+    monkeypatch.setattr(
+        python, "check", lambda: SandboxReport("monty", absent="Monty is not installed: pip install it")
+    )
     with pytest.raises(ConfigError, match="pip install"):
         run_python(allow_degraded=("net",))
 
 
 def test_begun_again_it_does_nothing_twice_and_says_so():
     spec = run_python().spec
-    assert (spec.effects, spec.resumes, spec.repeatable, spec.execute) == ("write", False, False, "auto")
-    assert run_python(execute="ask").spec.execute == "ask"
+    assert (spec.idempotent, spec.resumable, spec.repeatable, spec.approval) == (True, False, False, "auto")
+    assert run_python(approval="always").spec.approval == "always"
     with pytest.raises(ConfigError, match="seconds"):
         run_python(seconds=0)

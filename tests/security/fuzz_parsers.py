@@ -15,12 +15,13 @@ from importlib import import_module
 from typing import Any
 
 from everturn import wire
-from everturn.bus.nats.packing import age_of, sound, unpack
+from everturn.bus.nats.codec import age_of, plausible_frames, unpack
+from everturn.calls.arguments import try_repair_arguments
 from everturn.core.chunks import CallChunk, Chunk, ReasoningChunk, TextChunk
-from everturn.core.deltas import Cursor, Reader, TextDelta
+from everturn.core.deltas import Cursor, TextDelta, TurnReader
 from everturn.core.events import Entry, StepStarted
-from everturn.core.following import SessionCursor
 from everturn.core.requests import ToolSpec
+from everturn.core.session_reader import SessionCursor
 from everturn.errors import ConfigError, ModelError, ToolError, UnreadableLog
 from everturn.models.formats.chat_stream import ChatDecoder
 from everturn.models.formats.gemini_stream import GeminiDecoder
@@ -28,16 +29,15 @@ from everturn.models.formats.messages_stream import MessagesDecoder
 from everturn.models.formats.ollama_stream import OllamaDecoder
 from everturn.models.formats.responses_stream import ResponsesDecoder
 from everturn.models.profile import Origin
-from everturn.models.prompted.blocks import Blocks
-from everturn.models.prompted.json import Json
-from everturn.models.prompted.paradigm import Offer
-from everturn.models.prompted.xml import Xml
+from everturn.models.prompted.blocks import BlocksFormat
+from everturn.models.prompted.json import JsonFormat
+from everturn.models.prompted.tool_format import OfferedTools
+from everturn.models.prompted.xml import XmlFormat
 from everturn.models.vendors import VENDORS
-from everturn.permissions.compact import read_compact
-from everturn.permissions.shell import read_command
+from everturn.permissions.rule_text import parse_rule
+from everturn.permissions.shell.command_line import read_command
 from everturn.transport.ndjson import NdjsonReader
 from everturn.transport.sse import SseReader
-from everturn.turn.repair import repair
 
 ORIGIN = Origin("compatible", "m", "", "h")
 DECODERS: dict[str, tuple[Any, str]] = {
@@ -47,7 +47,7 @@ DECODERS: dict[str, tuple[Any, str]] = {
     "gemini": (GeminiDecoder, "gemini"),
     "ollama": (OllamaDecoder, "ollama"),
 }
-OFFER = Offer([ToolSpec("look", "", {"type": "object", "properties": {"path": {"type": "string"}}})])
+OFFER = OfferedTools([ToolSpec("look", "", {"type": "object", "properties": {"path": {"type": "string"}}})])
 LONGEST_COMMAND = 400  # beyond that a run finds only that a long line takes long
 
 
@@ -96,12 +96,12 @@ def _said(out: Sequence[Chunk]) -> list[tuple[str, Any, str]]:
     return said
 
 
-def prompted(paradigm: Any, data: bytes) -> None:
+def prompted(tool_format: Any, data: bytes) -> None:
     """An answer with calls in it comes to the same however it is cut."""
     cut, text = (data[0] if data else 0), _text(data[1:])
     told: list[list[tuple[str, Any, str]]] = []
     for pieces in ((text,), (text[:cut], text[cut:])):
-        reading, out = paradigm.answer(OFFER), list[Chunk]()
+        reading, out = tool_format.answer(OFFER), list[Chunk]()
         for piece in pieces:
             reading.feed(piece, out)
         reading.end(out)
@@ -111,7 +111,14 @@ def prompted(paradigm: Any, data: bytes) -> None:
 
 def stored(data: bytes) -> None:
     """What a database, an import or another node may hold."""
-    readers = (wire.load, wire.load_message, wire.load_command, wire.load_gate, wire.load_verdict, wire.load_claim)
+    readers = (
+        wire.load_event,
+        wire.load_message,
+        wire.load_command,
+        wire.load_gate,
+        wire.load_resolution,
+        wire.load_claim,
+    )
     for read in (*readers, wire.load_frame, wire.load_frames, wire.load_log):
         try:
             read(data)
@@ -121,11 +128,11 @@ def stored(data: bytes) -> None:
 
 def frames(data: bytes) -> None:
     """A message on NATS, to the end of its way: a reader."""
-    reader = Reader("t")
+    reader = TurnReader("t")
     list(reader.entry(Entry(1, StepStarted(turn="t", step=1))))
     try:
         age_of(data)
-        for frame in sound(unpack(data), "t"):
+        for frame in plausible_frames(unpack(data), "t"):
             if isinstance(frame, TextDelta):
                 reader.delta(frame)
     except UnreadableLog:
@@ -151,25 +158,25 @@ def command(data: bytes) -> None:
 def rule(data: bytes) -> None:
     """A rule as it is written on the command line."""
     try:
-        read_compact(_text(data), "allow", "--allow")
+        parse_rule(_text(data), "allow", "--allow")
     except ConfigError:
         pass
 
 
 def arguments(data: bytes) -> None:
     """Arguments that are mended are arguments that need no mending."""
-    found = repair(_text(data))
+    found = try_repair_arguments(_text(data))
     if found is not None:
-        again = repair(wire_json(found.value))
+        again = try_repair_arguments(wire_json(found.value))
         assert again is not None
         assert (again.value, again.repaired) == (found.value, "")
 
 
 def wire_json(value: Any) -> str:
     """As it is written down."""
-    from everturn.core.canonical import canonical
+    from everturn.core.canonical_json import encode_canonical
 
-    return canonical(value)
+    return encode_canonical(value)
 
 
 @cache
@@ -183,7 +190,7 @@ def targets() -> dict[str, Callable[[bytes], None]]:
         "sse": bound(stream, SseReader),
         "ndjson": bound(stream, NdjsonReader),
         **{f"decoder-{name}": bound(decoder, name) for name in DECODERS},
-        **{f"prompted-{one.name}": bound(prompted, one) for one in (Json(), Xml(), Blocks())},
+        **{f"prompted-{one.name}": bound(prompted, one) for one in (JsonFormat(), XmlFormat(), BlocksFormat())},
         "stored": stored,
         "frames": frames,
         "cursors": cursors,
@@ -202,7 +209,8 @@ def main() -> None:
         "everturn.models",
         "everturn.permissions",
         "everturn.transport",
-        "everturn.turn.re",
+        "everturn.calls",
+        "everturn.turn",
         "everturn.core",
         "everturn.bus",
     )

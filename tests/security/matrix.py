@@ -14,21 +14,22 @@ import msgspec
 from msgspec import Struct
 
 from everturn import api
-from everturn.access.access import House
+from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.entrance import Entrance
+from everturn.access.authentication import Authenticator
+from everturn.access.server_context import ServerContext
 from everturn.clock import SystemClock
-from everturn.config.options import ServerOptions
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import ROLES, Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart
 from everturn.core.requests import ModelRequest
+from everturn.runtime import Runtime
 from everturn.server.app import Application, make_app
-from everturn.server.openai_turns import Place
-from everturn.server.routing import Route
+from everturn.server.protocols.openai.turns import ResponseId
+from everturn.server.route import Route
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.function import tool
-from everturn.wiring import Runtime
 from tests.server.asking import Answer, NoStreams, ask
 
 SOON = 10.0
@@ -36,13 +37,13 @@ CANARY = "canary-of-{tenant}-0815"
 """A word that stands in everything that a tenant has."""
 
 
-@tool(execute="ask_once", effects="write")
+@tool(approval="ask", idempotent=True)
 def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
 
 
-@tool(execute="ask_once", effects="write")
+@tool(approval="ask", idempotent=True)
 def sell(amount: int) -> str:
     """Sell."""
     return f"sold {amount}"
@@ -81,7 +82,7 @@ class Things(Struct):
 class World:
     """The house, the keys of everybody in it, and what they have."""
 
-    def __init__(self, app: Application, house: House, keys: dict[tuple[str, str], str]) -> None:
+    def __init__(self, app: Application, house: ServerContext, keys: dict[tuple[str, str], str]) -> None:
         self.app, self.house, self.keys = app, house, keys
         self.things: dict[str, Things] = {}
 
@@ -145,8 +146,8 @@ async def a_world(streams: Any = None, options: ServerOptions | None = None) -> 
     store = MemoryStore()
     runtime = Runtime(ScriptedModel(*[_answer] * 100), tools=[pay, sell], store=store)
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=TenantLimits(requests=0))
-    house = House(runtime, store.accounts, agents)
-    entrance = Entrance(house.accounts, SystemClock())
+    house = ServerContext(runtime, store.accounts, agents)
+    entrance = Authenticator(house.accounts, SystemClock())
     parts: Any = streams or NoStreams()
     keys: dict[tuple[str, str], str] = {}
     await runtime.start()
@@ -155,8 +156,8 @@ async def a_world(streams: Any = None, options: ServerOptions | None = None) -> 
             await house.accounts.put_tenant(Tenant(tenant))
             for role in ROLES:
                 await house.accounts.put_user(User(tenant, role, role=role))
-                top = house.access(Principal(tenant, "operator", "operator", "c"))
-                keys[tenant, role] = (await top.make_key(api.NewKey(user=role, role=role))).secret
+                top = Access(house, Principal(tenant, "operator", "operator", "c"))
+                keys[tenant, role] = (await top.accounts.create_key(api.NewKey(user=role, role=role))).secret
         world = World(make_app(house, entrance, parts, options or ServerOptions()), house, keys)
         for tenant in ("ours", "theirs"):
             world.things[tenant] = await fill(house, tenant)
@@ -165,20 +166,20 @@ async def a_world(streams: Any = None, options: ServerOptions | None = None) -> 
         await runtime.aclose()
 
 
-async def fill(house: House, tenant: str) -> Things:
+async def fill(house: ServerContext, tenant: str) -> Things:
     """Let a tenant have one of everything."""
-    access = house.access(Principal(tenant, "owner", "owner", "c"))
+    access = Access(house, Principal(tenant, "owner", "owner", "c"))
     word = CANARY.format(tenant=tenant)
-    file = await access.attach(b"\x89PNG\r\n\x1a\n" + word.encode(), "image/png", f"{word}.png")
-    first = await access.begin(api.NewSession(text=f"pay {word}", files=[file.file]))
+    file = await access.files.upload(b"\x89PNG\r\n\x1a\n" + word.encode(), "image/png", f"{word}.png")
+    first = await access.sessions.begin(api.NewSession(text=f"pay {word}", files=[file.file]))
     gate = (await _until(access, first.session))[0].gate
     always = api.Answered(hash=gate.hash, allow="always", rule=gate.offers[0])
-    await access.answer(first.session, gate.id, always)
+    await access.gates.resolve(first.session, gate.id, always)
     async with asyncio.timeout(SOON):
-        while not (await access.turn(first.session, first.turn)).phase.is_terminal:  # noqa: ASYNC110
+        while not (await access.sessions.turn(first.session, first.turn)).phase.is_terminal:  # noqa: ASYNC110
             await asyncio.sleep(0.002)
-    answer = (await access.messages(first.session)).messages[-1].id
-    second = await access.send(first.session, api.NewMessage(text=f"sell {word}"))
+    answer = (await access.sessions.messages(first.session)).messages[-1].id
+    second = await access.sessions.send(first.session, api.NewMessage(text=f"sell {word}"))
     waiting = (await _until(access, first.session))[0].gate
     return Things(
         session=first.session,
@@ -187,17 +188,17 @@ async def fill(house: House, tenant: str) -> Things:
         turn=second.turn,
         gate=waiting.id,
         hash=waiting.hash,
-        grant=(await access.grants(first.session)).grants[0].id,
+        grant=(await access.gates.grants(first.session)).grants[0].id,
         blob=file.part.blob,
         file=file.file,
-        key=(await access.make_key(api.NewKey(user="viewer", role="viewer"))).id,
-        response=Place(first.session, first.turn).id,
+        key=(await access.accounts.create_key(api.NewKey(user="viewer", role="viewer"))).id,
+        response=ResponseId(first.session, first.turn).id,
     )
 
 
-async def _until(access: Any, session: str) -> list[api.GateView]:
+async def _until(access: Access, session: str) -> list[api.GateView]:
     async with asyncio.timeout(SOON):
-        while not (found := (await access.gates(session)).gates):  # noqa: ASYNC110
+        while not (found := (await access.gates.page(session)).gates):  # noqa: ASYNC110
             await asyncio.sleep(0.002)
     return found
 
@@ -205,7 +206,7 @@ async def _until(access: Any, session: str) -> list[api.GateView]:
 def absent(things: Things) -> Things:
     """Ids of the same shape that nobody has."""
     mixed = {name: value[:4] + value[4:][::-1] for name, value in msgspec.to_builtins(things).items()}
-    mixed["response"] = Place(mixed["session"], mixed["turn"]).id
+    mixed["response"] = ResponseId(mixed["session"], mixed["turn"]).id
     return Things(**mixed)
 
 

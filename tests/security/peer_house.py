@@ -18,24 +18,25 @@ import msgspec
 from yarl import URL
 
 from everturn import api
-from everturn.access.access import House
+from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.entrance import Entrance
-from everturn.access.options import OidcOptions
+from everturn.access.auth_options import OidcOptions
+from everturn.access.authentication import Authenticator
+from everturn.access.server_context import ServerContext
 from everturn.clock import SystemClock
-from everturn.config.options import ServerOptions
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import ROLES, Principal, Tenant, User
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk
 from everturn.core.options import TurnOptions
-from everturn.core.policy import Rule
 from everturn.core.ports import Bus, Engine, Store
 from everturn.core.requests import ModelRequest
+from everturn.core.rules.policy import Rule
+from everturn.runtime import Runtime
 from everturn.server.app import make_app
-from everturn.server.routing import Route
-from everturn.server.serving import serve
+from everturn.server.route import Route
+from everturn.server.serve import serve
 from everturn.stores.memory import MemoryStore
 from everturn.tools.function import tool
-from everturn.wiring import Runtime
 
 SOON = 15.0
 
@@ -76,30 +77,30 @@ class Ledger:
         self.done: list[tuple[str, Any]] = []
 
     def tools(self) -> list[Any]:
-        @tool(execute="ask_once", effects="write", subjects={"to": "text"})
+        @tool(approval="ask", idempotent=True, subjects={"to": "text"})
         async def mail(to: str, text: str = "") -> str:
             """Send a mail."""
             self.done.append(("mail", (to, text)))
             return f"sent to {to}"
 
-        @tool(execute="ask", effects="once")
+        @tool(approval="always")
         async def pay(amount: int) -> str:
             """Pay."""
             self.done.append(("pay", amount))
             return f"paid {amount}"
 
-        @tool(execute="ask_once", effects="once", subjects={"command": "command"})
+        @tool(approval="ask", subjects={"command": "command"})
         async def shell(command: str) -> str:
             """Run a command line."""
             self.done.append(("shell", command))
             return "ran"
 
-        @tool(execute="auto", effects="read", result="ask")
+        @tool(approval="auto", read_only=True, review="always")
         async def records(of: str) -> str:
             """Read what a person looks at first."""
             return f"the record of {of} is reviewed-canary-77"
 
-        @tool(execute="auto", effects="read")
+        @tool(approval="auto", read_only=True)
         async def echo(value: Any) -> str:
             """Say it again."""
             self.done.append(("echo", value))
@@ -130,7 +131,7 @@ class Answer(msgspec.Struct):
 class Peer:
     """The server, whoever asks it, and what its tools did."""
 
-    def __init__(self, house: House, entrance: Entrance, model: Any, ledger: Ledger) -> None:
+    def __init__(self, house: ServerContext, entrance: Authenticator, model: Any, ledger: Ledger) -> None:
         self.house, self.entrance, self.model, self.ledger = house, entrance, model, ledger
         self.keys: dict[str, str] = {}  # `tenant/role` -> the secret of a key
         self.url = ""
@@ -232,8 +233,8 @@ async def a_peer(
     runtime = Runtime(model, tools=[*ledger.tools(), *tools], store=wrap(kept), bus=bus, engine=engine, rules=rules)
     agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=limits or TenantLimits(requests=0))
     accounts: Any = kept.accounts
-    house = House(runtime, accounts, agents)
-    entrance = Entrance(accounts, SystemClock(), oidc)
+    house = ServerContext(runtime, accounts, agents)
+    entrance = Authenticator(accounts, SystemClock(), oidc)
     peer, leave, up = Peer(house, entrance, model, ledger), asyncio.Event(), asyncio.Event()
 
     def ready(address: str) -> None:
@@ -244,10 +245,10 @@ async def a_peer(
     try:
         for tenant in ("ours", "theirs"):
             await accounts.put_tenant(Tenant(tenant))
-            top = house.access(Principal(tenant, "operator", "operator", "c"))
+            top = Access(house, Principal(tenant, "operator", "operator", "c"))
             for role in ROLES:
                 await accounts.put_user(User(tenant, role, role=role))
-                peer.keys[f"{tenant}/{role}"] = (await top.make_key(api.NewKey(user=role, role=role))).secret
+                peer.keys[f"{tenant}/{role}"] = (await top.accounts.create_key(api.NewKey(user=role, role=role))).secret
         given: dict[str, Any] = {"port": 0, "merge": 0.01, "drain": 1.0, **(options or {})}
         task = asyncio.create_task(serve(house, entrance, ServerOptions(**given), ready, leave=leave))
         timeout = aiohttp.ClientTimeout(total=SOON)

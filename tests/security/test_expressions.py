@@ -11,11 +11,11 @@ from tests.security.expressions import Expression, expressions, is_searched, slo
 # What these read is an operator's, a developer's or git's, and no stranger's.
 TRUSTED = {
     "everturn.config.layers.VARIABLE": "names of environment variables",
-    "everturn.config.positions._STRING": "the configuration file",
+    "everturn.config.toml_positions._STRING": "the configuration file",
     "everturn.mcp.config._REFERENCE": "the file of MCP servers",
-    "config/loading.py": "the configuration file",
-    "tools/shadow_git.py": "what `git --version` says",
-    "everturn.server.sandbox._SCRIPT": "a page of ours",
+    "config/load.py": "the configuration file",
+    "tools/snapshots/git_objects.py": "what `git --version` says",
+    "everturn.server.routes.js_sandbox._SCRIPT": "a page of ours",
 }
 # Only ever held against the whole of a text, by `parsing.check_gap`.
 WHOLE = {"BLANKS", "LINES"}

@@ -10,34 +10,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everturn.bus.memory import MemoryBus
-from everturn.bus.nats import LOOK_AGAIN
-from everturn.bus.nats.following import Inlet, bounded
-from everturn.bus.nats.packing import age_of, sound
+from everturn.bus.nats import READ_LOG
+from everturn.bus.nats.codec import age_of, plausible_frames
+from everturn.bus.nats.subscriptions import InboundTurn, within_memory_limit
 from everturn.core.commands import Select, Send
-from everturn.core.deltas import CallProgress, DriverGone, Frame, LogMoved, Reader, TextDelta
+from everturn.core.deltas import CallProgress, DriverGone, Frame, LogAdvanced, TextDelta, TurnReader
 from everturn.core.events import Entry, StepStarted
 from everturn.core.parts import TextPart
-from everturn.core.ports import Tail
-from everturn.engine.restate import listening
+from everturn.core.ports import LiveTail
+from everturn.engine.restate import open_worker_socket
 from everturn.errors import UnreadableLog
+from everturn.running.follow import follow_turn
+from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel
-from everturn.turn.follow import follow
-from everturn.wiring import Runtime
 
 numbers = st.integers(-(2**70), 2**70) | st.integers(-3, 3)
 frames = st.one_of(
     st.builds(TextDelta, st.sampled_from(["t", "u"]), numbers, numbers, numbers, st.text(max_size=5)),
     st.builds(CallProgress, st.sampled_from(["t", "u"]), st.just("c"), st.text(max_size=5)),
-    st.builds(LogMoved, numbers),
+    st.builds(LogAdvanced, numbers),
     st.builds(DriverGone, st.text(max_size=5)),
 )
 
 
 @given(st.lists(frames, max_size=8))
 def test_no_frame_from_outside_breaks_a_reader(said: list[Frame]) -> None:
-    reader = Reader("t")
+    reader = TurnReader("t")
     list(reader.entry(Entry(1, StepStarted(turn="t", step=1))))
-    for frame in sound(said, "t"):
+    for frame in plausible_frames(said, "t"):
         assert not isinstance(frame, DriverGone)
         if isinstance(frame, TextDelta):
             shown = reader.delta(frame)
@@ -45,14 +45,14 @@ def test_no_frame_from_outside_breaks_a_reader(said: list[Frame]) -> None:
     assert all(0 <= seen < 2**64 for seen in reader.cursor.offsets if seen != -1)
 
 
-@pytest.mark.parametrize("frame", [TextDelta("t", 1, -1, 0, "x"), TextDelta("t", 1, 0, -1, "x"), LogMoved(-1)])
+@pytest.mark.parametrize("frame", [TextDelta("t", 1, -1, 0, "x"), TextDelta("t", 1, 0, -1, "x"), LogAdvanced(-1)])
 def test_a_frame_out_of_range_is_nobodys(frame: Frame) -> None:
-    assert sound([frame, LOOK_AGAIN], "t") == [LOOK_AGAIN]
+    assert plausible_frames([frame, READ_LOG], "t") == [READ_LOG]
 
 
 def test_a_frame_of_another_turn_is_not_shown() -> None:
     theirs: list[Frame] = [TextDelta("u", 1, 0, 0, "x"), CallProgress("u", "c", "x")]
-    assert sound(theirs, "t") == []
+    assert plausible_frames(theirs, "t") == []
 
 
 @pytest.mark.parametrize("digits", [11, 400, 5000])
@@ -62,11 +62,11 @@ def test_an_age_that_no_date_has_is_not_a_message(digits: int) -> None:
 
 
 def test_a_step_that_never_ends_is_held_up_to_a_limit() -> None:
-    inlet = Inlet("t", "everturn.d.t")
-    megabyte: list[Frame] = [TextDelta("t", 1, 0, 0, "x" * 2**20), LOOK_AGAIN]
-    held = [frame for _ in range(20) for frame in bounded(inlet, megabyte) if isinstance(frame, TextDelta)]
+    inlet = InboundTurn("t", "everturn.d.t")
+    megabyte: list[Frame] = [TextDelta("t", 1, 0, 0, "x" * 2**20), READ_LOG]
+    held = [frame for _ in range(20) for frame in within_memory_limit(inlet, megabyte) if isinstance(frame, TextDelta)]
     assert 0 < len(held) < 9
-    assert bounded(inlet, [LogMoved(2), *megabyte]) == [LogMoved(2), *megabyte]
+    assert within_memory_limit(inlet, [LogAdvanced(2), *megabyte]) == [LogAdvanced(2), *megabyte]
 
 
 async def test_a_wake_for_a_name_that_no_database_takes_is_not_tried_for_ever() -> None:
@@ -76,10 +76,10 @@ async def test_a_wake_for_a_name_that_no_database_takes_is_not_tried_for_ever() 
     async def drive(session: str) -> None:
         driven.append(session)
 
-    with listening("127.0.0.1", 0) as sock:
-        worker = worker_module.Worker(drive, sock, "everturn", None)
+    with open_worker_socket("127.0.0.1", 0) as sock:
+        worker = worker_module.RestateWorker(drive, sock, "everturn", None)
         for session in ("nul \0", "s"):
-            await worker._once(session)
+            await worker._drive_once(session)
     assert driven == ["s"]
 
 
@@ -92,7 +92,7 @@ class Closed(MemoryBus):
 
     def tail(self, turn: str) -> Any:
         self.asked += 1
-        tail: Tail = super().tail(turn)
+        tail: LiveTail = super().tail(turn)
         self.close(turn)
         return tail
 
@@ -100,7 +100,7 @@ class Closed(MemoryBus):
 async def test_a_reader_whose_bus_says_the_turn_is_over_when_it_is_not_does_not_spin() -> None:
     store, bus = MemoryStore(), Closed()
     await store.admit(Send(key="k", session="s", turn="t", parts=(TextPart("Hi"),)))
-    reading = asyncio.ensure_future(anext(follow(store, bus, "s", Reader("t"))))
+    reading = asyncio.ensure_future(anext(follow_turn(store, bus, "s", TurnReader("t"))))
     for _ in range(1000):
         await asyncio.sleep(0)
     assert bus.asked <= 2
@@ -120,7 +120,7 @@ async def test_who_waits_for_a_command_on_such_a_bus_does_not_spin_either() -> N
     store = Counting()
     runtime = Runtime(ScriptedModel(), store=store, bus=Closed())
     await store.admit(Send(key="k", session="s", turn="t", parts=(TextPart("Hi"),)))
-    waiting = asyncio.ensure_future(runtime.acted_on(Select(key="k", session="s", message="m"), 0))
+    waiting = asyncio.ensure_future(runtime.wait_until_carried_out(Select(key="k", session="s", message="m"), 0))
     for _ in range(1000):
         await asyncio.sleep(0)
     assert store.asked <= 2

@@ -10,8 +10,12 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from everturn.server import ag_ui_routes, ai_sdk_routes, native, openai_routes, owning
-from everturn.server.routing import Route
+from everturn.server.protocols import ag_ui
+from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
+from everturn.server.protocols.openai import routes as openai_routes
+from everturn.server.route import Route
+from everturn.server.routes import accounts
+from everturn.server.routes import api as api_routes
 from tests.security.matrix import CANARY, World, a_world, absent, fitting, state_of
 from tests.server.asking import ask
 
@@ -19,11 +23,11 @@ OWN = {"put_user", "put_tenant"}
 WITH_IDS: list[Route] = [
     route
     for route in [
-        *native.ROUTES,
-        *owning.ROUTES,
+        *api_routes.ROUTES,
+        *accounts.ROUTES,
         *openai_routes.ROUTES,
         *ai_sdk_routes.ROUTES,
-        *ag_ui_routes.ROUTES,
+        *ag_ui.ROUTES,
     ]
     if "{" in route.path and route.name not in OWN
 ]

@@ -13,15 +13,15 @@ import pytest
 from nats.aio.client import Client
 
 from everturn.bus.nats import NatsBus
-from everturn.bus.nats.packing import CLOSING, token
+from everturn.bus.nats.codec import CLOSE_MESSAGE, subject_token
 from everturn.core.commands import Send
-from everturn.core.deltas import CallProgress, Delta, Reader, Shown
+from everturn.core.deltas import CallProgress, Delta, TurnItem, TurnReader
 from everturn.core.events import StepFinished, TurnCompleted
 from everturn.core.parts import TextPart
+from everturn.running.follow import NUDGE_FRAMES, follow_turn
+from everturn.running.log_poll import LogPoll
 from everturn.stores.memory import MemoryStore
 from everturn.testing.servers import Nats, private_nats
-from everturn.turn.follow import NUDGE, follow
-from everturn.turn.log_poll import LogPoll
 from tests.bus.nats_server import BINARY
 from tests.bus.test_nats import Story
 from tests.security.peer_house import a_peer
@@ -56,8 +56,8 @@ FORGED = {
     "a log beyond 64 bits": [message({"type": "LogMoved", "seq": 2**70})],
     "a driver that is gone": [message({"type": "DriverGone", "text": "all is lost"})],
     "a frame of no kind": [message({"type": "TurnCompleted", "turn": "t"})],
-    "an end": [CLOSING],
-    "an end, and more behind it": [CLOSING, message(delta(offset=9999))],
+    "an end": [CLOSE_MESSAGE],
+    "an end, and more behind it": [CLOSE_MESSAGE, message(delta(offset=9999))],
     "nothing": [b""],
     "bytes": [b"\x00\xff\xfe[\x80"],
     "an age of twenty digits": [message(age="9" * 20)],
@@ -95,7 +95,7 @@ class Cell:
 
     async def forge(self, *messages: bytes, turn: str = "t") -> None:
         for data in messages:
-            await self.attacker.publish(f"everturn.d.{token(turn)}", data)
+            await self.attacker.publish(f"everturn.d.{subject_token(turn)}", data)
         await self.attacker.flush()
         async with asyncio.timeout(10):
             for node in self.nodes:
@@ -115,9 +115,9 @@ async def cell(tmp_path: Path) -> AsyncGenerator[Cell]:
             await attacker.close()
 
 
-async def read(store: MemoryStore, bus: NatsBus) -> list[Shown]:
+async def read(store: MemoryStore, bus: NatsBus) -> list[TurnItem]:
     async with asyncio.timeout(30):
-        return [item async for item in follow(store, bus, "s", Reader("t"))]
+        return [item async for item in follow_turn(store, bus, "s", TurnReader("t"))]
 
 
 @pytest.mark.parametrize("kind", FORGED)
@@ -146,7 +146,7 @@ async def test_whatever_is_forged_readers_see_the_end_and_the_log_is_untouched(c
         assert all(item.turn == "t" for item in shown if isinstance(item, Delta | CallProgress))
     assert read_so_far < 30
     assert [type(entry.event).__name__ for entry in await store.events("s")] == [
-        "TurnStarted", "AnswerOpened", "StepStarted", "StepFinished", "TurnCompleted",
+        "TurnStarted", "AnswerStarted", "StepStarted", "StepFinished", "TurnCompleted",
     ]  # fmt: skip
 
 
@@ -159,7 +159,7 @@ async def test_a_reader_whose_live_text_is_withheld_reads_the_log_when_it_is_pol
     reading = asyncio.create_task(read(store, there))
     await cell.forge()
     await cell.forge(*FORGED["a log far ahead"], *FORGED["a step far ahead"])
-    watch = LogPoll(store, 0.05).watch("s", lambda: 0, lambda: there.publish("t", NUDGE))
+    watch = LogPoll(store, 0.05).watch("s", lambda: 0, lambda: there.publish("t", NUDGE_FRAMES))
     await story._append(StepFinished(turn="t", step=1, parts=(TextPart("Seven."),), finish="stop"))
     await story._append(TurnCompleted(turn="t"))  # and nobody closes it
 
@@ -177,7 +177,7 @@ async def test_a_stream_of_one_tenant_shows_nothing_of_anothers_and_the_answer_i
         reading = {who: asyncio.create_task(peer.ask("GET", path[who], f"{who}/owner")) for who in sent}
         bus = cell.nodes[0]
         async with asyncio.timeout(10):
-            while not all(one.turn in bus._following.inlets for one in sent.values()):  # noqa: ASYNC110
+            while not all(one.turn in bus._subscriptions.inlets for one in sent.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         for seq in range(12):  # wherever the step begins
             await cell.forge(message(delta(turn=sent["ours"].turn, seq=seq, offset=9)), turn=sent["ours"].turn)

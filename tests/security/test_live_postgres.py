@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt import algorithms
 
 from everturn.access.agents import TenantLimits
-from everturn.access.options import OidcOptions
+from everturn.access.auth_options import OidcOptions
 from everturn.core.accounts import User
 from tests.security.peer_house import Peer, a_peer
 from tests.stores.test_postgres import Place

@@ -10,18 +10,22 @@ import pytest
 
 from everturn import api
 from everturn.core.accounts import ROLES
-from everturn.server import ag_ui_routes, ai_sdk_routes, native, openai_routes, overseeing, owning
-from everturn.server.routing import Route
+from everturn.server.protocols import ag_ui
+from everturn.server.protocols.ai_sdk import routes as ai_sdk_routes
+from everturn.server.protocols.openai import routes as openai_routes
+from everturn.server.route import Route
+from everturn.server.routes import accounts, admin
+from everturn.server.routes import api as api_routes
 from tests.security.matrix import CANARY, Things, World, a_world, absent, may, state_of
 from tests.server.asking import Answer, ask
 
 ROUTES: list[Route] = [
-    *native.ROUTES,
-    *overseeing.ROUTES,
-    *owning.ROUTES,
+    *api_routes.ROUTES,
+    *admin.ROUTES,
+    *accounts.ROUTES,
     *openai_routes.ROUTES,
     *ai_sdk_routes.ROUTES,
-    *ag_ui_routes.ROUTES,
+    *ag_ui.ROUTES,
 ]
 OTHERS = {"openapi", "metrics", "log_out"}
 """Routes of the application itself that take a credential."""
@@ -36,7 +40,7 @@ ELSE: dict[str, set[int]] = {
     "ai_sdk_answer": {204, 403, 404},
     "claim": {422, 409},  # it is no client's
     "revert": {404, 422, 409},  # no files were changed
-    "bring_in": {422},  # that was no session
+    "import_session": {422},  # that was no session
     "ai_sdk_resume": {204, 404},  # nobody talks to us so
     "ai_sdk_stop": {204, 404},
     "openai_create": {200, 400, 409},
@@ -205,7 +209,7 @@ async def test_a_key_that_was_revoked_and_a_user_who_left_are_nobody(world: Worl
     put = api.PutUser(role="member", is_active=False)
     body = msgspec.to_builtins(put)
     assert (await ask(world.app, "PUT", "/api/users/member", world.key("ours", "owner"), json=body)).status == 200
-    world.app.entrance.forget()  # it remembers for two seconds
+    world.app.authenticator.clear_cache()  # it remembers for two seconds
     anonymous = await ask(world.app, "GET", "/api/me")
     same(await ask(world.app, "GET", "/api/me", key), anonymous)
 

@@ -36,37 +36,37 @@ from jwt.algorithms import ECAlgorithm
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.entrance import Entrance
-from everturn.access.handles import file_of, handle_of
-from everturn.access.options import OidcOptions
+from everturn.access.auth_options import OidcOptions
+from everturn.access.authentication import Authenticator
+from everturn.access.upload_handles import decode_handle, encode_handle
 from everturn.clock import SystemClock
-from everturn.config.building import Given, open_house
-from everturn.config.loading import load
-from everturn.core.canonical import digest
+from everturn.config.build import CommandLineOverrides, open_server
+from everturn.config.load import load_config
+from everturn.core.canonical_json import hash_values
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk
 from everturn.core.parts import FilePart
-from everturn.core.policy import Rule
 from everturn.core.requests import ModelRequest
-from everturn.egress import Guard
+from everturn.core.rules.policy import Rule
+from everturn.egress import EgressPolicy
 from everturn.errors import AddressRefused, ConfigError, EverturnError, UnknownFile
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.oauth import login
 from everturn.mcp.trust import TrustFile
 from everturn.mcp_server import AgentServer
 from everturn.mcp_server.http import serve_http
-from everturn.models.named import named
-from everturn.server.pages import Pages
-from everturn.server.routing import Route
+from everturn.models.registry import get_model
+from everturn.runtime import Runtime
+from everturn.server.route import Route
+from everturn.server.routes.web_ui import WebAssets
 from everturn.stores.memory import MemoryStore
+from everturn.stores.sql.row_security import set_tenant_sql
 from everturn.stores.sql.store import SqlStore
-from everturn.stores.sql.walls import entering
 from everturn.telemetry import logs
-from everturn.telemetry.tracing import Tracing
-from everturn.telemetry.watching import watched as watch_log
+from everturn.telemetry.store_observer import observe_store as watch_log
+from everturn.telemetry.tracer import Tracer
 from everturn.testing.provider import Provider, Status
 from everturn.tools.files import files
 from everturn.tools.web import fetch_url
-from everturn.wiring import Runtime
 from tests.egress.listeners import listening, moved, recorded, reply
 from tests.mcp_trust.authority import authority
 from tests.security.peer_house import STARTS, Answer, Obedient, Peer, a_peer, a_trap, items_of, watched
@@ -350,7 +350,7 @@ async def test_cve_2026_27022_words_that_are_searched_for_are_words(sql_peer: Pe
 
 def fetching(port: str, *names: str) -> Any:
     """A tool that fetches, whose guard lets one listener of ours pass and nothing else."""
-    return fetch_url(Guard(allow=[f"127.0.0.1:{port}"], ports=(80, 443, int(port))), redirects="any")
+    return fetch_url(EgressPolicy(allow=[f"127.0.0.1:{port}"], ports=(80, 443, int(port))), redirects="any")
 
 
 async def fetched(peer: Peer, url: str) -> str:
@@ -417,7 +417,7 @@ async def test_cve_2026_45401_every_hop_of_a_redirect_is_judged() -> None:
 
 async def test_cve_2026_31943_an_inner_address_is_inner_however_it_is_wrapped() -> None:
     """CVE-2026-31943 LibreChat: IPv4 in IPv6 in hexadecimal was not seen to be private."""
-    guard = Guard(ports=(80, 443))
+    guard = EgressPolicy(ports=(80, 443))
     for host in (
         "[::ffff:a9fe:a9fe]",
         "[::ffff:169.254.169.254]",
@@ -436,7 +436,7 @@ async def test_cve_2026_31943_an_inner_address_is_inner_however_it_is_wrapped() 
         "0177.0.0.1",
     ):
         with pytest.raises(AddressRefused):
-            await guard.place(guard.read(f"http://{host}/"))
+            await guard.resolve(guard.parse(f"http://{host}/"))
 
 
 async def test_cve_2026_22219_nothing_that_a_client_names_is_fetched(peer: Peer) -> None:
@@ -498,7 +498,7 @@ def roots(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def with_files(root: Path) -> AsyncGenerator[Peer]:
-    async with a_peer(tools=[files(root, execute="auto").enabled()]) as peer:
+    async with a_peer(tools=[files(root, approval="auto").enabled()]) as peer:
         yield peer
 
 
@@ -577,14 +577,14 @@ def test_cve_2026_34070_a_prompt_is_loaded_from_beside_its_configuration_only(tm
         file = folder / "everturn.toml"
         file.write_text(f"[agents.a]\nsystem_file = {json.dumps(name)}\n", encoding="utf-8")
         with pytest.raises(ConfigError) as refused:
-            load(str(file), {}, tmp_path / "none.toml")
+            load_config(str(file), {}, tmp_path / "none.toml")
         assert CANARY not in str(refused.value)
 
 
 async def test_cve_2026_46406_a_file_with_a_secret_is_its_owners_alone_and_no_link(tmp_path: Path) -> None:
     """CVE-2026-46406 Claude Code: a file of a fixed name in a shared folder, readable by all, and links were followed."""
     accounts: Any = MemoryStore().accounts
-    entrance = Entrance(accounts, SystemClock())
+    entrance = Authenticator(accounts, SystemClock())
     mine, victim = tmp_path / "token", tmp_path / "victim"
     before = os.umask(0)
     try:
@@ -622,7 +622,7 @@ def test_cve_2025_59528_a_configuration_is_data_whatever_is_written_in_it(tmp_pa
     def read(text: str) -> None:
         file.write_text(text, encoding="utf-8")
         with suppress(ConfigError):
-            load(str(file), {}, tmp_path / "none.toml")
+            load_config(str(file), {}, tmp_path / "none.toml")
 
     for table in tables:
         read(table.format("'x'"))  # whatever is imported late is there now
@@ -633,7 +633,7 @@ def test_cve_2025_59528_a_configuration_is_data_whatever_is_written_in_it(tmp_pa
     assert [one for one in seen if not one.startswith("compile") or any(text[:9] in one for text in hostile)] == []
 
 
-async def bring_in(peer: Peer, data: bytes, who: str = "theirs/owner") -> Answer:
+async def import_session(peer: Peer, data: bytes, who: str = "theirs/owner") -> Answer:
     return await peer.ask("POST", "/api/import", who, data=data, headers={"content-type": "application/zip"})
 
 
@@ -650,7 +650,7 @@ async def test_cve_2026_40933_what_is_imported_starts_nothing(peer: Peer) -> Non
     data = (await peer.ask("GET", f"/api/sessions/{sent.session}/export")).body
     asked = len(peer.model.requests)
     with watched(*STARTS) as seen:
-        answer = await bring_in(peer, data)
+        answer = await import_session(peer, data)
         assert answer.status == 201, answer.body
         inside = f"/api/sessions/{answer.json['id']}"
         assert answer.json["is_awake"] is False
@@ -804,8 +804,8 @@ async def test_cve_2025_59536_nothing_of_a_folder_is_run_or_believed_because_we_
     monkeypatch.chdir(repo)
     environ = {"HOME": str(tmp_path / "home"), "XDG_DATA_HOME": str(tmp_path / "data")}
     with watched(*STARTS) as started:
-        loaded = load(None, environ, tmp_path / "none.toml")
-        async with open_house(loaded, Given(port=0, store="memory"), environ) as house:
+        loaded = load_config(None, environ, tmp_path / "none.toml")
+        async with open_server(loaded, CommandLineOverrides(port=0, store="memory"), environ) as house:
             assert list(house.runtime.sources) == []
     assert (started, loaded.config.mcp, loaded.config.server.host) == ([], {}, "127.0.0.1")
     assert "evil" not in sys.modules
@@ -879,12 +879,12 @@ async def raw(peer: Peer, data: bytes) -> bytes:
 
 async def test_srt_socks5_a_name_ends_where_it_seems_to_end(peer: Peer) -> None:
     """sandbox-runtime (Claude Code 2.0.24-2.1.89): `evil` NUL `.google.com` passed as one of Google's, and `evil` was dialled."""
-    guard = Guard()
-    assert guard.read("http://evil.example.com/").host == "evil.example.com"
+    guard = EgressPolicy()
+    assert guard.parse("http://evil.example.com/").host == "evil.example.com"
     for hidden in ("\0", "\t", "\n", "\r\n", "%00", "\x7f", "\u2028", " ", "\\", "\x1b"):
         name = f"evil.example.com{hidden}.google.com"
         with pytest.raises(AddressRefused):
-            guard.read(f"http://{name}/")
+            guard.parse(f"http://{name}/")
     key = peer.keys["ours/owner"].encode()
     ours = f"127.0.0.1:{peer.port}".encode()
     for host in (
@@ -945,7 +945,7 @@ async def test_cve_2025_68664_a_mark_in_what_a_model_says_makes_nothing_of_it(sq
         sent = await sql_peer.say("\n".join(lines))
         await over(sql_peer, sent)
         data = (await sql_peer.ask("GET", f"/api/sessions/{sent.session}/export")).body
-        back = await bring_in(sql_peer, data, "ours/owner")
+        back = await import_session(sql_peer, data, "ours/owner")
         assert back.status == 201
     assert seen == []
     assert [value for name, value in sql_peer.ledger.done if name == "echo"] == MARKERS
@@ -967,7 +967,7 @@ async def test_cve_2026_44568_whatever_came_from_outside_is_escaped_last(
     made = await peer.ask("PUT", f"/api/users/{quote(name, safe='')}", json={"role": "viewer", "name": name})
     assert made.status == 200, made.body
     browser = await peer.log_in("ours", name)
-    monkeypatch.setattr(Pages, "is_built", False)  # the notice; the page itself has nothing of anybody's in it
+    monkeypatch.setattr(WebAssets, "is_built", False)  # the notice; the page itself has nothing of anybody's in it
     front = (await peer.ask("GET", "/", "", headers=browser)).body
     form = (await peer.ask("GET", f"/login?token={quote(name + chr(10), safe='')}", "")).body
     for page in (front, form):
@@ -1155,7 +1155,7 @@ async def test_cve_2025_64439_half_a_character_leads_to_no_other_way_of_writing(
             answer = await peer.ask("POST", "/api/sessions", data=body, headers={"content-type": "application/json"})
             assert answer.status == 201
             data = (await peer.ask("GET", f"/api/sessions/{sent.session}/export")).body
-            assert (await bring_in(peer, data)).status == 201
+            assert (await import_session(peer, data)).status == 201
         assert seen == []
         shown = (await peer.ask("GET", f"/api/sessions/{sent.session}/messages")).json["messages"]
         json.dumps(shown, ensure_ascii=False).encode()
@@ -1243,8 +1243,8 @@ async def test_ase_2026_no_secret_is_in_anything_that_is_written_or_said(
     try:
         async with Provider() as provider:
             provider.script("small", [[Status(401, refusal)]])
-            model = named("compatible:small", base_url=f"{provider.url}/v1", key=MODEL_KEY)
-            tracing = Tracing(spans, content=True)
+            model = get_model("compatible:small", base_url=f"{provider.url}/v1", key=MODEL_KEY)
+            tracing = Tracer(spans, content=True)
             oidc, token = a_provider(tmp_path)
             async with a_peer(model=model, wrap=lambda store: watch_log(store, tracing), oidc=oidc) as peer:
                 secrets, said = await _use_every_secret(peer, token)
@@ -1478,19 +1478,19 @@ async def test_vercel_bae5e2b_a_yes_in_the_history_that_a_client_sends_is_none(p
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=4), st.lists(st.text(max_size=6), min_size=1, max_size=4))
 def test_vercel_ai_7_0_36_what_is_signed_can_be_read_in_one_way_only(one: list[str], other: list[str]) -> None:
     """Vercel AI SDK 7.0.36: fields were joined by line breaks and signed, so that one could be moved into the next."""
-    assert (digest(*one) == digest(*other)) == (one == other)
+    assert (hash_values(*one) == hash_values(*other)) == (one == other)
     for between in ("\n", "", ",", '","', "\0", "|"):
         joined = between.join([*one, "end"])
-        assert digest(joined) != digest(*one, "end")
+        assert hash_values(joined) != hash_values(*one, "end")
     parts = [FilePart("b", fields[0], 1, fields[-1]) for fields in (one, other)]
     secret = b"s" * 32
-    handle = handle_of(secret, one[0], parts[0])
-    assert file_of(secret, one[0], handle) == parts[0]
+    handle = encode_handle(secret, one[0], parts[0])
+    assert decode_handle(secret, one[0], handle) == parts[0]
     if (one[0], parts[0]) != (other[0], parts[1]):
-        assert handle_of(secret, other[0], parts[1]) != handle
+        assert encode_handle(secret, other[0], parts[1]) != handle
     if one[0] != other[0]:
         with pytest.raises(UnknownFile):
-            file_of(secret, other[0], handle)
+            decode_handle(secret, other[0], handle)
 
 
 # L. Too much of everything -------------------------------------------------------------------------------------------------
@@ -1654,23 +1654,23 @@ SQL = re.compile(
 MAKES_SQL = {
     # called when they are imported
     "accounts.py:_known_by": "the name of a column",
-    "counting.py:_sums": "the name of a column",
-    "erasing.py:_deleted_with_session": "the name of a table",
-    "counting.py:_totals": "names of columns and of parameters",
-    "searching.py:_postgres": "names of columns",
-    "searching.py:_sqlite": "a condition that stands beside it",
+    "usage.py:_sums": "the name of a column",
+    "erasure.py:_deleted_with_session": "the name of a table",
+    "usage.py:_totals": "names of columns and of parameters",
+    "search.py:_postgres": "names of columns",
+    "search.py:_sqlite": "a condition that stands beside it",
     "statements.py:_due": "conditions that stand beside it",
     "statements.py:_gate_page": "conditions that stand beside it",
     "statements.py:_sessions": "conditions that stand beside it",
     # called when a store is opened, with what the operator says
-    "migrating.py:upgrade_postgres": "the name of the schema",
+    "migrate.py:upgrade_postgres": "the name of the schema",
     "sqlite.py:_connect": "settings of ours",
-    "everturn/cli/doctor_store.py:_version": "the name of a table of ours, when a file is looked at",
+    "everturn/cli/doctor/store.py:_version": "the name of a table of ours, when a file is looked at",
     "sqlite.py:_enter": "a number",
-    "walls.py:_make": "the name of a role, quoted",
+    "row_security.py:_create_role": "the name of a role, quoted",
     # called while it serves
-    "merging.py:_text": "numbers of the queries that are merged",
-    "walls.py:entering": "the name of a tenant, quoted: the test below",
+    "single_statement.py:_text": "numbers of the queries that are merged",
+    "row_security.py:set_tenant_sql": "the name of a tenant, quoted: the test below",
 }
 """Functions that put SQL together, and of what; never of anything that was sent."""
 
@@ -1702,7 +1702,7 @@ def _put_together(node: ast.AST) -> str:
 @given(st.text(st.sampled_from("a'\\E;-\"\n$"), max_size=12))
 def test_cve_2026_42208_the_one_name_that_is_quoted_ends_where_it_ends(tenant: str) -> None:
     """CVE-2026-42208 LiteLLM again: SET takes no parameter, so the name of a tenant is written into it as a literal."""
-    said = entering("r", tenant).partition("= ")[2]
+    said = set_tenant_sql("r", tenant).partition("= ")[2]
     assert (said[:2], said[-1]) == ("E'", "'")
     inner = re.fullmatch(r"(?:[^'\\]|''|\\\\)*", said[2:-1])
     assert inner is not None

@@ -12,18 +12,18 @@ import aiohttp
 import pytest
 
 from everturn import Chat, tool
-from everturn.cli import listener, main
-from everturn.cli.housing import house
-from everturn.cli.keeping import when
-from everturn.cli.listener import check_listener
-from everturn.cli.words import make_parser
+from everturn.cli import main, port_owner
+from everturn.cli.args.commands import make_parser
+from everturn.cli.commands.sessions import format_time
+from everturn.cli.port_owner import check_port_owner
+from everturn.cli.store.local_server import open_chat_server
 from everturn.errors import ConfigError
-from everturn.permissions.compact import read_compact
-from everturn.stores.named import named_store
-from everturn.stores.portable import export_session
+from everturn.permissions.rule_text import parse_rule
+from everturn.replay.recording import Recording
+from everturn.stores.export import export_session
+from everturn.stores.registry import get_store
 from everturn.testing import ScriptedModel, say
 from everturn.testing.provider import Call, Provider, Say
-from everturn.testing.replay.recording import Recording
 from tests.cli.run_pipes import Here, did
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\u202e"
@@ -31,19 +31,19 @@ TOOLS = '''
 from everturn import tool
 from tests.cli.run_tools import _did
 
-@tool(effects="once", execute="ask_once", subjects={"path": "path"})
+@tool(approval="ask", subjects={"path": "path"})
 def save(path: str, text: str) -> str:
     """Save a text."""
     _did(f"save {path}")
     return path
 
-@tool(effects="once", execute="ask", subjects={"path": "path"})
+@tool(approval="always", subjects={"path": "path"})
 def put(path: str, how: str = "by force") -> str:
     """Put something somewhere."""
     _did(f"put {path} {how}")
     return "done"
 
-@tool(effects="read")
+@tool(read_only=True)
 def look() -> str:
     """Look at what a stranger wrote."""
     return "../../elsewhere"
@@ -69,7 +69,7 @@ def at(provider: Provider, *steps: object) -> list[str]:
 
 async def recorded(file: Path) -> Recording:
     """A turn with a call in it, in a file."""
-    store = named_store("memory")
+    store = get_store("memory")
 
     @tool
     def find(word: str) -> str:
@@ -80,7 +80,7 @@ async def recorded(file: Path) -> Recording:
 
     async with Chat(ScriptedModel(calls(call("find", word="tea")), say("Found.")), tools=[find], store=store) as chat:
         await (await chat.send("Find tea"))
-        recording = await Recording.take(store, chat.session)
+        recording = await Recording.from_session(store, chat.session)
     recording.write(file)
     return recording
 
@@ -95,7 +95,7 @@ async def test_what_is_offered_to_be_pasted_is_one_word_of_a_shell(provider: Pro
     offer = done.err.split("--allow ")[1]
     pasted = shlex.split(offer)
     assert pasted[1:] == ["would", "let", "it", "run"]
-    assert read_compact(pasted[0], "allow", "--allow").match == {"path": path}
+    assert parse_rule(pasted[0], "allow", "--allow").match == {"path": path}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ async def test_a_pattern_that_denies_nothing_is_refused(rule: str, provider: Pro
     ],
 )
 def test_a_rule_is_read_as_it_is_written(text: str, meant: dict[str, str]) -> None:
-    assert read_compact(text, "allow", "--allow").match == meant
+    assert parse_rule(text, "allow", "--allow").match == meant
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_rule_is_read_as_it_is_written(text: str, meant: dict[str, str]) -> No
 )
 def test_a_rule_that_could_be_another_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
-        read_compact(text, "allow", "--allow")
+        parse_rule(text, "allow", "--allow")
 
 
 # A hostile file -------------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ async def test_a_log_that_makes_no_sense_is_one_line(tmp_path: Path, capsys: pyt
 
 def test_what_is_endless_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from everturn.errors import UnreadableLog
-    from everturn.testing.replay import recording
+    from everturn.replay import recording
 
     monkeypatch.setattr(recording, "ENTRY_LIMIT", 1000)
     with pytest.raises(UnreadableLog, match="too long"):
@@ -232,7 +232,7 @@ def test_a_complaint_obeys_nothing_that_it_quotes(capsys: pytest.CaptureFixture[
 
 
 def test_a_time_that_is_none_is_listed_all_the_same() -> None:
-    assert [when(at, 0.0) for at in (1e300, -1e300, float("nan"))] == ["?"] * 3
+    assert [format_time(at, 0.0) for at in (1e300, -1e300, float("nan"))] == ["?"] * 3
 
 
 # Another user of the machine ------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ async def test_what_is_written_of_a_conversation_is_for_its_owner_alone(tmp_path
 
 
 async def _exported(file: Path) -> None:
-    store = named_store("memory")
+    store = get_store("memory")
     async with Chat(ScriptedModel(say("Well.")), store=store) as chat:
         await (await chat.send("Hi"))
         await export_session(store, chat.session, file)
@@ -279,12 +279,12 @@ def test_the_token_of_this_machine_is_not_shown_to_another_user(
         + row.format(port=8002, state="06", uid=os.getuid() + 1),
         encoding="ascii",
     )
-    monkeypatch.setattr(listener, "TABLES", (str(table),))
+    monkeypatch.setattr(port_owner, "TABLES", (str(table),))
     monkeypatch.delenv("EVERTURN_TOKEN", raising=False)
     for port in (8001, 8002, 8003):
-        check_listener(f"http://127.0.0.1:{port}")
+        check_port_owner(f"http://127.0.0.1:{port}")
     with pytest.raises(ConfigError, match="another user"):
-        check_listener("http://localhost:8000")
+        check_port_owner("http://localhost:8000")
 
 
 # Secrets in what is said ----------------------------------------------------------------------------------------------
@@ -307,9 +307,9 @@ def test_the_password_of_a_store_is_not_said(store: str, capsys: pytest.CaptureF
 
 async def test_the_server_of_a_chat_opens_to_its_own_user_alone(here: Here, tmp_path: Path) -> None:
     options = make_parser().parse_args(["chat", "--model", "offline:demo", "--store", str(tmp_path / "a.db")])
-    async with house(options) as housed, aiohttp.ClientSession() as anybody:
+    async with open_chat_server(options) as housed, aiohttp.ClientSession() as anybody:
         assert await housed.server.sessions() is not None
-        speaker = housed.server.speaker
+        speaker = housed.server.node_client
         token = speaker.headers["authorization"]
         assert holding(tmp_path, token[7:].encode()) == [tmp_path / "a.db.server"]
         for headers, status in (

@@ -9,8 +9,8 @@ import asyncio
 import json
 import sys
 
-from everturn.config.options import ServerOptions
-from everturn.server.serving import serve
+from everturn.config.server_options import ServerOptions
+from everturn.server.serve import serve
 from tests.security.matrix import a_world
 
 
@@ -24,7 +24,7 @@ async def main(drain: float) -> None:
             print(json.dumps({"url": address, "keys": keys, "things": things}), flush=True)
 
         options = ServerOptions(port=0, drain=drain)
-        await serve(world.house, world.app.entrance, options, ready)
+        await serve(world.house, world.app.authenticator, options, ready)
     print("left", flush=True)
 
 

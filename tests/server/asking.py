@@ -9,19 +9,19 @@ import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
-from everturn.access.access import House
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
-from everturn.access.oidc_login import Flow
-from everturn.config.options import ServerOptions
+from everturn.access.oidc_login import LoginFlow
+from everturn.access.server_context import ServerContext
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal, Role, Tenant, User
 from everturn.core.options import TurnOptions
 from everturn.errors import NotRecognised
 from everturn.models.scripted import ScriptedModel
+from everturn.runtime import Runtime
 from everturn.server.app import Application, make_app
-from everturn.server.lives import Seat
-from everturn.server.routing import Route
+from everturn.server.route import Route
+from everturn.server.streams.registry import StreamSlot
 from everturn.stores.memory import MemoryStore
-from everturn.wiring import Runtime
 
 PORT = 8000
 HOST = f"127.0.0.1:{PORT}"
@@ -54,7 +54,7 @@ class PlainDoor:
     def __init__(self) -> None:
         self.links = {}
 
-    async def recognise(self, authorization: str | None, cookie: str | None) -> Principal:
+    async def authenticate(self, authorization: str | None, cookie: str | None) -> Principal:
         word = authorization.removeprefix("Bearer ") if authorization else cookie or ""
         parts = word.split("/")
         if len(parts) != 3:
@@ -62,7 +62,7 @@ class PlainDoor:
         role: Any = parts[2]
         return Principal(parts[0], parts[1], role, credential=word, kind="key" if authorization else "login")
 
-    def remembers(self, authorization: str | None = None, cookie: str | None = None) -> bool:
+    def was_recently_valid(self, authorization: str | None = None, cookie: str | None = None) -> bool:
         return False
 
     async def csrf(self, principal: Principal) -> str:
@@ -71,19 +71,19 @@ class PlainDoor:
     async def is_csrf(self, principal: Principal, token: str) -> bool:
         return token == await self.csrf(principal)
 
-    async def begin_oidc(self, redirect: str) -> Flow:
-        return Flow(f"https://id.example/?back={redirect}", "signed")
+    async def begin_oidc(self, redirect: str) -> LoginFlow:
+        return LoginFlow(f"https://id.example/?back={redirect}", "signed")
 
     async def finish_oidc(
         self, code: str, state: str, cookie: str, redirect: str, seconds: float = 0
     ) -> tuple[str, Principal]:
         if (code, state, cookie) != ("code", "state", "signed"):
             raise NotRecognised("nobody")
-        return "ours/owner/owner", await self.recognise(None, "ours/owner/owner")
+        return "ours/owner/owner", await self.authenticate(None, "ours/owner/owner")
 
     async def log_in(self, secret: str, seconds: float = 0.0) -> tuple[str, Principal]:
         word = self.links.pop(secret, "")
-        return word, await self.recognise(None, word)
+        return word, await self.authenticate(None, word)
 
     async def log_out(self, principal: Principal) -> None: ...
 
@@ -93,7 +93,7 @@ class NoStreams:
 
     is_over = False
 
-    def erased(self, session: str) -> None:
+    def end_erased(self, session: str) -> None:
         """Nobody follows anything here."""
 
     async def session(self, access: Any, session: str, after: str = "") -> Response:
@@ -102,23 +102,23 @@ class NoStreams:
 
     async def turn(self, access: Any, session: str, turn: str, after: str = "") -> Response:
         await access.follow(session)
-        await access.turn(session, turn)
+        await access.sessions.turn(session, turn)
         return Response(b"", media_type="text/event-stream")
 
     async def inbox(self, access: Any) -> Response:
         await access.inbox()
         return Response(b"", media_type="text/event-stream")
 
-    def seat(self, access: Any) -> Seat:
-        return Seat(lambda: None)
+    def reserve(self, access: Any) -> StreamSlot:
+        return StreamSlot(lambda: None)
 
     async def encoded(
         self, access: Any, session: str, turn: str, encoder: Any, headers: Any = None, seat: Any = None
     ) -> Any:
         await access.follow(session)
-        await access.turn(session, turn)
+        await access.sessions.turn(session, turn)
         there: Any = Response(encoder.begin(), media_type="text/event-stream")
-        there.why = "over"
+        there.end_reason = "over"
         return there
 
     async def start(self) -> None: ...
@@ -127,7 +127,7 @@ class NoStreams:
         self.is_over = True
 
 
-async def make_house(runtime: Runtime | None = None, requests: float = 0.0, **limits: Any) -> House:
+async def make_house(runtime: Runtime | None = None, requests: float = 0.0, **limits: Any) -> ServerContext:
     """A house with two tenants, `ours` and `theirs`, each with a user of every role."""
     runtime = runtime or Runtime(ScriptedModel(*["Hello."] * 20), store=MemoryStore())
     store: Any = runtime.store
@@ -137,7 +137,7 @@ async def make_house(runtime: Runtime | None = None, requests: float = 0.0, **li
         await store.accounts.put_tenant(Tenant(tenant))
         for role in roles:
             await store.accounts.put_user(User(tenant, role, role=role))
-    return House(runtime, store.accounts, agents)
+    return ServerContext(runtime, store.accounts, agents)
 
 
 def make(

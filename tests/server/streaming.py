@@ -1,4 +1,4 @@
-"""Streams over a real server and a real line: what tests of `everturn.server.streams` stand on."""
+"""Streams over a real server and a real line: what tests of `everturn.server.streams.open` stand on."""
 
 import asyncio
 import contextlib
@@ -12,10 +12,11 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope
 from starlette.types import Send as AsgiSend
 
-from everturn.access.access import Access, House
+from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.server_context import ServerContext
 from everturn.api import Item
-from everturn.config.options import ServerOptions
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal, Role
 from everturn.core.chunks import FinishChunk, TextChunk
 from everturn.core.deltas import Delta
@@ -24,9 +25,9 @@ from everturn.core.options import TurnOptions
 from everturn.core.parts import TextPart, ToolPart
 from everturn.core.requests import ModelRequest
 from everturn.errors import EverturnError
-from everturn.server.streams import Streams
+from everturn.runtime import Runtime
+from everturn.server.streams.open import StreamEndpoints
 from everturn.stores.accounts import MemoryAccounts
-from everturn.wiring import Runtime
 
 _decode = msgspec.json.Decoder(Item).decode
 
@@ -51,10 +52,10 @@ class Taps:
         yield [FinishChunk("stop")]
 
 
-def house_of(runtime: Runtime, streams: int = 1000) -> House:
+def house_of(runtime: Runtime, streams: int = 1000) -> ServerContext:
     """A house with one agent, in which a tenant may have so many streams."""
     agents = Agents([AgentSpec("test", TurnOptions())], default_limits=TenantLimits(streams=streams))
-    return House(runtime, getattr(runtime.store, "accounts", None) or MemoryAccounts(), agents)
+    return ServerContext(runtime, getattr(runtime.store, "accounts", None) or MemoryAccounts(), agents)
 
 
 def somebody(role: Role = "owner", credential: str = "key", tenant: str = "local") -> Principal:
@@ -62,10 +63,10 @@ def somebody(role: Role = "owner", credential: str = "key", tenant: str = "local
     return Principal(tenant, "ada", role, credential)
 
 
-Answer = Callable[[Access, Streams, Request], Awaitable[object]]
+Answer = Callable[[Access, StreamEndpoints, Request], Awaitable[object]]
 
 
-async def answer(access: Access, streams: Streams, request: Request) -> object:
+async def answer(access: Access, streams: StreamEndpoints, request: Request) -> object:
     """`/{session}`, `/{session}/{turn}` and `/` with `?after=`: what the application does, without its doors."""
     session, _, turn = request.url.path[1:].partition("/")
     after = request.headers.get("last-event-id") or request.query_params.get("after", "")
@@ -86,27 +87,27 @@ async def so(holds: Callable[[], bool]) -> None:
 class Server:
     """A node that serves streams on a port of its own."""
 
-    def __init__(self, house: House, streams: Streams, port: int) -> None:
+    def __init__(self, house: ServerContext, streams: StreamEndpoints, port: int) -> None:
         self.house, self.streams, self.url = house, streams, f"http://127.0.0.1:{port}"
 
 
 @contextlib.asynccontextmanager
 async def serving(
-    house: House, options: ServerOptions | None = None, answer: Answer = answer, gone: Collection[str] = ()
+    house: ServerContext, options: ServerOptions | None = None, answer: Answer = answer, gone: Collection[str] = ()
 ) -> AsyncGenerator[Server]:
     """Serve the streams of a house; `?role=` and `?key=` say who asks, and `gone` which keys hold no more."""
 
     async def standing(principals: Collection[Principal]) -> set[str]:
         return {one.credential for one in principals} & set(gone)
 
-    streams = Streams(house, options or ServerOptions(merge=0.01), standing)
+    streams = StreamEndpoints(house, options or ServerOptions(merge=0.01), standing)
 
     async def app(scope: Scope, receive: Receive, send: AsgiSend) -> None:
         request = Request(scope, receive)
         query = request.query_params
         who = somebody(query.get("role", "owner"), query.get("key", "key"))  # type: ignore[arg-type]
         try:
-            response = await answer(house.access(who), streams, request)
+            response = await answer(Access(house, who), streams, request)
         except EverturnError as error:
             await send({"type": "http.response.start", "status": 499, "headers": []})
             await send({"type": "http.response.body", "body": type(error).__name__.encode()})

@@ -11,30 +11,37 @@ import pytest
 
 from everturn import api, errors
 from everturn.access.access import Access
-from everturn.access.needs import role_of
-from everturn.config.options import ServerOptions
+from everturn.access.files import FileAccess
+from everturn.access.roles import role_of
+from everturn.access.sessions import SessionAccess
+from everturn.config.server_options import ServerOptions
 from everturn.errors import EverturnError
-from everturn.server import native, overseeing, owning
-from everturn.server.openapi import references
-from everturn.server.routing import Asked, Route
+from everturn.server.openapi import find_references
+from everturn.server.route import HttpRequestContext, Route
+from everturn.server.routes import accounts, admin
+from everturn.server.routes import api as api_routes
+from tests.access.methods import METHODS, RESOURCES
 from tests.server.asking import PORT, NoStreams, PlainDoor, ask, make, make_house, word
 
-ROUTES = [*native.ROUTES, *overseeing.ROUTES, *owning.ROUTES]
+ROUTES = [*api_routes.ROUTES, *admin.ROUTES, *accounts.ROUTES]
 
 
 class Recording:
-    """Stands for `Access`: notes what is called, and answers with nothing."""
+    """Stands for `Access` and its resources: notes what is called, and answers with nothing."""
 
-    def __init__(self, called: list[str]) -> None:
-        self._called = called
+    def __init__(self, called: list[Any], owner: type = Access) -> None:
+        self._called, self._owner = called, owner
 
     def __getattr__(self, name: str) -> Any:
-        signature = inspect.signature(getattr(Access, name))
+        if self._owner is Access and name in RESOURCES:
+            return Recording(self._called, RESOURCES[name])
+        method = getattr(self._owner, name)
+        signature = inspect.signature(method)
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             signature.bind(self, *args, **kwargs)
-            self._called.append(name)
-            return b"" if name == "blob" else None
+            self._called.append(method)
+            return b"" if method is FileAccess.read else None
 
         return call
 
@@ -43,11 +50,11 @@ class RecordingHouse:
     """A house in which everything may be asked for and nothing is there."""
 
     def __init__(self, failing: BaseException | None = None) -> None:
-        self.called: list[str] = []
+        self.called: list[Any] = []  # methods
         self.failing = failing
         self.counted: list[str] = []
 
-    def access(self, principal: Any) -> Any:
+    def make_access(self) -> Any:
         if self.failing is not None:
             raise self.failing
         return Recording(self.called)
@@ -65,6 +72,14 @@ class RecordingHouse:
                 return Limits()
 
         return Agents()
+
+
+@pytest.fixture(autouse=True)
+def _access_of_a_recording_house(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make_access(house: Any, principal: Any) -> Any:
+        return house.make_access() if isinstance(house, RecordingHouse) else Access(house, principal)
+
+    monkeypatch.setattr("everturn.server.app.Access", make_access)
 
 
 BODIES: dict[Any, Any] = {
@@ -97,17 +112,16 @@ async def test_a_route_asks_only_the_method_whose_role_it_takes(route: Route, mo
         monkeypatch.setattr("pathlib.Path.read_bytes", lambda self: b"zip")
     answer = await call(make(house), route, word("operator"))
     assert answer.status < 300, answer.body
-    asked_by_streams = {"follow_turn": {"follow", "turn"}, "follow": {"follow"}, "inbox": {"inbox"}}
     assert route.calls is not None
-    assert set(house.called) == asked_by_streams.get(route.name, {route.calls.__name__})
+    asked_too = {SessionAccess.turn} if route.name == "follow_turn" else set[Any]()  # by the streams
+    assert set(house.called) == {route.calls} | asked_too
     assert route.needs == role_of(route.calls)
     assert house.counted == ["ours"]
 
 
 def test_every_method_of_access_has_a_route() -> None:
-    methods = {name for name, method in inspect.getmembers(Access) if hasattr(method, "needs")}
-    faces = {"begin_named"}  # only they have names of their own
-    assert {route.calls.__name__ for route in ROUTES if route.calls} == methods - faces
+    faces = {SessionAccess.begin_named}  # only they have names of their own
+    assert {route.calls for route in ROUTES} == set(METHODS.values()) - faces
 
 
 def failing(error: BaseException) -> Any:
@@ -161,7 +175,7 @@ async def test_with_one_the_rest_is_404_or_405() -> None:
 async def test_an_encoded_slash_stays_inside_its_id() -> None:
     seen: list[Any] = []
 
-    async def handler(asked: Asked) -> None:
+    async def handler(asked: HttpRequestContext) -> None:
         seen.append(dict(asked.ids))
 
     route = Route(method="GET", path="/x/{one}/y/{two}", name="x", needs="viewer", about="", handler=handler)
@@ -199,7 +213,7 @@ async def test_json_comes_as_json(kind: str, status: int) -> None:
 async def test_an_empty_body_is_an_empty_object() -> None:
     house = RecordingHouse()
     assert (await ask(make(house), "POST", "/api/sessions/s/turns/t/cancel", word("member"))).status == 204
-    assert house.called == ["cancel"]
+    assert house.called == [SessionAccess.cancel_turn]
 
 
 async def test_a_body_that_is_too_large_is_refused_with_and_without_its_length() -> None:
@@ -209,7 +223,7 @@ async def test_a_body_that_is_too_large_is_refused_with_and_without_its_length()
     streamed = await ask(app, "POST", "/api/sessions", who, pieces=[b"[" * 60, b"[" * 60, b""], headers=kind)
     for answer in (told, streamed):
         assert (answer.status, answer.code, answer.header("connection")) == (413, "too_large", "close")
-    assert app._bodies.pot.held == 0
+    assert app._bodies.memory.held == 0
 
 
 async def test_an_upload_may_be_larger_and_has_its_own_limit() -> None:
@@ -261,7 +275,7 @@ async def test_a_store_that_does_not_answer_makes_the_node_unready(monkeypatch: 
 
     house = await make_house()
     app = make(house)
-    monkeypatch.setattr("everturn.server.people.READY", 0.01)
+    monkeypatch.setattr("everturn.server.routes.public.READY_TIMEOUT", 0.01)
 
     async def never(session: str) -> int:
         await asyncio.Event().wait()
@@ -301,12 +315,15 @@ class Blobs(RecordingHouse):
         super().__init__()
         self.data = data
 
-    def access(self, principal: Any) -> Any:
+    def make_access(self) -> Any:
         house = self
 
-        class One:
-            async def blob(self, session: str, blob: str) -> bytes:
+        class Files:
+            async def read(self, session: str, blob: str) -> bytes:
                 return house.data
+
+        class One:
+            files = Files()
 
         return One()
 
@@ -419,7 +436,7 @@ async def test_the_document_has_every_route_and_every_reference_leads_somewhere(
         assert str(route.status) in said["responses"]
     count = sum(len(methods) for methods in document["paths"].values())
     assert count == len(app.table.routes)
-    for reference in references(document):
+    for reference in find_references(document):
         at: Any = document
         for step in reference.removeprefix("#/").split("/"):
             at = at[step]
@@ -436,7 +453,7 @@ async def test_the_document_is_the_same_every_time() -> None:
 
 def test_two_routes_in_one_place_are_a_mistake() -> None:
     route = Route(
-        method="GET", path="/api/me", name="other", needs="viewer", about="", handler=native.ROUTES[0].handler
+        method="GET", path="/api/me", name="other", needs="viewer", about="", handler=api_routes.ROUTES[0].handler
     )
     with pytest.raises(EverturnError, match="two routes"):
         make(RecordingHouse(), extra=[route])

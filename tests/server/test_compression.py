@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from everturn.server import native
-from everturn.server.compression import LEAST, accepts_gzip
-from everturn.server.routing import Asked, Route
+from everturn.server.compression import MIN_COMPRESS_BYTES, accepts_gzip
+from everturn.server.route import HttpRequestContext, Route
+from everturn.server.routes import api
 from tests.server.asking import ask, make, make_house, word
 
 GZIP = {"accept-encoding": "gzip, deflate, br"}
@@ -18,7 +18,7 @@ LONG = [f"a line of many, number {number}" for number in range(200)]
 
 
 def route(name: str, method: Any = "GET", lines: Any = LONG, **more: Any) -> Route:
-    async def handler(asked: Asked) -> Any:
+    async def handler(asked: HttpRequestContext) -> Any:
         return lines
 
     return Route(
@@ -57,9 +57,9 @@ async def test_what_is_short_was_changed_or_has_a_token_is_never_compressed(meth
 
 
 def test_who_is_asking_has_a_token_and_is_never_compressed() -> None:
-    [me] = [one for one in native.ROUTES if one.path == "/api/me"]
+    [me] = [one for one in api.ROUTES if one.path == "/api/me"]
     assert me.is_secret
-    assert LEAST >= 1024  # nor is anything as short as what a login is told
+    assert MIN_COMPRESS_BYTES >= 1024  # nor is anything as short as what a login is told
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from starlette.responses import Response, StreamingResponse
 
-from everturn.config.options import ServerOptions
-from everturn.server.bodies import PACE
-from everturn.server.routing import Asked, Route
-from everturn.server.serving import serve
+from everturn.config.server_options import ServerOptions
+from everturn.server.body_limits import MIN_BYTES_PER_SECOND
+from everturn.server.route import HttpRequestContext, Route
+from everturn.server.serve import serve
 from tests.server.asking import NoStreams, PlainDoor, make_house, word
 
 FAST: dict[str, Any] = {"header_time": 0.4, "body_time": 0.6, "idle": 1.0, "drain": 3.0, "port": 0}
@@ -23,15 +23,15 @@ SOON = 5.0
 """Seconds in which something must have happened whose limit is less than one."""
 
 
-async def big(asked: Asked) -> Response:
+async def big(asked: HttpRequestContext) -> Response:
     return Response(b"x" * 40_000_000)
 
 
-async def count(asked: Asked) -> Response:
+async def count(asked: HttpRequestContext) -> Response:
     return Response(str(len(asked.body)))
 
 
-async def tick(asked: Asked) -> Response:
+async def tick(asked: HttpRequestContext) -> Response:
     async def beats() -> AsyncIterator[bytes]:
         while True:
             yield b": beat\n\n"
@@ -183,7 +183,7 @@ async def a_slow_body_that_nobody_wants(
 
 async def a_body_that_stops(node: Node, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
     writer.write(b"POST /count HTTP/1.1\r\n" + node.head + b"Content-Type: a/b\r\nContent-Length: 5000000\r\n\r\n")
-    writer.write(b"x" * PACE * 30)  # so that its pace is not what is wrong with it
+    writer.write(b"x" * MIN_BYTES_PER_SECOND * 30)  # so that its pace is not what is wrong with it
     return await until_closed(reader)
 
 
@@ -314,7 +314,7 @@ async def test_one_connection_too_many_is_told_so_and_the_others_live() -> None:
 
 
 async def test_whoever_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("everturn.server.serving.SWEEP", 0.3)
+    monkeypatch.setattr("everturn.server.serve.SWEEP", 0.3)
     async with running() as node:
         reader, writer = await node.open()
         transport: Any = writer.transport

@@ -9,7 +9,7 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 async def logged_in(world: World, user: str = "owner") -> str:
-    secret = await world.app.entrance.login_link("ours", user)
+    secret = await world.app.authenticator.login_link("ours", user)
     answer = await ask(world.app, "POST", "/login", body=f"token={secret}".encode(), headers=FORM)
     assert answer.status == 303
     return answer.header("set-cookie").partition(";")[0].partition("=")[2]
@@ -26,7 +26,7 @@ async def change(world: World, cookie: str, token: str, **headers: str) -> Answe
 
 async def test_a_link_becomes_a_cookie_once() -> None:
     async with a_world() as world:
-        secret = await world.app.entrance.login_link("ours", "owner")
+        secret = await world.app.authenticator.login_link("ours", "owner")
         body = f"token={secret}".encode()
         first = await ask(world.app, "POST", "/login", body=body, headers={**FORM, "origin": f"http://{HOST}"})
         again = await ask(world.app, "POST", "/login", body=body, headers=FORM)
@@ -39,7 +39,7 @@ async def test_a_link_becomes_a_cookie_once() -> None:
 
 async def test_a_page_of_somebody_else_cannot_log_a_browser_in() -> None:
     async with a_world() as world:
-        secret = await world.app.entrance.login_link("ours", "owner")
+        secret = await world.app.authenticator.login_link("ours", "owner")
         body = f"token={secret}".encode()
         for origin in ("http://evil.example", "null"):
             answer = await ask(world.app, "POST", "/login", body=body, headers={**FORM, "origin": origin})

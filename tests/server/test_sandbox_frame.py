@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everturn.server.sandbox import PATH, policy
+from everturn.server.routes.js_sandbox import PATH, sandbox_csp
 from tests.server.asking import ask, make, make_house
 
 SCRIPT = b"onmessage = () => {}"
@@ -38,8 +38,8 @@ async def test_the_frame_has_no_origin_no_network_and_one_script(built: Path) ->
 
 
 def test_each_script_counts_and_a_page_without_one_runs_none() -> None:
-    assert policy(PAGE + b"<script>\nalert(1)\n</script>").count("sha256-") == 2
-    assert "sha256-" not in policy(b"<p>nothing</p>")
+    assert sandbox_csp(PAGE + b"<script>\nalert(1)\n</script>").count("sha256-") == 2
+    assert "sha256-" not in sandbox_csp(b"<p>nothing</p>")
 
 
 async def test_where_it_was_not_built_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from everturn.core.deltas import CallProgress, Reader
+from everturn.core.deltas import CallProgress, TurnReader
 from everturn.core.events import Entry, StepStarted
-from everturn.server.sse import Sight
+from everturn.server.streams.sse import Subscriber
 
 
 def test_what_a_tool_of_another_turn_says_of_itself_is_not_shown() -> None:
-    sight = Sight(Reader("mine"), "mine")
+    sight = Subscriber(TurnReader("mine"), "mine")
 
-    assert sight.take(CallProgress("theirs", "call", "half way")) == b""
-    assert b"half way" in sight.take(CallProgress("mine", "call", "half way"))
+    assert sight.encode(CallProgress("theirs", "call", "half way")) == b""
+    assert b"half way" in sight.encode(CallProgress("mine", "call", "half way"))
 
 
 def test_an_event_of_another_turn_is_not_shown() -> None:
-    sight = Sight(Reader("mine"), "mine")
+    sight = Subscriber(TurnReader("mine"), "mine")
 
-    assert sight.take(Entry(1, StepStarted(turn="theirs", step=1))) == b""
-    assert b"StepStarted" in sight.take(Entry(2, StepStarted(turn="mine", step=1)))
+    assert sight.encode(Entry(1, StepStarted(turn="theirs", step=1))) == b""
+    assert b"StepStarted" in sight.encode(Entry(2, StepStarted(turn="mine", step=1)))

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from everturn import Chat, tool
-from everturn.config.options import ServerOptions
-from everturn.core.deltas import LogMoved
+from everturn.access.access import Access
+from everturn.config.server_options import ServerOptions
+from everturn.core.deltas import LogAdvanced
 from everturn.core.events import GateOpened, Terminal, TurnCompleted, TurnStarted
-from everturn.core.policy import Rule
-from everturn.models.scripted import Hang, ScriptedModel, call, calls, say
-from everturn.server import live, lives, room
-from everturn.turn import log_poll
-from everturn.wiring import Runtime
+from everturn.core.rules.policy import Rule
+from everturn.models.scripted import ScriptedHang, ScriptedModel, call, calls, say
+from everturn.running import log_poll
+from everturn.runtime import Runtime
+from everturn.server.streams import registry, response, session_broadcast
 from tests.server.streaming import Page, Taps, house_of, serving, so, somebody
 
 TEXT = "".join(f"wörd{number} " for number in range(400))
@@ -137,7 +138,7 @@ async def test_to_hang_up_cancels_nothing():
 
 
 async def test_a_reader_that_takes_nothing_is_let_go_and_delays_nobody(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lives, "STALLED", 0.5)
+    monkeypatch.setattr(registry, "CUT_AFTER", 0.5)
     model = Taps()
     runtime = Runtime(model)
     options = ServerOptions(merge=0.001, keep_alive=1.0)
@@ -165,8 +166,8 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_delays_nobody(monkeypat
 async def test_a_reader_that_stalls_while_it_catches_up_is_let_go(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(live, "STALLED", 0.3)
-    monkeypatch.setattr(lives, "STALLED", 0.3)
+    monkeypatch.setattr(response, "WRITE_TIMEOUT", 0.3)
+    monkeypatch.setattr(registry, "CUT_AFTER", 0.3)
     model = Taps()
     runtime = Runtime(model)
     async with (
@@ -189,7 +190,7 @@ async def test_a_reader_that_stalls_while_it_catches_up_is_let_go(
 
 
 async def test_a_credential_that_is_revoked_ends_its_streams_and_no_others(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lives, "LOOK", 0.05)
+    monkeypatch.setattr(registry, "CHECK_INTERVAL", 0.05)
     gone: set[str] = set()
     runtime = Runtime(ScriptedModel([say("a")]))
     async with serving(house_of(runtime), gone=gone) as server, Chat("", runtime=runtime, session="s") as chat:
@@ -210,7 +211,7 @@ async def test_a_tenant_has_no_more_streams_than_it_may_and_gives_them_back():
     async with serving(house_of(runtime, streams=2)) as server, Chat("", runtime=runtime, session="s") as chat:
         turn = await chat.send("go")
         await turn
-        access = server.house.access(somebody())
+        access = Access(server.house, somebody())
         for _ in range(5):  # an answer that nobody takes counts for as long as it is there
             await server.streams.session(access, "s")
         pages = [asyncio.create_task(Page(f"{server.url}/s").read()) for _ in range(2)]
@@ -225,7 +226,7 @@ async def test_a_tenant_has_no_more_streams_than_it_may_and_gives_them_back():
 
 
 async def test_a_result_that_waits_for_a_review_is_shown_to_those_who_may_judge_it():
-    @tool(effects="read", result="ask")
+    @tool(read_only=True, review="always")
     async def look() -> str:
         """Look."""
         return "the secret"
@@ -249,7 +250,7 @@ async def test_a_result_that_waits_for_a_review_is_shown_to_those_who_may_judge_
 
 
 async def test_a_turn_that_begins_later_is_heard_of_at_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(log_poll, "INTERVAL", 1000.0)
+    monkeypatch.setattr(log_poll, "POLL_INTERVAL", 1000.0)
     runtime = Runtime(ScriptedModel([say("a")], [say("b")]))
     async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
         await (await chat.send("go"))
@@ -314,7 +315,9 @@ async def test_one_who_has_read_more_of_the_log_than_was_shown_here_is_told_noth
         model.tap("one").put_nowait("hello")
         first = Page(f"{server.url}/s")
         await first.read(lambda page: page.live.get(turn.id) == "hello")
-        monkeypatch.setattr(room.Room, "look", lambda self: None)  # the room is behind for a while
+        monkeypatch.setattr(
+            session_broadcast.SessionBroadcast, "read_log", lambda self: None
+        )  # the room is behind for a while
         model.tap("one").put_nowait("")
         await turn
         second = Page(f"{server.url}/s")
@@ -326,7 +329,7 @@ async def test_one_who_has_read_more_of_the_log_than_was_shown_here_is_told_noth
 
 
 async def test_word_that_is_lost_on_the_way_is_made_up_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(log_poll, "INTERVAL", 0.05)
+    monkeypatch.setattr(log_poll, "POLL_INTERVAL", 0.05)
     runtime = Runtime(ScriptedModel([say("a")], [say("b")]))
     bus, publish = runtime.bus, runtime.bus.publish
     async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
@@ -335,7 +338,7 @@ async def test_word_that_is_lost_on_the_way_is_made_up_for(monkeypatch: pytest.M
         reading = asyncio.create_task(page.read(lambda page: page.has(Terminal, 2)))
         await so(lambda: server.streams.open > 0)
         monkeypatch.setattr(
-            bus, "publish", lambda on, frames: None if isinstance(frames[0], LogMoved) else publish(on, frames)
+            bus, "publish", lambda on, frames: None if isinstance(frames[0], LogAdvanced) else publish(on, frames)
         )
         await chat.send("more")
         await reading
@@ -347,7 +350,7 @@ async def test_a_session_whose_driver_is_lost_ends_its_streams_so():
     class Broken(Exception):
         pass
 
-    runtime = Runtime(ScriptedModel([[*say("a"), Hang()]]))
+    runtime = Runtime(ScriptedModel([[*say("a"), ScriptedHang()]]))
     async with serving(house_of(runtime)) as server, Chat("", runtime=runtime, session="s") as chat:
         await chat.send("go")
         page = Page(f"{server.url}/s")
@@ -380,7 +383,7 @@ async def test_a_session_that_is_erased_ends_its_streams(tmp_path: Path):
         await so(lambda: server.streams.open > 0)
         await asyncio.sleep(0.05)
         await runtime.store.erase("s")
-        server.streams.erased("s")
+        server.streams.end_erased("s")
 
         assert await reading == "erased"
         assert await Page(f"{server.url}/s").read() == "UnknownSession"

@@ -7,10 +7,10 @@ from starlette.requests import Request
 
 from everturn import Chat
 from everturn.access.access import Access
-from everturn.core.deltas import Delta, Shown
+from everturn.core.deltas import Delta, TurnItem
 from everturn.core.events import StepFinished, Terminal
-from everturn.server.streams import Streams
-from everturn.wiring import Runtime
+from everturn.runtime import Runtime
+from everturn.server.streams.open import StreamEndpoints
 from tests.server.streaming import Taps, house_of, serving, so
 
 
@@ -23,7 +23,7 @@ class Plain:
     def begin(self) -> bytes:
         return b"<"
 
-    def feed(self, shown: Shown) -> bytes:
+    def feed(self, shown: TurnItem) -> bytes:
         self.is_done = self._stops and isinstance(shown, StepFinished)
         if isinstance(shown, Delta):
             return shown.text.encode()
@@ -33,7 +33,7 @@ class Plain:
         return f">{why}".encode()
 
 
-async def answer(access: Access, streams: Streams, request: Request) -> object:
+async def answer(access: Access, streams: StreamEndpoints, request: Request) -> object:
     """`/{session}/{turn}?stops=`."""
     session, _, turn = request.url.path[1:].partition("/")
     headers = {"content-type": "text/plain", "x-protocol": "plain"}

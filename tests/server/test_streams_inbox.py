@@ -12,10 +12,10 @@ from everturn import Chat, tool
 from everturn.api import InboxItem
 from everturn.core.events import TurnCancelled, TurnStarted
 from everturn.core.options import TurnOptions
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedModel, call, calls, say
-from everturn.server import inbox
-from everturn.wiring import Runtime
+from everturn.runtime import Runtime
+from everturn.server.streams import inbox
 from tests.server.streaming import Server, house_of, serving
 
 _decode = msgspec.json.Decoder(InboxItem).decode
@@ -23,10 +23,10 @@ _decode = msgspec.json.Decoder(InboxItem).decode
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox, "LOOK", 0.05)
+    monkeypatch.setattr(inbox, "POLL_INTERVAL", 0.05)
 
 
-@tool(effects="read", result="ask")
+@tool(read_only=True, review="always")
 async def look() -> str:
     """Look."""
     return "the secret"

@@ -9,9 +9,9 @@ import pytest
 from everturn import Chat
 from everturn.bus.nats import NatsBus
 from everturn.core.events import TurnCompleted
+from everturn.running import log_poll
+from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
-from everturn.turn import log_poll
-from everturn.wiring import Runtime
 from tests.bus.nats_server import BINARY, NatsServer
 from tests.server.streaming import Page, Taps, house_of, serving, so
 
@@ -32,7 +32,7 @@ async def buses(tmp_path: Path) -> AsyncIterator[list[NatsBus]]:
 async def test_a_page_that_changes_nodes_in_the_middle_of_a_word_ends_with_every_character_once(
     buses: list[NatsBus], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(log_poll, "INTERVAL", 1000.0)  # word of a new turn comes over the bus, or not at all
+    monkeypatch.setattr(log_poll, "POLL_INTERVAL", 1000.0)  # word of a new turn comes over the bus, or not at all
     model, store = Taps(), MemoryStore()
     driving, other = (Runtime(model, store=store, bus=bus) for bus in buses)
     async with (

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tests.snapshots.looking import Disk, in_tree, on_disk
 
-from everturn import faults
-from everturn.tools import shadow_walk
-from everturn.tools.shadow import Shadow
+from everturn import failpoints
+from everturn.tools.snapshots import walk
+from everturn.tools.snapshots.store import FolderSnapshots
 
 
 def first(folder: Path) -> None:
@@ -59,15 +59,15 @@ def die_at(count: int) -> None:
 
     def plan(point: str) -> None:
         nonlocal left
-        if point.startswith("shadow."):
+        if point.startswith("snapshot."):
             left -= 1
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    faults.install(plan)
+    failpoints.install_plan(plan)
 
 
-def dies(shadow: Shadow, tree: str, count: int) -> bool:
+def dies(shadow: FolderSnapshots, tree: str, count: int) -> bool:
     child = os.fork()
     if child == 0:
         die_at(count)
@@ -82,7 +82,7 @@ def one(scratch: Path, count: int, twice: int, with_record: bool) -> bool:
     """Whether it died. `twice`: the one that goes on dies as well; `with_record`: somebody looks in between."""
     folder, store = scratch / "folder", scratch / "store"
     folder.mkdir(parents=True)
-    shadow = Shadow(folder, store)
+    shadow = FolderSnapshots(folder, store)
     first(folder)
     wanted = asyncio.run(shadow.record())
     second(folder)
@@ -106,7 +106,7 @@ def one(scratch: Path, count: int, twice: int, with_record: bool) -> bool:
 
 
 def main() -> None:
-    shadow_walk.FILE_BYTES, shadow_walk.GROWN_BYTES = 2000, 4000
+    walk.FILE_BYTES, walk.GROWN_BYTES = 2000, 4000
     scratch, count = Path(sys.argv[1]), 1
     while one(scratch / str(count), count, twice=(count % 3) * 2, with_record=count % 4 == 3):
         count += 1

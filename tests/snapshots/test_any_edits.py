@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.snapshots.looking import Disk, git, in_tree, on_disk
 
 from everturn.errors import CommandRefused
-from everturn.tools.shadow import Shadow
+from everturn.tools.snapshots.store import FolderSnapshots
 
 NAMES = ["a", "b", "d", "x.log", "é", "sp ace", "new\nline", "-dash", ":(top)x", "back\\slash", "[ab]*", "git~1"]
 ODD = [
@@ -148,7 +148,7 @@ async def live(top: Path, story: Story) -> None:
     (top / "outside").mkdir()
     (top / "outside" / "kept").write_text("kept", encoding="utf-8")
     git(home, "init", "-q", "--bare", str(home))
-    shadow = Shadow(folder, store)
+    shadow = FolderSnapshots(folder, store)
     trees: list[str] = [await shadow.record()]
     recorded: set[bytes] = set()
     has_restored = False
@@ -180,7 +180,7 @@ async def live(top: Path, story: Story) -> None:
     assert on_disk(top / "outside") == {b"kept": ("file", b"kept")}
 
 
-async def restored(shadow: Shadow, folder: Path, store: Path, tree: str, disk: Disk, held: Disk) -> bool:
+async def restored(shadow: FolderSnapshots, folder: Path, store: Path, tree: str, disk: Disk, held: Disk) -> bool:
     wanted = in_tree(store, tree)
     others = {path: what for path, what in disk.items() if path not in held}
     is_in_the_way = any(clash(path, other) for path in wanted for other in others)

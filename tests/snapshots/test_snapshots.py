@@ -16,7 +16,7 @@ from everturn.core.events import FilesChanged
 from everturn.core.parts import FileChange, FilesPart
 from everturn.core.ports import Tool
 from everturn.errors import CommandRefused, ConfigError, TurnError
-from everturn.plugins.snapshots import Snapshots
+from everturn.plugins.file_snapshots import FileSnapshots
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 
 
@@ -29,12 +29,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def tools(folder: Path) -> list[Tool]:
-    @tool(effects="write")
+    @tool(idempotent=True)
     def put(name: str, text: str) -> str:
         (folder / name).write_text(text, encoding="utf-8")
         return "done"
 
-    @tool(effects="read")
+    @tool(read_only=True)
     def look(name: str) -> str:
         return (folder / name).read_text(encoding="utf-8")
 
@@ -48,7 +48,7 @@ async def changed(store: MemoryStore, session: str) -> list[FilesChanged]:
 async def test_the_tree_before_a_turn_and_after_each_step_that_changed_something_is_in_the_log(
     folder: Path, tmp_path: Path
 ) -> None:
-    store, plugin = MemoryStore(), Snapshots(folder, store_dir=tmp_path / "store")
+    store, plugin = MemoryStore(), FileSnapshots(folder, store_dir=tmp_path / "store")
     model = ScriptedModel(
         calls(call("put", name="new", text="1\n")),
         calls(call("look", name="old")),
@@ -78,13 +78,13 @@ async def test_the_tree_before_a_turn_and_after_each_step_that_changed_something
 async def test_before_any_call_runs_the_log_says_what_there_was(folder: Path, tmp_path: Path) -> None:
     store, seen = MemoryStore(), list[list[FilesChanged]]()
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def put() -> str:
         seen.append(await changed(store, chat.session))
         return "done"
 
     model = ScriptedModel(calls(call("put")), say("Done."))
-    plugin = Snapshots(folder, store_dir=tmp_path / "store")
+    plugin = FileSnapshots(folder, store_dir=tmp_path / "store")
     async with Chat(model, tools=[put], plugins=[plugin], store=store) as chat:
         await (await chat.send("please"))
     assert [[event.step for event in events] for events in seen] == [[0]]
@@ -95,7 +95,7 @@ async def test_a_process_that_dies_in_the_middle_of_a_step_takes_nothing_from_wh
 ) -> None:
     store, began, tries = MemoryStore(), asyncio.Event(), list[str]()
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def put() -> str:
         (folder / f"new{len(tries)}").write_text("1\n", encoding="utf-8")
         tries.append("")
@@ -106,7 +106,7 @@ async def test_a_process_that_dies_in_the_middle_of_a_step_takes_nothing_from_wh
 
     def chat(session: str | None = None) -> Chat:
         model = ScriptedModel(calls(call("put")), say("Done."))
-        plugin = Snapshots(folder, store_dir=tmp_path / "store")
+        plugin = FileSnapshots(folder, store_dir=tmp_path / "store")
         return Chat(model, tools=[put], plugins=[plugin], store=store, session=session)
 
     first = chat()
@@ -129,7 +129,7 @@ async def test_what_a_turn_changed_before_it_failed_is_written_down(folder: Path
                 (folder / "late").write_text("3\n", encoding="utf-8")
                 raise RuntimeError("no")
 
-    store, plugin = MemoryStore(), Snapshots({"a": folder}, store_dir=tmp_path / "store")
+    store, plugin = MemoryStore(), FileSnapshots({"a": folder}, store_dir=tmp_path / "store")
     model = ScriptedModel(calls(call("put", name="new", text="1\n")), say("Done."))
     async with Chat(model, tools=tools(folder), plugins=[plugin, Failing()], store=store) as chat:
         with pytest.raises(TurnError):
@@ -145,7 +145,7 @@ async def test_what_a_turn_changed_before_it_failed_is_written_down(folder: Path
 async def test_a_turn_is_taken_back_and_the_taking_back_too(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    store, plugin = MemoryStore(), Snapshots({"a": folder, "b": other}, store_dir=tmp_path / "store")
+    store, plugin = MemoryStore(), FileSnapshots({"a": folder, "b": other}, store_dir=tmp_path / "store")
     model = ScriptedModel(calls(call("put", name="new", text="1\n")), say("Done."))
     disk = on_disk(folder)
     async with Chat(model, tools=tools(folder), plugins=[plugin], store=store) as chat:
@@ -163,7 +163,7 @@ async def test_a_turn_is_taken_back_and_the_taking_back_too(folder: Path, tmp_pa
 async def test_a_folder_that_nobody_keeps_is_not_reverted_and_what_would_be_lost_is_told(
     folder: Path, tmp_path: Path
 ) -> None:
-    store, plugin = MemoryStore(), Snapshots(folder, store_dir=tmp_path / "store")
+    store, plugin = MemoryStore(), FileSnapshots(folder, store_dir=tmp_path / "store")
     model = ScriptedModel(calls(call("put", name="old", text="2\n")), say("Done."))
     async with Chat(model, tools=tools(folder), plugins=[plugin], store=store) as chat:
         result = await (await chat.send("please"))
@@ -183,7 +183,7 @@ async def test_a_turn_hides_nothing_by_a_rule_it_writes_and_takes_nothing_along_
 ) -> None:
     (folder / ".gitignore").write_text("secret\n", encoding="utf-8")
     (folder / "secret").write_text("precious", encoding="utf-8")
-    store, plugin = MemoryStore(), Snapshots(folder, store_dir=tmp_path / "store")
+    store, plugin = MemoryStore(), FileSnapshots(folder, store_dir=tmp_path / "store")
     model = ScriptedModel(
         calls(call("put", name=".gitignore", text="*\n")),
         calls(call("put", name="evil", text="1\n")),
@@ -211,13 +211,13 @@ async def test_a_turn_hides_nothing_by_a_rule_it_writes_and_takes_nothing_along_
 
 
 async def test_snapshots_of_one_folder_are_not_taken_for_those_of_another(folder: Path, tmp_path: Path) -> None:
-    await Snapshots(folder, store_dir=tmp_path / "store").shadows["work"].record()
+    await FileSnapshots(folder, store_dir=tmp_path / "store").folders["work"].record()
     (tmp_path / "other").mkdir()
     with pytest.raises(ConfigError, match="choose another store_dir"):
-        Snapshots(tmp_path / "other", store_dir=tmp_path / "store")
+        FileSnapshots(tmp_path / "other", store_dir=tmp_path / "store")
 
 
 @pytest.mark.parametrize("root", ["", "../up", "a/b", ".hidden"])
 def test_a_folder_has_a_name_that_is_one(folder: Path, tmp_path: Path, root: str) -> None:
     with pytest.raises(ConfigError, match="letters"):
-        Snapshots({root: folder}, store_dir=tmp_path / "store")
+        FileSnapshots({root: folder}, store_dir=tmp_path / "store")

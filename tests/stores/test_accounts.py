@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from tests.stores.kinds import SQL, opened_sql
 from tests.stores.test_postgres import Place
 
-from everturn.core.accounts import Accounts, Mark, check_chain
+from everturn.core.accounts import Accounts, ConversationFingerprint, check_chain
 from everturn.errors import StoreUnavailable
 from everturn.stores.accounts import MemoryAccounts
 from everturn.stores.memory import MemoryStore
-from everturn.stores.sql import keeping
+from everturn.stores.sql import retention
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts import AccountsContract
-from everturn.testing.contracts.accounts import ACME, ADA, KEY, LINK, done
-from everturn.testing.contracts.samples import NOON, over, send, started
+from everturn.testing.contracts.accounts import ACME, ADA, KEY, LINK, audit_record
+from everturn.testing.contracts.samples import NOON, send_message, turn_ended_events, turn_started_events
 
 
 class TestMemoryAccounts(AccountsContract):
@@ -71,7 +71,7 @@ async def test_the_audit_log_of_postgres_is_only_ever_added_to():
     place = Place()
     try:
         accounts = place.store().accounts
-        await accounts.note(done())
+        await accounts.append_audit(audit_record())
         for text in ("UPDATE audit SET who = 'eve'", "DELETE FROM audit", "TRUNCATE audit"):
             with pytest.raises(Exception, match="only ever added to"):
                 await place.run(text)
@@ -83,7 +83,7 @@ async def test_the_audit_log_of_postgres_is_only_ever_added_to():
 
 async def test_the_audit_log_of_sqlite_is_only_ever_added_to(tmp_path: Path):
     store = SqlStore.sqlite(tmp_path / "a.db")
-    await store.accounts.note(done())
+    await store.accounts.append_audit(audit_record())
     with sqlite3.connect(tmp_path / "a.db") as connection:
         for text in ("UPDATE audit SET who = 'eve'", "DELETE FROM audit"):
             with pytest.raises(sqlite3.IntegrityError, match="only ever added to"):
@@ -97,16 +97,16 @@ async def test_the_audit_log_of_sqlite_is_only_ever_added_to(tmp_path: Path):
 async def test_house_keeping_takes_old_marks_those_beyond_the_limit_and_logins_that_hold_no_more(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(keeping, "MARKS", 3)
+    monkeypatch.setattr(retention, "FINGERPRINTS_LIMIT", 3)
     old, now = NOON - 31 * 86_400, NOON
     async with opened_sql(kind, tmp_path) as store:
         accounts = store.accounts
         await accounts.put_tenant(ACME)
         await accounts.put_user(ADA)
-        await accounts.put_mark("acme", "old", Mark("s", "m"), old)
+        await accounts.put_fingerprint("acme", "old", ConversationFingerprint("s", "m"), old)
         for tenant, many in (("acme", 5), ("b", 2)):
             for n in range(many):
-                await accounts.put_mark(tenant, f"h{n}", Mark("s", "m"), now - 60 + n)
+                await accounts.put_fingerprint(tenant, f"h{n}", ConversationFingerprint("s", "m"), now - 60 + n)
         for each in (
             replace(KEY, revoked=old),
             replace(LINK, id="used", hash="1", revoked=old, expires=0.0),
@@ -116,11 +116,17 @@ async def test_house_keeping_takes_old_marks_those_beyond_the_limit_and_logins_t
         ):
             await accounts.put_credential(each)
 
-        kept = await store.keep_house(now)
+        kept = await store.run_maintenance(now)
 
-        assert (kept.marks, kept.credentials) == (3, 2)
-        assert [await accounts.mark("acme", f"h{n}") is not None for n in range(5)] == [False, False, True, True, True]
-        assert await accounts.mark("b", "h0") is not None
+        assert (kept.fingerprints, kept.credentials) == (3, 2)
+        assert [await accounts.fingerprint("acme", f"h{n}") is not None for n in range(5)] == [
+            False,
+            False,
+            True,
+            True,
+            True,
+        ]
+        assert await accounts.fingerprint("b", "h0") is not None
         assert {one.id for one in await accounts.credentials("acme")} == {"key1", "fresh", "good"}
 
 
@@ -129,19 +135,19 @@ async def test_marks_go_with_the_session_they_lead_into(kind: str, tmp_path: Pat
     async with AsyncExitStack() as stack:
         store = MemoryStore() if kind == "memory" else await stack.enter_async_context(opened_sql(kind, tmp_path))
         for session in ("s", "s2"):
-            await store.admit(send(session=session))
-            await store.append(session, 0, [*started(), *over()])
-            await store.accounts.put_mark("local", session, Mark(session, "t.out"), NOON)
+            await store.admit(send_message(session=session))
+            await store.append(session, 0, [*turn_started_events(), *turn_ended_events()])
+            await store.accounts.put_fingerprint("local", session, ConversationFingerprint(session, "t.out"), NOON)
 
         await store.erase("s")
 
-        assert await store.accounts.mark("local", "s") is None
-        assert await store.accounts.mark("local", "s2") == Mark("s2", "t.out")
+        assert await store.accounts.fingerprint("local", "s") is None
+        assert await store.accounts.fingerprint("local", "s2") == ConversationFingerprint("s2", "t.out")
 
 
 async def test_accounts_of_a_store_that_is_closed_say_so(tmp_path: Path):
     store = SqlStore.sqlite(tmp_path / "a.db")
-    await store.accounts.note(done())
+    await store.accounts.append_audit(audit_record())
     await store.aclose()
     with pytest.raises(StoreUnavailable):
-        await store.accounts.note(done())
+        await store.accounts.append_audit(audit_record())

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.asking import Grant
-from everturn.core.commands import AnyCommand, Cancel, Revert, Revoke, Stir, Take
-from everturn.core.events import Event, GateAnswered, GateClaimed, GrantRevoked, TurnStarted
-from everturn.core.gates import GateRow
+from everturn.core.commands import AnyCommand, Cancel, ClaimCall, NotifyCall, Revert, Revoke
+from everturn.core.events import CallClaimed, Event, GateResolved, GrantRevoked, TurnStarted
+from everturn.core.gate_rows import GateRow
+from everturn.core.gates import Grant
 from everturn.core.options import Spent
 from everturn.core.ports import Receipt, Store
 from everturn.errors import EverturnError
@@ -19,14 +19,14 @@ from everturn.testing.contracts import StoreContract
 
 class SharesWithEverybody(MemoryStore):
     async def grants(self, session: str, now: float) -> list[Grant]:
-        return [grant for whose in ("local", "eve") for grant in self._books.grants(session, whose, now)]
+        return [grant for whose in ("local", "eve") for grant in self._totals.grants(session, whose, now)]
 
 
 class ForgetsWhereItHolds(MemoryStore):
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         narrow = [
             replace(event, grant=replace(event.grant, session=session))
-            if isinstance(event, GateAnswered) and event.grant is not None
+            if isinstance(event, GateResolved) and event.grant is not None
             else event
             for event in events
         ]
@@ -40,14 +40,14 @@ class NeverExpires(MemoryStore):
 
 class RemembersWhatItRefuses(MemoryStore):
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
-        self._books.take(session, self._session(session).tenant, events)
+        self._totals.take(session, self._session(session).tenant, events)
         return await super().append(session, after, events, epoch)
 
 
 class RevokesWhatItLikes(MemoryStore):
     async def admit(self, command: AnyCommand) -> Receipt:
         if isinstance(command, Revoke):
-            self._books._revoke = lambda *given: True  # type: ignore[method-assign]
+            self._totals._revoke = lambda *given: True  # type: ignore[method-assign]
         return await super().admit(command)
 
 
@@ -55,33 +55,33 @@ class RevokesByNameAlone(MemoryStore):
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         head = await super().append(session, after, events, epoch)
         gone = {event.grant for event in events if isinstance(event, GrantRevoked)}
-        books = self._books
+        books = self._totals
         books._grants = {place: held for place, held in books._grants.items() if place[1] not in gone}
         return head
 
 
 class BelievesAnyLog(MemoryStore):
     async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
-        take = self._books.take
-        self._books.take = lambda *given, **_: take(*given)
+        take = self._totals.take
+        self._totals.take = lambda *given, **_: take(*given)
         await super().restore(session, tenant, events)
 
 
 class KeepsGrantsOfTheErased(MemoryStore):
     async def erase(self, session: str) -> None:
-        self._books.erase = lambda session: None
+        self._totals.erase = lambda session: None
         await super().erase(session)
 
 
 class LeavesSubTurns(MemoryStore):
     async def erase(self, session: str) -> None:
-        self._books.below = lambda session: []
+        self._totals.below = lambda session: []
         await super().erase(session)
 
 
 class GoesByNames(MemoryStore):
     async def erase(self, session: str) -> None:
-        self._books.below = lambda session: list(self._sessions)
+        self._totals.below = lambda session: list(self._sessions)
         await super().erase(session)
 
 
@@ -90,7 +90,7 @@ class CountsOnlyItself(MemoryStore):
         head = await super().append(session, after, events, epoch)
         for event in events:
             if isinstance(event, TurnStarted):
-                self._books._used[session, event.turn].home = session
+                self._totals._used[session, event.turn].home = session
         return head
 
 
@@ -102,7 +102,7 @@ class CountsSinceEver(MemoryStore):
 class ForgetsWhatTheErasedUsed(MemoryStore):
     async def erase(self, session: str) -> None:
         await super().erase(session)
-        self._books._used.clear()
+        self._totals._used.clear()
 
 
 class KnowsOnlyTimeouts(MemoryStore):
@@ -115,14 +115,14 @@ class KnowsOnlyTimeouts(MemoryStore):
 class ForgetsWhoHasIt(MemoryStore):
     async def admit(self, command: AnyCommand) -> Receipt:
         receipt = await super().admit(command)
-        if isinstance(command, Take):
+        if isinstance(command, ClaimCall):
             self._sessions["s"].gates[command.gate].claim = None
         return receipt
 
 
 class TakesItFromOthers(MemoryStore):
     async def admit(self, command: AnyCommand) -> Receipt:
-        if isinstance(command, Take) and command.session in self._sessions:
+        if isinstance(command, ClaimCall) and command.session in self._sessions:
             for row in self._sessions[command.session].gates.values():
                 row.claim = None
         return await super().admit(command)
@@ -130,7 +130,7 @@ class TakesItFromOthers(MemoryStore):
 
 class OverlooksACancel(MemoryStore):
     async def admit(self, command: AnyCommand) -> Receipt:
-        if isinstance(command, Take):
+        if isinstance(command, ClaimCall):
             inbox = self._sessions["s"].inbox
             held = {key: inbox.pop(key) for key, one in list(inbox.items()) if isinstance(one, Cancel)}
             try:
@@ -149,7 +149,7 @@ class BelievesTheLogMore(MemoryStore):
 class WakesWithAClaim(MemoryStore):
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         head = await super().append(session, after, events, epoch)
-        if any(isinstance(event, GateClaimed) for event in events):
+        if any(isinstance(event, CallClaimed) for event in events):
             self._session(session).open_turns["t"] = False
         return head
 
@@ -172,7 +172,7 @@ class RevertsAtAnyTime(MemoryStore):
 
 class StirsWhatHasNotBegun(MemoryStore):
     async def admit(self, command: AnyCommand) -> Receipt:
-        if isinstance(command, Stir) and command.session in self._sessions:
+        if isinstance(command, NotifyCall) and command.session in self._sessions:
             self._sessions[command.session].by_turn.setdefault(command.turn, [])
         return await super().admit(command)
 

@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.accounts import Accounts, AuditRecord, Credential, Known, Mark, chained
+from everturn.core.accounts import (
+    Accounts,
+    AuditRecord,
+    ConversationFingerprint,
+    Credential,
+    KnownCredential,
+    append_to_chain,
+)
 from everturn.core.commands import AnyCommand, Send
 from everturn.core.events import Event
-from everturn.core.gates import GateRow
+from everturn.core.gate_rows import GateRow
 from everturn.core.options import Spent
 from everturn.core.ports import Receipt, SessionInfo, Store
 from everturn.errors import EverturnError
@@ -23,21 +30,23 @@ Before = tuple[float, str] | None
 
 
 class ListsByName(MemoryStore):
-    async def listed(
+    async def session_page(
         self, tenant: str, *, limit: int = 50, before: Before = None, since: float = 0.0
     ) -> list[SessionInfo]:
-        return sorted(await super().listed(tenant, limit=limit, before=before, since=since), key=lambda info: info.id)
+        return sorted(
+            await super().session_page(tenant, limit=limit, before=before, since=since), key=lambda info: info.id
+        )
 
 
 class PagesByTimeAlone(MemoryStore):
-    async def listed(
+    async def session_page(
         self, tenant: str, *, limit: int = 50, before: Before = None, since: float = 0.0
     ) -> list[SessionInfo]:
-        return await super().listed(tenant, limit=limit, before=before and (before[0], ""), since=since)
+        return await super().session_page(tenant, limit=limit, before=before and (before[0], ""), since=since)
 
 
 class ListsSubTurns(MemoryStore):
-    async def listed(
+    async def session_page(
         self, tenant: str, *, limit: int = 50, before: Before = None, since: float = 0.0
     ) -> list[SessionInfo]:
         return [info for info in await self.sessions() if info.tenant == tenant]
@@ -85,22 +94,22 @@ class ShowsEverybodysGates(MemoryStore):
 
 
 class AddsUpByDayAlone(MemoryStore):
-    async def used(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
-        return [(day, "", spent) for day, _, spent in await super().used(tenant, since)]
+    async def usage_by_day(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
+        return [(day, "", spent) for day, _, spent in await super().usage_by_day(tenant, since)]
 
 
 class CountsEverybodysUse(MemoryStore):
-    async def used(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
-        return await super().used("local", since)
+    async def usage_by_day(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
+        return await super().usage_by_day("local", since)
 
 
 class MentionsItselfAlone(MemoryStore):
-    async def mentions(self, session: str, blob: str) -> bool:
+    async def refers_to_blob(self, session: str, blob: str) -> bool:
         return blob in self._session(session).mentions
 
 
 class MentionsAcrossTenants(MemoryStore):
-    async def mentions(self, session: str, blob: str) -> bool:
+    async def refers_to_blob(self, session: str, blob: str) -> bool:
         self._session(session)
         return any(blob in row.mentions for row in self._sessions.values())
 
@@ -112,15 +121,15 @@ class ForgetsWhatLogsMention(MemoryStore):
 
 
 class UsesLinksTwice(MemoryAccounts):
-    async def use_link(self, hash: str, now: float) -> Known | None:
-        known = await self.known(hash)
+    async def use_link(self, hash: str, now: float) -> KnownCredential | None:
+        known = await self.find_credential(hash)
         await asyncio.sleep(0)
         return None if known is None or known.credential.revoked else await super().use_link(hash, now) or known
 
 
 class UsesKeysAsLinks(MemoryAccounts):
-    async def use_link(self, hash: str, now: float) -> Known | None:
-        return await super().use_link(hash, now) or await self.known(hash)
+    async def use_link(self, hash: str, now: float) -> KnownCredential | None:
+        return await super().use_link(hash, now) or await self.find_credential(hash)
 
 
 class RevokesForAnybody(MemoryAccounts):
@@ -147,23 +156,23 @@ class HasASecretForEach(MemoryAccounts):
 
 
 class ForksTheChain(MemoryAccounts):
-    async def note(self, record: AuditRecord) -> AuditRecord:
+    async def append_audit(self, record: AuditRecord) -> AuditRecord:
         chain = self._audit.setdefault(record.tenant, [])
         last = chain[-1] if chain else None
         await asyncio.sleep(0)
-        chain.append(chained(record, last))
+        chain.append(append_to_chain(record, last))
         return chain[-1]
 
 
 class ChainsAllTenants(MemoryAccounts):
-    async def note(self, record: AuditRecord) -> AuditRecord:
-        noted = await super().note(replace(record, tenant="all"))
+    async def append_audit(self, record: AuditRecord) -> AuditRecord:
+        noted = await super().append_audit(replace(record, tenant="all"))
         return replace(noted, tenant=record.tenant)
 
 
 class MarksForAll(MemoryAccounts):
-    async def mark(self, tenant: str, hash: str) -> Mark | None:
-        return next((mark for (_, name), mark in self._marks.items() if name == hash), None)
+    async def fingerprint(self, tenant: str, hash: str) -> ConversationFingerprint | None:
+        return next((mark for (_, name), mark in self._fingerprints.items() if name == hash), None)
 
 
 BROKEN: list[tuple[Callable[[], Any], str]] = [

@@ -8,10 +8,10 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from everturn.errors import StoreUnavailable
-from everturn.stores.sql.connecting import Links
 from everturn.stores.sql.database import Operation, Query, Statement
+from everturn.stores.sql.errors import translate_error
 from everturn.stores.sql.postgres import Postgres
-from everturn.stores.sql.trouble import told
+from everturn.stores.sql.postgres_pool import PostgresConnections
 
 WORDS = "cannot switch to state 15; another operation (2) is in progress"
 STATEMENT = Statement("any", "", "SELECT")
@@ -23,13 +23,13 @@ class Ended:
     def __init__(self, error: Exception | None) -> None:
         self._error, self.is_closed, self.tenant = error, False, None
 
-    async def say(self, text: str) -> str:
+    async def execute(self, text: str) -> str:
         if self._error is not None:
             raise self._error
         return text
 
-    async def ask(self, batch: Any) -> list[Any]:
-        await self.say("")
+    async def fetch(self, batch: Any) -> list[Any]:
+        await self.execute("")
         return []
 
     def terminate(self) -> None:
@@ -39,7 +39,7 @@ class Ended:
         self.terminate()
 
 
-class Given(Links):
+class Given(PostgresConnections):
     """Gives out connections that fail with these errors, and then ones that work."""
 
     def __init__(self, *errors: Exception) -> None:
@@ -53,7 +53,7 @@ class Given(Links):
 
 def database(*errors: Exception) -> tuple[Postgres, Given]:
     """One that has no patience at all: the time of whoever waits has passed."""
-    made, links = Postgres("postgresql://nobody@127.0.0.1:1/none", writers=1, patience=-1.0), Given(*errors)
+    made, links = Postgres("postgresql://nobody@127.0.0.1:1/none", writers=1, timeout=-1.0), Given(*errors)
     made._links = links
     for writer in made._writers:
         writer._links = links
@@ -98,5 +98,5 @@ async def test_a_database_that_was_slow_is_not_asked_again_by_who_has_no_time() 
 
 
 def test_only_silence_is_told_as_a_database_that_does_not_answer() -> None:
-    assert "the connection to the database was lost" in str(told(ended()))
-    assert "the database does not answer" in str(told(TimeoutError()))
+    assert "the connection to the database was lost" in str(translate_error(ended()))
+    assert "the database does not answer" in str(translate_error(TimeoutError()))

@@ -14,7 +14,6 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from msgspec.structs import replace
 from tests.golden.make_database import BYTES, FOLDER, fill, furnish, go_on, read, read_accounts
 from tests.stores.test_postgres import URL, Place
 
@@ -22,12 +21,12 @@ from everturn.core.accounts import check_chain
 from everturn.core.ports import Store
 from everturn.errors import ConfigError
 from everturn.stores.memory import MemoryStore
-from everturn.stores.sql import migrating
-from everturn.stores.sql.migrating import HEAD, SCRIPTS, VERSION, script, upgrade_sqlite
-from everturn.stores.sql.migrations.writing import DIALECTS, scripts, steps
+from everturn.stores.sql import migrate
+from everturn.stores.sql.migrate import HEAD, SCRIPTS, VERSION_TABLE, upgrade_script, upgrade_sqlite
+from everturn.stores.sql.migrations.generate import DIALECTS, scripts, steps
 from everturn.stores.sql.schema import meta
 from everturn.stores.sql.store import SqlStore
-from everturn.testing.contracts.samples import send
+from everturn.testing.contracts.samples import send_message
 
 DATABASES = FOLDER / "databases"
 OLD = sorted(path.stem for path in DATABASES.glob("*.sqlite"))
@@ -68,7 +67,9 @@ def test_the_steps_lead_to_the_model_on_sqlite(tmp_path: Path):
         rows = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         found = set[tuple[Any, ...]]()
         for kind, name, sql in rows:
-            if name == VERSION or kind == "trigger" or name.startswith("lookup_words"):  # what the model does not have
+            if (
+                name == VERSION_TABLE or kind == "trigger" or name.startswith("lookup_words")
+            ):  # what the model does not have
                 continue
             if kind == "table":  # a column that came later stands behind the constraints
                 found |= {(name, *column[1:]) for column in connection.execute(f"PRAGMA table_xinfo({name})")}
@@ -81,7 +82,10 @@ def test_the_steps_lead_to_the_model_on_sqlite(tmp_path: Path):
     with sa.create_engine(f"sqlite:///{tmp_path / 'stepped.db'}").connect() as connection:
         theirs = MigrationContext.configure(
             connection,
-            opts={"version_table": VERSION, "include_name": lambda name, *_: not str(name).startswith("lookup_words")},
+            opts={
+                "version_table": VERSION_TABLE,
+                "include_name": lambda name, *_: not str(name).startswith("lookup_words"),
+            },
         )
         assert compare_metadata(theirs, meta) == []
         connection.close()
@@ -120,7 +124,7 @@ async def test_the_steps_lead_to_the_model_on_postgres(places: tuple[Place, Plac
 
     async def shape(place: Place) -> set[tuple[Any, ...]]:
         rows = await place.sql(_SHAPE)
-        return {tuple(row) for row in rows if not str(row[2]).startswith(VERSION) and row[1] != VERSION}
+        return {tuple(row) for row in rows if not str(row[2]).startswith(VERSION_TABLE) and row[1] != VERSION_TABLE}
 
     made, wanted = await shape(stepped), await shape(modelled)
     assert {row for row in made if row[2] != "lookup_words"} == wanted
@@ -149,14 +153,14 @@ def test_a_current_database_is_left_alone_and_a_step_that_fails_leaves_nothing(t
 
 async def test_a_database_of_a_newer_schema_is_refused(tmp_path: Path):
     store = SqlStore.sqlite(tmp_path / "a.db")
-    await store.admit(send())
+    await store.admit(send_message())
     await store.aclose()
     connection = opened(tmp_path / "a.db")
-    connection.execute(f"UPDATE {VERSION} SET version_num = '9999'")
+    connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     connection.close()
 
     newer = SqlStore.sqlite(tmp_path / "a.db")
-    for verb in (newer.head("s"), newer.admit(send("k2", turn="t2"))):
+    for verb in (newer.head("s"), newer.admit(send_message("k2", turn="t2"))):
         with pytest.raises(ConfigError, match="9999"):
             await verb
     await newer.aclose()
@@ -165,21 +169,24 @@ async def test_a_database_of_a_newer_schema_is_refused(tmp_path: Path):
 @pytest.mark.live
 async def test_a_database_of_a_newer_schema_is_refused_on_postgres(places: tuple[Place, Place]):
     place = places[0]
-    await place.store().admit(send())
-    await place.sql(f"UPDATE {VERSION} SET version_num = '9999'")
+    await place.store().admit(send_message())
+    await place.sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
 
     newer = place.store()
-    for verb in (newer.head("s"), newer.admit(send("k2", turn="t2")), newer.hold()):
+    for verb in (newer.head("s"), newer.admit(send_message("k2", turn="t2")), newer.lock_for_process()):
         with pytest.raises(ConfigError, match="9999"):
             await verb
 
 
 _START = """
 import asyncio, sys
+from pathlib import Path
+from everturn.stores.sql import migrate
 from everturn.stores.sql.store import SqlStore
 from everturn.core.commands import Send
 
-async def main(where, schema, name):
+async def main(where, schema, name, scripts, head):
+    migrate.SCRIPTS, migrate.HEAD = Path(scripts), head
     if schema:
         from everturn.stores.sql.postgres import Postgres
         store = SqlStore(Postgres(where, schema))
@@ -203,7 +210,7 @@ def _start_eight(where: str, schema: str) -> None:
     """Eight processes that open a database at the same moment."""
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", _START, where, schema, f"s{n}"],
+            [sys.executable, "-c", _START, where, schema, f"s{n}", str(migrate.SCRIPTS), migrate.HEAD],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -244,7 +251,7 @@ async def test_eight_processes_may_start_at_once_on_an_empty_postgres(places: tu
 @pytest.mark.long
 @pytest.mark.live
 async def test_eight_processes_may_start_at_once_on_an_older_postgres_and_one_brings_it_up_to_date(
-    places: tuple[Place, Place],
+    places: tuple[Place, Place], request: pytest.FixtureRequest
 ):
     place = places[0]
     old = (DATABASES / "0001.postgresql.sql").read_text(encoding="utf-8")
@@ -252,48 +259,31 @@ async def test_eight_processes_may_start_at_once_on_an_older_postgres_and_one_br
         f"CREATE SCHEMA {place.schema}; {old}; CREATE TABLE steps (pid int, version text); "
         "CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS "
         "'BEGIN INSERT INTO steps VALUES (pg_backend_pid(), new.version_num); RETURN new; END'; "
-        f"CREATE TRIGGER noted AFTER UPDATE ON {VERSION} FOR EACH ROW EXECUTE FUNCTION noted()"
+        f"CREATE TRIGGER noted AFTER UPDATE ON {VERSION_TABLE} FOR EACH ROW EXECUTE FUNCTION noted()"
     )
+    request.getfixturevalue("next_schema")
 
     await start_eight(URL, place.schema)
 
-    assert [row["version"] for row in await place.sql("SELECT * FROM steps")] == [HEAD]
+    assert [row["version"] for row in await place.sql("SELECT * FROM steps")] == [migrate.HEAD]
     assert {f"s{n}" for n in range(8)} < {info.id for info in await place.store().sessions()}
 
 
 # Databases that people have -------------------------------------------------------------------------------------------
 
 
-async def check(store: Store, schema: str) -> None:
+async def check(store: Store) -> None:
     """It reads as what was written into it reads now, and goes on as that does."""
     reference = MemoryStore()
     await fill(reference)
-    if schema > "0001":
-        await furnish(reference)
-        assert await read_accounts(store) == await read_accounts(reference)
-        assert check_chain(await store.accounts.audit("acme")) == []
-        assert len(await store.accounts.secret("cookies")) == 32
-
-    def known(seen: dict[str, Any]) -> dict[str, Any]:
-        """Whose sub-turn a session was, 0001 knew by the account it went on."""
-        infos = [replace(info, above="s" if info.id == "below" else info.above) for info in seen["sessions"]]
-        return {**seen, "sessions": infos} if schema == "0001" else seen
-
-    def spent(seen: dict[str, Any]) -> dict[str, Any]:
-        """Without what 0001 took restored logs to have used here."""
-        if schema > "0001":
-            return seen
-        restored = {path.stem for path in (FOLDER / "v1").glob("*.jsonl")}
-        return {
-            name: {**part, "spent": None} if name in restored else part
-            for name, part in seen.items()
-            if name != "spent"
-        }
-
-    assert spent(await read(store)) == spent(known(await read(reference)))
+    await furnish(reference)
+    assert await read_accounts(store) == await read_accounts(reference)
+    assert check_chain(await store.accounts.audit("acme")) == []
+    assert len(await store.accounts.secret("cookies")) == 32
+    assert await read(store) == await read(reference)
     for data in BYTES:
         assert await store.blob(await reference.put_blob(data)) == data
-    assert spent(await go_on(store)) == spent(known(await go_on(reference)))
+    assert await go_on(store) == await go_on(reference)
 
 
 @pytest.mark.parametrize("schema", OLD)
@@ -303,7 +293,7 @@ async def test_a_golden_database_opens_reads_as_it_was_written_and_goes_on(tmp_p
         shutil.copytree(blobs, tmp_path / "a.db-blobs")
 
     store = SqlStore.sqlite(tmp_path / "a.db")
-    await check(store, schema)
+    await check(store)
     await store.aclose()
 
 
@@ -315,7 +305,7 @@ async def test_a_golden_postgres_opens_reads_as_it_was_written_and_goes_on(place
         f"CREATE SCHEMA {place.schema}; " + (DATABASES / f"{schema}.postgresql.sql").read_text(encoding="utf-8")
     )
 
-    await check(place.store(), schema)
+    await check(place.store())
 
 
 @pytest.fixture
@@ -325,11 +315,11 @@ def next_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for dialect in DIALECTS:
         (tmp_path / "scripts" / f"9998.{dialect}.sql").write_text(
             "-- Running upgrade\n\nALTER TABLE sessions ADD COLUMN mood TEXT DEFAULT 'fine; really';\n\n"
-            f"UPDATE {VERSION} SET version_num='9998';\n",
+            f"UPDATE {VERSION_TABLE} SET version_num='9998';\n",
             encoding="utf-8",
         )
-    monkeypatch.setattr(migrating, "SCRIPTS", tmp_path / "scripts")
-    monkeypatch.setattr(migrating, "HEAD", "9998")
+    monkeypatch.setattr(migrate, "SCRIPTS", tmp_path / "scripts")
+    monkeypatch.setattr(migrate, "HEAD", "9998")
 
 
 @pytest.mark.usefixtures("next_schema")
@@ -339,7 +329,7 @@ def test_an_older_database_is_brought_up_to_date_with_what_is_in_it(tmp_path: Pa
 
     upgrade_sqlite(connection)
 
-    assert connection.execute(f"SELECT version_num FROM {VERSION}").fetchall() == [("9998",)]
+    assert connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchall() == [("9998",)]
     assert connection.execute("SELECT mood FROM sessions WHERE id = 's'").fetchall() == [("fine; really",)]
     connection.close()
 
@@ -349,7 +339,7 @@ async def test_an_older_postgres_is_brought_up_to_date_with_what_is_in_it(
     places: tuple[Place, Place], request: pytest.FixtureRequest
 ):
     place = places[0]
-    await place.store().admit(send())
+    await place.store().admit(send_message())
     request.getfixturevalue("next_schema")
 
     assert [info.id for info in await place.store().sessions()] == ["s"]
@@ -358,5 +348,5 @@ async def test_an_older_postgres_is_brought_up_to_date_with_what_is_in_it(
 
 
 def test_an_upgrade_says_only_what_is_missing():
-    assert script("sqlite", HEAD) == script("postgresql", HEAD) == ""
-    assert script("sqlite").startswith(f"CREATE TABLE {VERSION}")
+    assert upgrade_script("sqlite", HEAD) == upgrade_script("postgresql", HEAD) == ""
+    assert upgrade_script("sqlite").startswith(f"CREATE TABLE {VERSION_TABLE}")

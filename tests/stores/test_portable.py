@@ -17,28 +17,37 @@ from tests.stores.kinds import ALL, opened
 
 from everturn.core.commands import Send
 from everturn.core.events import (
-    AnswerOpened,
-    CallSettled,
+    AnswerStarted,
+    CallFinished,
     Entry,
     Event,
     LeafSelected,
     TurnCancelled,
-    TurnEnding,
     TurnEvent,
+    TurnFinishing,
     TurnStarted,
 )
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, Output, TextPart
 from everturn.core.ports import Store
 from everturn.errors import GateClosed, KeyConflict, UnknownMessage, UnknownSession, UnreadableLog
-from everturn.stores import portable
-from everturn.stores.checking import check_log
-from everturn.stores.closing import NOT_HERE
+from everturn.stores import export
+from everturn.stores.blob_refs import referenced_blobs
+from everturn.stores.export import export_session, import_session
+from everturn.stores.import_check import check_log
+from everturn.stores.import_close import CALL_NOT_RUN
 from everturn.stores.memory import MemoryStore
-from everturn.stores.mentions import blobs_in
-from everturn.stores.portable import export_session, import_session
-from everturn.testing.contracts.samples import NOON, answer, asked, called, over, ran, send, started
-from everturn.wire import load
+from everturn.testing.contracts.samples import (
+    NOON,
+    answer_gate,
+    call_requested_events,
+    call_started_events,
+    gate_opened_events,
+    send_message,
+    turn_ended_events,
+    turn_started_events,
+)
+from everturn.wire import load_event
 
 PICTURE, SOUND = b"a picture" * 100, b"a sound" * 20_000
 
@@ -51,27 +60,29 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 async def with_picture(store: Store) -> Send:
     blob = await store.put_blob(PICTURE)
-    return replace(send("k1"), parts=(TextPart("look"), FilePart(blob, "image/png", len(PICTURE))))
+    return replace(send_message("k1"), parts=(TextPart("look"), FilePart(blob, "image/png", len(PICTURE))))
 
 
 async def waiting_session(store: Store) -> None:
     """A turn that waits for a person, and a message behind it that waits for the turn."""
     asked_for = await with_picture(store)
     await store.admit(asked_for)
-    events = started(command="k1")
+    events = turn_started_events(command="k1")
     assert isinstance(events[0], TurnStarted)
     message = Message("t.in", None, "user", asked_for.parts or (), turn="t")
-    await store.append("s", 0, [replace(events[0], input=message), *events[1:], *asked()])
+    await store.append("s", 0, [replace(events[0], input=message), *events[1:], *gate_opened_events()])
     blob = await store.put_blob(SOUND)
-    await store.admit(replace(send("k2", turn="t2"), parts=(FilePart(blob, "audio/wav", len(SOUND)),)))
+    await store.admit(replace(send_message("k2", turn="t2"), parts=(FilePart(blob, "audio/wav", len(SOUND)),)))
 
 
 async def finished_session(store: Store) -> None:
     """The same, with both turns over."""
     await waiting_session(store)
-    ending, terminal = over()
-    settled = CallSettled(turn="t", at=NOON, call="t.call", state="cancelled", output=Output(""))
-    await store.append("s", 6, [ending, settled, terminal, *started("t2", "t.out", command="k2"), *over("t2")])
+    ending, terminal = turn_ended_events()
+    settled = CallFinished(turn="t", at=NOON, call="t.call", state="cancelled", output=Output(""))
+    await store.append(
+        "s", 6, [ending, settled, terminal, *turn_started_events("t2", "t.out", command="k2"), *turn_ended_events("t2")]
+    )
 
 
 async def everything(store: Store, session: str) -> list[object]:
@@ -83,7 +94,7 @@ async def everything(store: Store, session: str) -> list[object]:
         await store.open_turns(session),
         tree,
         await store.path(session, tree.leaf),
-        [replace(row, verdict=None) for row in await store.gates(session)],
+        [replace(row, resolution=None) for row in await store.gates(session)],
         [replace(command, session="", tenant="") for command in await store.inbox(session)],
         replace(await store.info(session), id="", tenant=""),
     ]
@@ -103,24 +114,24 @@ async def test_what_is_imported_is_what_was_exported(store: Store, tmp_path: Pat
 async def test_a_turn_that_was_under_way_is_over_where_it_is_imported(store: Store, tmp_path: Path) -> None:
     first = MemoryStore()
     await waiting_session(first)
-    await first.admit(answer())
+    await first.admit(answer_gate())
     await export_session(first, "s", tmp_path / "s.zip")
 
     await import_session(store, tmp_path / "s.zip")
 
     *before, ending, settled, ended = [entry.event for entry in await store.events("s")]
     assert before == [entry.event for entry in await first.events("s")]
-    assert isinstance(ending, TurnEnding)
+    assert isinstance(ending, TurnFinishing)
     assert ending.outcome == "cancelled"
-    assert isinstance(settled, CallSettled)
+    assert isinstance(settled, CallFinished)
     assert (settled.call, settled.state) == ("t.call", "cancelled")
-    assert settled.output.text == NOT_HERE
+    assert settled.output.text == CALL_NOT_RUN
     assert isinstance(ended, TurnCancelled)
     assert not (await store.info("s")).is_awake
     assert await store.gates("s") == await store.inbox("s") == await store.open_turns("s") == []
     assert await store.claim("s", NOON) is None
     with pytest.raises(GateClosed):
-        await store.admit(answer("again"))
+        await store.admit(answer_gate("again"))
     with pytest.raises(UnknownMessage):  # only a command that is gone spoke of it
         await store.blob(hashlib.sha256(SOUND).hexdigest())
 
@@ -131,19 +142,23 @@ async def test_one_goes_on_in_an_imported_session_by_saying_something_new(store:
     await export_session(first, "s", tmp_path / "s.zip")
     await import_session(store, tmp_path / "s.zip")
 
-    assert (await store.admit(send("k3", turn="t3"))).is_new
+    assert (await store.admit(send_message("k3", turn="t3"))).is_new
     claim = await store.claim("s", NOON)
     assert claim is not None
     assert list(claim.turns) == []
-    assert await store.append("s", 9, [*started("t3", "t.out", command="k3"), *over("t3")]) == 13
+    assert (
+        await store.append("s", 9, [*turn_started_events("t3", "t.out", command="k3"), *turn_ended_events("t3")]) == 13
+    )
 
 
 async def test_a_result_that_was_to_come_later_does_not_come(store: Store, tmp_path: Path) -> None:
     first = MemoryStore()
-    await first.admit(send())
-    settled = CallSettled(turn="t", at=NOON, call="t.call", state="cancelled", output=Output(""), out=True)
-    ending, terminal = over()
-    await first.append("s", 0, [*started(), *called(), *ran(), ending, settled])
+    await first.admit(send_message())
+    settled = CallFinished(turn="t", at=NOON, call="t.call", state="cancelled", output=Output(""), still_running=True)
+    ending, terminal = turn_ended_events()
+    await first.append(
+        "s", 0, [*turn_started_events(), *call_requested_events(), *call_started_events(), ending, settled]
+    )
     await export_session(first, "s", tmp_path / "ending.zip")
     await first.append("s", 8, [terminal])
     await export_session(first, "s", tmp_path / "over.zip")
@@ -152,7 +167,7 @@ async def test_a_result_that_was_to_come_later_does_not_come(store: Store, tmp_p
         await import_session(store, tmp_path / f"{name}.zip", name)
 
         kinds = [type(entry.event) for entry in (await store.events(name))[7:]]
-        assert sorted(kind.__name__ for kind in kinds) == ["CallSettled", "LateArrived", "TurnCompleted"]
+        assert sorted(kind.__name__ for kind in kinds) == ["CallFinished", "LateResultReceived", "TurnCompleted"]
         assert not (await store.info(name)).is_awake
 
 
@@ -176,8 +191,8 @@ async def test_a_session_is_imported_under_another_name_and_for_another_tenant(s
 
     assert await everything(store, "copy") == await everything(store, "s")
     with pytest.raises(UnknownSession):
-        await store.admit(replace(send("x", turn="t9"), session="copy"))
-    assert (await store.admit(replace(send("x", turn="t9"), session="copy", tenant="acme"))).is_new
+        await store.admit(replace(send_message("x", turn="t9"), session="copy"))
+    assert (await store.admit(replace(send_message("x", turn="t9"), session="copy", tenant="acme"))).is_new
 
 
 async def test_a_session_that_is_there_is_not_written_over(store: Store, tmp_path: Path) -> None:
@@ -223,7 +238,7 @@ def logs(draw: st.DrawFn) -> list[Event]:
         if draw(st.booleans()):
             events = events[: draw(st.integers(1, len(events)))]
         log += events
-        ends += [event.message.id for event in events if isinstance(event, AnswerOpened)]
+        ends += [event.message.id for event in events if isinstance(event, AnswerStarted)]
         if draw(st.booleans()):
             log.append(LeafSelected(message=draw(st.sampled_from(ends))))
     return log
@@ -243,7 +258,10 @@ async def test_any_session_comes_out_as_it_went_in_and_is_over(log: list[Event],
             await import_session(other, Path(one) / "s.zip")
             found = await other.events("s")
             assert found[: len(log)] == [Entry(seq, event) for seq, event in enumerate(log, 1)]
-            assert all(turn.phase.is_terminal and not turn.out for turn in check_log([entry.event for entry in found]))
+            assert all(
+                turn.phase.is_terminal and not turn.still_running
+                for turn in check_log([entry.event for entry in found])
+            )
             assert not (await other.info("s")).is_awake
             assert await other.gates("s") == await other.inbox("s") == await other.open_turns("s") == []
             if not await store.open_turns("s") and len(found) == len(log):
@@ -353,7 +371,7 @@ async def test_an_entry_that_is_there_twice_is_refused(entries: dict[str, bytes]
 async def test_a_log_that_unpacks_to_more_than_fits_is_refused_by_its_claim(
     entries: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portable, "ENTRY_LIMIT", 1_000_000)
+    monkeypatch.setattr(export, "ENTRY_LIMIT", 1_000_000)
     file = pack(tmp_path / "x.zip", {**entries, "log.jsonl": b" " * 10_000_000})
     assert file.stat().st_size < 500_000
     assert "claims 10,000,000 bytes" in await refused(file)
@@ -402,7 +420,7 @@ async def test_a_session_of_an_older_version_is_read_by_its_upgrades(entries: di
         lines = log.read_bytes()
         store = MemoryStore()
         gone = sorted(
-            {name for line in lines.splitlines() for name in blobs_in(load(line))}
+            {name for line in lines.splitlines() for name in referenced_blobs(load_event(line))}
         )  # a golden log is only a log
         file = pack(
             tmp_path / "x.zip",

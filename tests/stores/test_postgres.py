@@ -13,17 +13,24 @@ from typing import Any, Literal
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
-from everturn import faults
+from everturn import failpoints
 from everturn.core.events import LeafSelected, TitleSet
 from everturn.core.ports import Store
 from everturn.errors import ConfigError, KeyConflict, Stale, StoreBusy, StoreUnavailable
-from everturn.stores.sql import connecting
+from everturn.stores.sql import postgres_pool
 from everturn.stores.sql.database import Operation, Query, Statement
+from everturn.stores.sql.errors import is_connection_closed
 from everturn.stores.sql.postgres import TRIES, Postgres
 from everturn.stores.sql.store import SqlStore
-from everturn.stores.sql.trouble import has_ended
 from everturn.testing.contracts import StoreContract
-from everturn.testing.contracts.samples import NOON, answer, asked, over, send, started
+from everturn.testing.contracts.samples import (
+    NOON,
+    answer_gate,
+    gate_opened_events,
+    send_message,
+    turn_ended_events,
+    turn_started_events,
+)
 from everturn.testing.servers import Proxy, cutting_proxy, private_postgres
 from everturn.testing.servers.process import free_port
 
@@ -40,12 +47,12 @@ class Place:
         self.url, self.schema = url, f"everturn_{os.getpid()}_{next(names)}"
         self.opened: list[Postgres] = []
 
-    def postgres(self, url: str = "", writers: int = 2, patience: float = 30.0) -> Postgres:
-        self.opened.append(Postgres(url or self.url, self.schema, writers, patience))
+    def postgres(self, url: str = "", writers: int = 2, timeout: float = 30.0) -> Postgres:
+        self.opened.append(Postgres(url or self.url, self.schema, writers, timeout))
         return self.opened[-1]
 
-    def store(self, url: str = "", writers: int = 2, patience: float = 30.0) -> SqlStore:
-        return SqlStore(self.postgres(url, writers, patience))
+    def store(self, url: str = "", writers: int = 2, timeout: float = 30.0) -> SqlStore:
+        return SqlStore(self.postgres(url, writers, timeout))
 
     async def sql(self, text: str) -> list[Any]:
         connection = await asyncpg.connect(self.url, server_settings={"search_path": self.schema})
@@ -83,9 +90,9 @@ async def proxy() -> AsyncIterator[Proxy]:
 @pytest.fixture
 def commits() -> Iterator[list[str]]:
     hits = list[str]()
-    faults.install(lambda point: hits.append(point) if point == "store.commit.after" else None)
+    failpoints.install_plan(lambda point: hits.append(point) if point == "store.commit.after" else None)
     yield hits
-    faults.install(None)
+    failpoints.install_plan(None)
 
 
 class TestPostgresStore(StoreContract):
@@ -108,25 +115,25 @@ class TestPostgresStore(StoreContract):
 
 async def test_a_claim_by_one_process_ends_the_appends_of_the_other(place: Place):
     one, other = place.store(), place.store()
-    await one.admit(send())
+    await one.admit(send_message())
     first = await one.claim("s", NOON)
     assert first is not None
-    await one.append("s", 0, started(), first.epoch)
+    await one.append("s", 0, turn_started_events(), first.epoch)
 
     second = await other.claim("s", NOON)
 
     assert second is not None
     assert (second.epoch, second.head) == (first.epoch + 1, 2)
     with pytest.raises(Stale):
-        await one.append("s", 2, asked(), first.epoch)
-    assert await other.append("s", 2, asked(), second.epoch) == 6
+        await one.append("s", 2, gate_opened_events(), first.epoch)
+    assert await other.append("s", 2, gate_opened_events(), second.epoch) == 6
     with pytest.raises(Stale):
-        await one.append("s", 6, over(), first.epoch)
+        await one.append("s", 6, turn_ended_events(), first.epoch)
 
 
 async def test_of_processes_that_are_given_the_same_command_one_is_the_first(place: Place):
     stores = [place.store() for _ in range(3)]
-    commands = [send(f"k{n}", session=f"s{n % 4}", turn=f"t{n}") for n in range(24)]
+    commands = [send_message(f"k{n}", session=f"s{n % 4}", turn=f"t{n}") for n in range(24)]
 
     receipts = await asyncio.gather(*(store.admit(command) for command in commands for store in stores))
 
@@ -141,7 +148,7 @@ async def test_of_processes_that_are_given_the_same_command_one_is_the_first(pla
 async def test_an_overdue_session_is_told_to_one_of_many(place: Place):
     stores = [place.store() for _ in range(3)]
     sessions = {f"s{n}" for n in range(40)}
-    await asyncio.gather(*(stores[0].admit(send(session=session)) for session in sessions))
+    await asyncio.gather(*(stores[0].admit(send_message(session=session)) for session in sessions))
 
     told = await asyncio.gather(*(store.overdue(NOON + 60, NOON + 120) for store in stores for _ in range(2)))
 
@@ -153,10 +160,10 @@ async def test_an_overdue_session_is_told_to_one_of_many(place: Place):
 
 async def test_one_process_holds_the_store_and_keeps_it_when_its_connection_is_lost(place: Place):
     one, other = place.store(), place.store()
-    await one.hold()
-    await one.hold()
+    await one.lock_for_process()
+    await one.lock_for_process()
     with pytest.raises(StoreBusy, match="another process"):
-        await other.hold()
+        await other.lock_for_process()
 
     link = place.opened[0]._links._holding
     assert link is not None
@@ -164,10 +171,10 @@ async def test_one_process_holds_the_store_and_keeps_it_when_its_connection_is_l
     while place.opened[0]._links._holding is link:  # noqa: ASYNC110 - nobody is told
         await asyncio.sleep(0.01)
     with pytest.raises(StoreBusy):
-        await other.hold()
+        await other.lock_for_process()
 
     await place.opened[0].aclose()
-    await other.hold()
+    await other.lock_for_process()
 
 
 def terminate(url: str, pids: list[int]) -> None:
@@ -187,8 +194,11 @@ async def test_a_connection_that_was_ended_costs_nobody_anything_whenever_that_i
     place: Place, monkeypatch: pytest.MonkeyPatch
 ):
     met = list[BaseException]()
-    monkeypatch.setattr("everturn.stores.sql.postgres.has_ended", lambda error: met.append(error) or has_ended(error))
-    postgres = place.postgres(writers=1, patience=-1.0)
+    monkeypatch.setattr(
+        "everturn.stores.sql.postgres.is_connection_closed",
+        lambda error: met.append(error) or is_connection_closed(error),
+    )
+    postgres = place.postgres(writers=1, timeout=-1.0)
     for rounds in range(8):
         await postgres.write(lambda _, n=rounds: grant(f"before {n}"), "s")
         link = postgres._writers[0]._link
@@ -208,22 +218,22 @@ async def test_five_hundred_sessions_at_once_are_a_few_transactions(place: Place
     store = place.store()
     sessions = [f"s{n}" for n in range(500)]
 
-    await asyncio.gather(*(store.admit(send(session=session)) for session in sessions))
-    await asyncio.gather(*(store.append(session, 0, started(text=session)) for session in sessions))
+    await asyncio.gather(*(store.admit(send_message(session=session)) for session in sessions))
+    await asyncio.gather(*(store.append(session, 0, turn_started_events(text=session)) for session in sessions))
 
     assert len(commits) < 30
     for session in sessions[::50]:
-        assert [entry.event for entry in await store.events(session)] == started(text=session)
+        assert [entry.event for entry in await store.events(session)] == turn_started_events(text=session)
         assert [message.text for message in await store.path(session, "t.in")] == [session]
     assert len(await store.sessions(awake=True)) == 500
 
 
 async def test_operations_of_one_session_are_written_in_the_order_in_which_they_came(place: Place):
     store = place.store()
-    await store.admit(send())
+    await store.admit(send_message())
 
     keys = [f"k{n}" for n in range(40)]
-    await asyncio.gather(*(store.admit(send(key, turn=key)) for key in keys))
+    await asyncio.gather(*(store.admit(send_message(key, turn=key)) for key in keys))
 
     assert [command.key for command in await store.inbox("s")] == ["k", *keys]
 
@@ -231,10 +241,12 @@ async def test_operations_of_one_session_are_written_in_the_order_in_which_they_
 async def test_who_is_refused_leaves_its_group_alone(place: Place):
     store = place.store(writers=1)
     sessions = [f"s{n}" for n in range(20)]
-    await asyncio.gather(*(store.admit(send(session=session)) for session in sessions))
-    await store.append("s7", 0, started())
+    await asyncio.gather(*(store.admit(send_message(session=session)) for session in sessions))
+    await store.append("s7", 0, turn_started_events())
 
-    results = await asyncio.gather(*(store.append(s, 0, started()) for s in sessions), return_exceptions=True)
+    results = await asyncio.gather(
+        *(store.append(s, 0, turn_started_events()) for s in sessions), return_exceptions=True
+    )
 
     assert [at for at, result in enumerate(results) if isinstance(result, Stale)] == [7]
     assert [await store.head(session) for session in sessions] == [2] * 20
@@ -310,7 +322,9 @@ async def test_what_may_pass_is_tried_again_and_what_will_not_is_told_at_once(pl
 async def test_what_postgres_cannot_write_down_is_said_to_the_caller(place: Place):
     store = place.store()
 
-    good, bad = await asyncio.gather(store.admit(send()), store.admit(send("a\0b", "s2")), return_exceptions=True)
+    good, bad = await asyncio.gather(
+        store.admit(send_message()), store.admit(send_message("a\0b", "s2")), return_exceptions=True
+    )
 
     assert not isinstance(good, BaseException)
     assert isinstance(bad, ConfigError)
@@ -318,14 +332,14 @@ async def test_what_postgres_cannot_write_down_is_said_to_the_caller(place: Plac
 
 async def test_who_waits_for_a_row_that_somebody_holds_keeps_nobody_else_waiting(place: Place):
     store = place.store(writers=1)
-    await asyncio.gather(*(store.admit(send(session=session)) for session in "abc"))
+    await asyncio.gather(*(store.admit(send_message(session=session)) for session in "abc"))
     holder = await asyncpg.connect(URL, server_settings={"search_path": place.schema})
     async with holder.transaction():
         await holder.fetch("SELECT FROM sessions WHERE id = 'b' FOR UPDATE")
-        waiting = asyncio.ensure_future(store.append("b", 0, started()))
-        behind = asyncio.ensure_future(store.append("b", 2, asked()))
+        waiting = asyncio.ensure_future(store.append("b", 0, turn_started_events()))
+        behind = asyncio.ensure_future(store.append("b", 2, gate_opened_events()))
 
-        assert await asyncio.gather(*(store.append(session, 0, started()) for session in "ac")) == [2, 2]
+        assert await asyncio.gather(*(store.append(session, 0, turn_started_events()) for session in "ac")) == [2, 2]
         assert not waiting.done()
     await holder.close()
 
@@ -334,8 +348,8 @@ async def test_who_waits_for_a_row_that_somebody_holds_keeps_nobody_else_waiting
 
 async def test_closing_waits_for_what_is_queued_and_takes_nothing_more(place: Place):
     store = place.store()
-    await store.admit(send())
-    queued = asyncio.ensure_future(store.append("s", 0, started()))
+    await store.admit(send_message())
+    queued = asyncio.ensure_future(store.append("s", 0, turn_started_events()))
     await asyncio.sleep(0)
 
     await place.opened[0].aclose()
@@ -343,7 +357,7 @@ async def test_closing_waits_for_what_is_queued_and_takes_nothing_more(place: Pl
     assert queued.done()
     assert await place.store().head("s") == await queued == 2
     with pytest.raises(StoreUnavailable, match="closed"):
-        await store.append("s", 2, asked())
+        await store.append("s", 2, gate_opened_events())
 
 
 # Lost connections ----------------------------------------------------------------------------------------------------
@@ -354,24 +368,24 @@ async def test_closing_waits_for_what_is_queued_and_takes_nothing_more(place: Pl
 async def test_wherever_the_connection_is_cut_everything_is_written_exactly_once(
     place: Place, proxy: Proxy, when: Literal["before_commit", "after_commit"]
 ):
-    await place.store().admit(send(session="first"))  # the schema is made, and no statement of that is counted
+    await place.store().admit(send_message(session="first"))  # the schema is made, and no statement of that is counted
     nth, is_cut = 0, True
     while is_cut:
         nth += 1
         session = f"s{nth}"
         store = place.store(proxy.url, writers=1)
-        proxy.spare()
+        proxy.clear_cuts()
         cut = proxy.cut(when, nth, matching=".")
 
-        receipt = await store.admit(send(session=session))
+        receipt = await store.admit(send_message(session=session))
         assert receipt.is_new
-        assert not (await store.admit(send(session=session))).is_new
+        assert not (await store.admit(send_message(session=session))).is_new
         claim = await store.claim(session, NOON)
         assert claim is not None
-        assert await store.append(session, 0, started(), claim.epoch) == 2
-        assert await store.append(session, 2, asked(), claim.epoch) == 6
+        assert await store.append(session, 0, turn_started_events(), claim.epoch) == 2
+        assert await store.append(session, 2, gate_opened_events(), claim.epoch) == 6
 
-        assert [entry.event for entry in await store.events(session)] == [*started(), *asked()]
+        assert [entry.event for entry in await store.events(session)] == [*turn_started_events(), *gate_opened_events()]
         assert len(await store.gates(session)) == 1
         assert [message.id for message in await store.path(session, "t.out")] == ["t.in", "t.out"]
         await place.opened[-1].aclose()
@@ -382,12 +396,12 @@ async def test_wherever_the_connection_is_cut_everything_is_written_exactly_once
 async def test_connections_may_be_cut_again_and_again_under_load(place: Place, proxy: Proxy):
     store = place.store(proxy.url)
     sessions = [f"s{n}" for n in range(20)]
-    await asyncio.gather(*(store.admit(send(session=session)) for session in sessions))
+    await asyncio.gather(*(store.admit(send_message(session=session)) for session in sessions))
 
     async def drive(session: str) -> None:
         for at in range(25):
             assert await store.append(session, at, [TitleSet(turn="t", title=str(at))]) == at + 1
-            receipt = await store.admit(send(f"k{at}", session, f"t{at}"))
+            receipt = await store.admit(send_message(f"k{at}", session, f"t{at}"))
             assert receipt.is_new
 
     driving = asyncio.gather(*(drive(session) for session in sessions))
@@ -409,7 +423,7 @@ async def test_a_database_that_is_restarted_is_waited_for(tmp_path: Path, how: L
     async with private_postgres(tmp_path) as server:
         postgres = Postgres(server.url)
         store = SqlStore(postgres)
-        await asyncio.gather(*(store.admit(send(session=session)) for session in "abcd"))
+        await asyncio.gather(*(store.admit(send_message(session=session)) for session in "abcd"))
         acknowledged = dict.fromkeys("abcd", 0)
 
         async def drive(session: str) -> None:
@@ -437,11 +451,11 @@ async def test_a_database_that_may_only_be_read_for_a_while_is_waited_for(tmp_pa
     async with private_postgres(tmp_path) as server:
         postgres = Postgres(server.url)
         store = SqlStore(postgres)
-        await store.admit(send())
+        await store.admit(send_message())
         await server.sql("ALTER DATABASE postgres SET default_transaction_read_only = on")
         await server.drop_connections()
 
-        writing = asyncio.ensure_future(store.append("s", 0, started()))
+        writing = asyncio.ensure_future(store.append("s", 0, turn_started_events()))
         assert await store.head("s") == 0
         assert not writing.done()
         await server.sql("SET transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only")
@@ -453,14 +467,14 @@ async def test_a_database_that_may_only_be_read_for_a_while_is_waited_for(tmp_pa
 async def test_a_network_that_swallows_everything_is_given_up_and_tried_anew(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(connecting, "ANSWER", 0.3)
-    monkeypatch.setattr(connecting, "CONNECT", 0.3)
-    store = place.store(proxy.url, patience=20.0)
-    await store.admit(send())
+    monkeypatch.setattr(postgres_pool, "COMMAND_TIMEOUT", 0.3)
+    monkeypatch.setattr(postgres_pool, "CONNECT_TIMEOUT", 0.3)
+    store = place.store(proxy.url, timeout=20.0)
+    await store.admit(send_message())
     assert await store.head("s") == 0
 
     proxy.stall()
-    both = asyncio.gather(store.append("s", 0, started()), store.head("s"))
+    both = asyncio.gather(store.append("s", 0, turn_started_events()), store.head("s"))
     await asyncio.sleep(1.0)
     assert not both.done()
     proxy.resume()
@@ -472,7 +486,7 @@ async def test_a_network_that_swallows_everything_is_given_up_and_tried_anew(
 
 _ZOMBIE = """
 import asyncio, os, signal, sys
-from everturn import faults
+from everturn import failpoints
 from everturn.core.events import TitleSet
 from everturn.errors import Stale
 from everturn.stores.sql.postgres import Postgres
@@ -480,7 +494,7 @@ from everturn.stores.sql.store import SqlStore
 
 def stop(point):
     if point == "store.commit.before":
-        faults.install(None)
+        failpoints.install_plan(None)
         print("before COMMIT", flush=True)
         os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -488,7 +502,7 @@ async def main(url, schema):
     postgres = Postgres(url, schema)
     store = SqlStore(postgres)
     claim = await store.claim("s", 1_700_000_000.0)
-    faults.install(stop)
+    failpoints.install_plan(stop)
     try:
         await store.append("s", 0, [TitleSet(turn="t", title="mine")], claim.epoch)
     except Stale:
@@ -502,7 +516,7 @@ asyncio.run(main(*sys.argv[1:]))
 @pytest.mark.long
 async def test_a_process_that_is_stopped_before_its_commit_is_overtaken_and_commits_nothing(place: Place):
     store = place.store()
-    await store.admit(send())
+    await store.admit(send_message())
     zombie = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _ZOMBIE, URL, place.schema, stdout=asyncio.subprocess.PIPE
     )
@@ -512,7 +526,7 @@ async def test_a_process_that_is_stopped_before_its_commit_is_overtaken_and_comm
 
         claim = await store.claim("s", NOON)  # which comes free when the database has had enough
         assert claim is not None
-        assert await store.append("s", 0, started(), claim.epoch) == 2
+        assert await store.append("s", 0, turn_started_events(), claim.epoch) == 2
 
         zombie.send_signal(signal.SIGCONT)
         assert await zombie.stdout.readline() == b"refused\n"
@@ -521,27 +535,27 @@ async def test_a_process_that_is_stopped_before_its_commit_is_overtaken_and_comm
         if zombie.returncode is None:
             zombie.kill()
             await zombie.wait()
-    assert [entry.event for entry in await store.events("s")] == started()
+    assert [entry.event for entry in await store.events("s")] == turn_started_events()
 
 
 async def test_an_acknowledgement_that_is_lost_is_found_again_by_an_append_and_an_admission(place: Place):
     store = place.store()
-    await store.admit(send())
+    await store.admit(send_message())
     lost = count()
 
     def lose(point: str) -> None:
         if point == "store.commit.after" and next(lost) % 2 == 0:
             raise ConnectionResetError("on purpose")
 
-    faults.install(lose)
+    failpoints.install_plan(lose)
     try:
-        assert (await store.admit(send("k2", turn="t2"))).is_new
-        assert await store.append("s", 0, started()) == 2
-        assert (await store.admit(send("k3", turn="t3"))).is_new
-        assert await store.append("s", 2, asked()) == 6
-        assert (await store.admit(answer())).is_new
+        assert (await store.admit(send_message("k2", turn="t2"))).is_new
+        assert await store.append("s", 0, turn_started_events()) == 2
+        assert (await store.admit(send_message("k3", turn="t3"))).is_new
+        assert await store.append("s", 2, gate_opened_events()) == 6
+        assert (await store.admit(answer_gate())).is_new
     finally:
-        faults.install(None)
+        failpoints.install_plan(None)
 
     assert next(lost) >= 10
     assert [command.key for command in await store.inbox("s")] == ["k2", "k3", "a"]
@@ -549,10 +563,10 @@ async def test_an_acknowledgement_that_is_lost_is_found_again_by_an_append_and_a
 
 
 async def test_a_database_that_stays_away_is_said_to_be_unavailable_when_patience_ends():
-    postgres = Postgres(f"postgresql://postgres@127.0.0.1:{free_port()}/test", patience=0.2)
+    postgres = Postgres(f"postgresql://postgres@127.0.0.1:{free_port()}/test", timeout=0.2)
     store = SqlStore(postgres)
 
-    for verb in (store.head("s"), store.admit(send()), store.hold()):
+    for verb in (store.head("s"), store.admit(send_message()), store.lock_for_process()):
         with pytest.raises(StoreUnavailable):
             await verb
 
@@ -563,7 +577,7 @@ async def test_a_database_that_is_not_there_is_not_waited_for():
     postgres = Postgres(URL.rpartition("/")[0] + "/nobody_made_this")
     store = SqlStore(postgres)
 
-    for verb in (store.head("s"), store.admit(send()), store.hold()):
+    for verb in (store.head("s"), store.admit(send_message()), store.lock_for_process()):
         with pytest.raises(StoreUnavailable, match="nobody_made_this"):
             await verb
 
@@ -577,7 +591,7 @@ def test_an_address_that_makes_no_sense_is_refused():
 
 
 async def test_the_address_may_carry_the_schema(place: Place):
-    await place.store(f"{URL}?schema={place.schema}").admit(send())
+    await place.store(f"{URL}?schema={place.schema}").admit(send_message())
 
     assert [row[0] for row in await place.sql("SELECT id FROM sessions")] == ["s"]
 

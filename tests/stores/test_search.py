@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.stores.kinds import ALL, opened
 
-from everturn.core.events import AnswerOpened, Event, MessageAdded, MessageDeleted, StepFinished, StepStarted
+from everturn.core.events import AnswerStarted, Event, MessageAdded, MessageDeleted, StepFinished, StepStarted
 from everturn.core.messages import Message
 from everturn.core.parts import TextPart
 from everturn.core.ports import Store
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.store import SqlStore
-from everturn.testing.contracts.samples import over, send, started
+from everturn.testing.contracts.samples import send_message, turn_ended_events, turn_started_events
 
 
 @pytest.fixture(params=ALL)
@@ -34,9 +34,13 @@ async def talk(store: Store, *texts: str, session: str = "s", tenant: str = "loc
     """Questions, and the answer to each: the question again, shouted."""
     for number, text in enumerate(texts):
         turn = f"{session}{number}"
-        await store.admit(replace(send(turn, session, turn, text), tenant=tenant))
+        await store.admit(replace(send_message(turn, session, turn, text), tenant=tenant))
         parent = (await store.info(session)).leaf
-        events = [*started(turn, parent, text, turn), *said(turn, f"Answer: {text}"), *over(turn)]
+        events = [
+            *turn_started_events(turn, parent, text, turn),
+            *said(turn, f"Answer: {text}"),
+            *turn_ended_events(turn),
+        ]
         await store.append(session, await store.head(session), events)
 
 
@@ -71,10 +75,10 @@ async def test_what_was_deleted_hidden_or_erased_is_not_found(store: Store) -> N
     await talk(store, "Lunch three", session="gone")
     hidden = Message("secret", "s1.out", "assistant", turn="t", hidden=True)
     turn = [
-        *started("t", "s1.out", "more", ""),
-        AnswerOpened(turn="t", message=hidden),
+        *turn_started_events("t", "s1.out", "more", ""),
+        AnswerStarted(turn="t", message=hidden),
         *said("t", "Lunch four"),
-        *over("t"),
+        *turn_ended_events("t"),
     ]
     await store.append("s", await store.head("s"), turn)
     await store.append("s", await store.head("s"), [MessageDeleted(message="s1.in")])
@@ -84,12 +88,12 @@ async def test_what_was_deleted_hidden_or_erased_is_not_found(store: Store) -> N
 
 
 async def test_an_answer_is_found_when_its_turn_is_over_and_a_question_at_once(store: Store) -> None:
-    await store.admit(send(text="Lunch?"))
+    await store.admit(send_message(text="Lunch?"))
     note = MessageAdded(turn="t", message=Message("note", "t.out", "notice", (TextPart("Lunch!"),), turn="t"))
-    await store.append("s", 0, [*started(text="Lunch?"), *said("t", "Lunch is at noon"), note])
+    await store.append("s", 0, [*turn_started_events(text="Lunch?"), *said("t", "Lunch is at noon"), note])
     assert await found(store, "lunch") == ["note", "t.in"]
 
-    await store.append("s", 5, over())
+    await store.append("s", 5, turn_ended_events())
     assert sorted(await found(store, "lunch")) == ["note", "t.in", "t.out"]
 
 

@@ -16,11 +16,17 @@ from tests.stores.kinds import SQL, opened_sql
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Usage
 from everturn.stores.memory import MemoryStore
-from everturn.stores.sql import counting, searching
+from everturn.stores.sql import search, usage
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.store import SqlStore
-from everturn.testing.contracts.listing import DAY, sent
-from everturn.testing.contracts.samples import NOON, called, over, ran, started
+from everturn.testing.contracts.directory import DAY, send_to_agent
+from everturn.testing.contracts.samples import (
+    NOON,
+    call_requested_events,
+    call_started_events,
+    turn_ended_events,
+    turn_started_events,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -46,7 +52,7 @@ def test_with_two_thousand_sessions_every_plan_of_postgres_uses_its_index() -> N
 
 async def test_sqlite_searches_by_its_index_of_words_and_pages_gates_by_tenant(tmp_path: Path) -> None:
     store = SqlStore.sqlite(tmp_path / "a.db")
-    await store.admit(sent("s"))
+    await store.admit(send_to_agent("s"))
     await store.aclose()
     connection = sqlite3.connect(tmp_path / "a.db")
 
@@ -54,13 +60,13 @@ async def test_sqlite_searches_by_its_index_of_words_and_pages_gates_by_tenant(t
         bound = {str(number): value for number, value in enumerate(values, 1)} if "?1" in text else values
         return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", bound))
 
-    found = plan(searching.SEARCH_TENANT.sqlite, "lunch", "local", 50)
+    found = plan(search.SEARCH_TENANT.sqlite, "lunch", "local", 50)
     assert "SCAN lookup_words VIRTUAL TABLE INDEX" in found
     assert "SEARCH l USING INTEGER PRIMARY KEY" in found
     assert "USE TEMP B-TREE" not in found  # it comes in the right order, and ends when there is enough
     gates = plan(say.TENANT_GATE_PAGE.sqlite, "local", 0.0, "", "", 200)
     assert re.search(r"SEARCH g USING INDEX gates_tenant \(tenant=\? AND opened>\?\)", gates), gates
-    days = plan(counting.OF_TENANT.sqlite, "local", 0.0, 0, 0.0)
+    days = plan(usage.OF_TENANT.sqlite, "local", 0.0, 0, 0.0)
     assert re.search(r"SEARCH d USING .*usage_days.* \(tenant=\? AND day>\?\)", days), days
     connection.close()
 
@@ -72,8 +78,12 @@ async def test_what_is_found_for_a_tenant_is_its_own_although_another_has_writte
         for tenant in ("big", "big2", "small"):
             if tenant != "small" or n == 1:
                 session, turn = f"{tenant}{n}", f"{tenant}{n}t"
-                await store.admit(replace(sent(session, turn, tenant), parts=()))
-                await store.append(session, 0, [*started(turn, text="lunch", command=f"{turn}.k"), *over(turn)])
+                await store.admit(replace(send_to_agent(session, turn, tenant), parts=()))
+                await store.append(
+                    session,
+                    0,
+                    [*turn_started_events(turn, text="lunch", command=f"{turn}.k"), *turn_ended_events(turn)],
+                )
 
     assert [session for session, _ in await store.search("lun", "small")] == ["small1"]
     assert [session for session, _ in await store.search("lun", "big", 2)] == ["big2", "big1"]
@@ -84,10 +94,12 @@ async def test_what_is_found_for_a_tenant_is_its_own_although_another_has_writte
 async def test_a_word_that_only_old_messages_have_is_found_by_the_index(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "NEWEST", 2)
+    monkeypatch.setattr(search, "NEWEST", 2)
     for n, text in enumerate(["dinner", *["lunch"] * 5]):
-        await store.admit(sent(f"s{n}", f"t{n}"))
-        await store.append(f"s{n}", 0, [*started(f"t{n}", text=text, command=f"t{n}.k"), *over(f"t{n}")])
+        await store.admit(send_to_agent(f"s{n}", f"t{n}"))
+        await store.append(
+            f"s{n}", 0, [*turn_started_events(f"t{n}", text=text, command=f"t{n}.k"), *turn_ended_events(f"t{n}")]
+        )
 
     assert [session for session, _ in await store.search("din", "local")] == ["s0"]
     assert [session for session, _ in await store.search("lun", "local", 2)] == ["s5", "s4"]
@@ -103,15 +115,20 @@ async def test_totals_by_day_are_what_all_turns_add_up_to_however_they_move(stor
         tenant, options = dice.choice(["a", "b"]), TurnOptions(agent=dice.choice(["", "w"]))
         head, at = 0, midnight + dice.randrange(0, 2 * int(DAY))
         for one in (memory, store):
-            await one.admit(sent(session, turn, tenant, options=options))
-        begun = started(turn, command=f"{turn}.k", options=options)
+            await one.admit(send_to_agent(session, turn, tenant, options=options))
+        begun = turn_started_events(turn, command=f"{turn}.k", options=options)
         steps = [list(begun)]
         for step in range(1, dice.randint(2, 5)):
             at += dice.choice([1.0, DAY / 2, DAY])
             cost = dice.choice([None, 0.25])
-            steps.append([*called(turn, Usage(step, 1, cost=cost), at, step), *ran(turn, step, at)])
+            steps.append(
+                [
+                    *call_requested_events(turn, Usage(step, 1, cost=cost), at, step),
+                    *call_started_events(turn, step, at),
+                ]
+            )
         if dice.random() < 0.5:
-            steps.append([replace(event, at=at + DAY) for event in over(turn)])
+            steps.append([replace(event, at=at + DAY) for event in turn_ended_events(turn)])
         for events in steps:
             for one in (memory, store):
                 await one.append(session, head, events)
@@ -119,7 +136,7 @@ async def test_totals_by_day_are_what_all_turns_add_up_to_however_they_move(stor
 
     for tenant in ("a", "b", "c"):
         for since in (0.0, midnight, midnight + 1, midnight + DAY, midnight + 1.5 * DAY, midnight + 9 * DAY):
-            assert await store.used(tenant, since) == await memory.used(tenant, since), (tenant, since)
+            assert await store.usage_by_day(tenant, since) == await memory.usage_by_day(tenant, since), (tenant, since)
             assert await store.spent(tenant=tenant, since=since) == await memory.spent(tenant=tenant, since=since)
 
 
@@ -128,8 +145,12 @@ async def test_writers_at_once_lose_nothing_of_a_tenants_total(tmp_path: Path) -
     async with opened_sql("postgres", tmp_path) as store:
 
         async def work(n: int) -> None:
-            await store.admit(sent(f"s{n}", f"t{n}"))
-            await store.append(f"s{n}", 0, [*started(f"t{n}", command=f"t{n}.k"), *called(f"t{n}", Usage(1))])
+            await store.admit(send_to_agent(f"s{n}", f"t{n}"))
+            await store.append(
+                f"s{n}",
+                0,
+                [*turn_started_events(f"t{n}", command=f"t{n}.k"), *call_requested_events(f"t{n}", Usage(1))],
+            )
 
         await asyncio.gather(*(work(n) for n in range(60)))
 

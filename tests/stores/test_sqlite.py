@@ -18,21 +18,29 @@ import pytest
 from tests.turn.stories import STORIES
 from tests.turn.world import Process, Story, World, check, log_of, plain, unknown_calls, without_results
 
-from everturn import faults
+from everturn import failpoints
 from everturn.core.commands import Send
 from everturn.core.events import TitleSet
 from everturn.core.parts import Usage
 from everturn.core.ports import Store
 from everturn.errors import KeyConflict, Stale, StoreBusy, StoreUnavailable, UnknownSession
-from everturn.stores.sql import statements, writing
-from everturn.stores.sql.admitting import admit
+from everturn.stores.sql import append, statements
+from everturn.stores.sql.admission import admit
 from everturn.stores.sql.database import Operation, Query, Statement
+from everturn.stores.sql.row_security import restrict_to_tenant
 from everturn.stores.sql.sqlite import _switch_to_wal
 from everturn.stores.sql.store import SqlStore
-from everturn.stores.sql.walls import within
 from everturn.testing import MemoryStore
 from everturn.testing.contracts import StoreContract
-from everturn.testing.contracts.samples import NOON, answer, asked, called, over, send, started
+from everturn.testing.contracts.samples import (
+    NOON,
+    answer_gate,
+    call_requested_events,
+    gate_opened_events,
+    send_message,
+    turn_ended_events,
+    turn_started_events,
+)
 
 
 class TestSqlite(StoreContract):
@@ -54,8 +62,8 @@ class Reopened:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def within(self, tenant: str) -> AbstractContextManager[None]:
-        return within(tenant)
+    def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
+        return restrict_to_tenant(tenant)
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -95,7 +103,7 @@ class TestInMemory(StoreContract):
 async def store(tmp_path: Path) -> AsyncIterator[SqlStore]:
     store = SqlStore.sqlite(tmp_path / "s.db")
     yield store
-    faults.install(None)
+    failpoints.install_plan(None)
     await store.aclose()
 
 
@@ -103,14 +111,14 @@ async def store(tmp_path: Path) -> AsyncIterator[SqlStore]:
 
 
 async def test_an_append_that_is_run_again_has_one_effect(store: SqlStore) -> None:
-    await store.admit(send())
+    await store.admit(send_message())
 
     def again(after: int, token: str) -> Any:
-        events = started() if after == 0 else over()
-        return store._database.write(lambda _: writing.append(None, "s", after, events, None, token), "s")
+        events = turn_started_events() if after == 0 else turn_ended_events()
+        return store._database.write(lambda _: append.append(None, "s", after, events, None, token), "s")
 
     assert (await again(0, "first"))[0] == (await again(0, "first"))[0] == 2
-    assert [entry.event for entry in await store.events("s")] == started()
+    assert [entry.event for entry in await store.events("s")] == turn_started_events()
 
     await again(2, "second")
     with pytest.raises(Stale):  # its trace is gone with the next append, and so is whoever waited for it
@@ -122,16 +130,16 @@ async def test_an_admission_that_is_run_again_has_one_effect_and_is_still_news(s
     def run(command: Send, again: bool) -> Any:
         return store._database.write(lambda _: admit(command, again), "s")
 
-    assert (await run(send(), False)).is_new
-    assert (await run(send(), True)).is_new
-    assert not (await run(send(), False)).is_new  # somebody sent it a second time
-    assert not (await run(send(turn="t2"), True)).is_new  # somebody else was quicker
-    assert await store.inbox("s") == [send()]
+    assert (await run(send_message(), False)).is_new
+    assert (await run(send_message(), True)).is_new
+    assert not (await run(send_message(), False)).is_new  # somebody sent it a second time
+    assert not (await run(send_message(turn="t2"), True)).is_new  # somebody else was quicker
+    assert await store.inbox("s") == [send_message()]
 
 
 async def test_a_restore_that_is_run_again_has_one_effect(store: SqlStore) -> None:
     def run(token: str) -> Any:
-        return store._database.write(lambda _: writing.restore("s", "local", started(), token), "s")
+        return store._database.write(lambda _: append.restore("s", "local", turn_started_events(), token), "s")
 
     await run("ours")
     await run("ours")
@@ -150,30 +158,30 @@ def dying_at(place: str) -> Callable[[str], None]:
 
 @pytest.mark.parametrize("place", ["store.group.before", "store.commit.before"])
 async def test_what_was_not_made_safe_is_not_acknowledged_and_not_there(store: SqlStore, place: str) -> None:
-    await store.admit(send())
-    await store.append("s", 0, started())
-    faults.install(dying_at(place))
+    await store.admit(send_message())
+    await store.append("s", 0, turn_started_events())
+    failpoints.install_plan(dying_at(place))
 
     with pytest.raises(StoreUnavailable):
-        await store.append("s", 2, asked())
+        await store.append("s", 2, gate_opened_events())
     with pytest.raises(StoreUnavailable):
-        await store.admit(send("k2", turn="t2"))
-    faults.install(None)
+        await store.admit(send_message("k2", turn="t2"))
+    failpoints.install_plan(None)
 
     assert await store.inbox("s") == []
-    assert await store.append("s", 2, asked()) == 6
+    assert await store.append("s", 2, gate_opened_events()) == 6
 
 
 async def test_what_was_made_safe_and_not_acknowledged_is_found_by_whoever_tries_again(store: SqlStore) -> None:
-    faults.install(dying_at("store.commit.after"))
+    failpoints.install_plan(dying_at("store.commit.after"))
     with pytest.raises(StoreUnavailable):
-        await store.admit(send())
-    faults.install(None)
+        await store.admit(send_message())
+    failpoints.install_plan(None)
 
-    receipt = await store.admit(send())
+    receipt = await store.admit(send_message())
 
-    assert (receipt.is_new, receipt.command) == (False, send())
-    assert await store.inbox("s") == [send()]
+    assert (receipt.is_new, receipt.command) == (False, send_message())
+    assert await store.inbox("s") == [send_message()]
 
 
 # Groups -------------------------------------------------------------------------------------------------------------------
@@ -181,17 +189,17 @@ async def test_what_was_made_safe_and_not_acknowledged_is_found_by_whoever_tries
 
 def half(session: str) -> Operation[None]:
     """An operation that fails when it has written something."""
-    yield Query(statements.KEEP, (session, "half", "", "Send", b"{}"))
+    yield Query(statements.ADD_COMMAND, (session, "half", "", "Send", b"{}"))
     raise ValueError("in the middle")
 
 
 async def test_one_that_is_refused_does_not_disturb_the_others_of_its_group(store: SqlStore) -> None:
     names = [f"s{at}" for at in range(40)]
-    await asyncio.gather(*(store.admit(send(session=name)) for name in names))
+    await asyncio.gather(*(store.admit(send_message(session=name)) for name in names))
 
     done = await asyncio.gather(
-        *(store.append(name, at % 2, started()) for at, name in enumerate(names)),
-        store.admit(send("k", "s0", text="something else")),
+        *(store.append(name, at % 2, turn_started_events()) for at, name in enumerate(names)),
+        store.admit(send_message("k", "s0", text="something else")),
         store._database.write(lambda _: half("s1"), "s1"),
         return_exceptions=True,
     )
@@ -204,20 +212,20 @@ async def test_one_that_is_refused_does_not_disturb_the_others_of_its_group(stor
 
 async def test_two_stores_on_one_file_see_each_other_and_are_fenced(store: SqlStore, tmp_path: Path) -> None:
     other = SqlStore.sqlite(tmp_path / "s.db")
-    await store.admit(send())
+    await store.admit(send_message())
     first = await store.claim("s", NOON)
     second = await other.claim("s", NOON)
     assert first is not None
     assert second is not None
 
     with pytest.raises(Stale):
-        await store.append("s", 0, started(), first.epoch)
-    await other.append("s", 0, started(), second.epoch)
+        await store.append("s", 0, turn_started_events(), first.epoch)
+    await other.append("s", 0, turn_started_events(), second.epoch)
     assert await store.events("s") == await other.events("s")
     third = await store.claim("s", NOON)
     assert third is not None
     assert third.head == 2
-    await store.append("s", 2, [*asked(), *over()], third.epoch)
+    await store.append("s", 2, [*gate_opened_events(), *turn_ended_events()], third.epoch)
 
     assert await other.tree("s") == await store.tree("s")
     assert await other.path("s", "t.out") == (await store.tree("s")).path("t.out")
@@ -227,11 +235,11 @@ async def test_two_stores_on_one_file_see_each_other_and_are_fenced(store: SqlSt
 async def test_while_another_process_writes_the_loop_is_free_and_the_write_waits(
     store: SqlStore, tmp_path: Path
 ) -> None:
-    await store.admit(send())
+    await store.admit(send_message())
     other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
-    waiting = asyncio.ensure_future(store.admit(send("k2", turn="t2")))
+    waiting = asyncio.ensure_future(store.admit(send_message("k2", turn="t2")))
     for _ in range(20):
         await asyncio.sleep(0.001)
     assert not waiting.done()
@@ -244,14 +252,14 @@ async def test_while_another_process_writes_the_loop_is_free_and_the_write_waits
 
 async def test_closing_waits_for_what_is_under_way(tmp_path: Path) -> None:
     store = SqlStore.sqlite(tmp_path / "s.db")
-    await store.admit(send())
-    writing = [asyncio.ensure_future(store.admit(send(f"k{at}", turn=f"t{at}"))) for at in range(300)]
+    await store.admit(send_message())
+    writing = [asyncio.ensure_future(store.admit(send_message(f"k{at}", turn=f"t{at}"))) for at in range(300)]
     await asyncio.sleep(0)
     await store.aclose()
 
     assert all(receipt.is_new for receipt in await asyncio.gather(*writing))
     with pytest.raises(StoreUnavailable):
-        await store.admit(send("late", turn="late"))
+        await store.admit(send_message("late", turn="late"))
     with pytest.raises(StoreUnavailable):
         await store.head("s")
 
@@ -276,7 +284,7 @@ def test_opening_a_new_file_waits_for_another_connection_that_opens_it(tmp_path:
 
 async def test_a_write_that_waited_for_the_file_while_the_store_was_closed_says_so(tmp_path: Path) -> None:
     store = SqlStore.sqlite(tmp_path / "a.db")
-    writing, reading = asyncio.ensure_future(store.admit(send())), asyncio.ensure_future(store.head("s"))
+    writing, reading = asyncio.ensure_future(store.admit(send_message())), asyncio.ensure_future(store.head("s"))
     await asyncio.sleep(0)  # both wait for the file to be opened
     await store.aclose()
 
@@ -290,7 +298,7 @@ async def test_a_file_that_is_no_database_is_said_to_be_unavailable(tmp_path: Pa
     store = SqlStore.sqlite(tmp_path / "s.db")
 
     with pytest.raises(StoreUnavailable):
-        await store.admit(send())
+        await store.admit(send_message())
     with pytest.raises(StoreUnavailable):
         await SqlStore.sqlite(tmp_path / "no" / "such" / "folder.db").sessions()
     await store.aclose()
@@ -299,15 +307,19 @@ async def test_a_file_that_is_no_database_is_said_to_be_unavailable(tmp_path: Pa
 def test_a_store_outlives_its_event_loop(tmp_path: Path) -> None:
     store = SqlStore.sqlite(tmp_path / "s.db")
 
-    assert asyncio.run(store.admit(send())).is_new
-    assert not asyncio.run(store.admit(send())).is_new
+    assert asyncio.run(store.admit(send_message())).is_new
+    assert not asyncio.run(store.admit(send_message())).is_new
     asyncio.run(store.aclose())
 
 
 async def test_usage_is_summed_over_a_session_and_over_a_tenant(store: SqlStore) -> None:
     for session, at in (("s", 1), ("s2", 2)):
-        await store.admit(send(session=session))
-        await store.append(session, 0, [*started(), *called(usage=Usage(10 * at, at, cost=0.5), at=NOON + at)])
+        await store.admit(send_message(session=session))
+        await store.append(
+            session,
+            0,
+            [*turn_started_events(), *call_requested_events(usage=Usage(10 * at, at, cost=0.5), at=NOON + at)],
+        )
 
     assert await store.usage("s") == Usage(10, 1, cost=0.5)
     assert await store.usage(tenant="local") == Usage(30, 3, cost=1.0)
@@ -369,7 +381,7 @@ HOLDS = """
 import asyncio, os, sys, time
 from everturn.stores.sql.sqlite import _switch_to_wal
 from everturn.stores.sql.store import SqlStore
-asyncio.run(SqlStore.sqlite(sys.argv[1]).hold())
+asyncio.run(SqlStore.sqlite(sys.argv[1]).lock_for_process())
 print(os.getpid(), flush=True)
 time.sleep(60)
 """
@@ -448,18 +460,18 @@ async def test_one_process_drives_a_file_until_it_ends_however_that_is(tmp_path:
     store = SqlStore.sqlite(tmp_path / "s.db")
 
     with pytest.raises(StoreBusy, match=f"process {pid.strip()} "):
-        await store.hold()
-    assert (await store.admit(send())).is_new  # who drives is one thing, who writes to it another
+        await store.lock_for_process()
+    assert (await store.admit(send_message())).is_new  # who drives is one thing, who writes to it another
     process.send_signal(signal.SIGKILL)
     process.wait()
-    await store.hold()
-    await store.hold()
+    await store.lock_for_process()
+    await store.lock_for_process()
 
     other = SqlStore.sqlite(tmp_path / "s.db")
     with pytest.raises(StoreBusy):
-        await other.hold()
+        await other.lock_for_process()
     await store.aclose()
-    await other.hold()
+    await other.lock_for_process()
     await other.aclose()
     assert process.stdout is not None
     process.stdout.close()
@@ -516,7 +528,12 @@ async def test_a_story_stopped_after_any_event_ends_as_if_it_had_not_been(story:
 
 
 async def test_a_session_that_is_not_there_is_unknown_to_every_verb(store: SqlStore) -> None:
-    for verb in (store.claim("s", NOON), store.append("s", 0, started()), store.admit(answer()), store.path("s", None)):
+    for verb in (
+        store.claim("s", NOON),
+        store.append("s", 0, turn_started_events()),
+        store.admit(answer_gate()),
+        store.path("s", None),
+    ):
         with pytest.raises(UnknownSession):
             await verb
 
@@ -524,11 +541,11 @@ async def test_a_session_that_is_not_there_is_unknown_to_every_verb(store: SqlSt
 async def test_who_has_seen_how_long_the_log_is_finds_all_of_it(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await store.hold()  # only who is alone reads the end of a log from what it has written itself
-    await store.admit(send("t"))
+    await store.lock_for_process()  # only who is alone reads the end of a log from what it has written itself
+    await store.admit(send_message("t"))
     claim = await store.claim("s", NOON)
     assert claim is not None
-    head = await store.append("s", 0, started("t"), claim.epoch)
+    head = await store.append("s", 0, turn_started_events("t"), claim.epoch)
     write, is_committed, may_go_on = store._database.write, asyncio.Event(), asyncio.Event()
 
     async def slowly(*said: Any) -> Any:
@@ -548,7 +565,7 @@ async def test_who_has_seen_how_long_the_log_is_finds_all_of_it(
 
 async def test_nobody_else_reads_the_file(tmp_path: Path) -> None:
     store = SqlStore.sqlite(tmp_path / "talks.db")
-    await store.admit(send("t"))
+    await store.admit(send_message("t"))
     await store.put_blob(b"x" * 2_000_000)
     there = [path for path in os.scandir(tmp_path) if not path.name.endswith(".lock")]
     modes = {path.name: path.stat().st_mode & 0o077 for path in there}

@@ -14,8 +14,14 @@ from tests.stores.kinds import ALL, opened
 from everturn.core.options import Spent, TurnOptions
 from everturn.core.parts import Usage
 from everturn.core.ports import Store
-from everturn.testing.contracts.listing import below, sent
-from everturn.testing.contracts.samples import NOON, asked, called, over, started
+from everturn.testing.contracts.directory import send_to_agent, subagent_session_options
+from everturn.testing.contracts.samples import (
+    NOON,
+    call_requested_events,
+    gate_opened_events,
+    turn_ended_events,
+    turn_started_events,
+)
 
 TENANTS = ("a", "b", "local")
 
@@ -49,13 +55,13 @@ dids = st.lists(
 
 async def do(store: Store, did: Did, n: int) -> None:
     turn, session = f"t{n}", f"s{n}"
-    options = replace(below("s0") if did.is_below else TurnOptions(), agent=did.agent)
-    await store.admit(sent(session, turn, did.tenant, did.at, options))
+    options = replace(subagent_session_options("s0") if did.is_below else TurnOptions(), agent=did.agent)
+    await store.admit(send_to_agent(session, turn, did.tenant, did.at, options))
     if did.ends == "sent":
         return
-    step = [*called(turn, Usage(did.tokens), did.at), *asked(turn)[2:]]
-    events = [*started(turn, text=did.word, command=f"{turn}.k", options=options), *step]
-    await store.append(session, 0, [*events, *over(turn)] if did.ends == "over" else events)
+    step = [*call_requested_events(turn, Usage(did.tokens), did.at), *gate_opened_events(turn)[2:]]
+    events = [*turn_started_events(turn, text=did.word, command=f"{turn}.k", options=options), *step]
+    await store.append(session, 0, [*events, *turn_ended_events(turn)] if did.ends == "over" else events)
 
 
 async def look(store: Store, tenant: str, all_: list[Did]) -> None:
@@ -63,7 +69,7 @@ async def look(store: Store, tenant: str, all_: list[Did]) -> None:
     mine = {f"s{n}": did for n, did in enumerate(all_) if did.tenant == tenant}
     began = {name: did for name, did in mine.items() if did.ends != "sent"}
 
-    listed = await store.listed(tenant)
+    listed = await store.session_page(tenant)
     assert {info.id for info in listed} == {name for name, did in mine.items() if not did.is_below}
     assert {info.tenant for info in listed} <= {tenant}
     for word in ("apple", "pear", "plum"):
@@ -73,8 +79,8 @@ async def look(store: Store, tenant: str, all_: list[Did]) -> None:
     assert gates == {f"t{name[1:]}" for name, did in mine.items() if did.ends == "asked"}
     spent = await store.spent(tenant=tenant)
     assert (spent.steps, spent.usage.input) == (len(began), sum(did.tokens for did in began.values()))
-    assert sum((row[2] for row in await store.used(tenant)), Spent()) == spent
-    assert {agent for _, agent, _ in await store.used(tenant)} == {did.agent for did in began.values()}
+    assert sum((row[2] for row in await store.usage_by_day(tenant)), Spent()) == spent
+    assert {agent for _, agent, _ in await store.usage_by_day(tenant)} == {did.agent for did in began.values()}
 
 
 async def live(kind: str, folder: Path, all_: list[Did]) -> None:
@@ -83,7 +89,7 @@ async def live(kind: str, folder: Path, all_: list[Did]) -> None:
             await do(store, did, n)
         for tenant in (*TENANTS, "nobody"):
             await look(store, tenant, all_)
-            with store.within(tenant):
+            with store.restrict_to_tenant(tenant):
                 await look(store, tenant, all_)
 
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everturn.telemetry import logs
-from everturn.telemetry.logs import JsonLines, LogKind, TextLines
-from everturn.telemetry.redacting import GONE, LONGEST, one_line, redact
+from everturn.telemetry.logs import JsonLogFormatter, LogKind, TextLogFormatter
+from everturn.telemetry.redact import LONGEST, REDACTED, one_line, redact
 
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEiLCJleHAiOjF9.c2lnbmF0dXJlLW9mLWl0"
 SECRETS = [
@@ -65,7 +65,7 @@ def record(
 
 
 @pytest.mark.parametrize(("line", "secret"), LINES, ids=[f"{number}" for number in range(len(LINES))])
-@pytest.mark.parametrize("lines", [JsonLines(), TextLines()], ids=["json", "text"])
+@pytest.mark.parametrize("lines", [JsonLogFormatter(), TextLogFormatter()], ids=["json", "text"])
 def test_what_lets_somebody_in_is_on_no_line(lines: logging.Formatter, line: str, secret: str) -> None:
     said = line.format(secret)
     try:
@@ -73,7 +73,7 @@ def test_what_lets_somebody_in_is_on_no_line(lines: logging.Formatter, line: str
     except ValueError as error:
         written = lines.format(record("it failed: %s", said, exc=error))
     assert secret not in written
-    assert GONE in written
+    assert REDACTED in written
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 def test_a_secret_that_would_be_cut_in_two_is_gone_whole() -> None:
     text = "x" * (logs.MOST_TEXT - 12) + " " + SECRETS[2]
-    written = JsonLines().format(record("%s", text))
+    written = JsonLogFormatter().format(record("%s", text))
     assert "sk-proj" not in written
 
 
 @given(st.text(max_size=300), st.text(max_size=40))
 def test_a_record_is_one_line_whatever_is_in_it(text: str, name: str) -> None:
-    with logs.about(session=name):
-        for lines in (JsonLines(), TextLines()):
+    with logs.log_context(session=name):
+        for lines in (JsonLogFormatter(), TextLogFormatter()):
             written = lines.format(record("%s", text, name=name or "x"))
             assert len(written.splitlines()) == 1
             assert written.isprintable()
@@ -108,35 +108,35 @@ def test_a_record_is_one_line_whatever_is_in_it(text: str, name: str) -> None:
 
 def test_nobody_can_forge_a_record_or_move_the_cursor() -> None:
     evil = 'ok\n2026-01-01T00:00:00.000Z error everturn: all is lost\r\x1b[2J\x9b31m\u2028"}\n{"level":"error"}'
-    written = JsonLines().format(record("said: %s", evil))
+    written = JsonLogFormatter().format(record("said: %s", evil))
     assert json.loads(written)["level"] == "warning"
     assert "\n" not in written
     assert "\x1b" not in written
-    assert "\x1b" not in TextLines().format(record("said: %s", evil))
+    assert "\x1b" not in TextLogFormatter().format(record("said: %s", evil))
 
 
 def test_a_traceback_is_in_the_line_or_moved_in_below_it() -> None:
     try:
         raise ValueError("two\nlines")
     except ValueError as error:
-        one, many = JsonLines().format(record("x", exc=error)), TextLines().format(record("x", exc=error))
+        one, many = JsonLogFormatter().format(record("x", exc=error)), TextLogFormatter().format(record("x", exc=error))
     assert "Traceback" in json.loads(one)["exception"]
     assert all(line.startswith("    ") for line in many.splitlines()[1:])
 
 
 def test_a_record_whose_arguments_do_not_fit_is_still_a_line() -> None:
-    assert "%d" in json.loads(JsonLines().format(record("%d of %s", "x")))["message"]
+    assert "%d" in json.loads(JsonLogFormatter().format(record("%d of %s", "x")))["message"]
 
 
 async def test_a_record_says_what_it_is_about_and_tasks_do_not_mix_it_up() -> None:
     written: list[dict[str, str]] = []
 
     async def one(name: str) -> None:
-        with logs.about(session=name, turn=f"turn of {name}", password="x"):
+        with logs.log_context(session=name, turn=f"turn of {name}", password="x"):
             await asyncio.sleep(0)
-            with logs.about(trace="abc"):
+            with logs.log_context(trace="abc"):
                 await asyncio.sleep(0)
-                written.append(json.loads(JsonLines().format(record("here"))))
+                written.append(json.loads(JsonLogFormatter().format(record("here"))))
 
     await asyncio.gather(one("a"), one("b"))
     assert [(line["session"], line["turn"], line["trace"]) for line in written] == [
@@ -144,7 +144,7 @@ async def test_a_record_says_what_it_is_about_and_tasks_do_not_mix_it_up() -> No
         ("b", "turn of b", "abc"),
     ]
     assert "password" not in written[0]
-    assert not logs.now_about()
+    assert not logs.current_log_context()
 
 
 @pytest.mark.parametrize("kind", ["json", "text"])
@@ -192,14 +192,14 @@ def test_of_a_long_text_only_the_beginning_is_written_and_no_half_of_a_key() -> 
     assert "sk-" not in redact(text)
     assert len(redact("x" * 1_000_000)) < LONGEST + 10
     assert redact(f"my_password={key[:9]} old.client_secret: hunter2") == (
-        f"my_password={GONE} old.client_secret: {GONE}"
+        f"my_password={REDACTED} old.client_secret: {REDACTED}"
     )
 
 
 def test_a_private_key_without_an_end_goes_with_what_comes_behind_it() -> None:
     begin = "-----BEGIN RSA PRIVATE KEY-----"
-    assert redact(f"a {begin}\nMIIE\nMIIF") == f"a {GONE}"
-    assert redact(f"a {begin}\nMIIE\n-----END RSA PRIVATE KEY----- b") == f"a {GONE} b"
+    assert redact(f"a {begin}\nMIIE\nMIIF") == f"a {REDACTED}"
+    assert redact(f"a {begin}\nMIIE\n-----END RSA PRIVATE KEY----- b") == f"a {REDACTED} b"
 
 
 def test_escaping_keeps_what_can_be_read() -> None:

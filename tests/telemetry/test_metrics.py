@@ -8,27 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.errors import ConfigError, UnknownSession
+from everturn.runtime import Runtime
 from everturn.telemetry import metrics
-from everturn.telemetry.families import ALL, MOST_SERIES, PROCESS
+from everturn.telemetry.metric_families import ALL, MOST_SERIES, PROCESS
 from everturn.telemetry.metrics import Metrics
-from everturn.telemetry.turns import TurnMetrics
-from everturn.telemetry.watching import watched
+from everturn.telemetry.store_observer import observe_store
+from everturn.telemetry.turn_metrics import TurnMetrics
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.crash import MortalStore
-from everturn.wiring import Runtime
 from tests.telemetry.strict_prometheus import read
 
 WHOSE = ("tenant", "user", "session", "turn", "key", "name", "tool", "path", "ip", "agent", "id")
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(at: str) -> str:
     return f"{at} is there"
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def mail(to: str) -> str:
     return "sent"
 
@@ -105,23 +105,23 @@ async def test_a_turn_is_counted_in_all_its_parts() -> None:
     ours = Metrics()
     counting = TurnMetrics(ours)
     model = ScriptedModel(calls(call("look", at="a"), call("nothing", x=1)), calls(call("mail", to="b")), say("Done."))
-    runtime = Runtime(model, tools=[look, mail], plugins=[counting], store=watched(MemoryStore(), counting))
+    runtime = Runtime(model, tools=[look, mail], plugins=[counting], store=observe_store(MemoryStore(), counting))
     async with Chat(model, runtime=runtime) as chat:
         turn = await chat.send("please")
         async for event in turn.events():
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 [gate] = await chat.gates()
                 await chat.answer(gate, allow="once")
     text = ours.render()
     assert ours.value("turns_started_total") == 1 == ours.value("turns_ended_total", "completed")
     assert ours.value("turns_underway") == 0 == ours.value("turns_taken_over_total")
     assert of(text, "everturn_model_requests_total") == {("scripted", "tool_calls"): 2.0, ("scripted", "stop"): 1.0}
-    assert of(text, "everturn_calls_settled_total") == {("completed",): 2.0, ("failed",): 1.0}
-    assert of(text, "everturn_calls_started_total") == {("read",): 1.0, ("write",): 1.0}
+    assert of(text, "everturn_calls_finished_total") == {("completed",): 2.0, ("failed",): 1.0}
+    assert of(text, "everturn_calls_started_total") == {("read_only",): 1.0, ("idempotent",): 1.0}
     assert of(text, "everturn_gates_answered_total") == {("call", "allowed"): 1.0}
     assert ours.value("model_seconds", "scripted") == 3
     assert ours.value("gate_seconds", "call") == 1
-    assert ours.value("turn_seconds", "completed") == 1 == ours.value("turns_parked_total")
+    assert ours.value("turn_seconds", "completed") == 1 == ours.value("turns_suspended_total")
 
 
 async def test_who_goes_on_with_a_turn_counts_what_it_writes_and_that_it_took_it_over() -> None:
@@ -129,7 +129,7 @@ async def test_who_goes_on_with_a_turn_counts_what_it_writes_and_that_it_took_it
     script = [calls(call("look", at="a")), say("Done.")]
 
     def runtime(store: MemoryStore, counting: TurnMetrics) -> Runtime:
-        return Runtime(ScriptedModel(*script), tools=[look], plugins=[counting], store=watched(store, counting))
+        return Runtime(ScriptedModel(*script), tools=[look], plugins=[counting], store=observe_store(store, counting))
 
     mortal = MortalStore(inner, 5)
     old = runtime(mortal, TurnMetrics(first))
@@ -145,7 +145,7 @@ async def test_who_goes_on_with_a_turn_counts_what_it_writes_and_that_it_took_it
 
 
 async def test_an_append_that_the_store_refuses_is_counted_and_raised_as_it_is() -> None:
-    store = watched(MemoryStore(), TurnMetrics(Metrics()))
+    store = observe_store(MemoryStore(), TurnMetrics(Metrics()))
     before = metrics.METRICS.value("store_errors_total", "UnknownSession")
     with pytest.raises(UnknownSession):
         await store.append("nobody", 7, [], 3)

@@ -12,10 +12,10 @@ from inline_snapshot import snapshot
 
 from everturn import wire
 from everturn.core.events import (
-    CallJudged,
-    CallSettled,
+    CallFinished,
     CallStarted,
     Entry,
+    PermissionDecided,
     StepFinished,
     StepRestarted,
     StepStarted,
@@ -25,9 +25,9 @@ from everturn.core.events import (
 )
 from everturn.core.options import Lineage, TurnOptions
 from everturn.core.parts import Output
-from everturn.telemetry.ids import Place, is_sampled, place_of_turn, read_traceparent, span_id, trace_id
-from everturn.telemetry.naming import provider_and_model
-from everturn.telemetry.shapes import Span
+from everturn.telemetry.ids import SpanKey, is_sampled, read_traceparent, span_id, span_of_turn, trace_id
+from everturn.telemetry.otel_names import provider_and_model
+from everturn.telemetry.span_types import Span
 from everturn.telemetry.spans import TurnTrace, spans_of
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -40,15 +40,15 @@ def log(name: str) -> list[Entry]:
 
 def drawn(spans: list[Span]) -> list[str]:
     """Spans as an indented tree, in the order in which they ended."""
-    parents = {span.place: span.parent for span in spans}
+    parents = {span.key: span.parent for span in spans}
 
-    def depth(place: Place | None) -> int:
+    def depth(place: SpanKey | None) -> int:
         return -1 if place is None else depth(parents[place]) + 1
 
     return [
-        "  " * depth(span.place)
+        "  " * depth(span.key)
         + span.name
-        + "".join(f" ({moment.name})" for moment in span.moments)
+        + "".join(f" ({moment.name})" for moment in span.events)
         + (f" ! {span.failed}" if span.failed else "")
         for span in spans
     ]
@@ -159,10 +159,11 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
             {
                 "name": "chat scripted",
                 "kind": "client",
-                "place": {"trace": 179807042963126114192949081251970151795, "span": 15254464344967519670},
+                "key": {"trace": 179807042963126114192949081251970151795, "span": 15254464344967519670},
                 "parent": {"trace": 179807042963126114192949081251970151795, "span": 4417373991399505378},
                 "start": 1700000000.0,
                 "end": 1700000000.0,
+                "events": (),
                 "attributes": {
                     "gen_ai.operation.name": "chat",
                     "gen_ai.provider.name": "everturn",
@@ -175,17 +176,17 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                     "everturn.turn.id": "turn_3",
                     "everturn.step": 1,
                 },
-                "moments": (),
                 "links": (),
                 "failed": "",
             },
             {
                 "name": "execute_tool unknown",
                 "kind": "internal",
-                "place": {"trace": 179807042963126114192949081251970151795, "span": 6888498879055183652},
+                "key": {"trace": 179807042963126114192949081251970151795, "span": 6888498879055183652},
                 "parent": {"trace": 179807042963126114192949081251970151795, "span": 4417373991399505378},
                 "start": 1700000000.0,
                 "end": 1700000000.0,
+                "events": (),
                 "attributes": {
                     "gen_ai.operation.name": "execute_tool",
                     "gen_ai.tool.name": "unknown",
@@ -196,17 +197,17 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                     "everturn.call.state": "failed",
                     "error.type": "failed",
                 },
-                "moments": (),
                 "links": (),
                 "failed": "failed",
             },
             {
                 "name": "execute_tool look",
                 "kind": "internal",
-                "place": {"trace": 179807042963126114192949081251970151795, "span": 7887039161576433682},
+                "key": {"trace": 179807042963126114192949081251970151795, "span": 7887039161576433682},
                 "parent": {"trace": 179807042963126114192949081251970151795, "span": 4417373991399505378},
                 "start": 1700000000.0,
                 "end": 1700000000.0,
+                "events": (),
                 "attributes": {
                     "gen_ai.operation.name": "execute_tool",
                     "gen_ai.tool.name": "look",
@@ -215,39 +216,40 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                     "gen_ai.conversation.id": "talk",
                     "everturn.turn.id": "turn_3",
                     "everturn.call.allowed": True,
-                    "everturn.call.effects": "read",
+                    "everturn.call.read_only": True,
+                    "everturn.call.idempotent": False,
                     "everturn.call.state": "completed",
                 },
-                "moments": (),
                 "links": (),
                 "failed": "",
             },
             {
                 "name": "gate call",
                 "kind": "internal",
-                "place": {"trace": 179807042963126114192949081251970151795, "span": 7510098725806378603},
+                "key": {"trace": 179807042963126114192949081251970151795, "span": 7510098725806378603},
                 "parent": {"trace": 179807042963126114192949081251970151795, "span": 4417373991399505378},
                 "start": 1700000000.0,
                 "end": 1700000000.0,
+                "events": (),
                 "attributes": {
                     "everturn.gate.id": "gate_6",
                     "everturn.gate.kind": "call",
-                    "everturn.gate.verdict": "allowed",
+                    "everturn.gate.resolution": "allowed",
                     "gen_ai.tool.call.id": "turn_3-1-2",
                     "gen_ai.conversation.id": "talk",
                     "everturn.turn.id": "turn_3",
                 },
-                "moments": (),
                 "links": (),
                 "failed": "",
             },
             {
                 "name": "execute_tool mail",
                 "kind": "internal",
-                "place": {"trace": 179807042963126114192949081251970151795, "span": 12800962526765878992},
+                "key": {"trace": 179807042963126114192949081251970151795, "span": 12800962526765878992},
                 "parent": {"trace": 179807042963126114192949081251970151795, "span": 4417373991399505378},
                 "start": 1700000000.0,
                 "end": 1700000000.0,
+                "events": (),
                 "attributes": {
                     "gen_ai.operation.name": "execute_tool",
                     "gen_ai.tool.name": "mail",
@@ -256,20 +258,21 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                     "gen_ai.conversation.id": "talk",
                     "everturn.turn.id": "turn_3",
                     "everturn.call.allowed": True,
-                    "everturn.call.effects": "write",
+                    "everturn.call.read_only": False,
+                    "everturn.call.idempotent": True,
                     "everturn.call.state": "completed",
                 },
-                "moments": (),
                 "links": (),
                 "failed": "",
             },
             {
                 "name": "chat scripted",
                 "kind": "client",
-                "place": {"trace": 179807042963126114192949081251970151795, "span": 9369659946388132113},
+                "key": {"trace": 179807042963126114192949081251970151795, "span": 9369659946388132113},
                 "parent": {"trace": 179807042963126114192949081251970151795, "span": 4417373991399505378},
                 "start": 1700000000.0,
                 "end": 1700000000.0,
+                "events": (),
                 "attributes": {
                     "gen_ai.operation.name": "chat",
                     "gen_ai.provider.name": "everturn",
@@ -282,17 +285,17 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                     "everturn.turn.id": "turn_3",
                     "everturn.step": 2,
                 },
-                "moments": (),
                 "links": (),
                 "failed": "",
             },
             {
                 "name": "invoke_agent",
                 "kind": "internal",
-                "place": {"trace": 179807042963126114192949081251970151795, "span": 4417373991399505378},
+                "key": {"trace": 179807042963126114192949081251970151795, "span": 4417373991399505378},
                 "parent": None,
                 "start": 1700000000.0,
                 "end": 1700000000.0,
+                "events": ({"name": "parked", "at": 1700000000.0},),
                 "attributes": {
                     "gen_ai.operation.name": "invoke_agent",
                     "gen_ai.provider.name": "everturn",
@@ -305,7 +308,6 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                     "everturn.steps": 2,
                     "everturn.calls": 2,
                 },
-                "moments": ({"name": "parked", "at": 1700000000.0},),
                 "links": (),
                 "failed": "",
             },
@@ -318,9 +320,9 @@ def test_every_span_of_a_turn_is_in_its_one_trace_and_has_a_parent_in_it(path: P
     entries = wire.load_log(path.read_bytes())
     spans = spans_of("talk", entries)
     turns = {entry.event.turn for entry in entries if isinstance(entry.event, TurnStarted)}
-    places = {span.place for span in spans}
+    places = {span.key for span in spans}
     assert len(places) == len(spans)
-    assert {span.place.trace for span in spans} == {trace_id("talk", turn) for turn in turns}
+    assert {span.key.trace for span in spans} == {trace_id("talk", turn) for turn in turns}
     for span in spans:
         assert span.parent is None or span.parent in places
         assert span.start <= span.end
@@ -342,8 +344,8 @@ def test_an_entry_that_is_seen_again_changes_nothing(path: Path) -> None:
     turn = next(entry.event.turn for entry in entries if isinstance(entry.event, TurnEvent))
     mine = [entry for entry in entries if isinstance(entry.event, TurnEvent) and entry.event.turn == turn]
     once, twice = TurnTrace("talk", turn), TurnTrace("talk", turn)
-    spans = [span for entry in mine for span in once.see(entry)]
-    assert [span for number in range(len(mine)) for e in mine[: number + 1] for span in twice.see(e)] == spans
+    spans = [span for entry in mine for span in once.apply(entry)]
+    assert [span for number in range(len(mine)) for e in mine[: number + 1] for span in twice.apply(e)] == spans
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
@@ -363,7 +365,8 @@ def test_without_content_no_span_holds_a_word_that_was_said(path: Path) -> None:
         "by",
         "model",
         "finish",
-        "effects",
+        "read_only",
+        "idempotent",
     }
     quiet |= {
         "outcome",
@@ -379,7 +382,19 @@ def test_without_content_no_span_holds_a_word_that_was_said(path: Path) -> None:
         "agent",
         "layer",
     }
-    quiet |= {"hash", "calls", "gates", "key", "execute", "history", "late", "result", "action", "blob", "private"}
+    quiet |= {
+        "hash",
+        "calls",
+        "gates",
+        "key",
+        "approval",
+        "tool_history",
+        "late",
+        "review",
+        "action",
+        "blob",
+        "private",
+    }
 
     def sung(value: object, name: str = "") -> object:
         if isinstance(value, dict):
@@ -398,7 +413,7 @@ def test_without_content_no_span_holds_a_word_that_was_said(path: Path) -> None:
 
 def test_a_result_that_was_made_of_private_values_is_never_shown() -> None:
     output = Output("Canary", sensitive=True)
-    log = [Entry(1, CallSettled(turn="t", call="c", state="completed", output=output))]
+    log = [Entry(1, CallFinished(turn="t", call="c", state="completed", output=output))]
     [span] = spans_of("talk", log, content=True)
     assert span.attributes["gen_ai.tool.call.result"] == "[private]"
 
@@ -406,26 +421,26 @@ def test_a_result_that_was_made_of_private_values_is_never_shown() -> None:
 def test_a_sub_turn_is_in_the_trace_of_the_turn_at_the_top_below_the_call_that_asked_for_it() -> None:
     above = Lineage(session="top", turn="turn_1", by=("top", "turn_1", "call_9"))
     trace = TurnTrace("below", "turn_2")
-    trace.see(Entry(1, TurnStarted(turn="turn_2", options=TurnOptions(above=above))))
-    assert trace.place == Place(trace_id("top", "turn_1"), span_id("below", "turn_2", "turn"))
-    [span] = trace.see(Entry(2, TurnCompleted(turn="turn_2")))
-    assert span.parent == Place(trace_id("top", "turn_1"), span_id("top", "turn_1", "call", "call_9"))
+    trace.apply(Entry(1, TurnStarted(turn="turn_2", options=TurnOptions(lineage=above))))
+    assert trace.key == SpanKey(trace_id("top", "turn_1"), span_id("below", "turn_2", "turn"))
+    [span] = trace.apply(Entry(2, TurnCompleted(turn="turn_2")))
+    assert span.parent == SpanKey(trace_id("top", "turn_1"), span_id("top", "turn_1", "call", "call_9"))
 
 
 def test_a_step_that_a_dead_process_began_is_one_span_from_its_first_beginning() -> None:
     trace = TurnTrace("talk", "t")
-    trace.see(Entry(1, TurnStarted(turn="t", at=10.0)))
-    trace.see(Entry(2, StepStarted(turn="t", step=1, at=11.0)))
-    trace.see(Entry(3, StepRestarted(turn="t", step=1, at=90.0)))
-    [span] = trace.see(Entry(4, StepFinished(turn="t", step=1, parts=(), finish="stop", at=95.0)))
-    assert (span.start, span.end, [moment.at for moment in span.moments]) == (11.0, 95.0, [90.0])
+    trace.apply(Entry(1, TurnStarted(turn="t", at=10.0)))
+    trace.apply(Entry(2, StepStarted(turn="t", step=1, at=11.0)))
+    trace.apply(Entry(3, StepRestarted(turn="t", step=1, at=90.0)))
+    [span] = trace.apply(Entry(4, StepFinished(turn="t", step=1, parts=(), finish="stop", at=95.0)))
+    assert (span.start, span.end, [moment.at for moment in span.events]) == (11.0, 95.0, [90.0])
 
 
 def test_a_name_that_a_model_made_up_is_in_no_span_and_a_call_begins_when_it_began_first() -> None:
-    made_up = CallJudged(turn="t", call="c1", tool="Canary", identity="", hash="", allowed=False, why="")
-    started = CallStarted(turn="t", call="c2", tool="look", arguments="{}", hash="", effects="read", key="k", at=3.0)
+    made_up = PermissionDecided(turn="t", call="c1", tool="Canary", identity="", hash="", allowed=False, why="")
+    started = CallStarted(turn="t", call="c2", tool="look", arguments="{}", hash="", read_only=True, key="k", at=3.0)
     again = msgspec.structs.replace(started, at=50.0)
-    settled = [CallSettled(turn="t", call=call, state="failed", output=Output(""), at=60.0) for call in ("c1", "c2")]
+    settled = [CallFinished(turn="t", call=call, state="failed", output=Output(""), at=60.0) for call in ("c1", "c2")]
     log = [Entry(seq, event) for seq, event in enumerate((made_up, started, again, *settled), 1)]
     one, other = spans_of("talk", log)
     assert (one.name, one.start) == ("execute_tool unknown", 60.0)
@@ -435,7 +450,7 @@ def test_a_name_that_a_model_made_up_is_in_no_span_and_a_call_begins_when_it_beg
 @given(st.lists(st.text(max_size=8), min_size=2, max_size=2), st.lists(st.text(max_size=8), min_size=2, max_size=2))
 def test_two_turns_never_share_a_trace(one: list[str], other: list[str]) -> None:
     assert (trace_id(*one) == trace_id(*other)) == (one == other)
-    assert 0 < place_of_turn(*one).span < 2**64
+    assert 0 < span_of_turn(*one).span < 2**64
 
 
 @pytest.mark.parametrize(
@@ -459,9 +474,9 @@ def test_two_turns_never_share_a_trace(one: list[str], other: list[str]) -> None
     ],
 )
 def test_a_traceparent_is_read_as_w3c_has_it(text: str, place: tuple[int, int] | None) -> None:
-    assert read_traceparent(text) == (Place(*place) if place else None)
+    assert read_traceparent(text) == (SpanKey(*place) if place else None)
     if place and text.startswith("00"):
-        assert Place(*place).traceparent == text
+        assert SpanKey(*place).traceparent == text
 
 
 def test_a_part_of_all_traces_is_about_that_part_and_the_same_everywhere() -> None:

@@ -9,36 +9,36 @@ from typing import Any
 import msgspec
 import pytest
 
-from everturn import Chat, TurnParked, tool
+from everturn import Chat, TurnSuspended, tool
 from everturn.core.events import Entry, TurnStarted
 from everturn.core.ports import Store
 from everturn.errors import ConfigError
-from everturn.telemetry.ids import place_of_turn
+from everturn.runtime import Runtime
+from everturn.telemetry.ids import span_of_turn
 from everturn.telemetry.setup import Telemetry, TelemetryOptions, open_telemetry
-from everturn.telemetry.shapes import Span
+from everturn.telemetry.span_types import Span
 from everturn.telemetry.spans import spans_of
-from everturn.telemetry.tracing import Tracing
-from everturn.telemetry.watching import watched
+from everturn.telemetry.store_observer import observe_store
+from everturn.telemetry.tracer import Tracer
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.crash import MortalStore
-from everturn.wiring import Runtime
 from tests.telemetry.collector import collector
 
 SECRET = "sk-canary0123456789abcdef"
 PRIVATE = "ada.canary@example.com"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(at: str) -> str:
     return f"{at} is there"
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def mail(to: str) -> str:
     return f"sent to {to}"
 
 
-@tool(effects="read", private=("email",))
+@tool(read_only=True, private=("email",))
 async def who(name: str) -> dict[str, str]:
     return {"name": name, "email": PRIVATE, "note": f"the key is {SECRET}"}
 
@@ -60,24 +60,22 @@ class Kept:
         self.is_closed = True
 
 
-def process(
-    store: Store, kept: Kept, meter: Kept | None = None, clock: FakeClock | None = None
-) -> tuple[Chat, Tracing]:
-    tracing = Tracing(kept, meter=meter)
+def process(store: Store, kept: Kept, meter: Kept | None = None, clock: FakeClock | None = None) -> tuple[Chat, Tracer]:
+    tracing = Tracer(kept, meter=meter)
     model = ScriptedModel(*SCRIPT)
-    runtime = Runtime(model, tools=[look, mail], store=watched(store, tracing), clock=clock or FakeClock())
+    runtime = Runtime(model, tools=[look, mail], store=observe_store(store, tracing), clock=clock or FakeClock())
     return Chat(model, runtime=runtime, session="talk"), tracing
 
 
 async def to_the_end(chat: Chat) -> None:
     turn = await chat.send("go", key="the one")
     async for event in turn.events():
-        if isinstance(event, TurnParked):
+        if isinstance(event, TurnSuspended):
             for gate in await chat.gates():
                 await chat.answer(gate, allow="once")
 
 
-async def ended(chat: Chat, tracing: Tracing) -> None:
+async def ended(chat: Chat, tracing: Tracer) -> None:
     await chat.runtime.aclose()
     await tracing.aclose()
 
@@ -119,11 +117,11 @@ async def test_wherever_a_process_dies_the_turn_is_one_trace_and_no_span_is_miss
             await ended(chat, tracing)
 
             whole = spans_of("talk", await inner.events("talk"))
-            assert len({span.place.trace for span in whole}) == 1
-            given = {span.place: span for span in (*first.spans, *second.spans)}
-            assert given == {span.place: span for span in whole}, (lives, before_next)
-            assert all(given[span.place] == span for span in (*first.spans, *second.spans)), "the same again"
-            counted = [span.place for span in meter.spans]
+            assert len({span.key.trace for span in whole}) == 1
+            given = {span.key: span for span in (*first.spans, *second.spans)}
+            assert given == {span.key: span for span in whole}, (lives, before_next)
+            assert all(given[span.key] == span for span in (*first.spans, *second.spans)), "the same again"
+            counted = [span.key for span in meter.spans]
             assert len(counted) == len(set(counted)), "what is counted is counted once"
 
 
@@ -133,7 +131,7 @@ async def test_who_goes_on_long_after_gives_again_only_what_ended_just_before() 
     chat, tracing = process(store, first, clock=clock)
     turn = await chat.send("go", key="the one")
     async for event in turn.events():
-        if isinstance(event, TurnParked):
+        if isinstance(event, TurnSuspended):
             break
     await ended(chat, tracing)
     # As if the first step had ended a minute before the turn began to wait.
@@ -147,14 +145,14 @@ async def test_who_goes_on_long_after_gives_again_only_what_ended_just_before() 
     assert (wait.start, wait.end) == (parked, parked + 86_400)
     [turn_span] = [span for span in second.spans if span.parent is None]
     assert turn_span.end - turn_span.start == 86_400
-    assert {span.place.trace for span in (*first.spans, *second.spans)} == {turn_span.place.trace}
+    assert {span.key.trace for span in (*first.spans, *second.spans)} == {turn_span.key.trace}
 
 
 async def test_what_ended_long_before_another_process_came_is_not_given_again() -> None:
     kept, store = Kept(), MemoryStore()
     entries = await whole_log()
     old = [entry for entry in entries if entry.seq < len(entries) - 3]
-    tracing = Tracing(kept)
+    tracing = Tracer(kept)
 
     class Late:
         async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
@@ -184,7 +182,7 @@ async def test_what_is_written_while_another_process_s_log_is_read_is_not_lost()
             await go_on.wait()
             return found
 
-    tracing, store = Tracing(kept), Slow()
+    tracing, store = Tracer(kept), Slow()
     tracing.appended(store, "talk", entries[store.there - 1 : store.there])  # pyright: ignore[reportArgumentType]
     await reading.wait()
     for number in range(store.there, len(entries)):
@@ -202,7 +200,7 @@ async def test_a_trace_that_cannot_be_read_stops_nothing() -> None:
         async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
             raise OSError("the store is away")
 
-    tracing = Tracing(kept)
+    tracing = Tracer(kept)
     tracing.appended(Broken(), "talk", entries[5:6])  # pyright: ignore[reportArgumentType]
     await tracing.aclose()
     assert kept.spans == []
@@ -214,7 +212,7 @@ async def test_a_watcher_that_fails_does_not_touch_the_turn() -> None:
             raise RuntimeError("no")
 
     model = ScriptedModel(say("Done."))
-    async with Chat(model, runtime=Runtime(model, store=watched(MemoryStore(), Failing()))) as chat:
+    async with Chat(model, runtime=Runtime(model, store=observe_store(MemoryStore(), Failing()))) as chat:
         assert (await (await chat.send("go"))).text == "Done."
 
 
@@ -223,15 +221,15 @@ async def test_all_spans_of_a_session_can_be_given_once_more() -> None:
     chat, tracing = process(store, Kept())
     await to_the_end(chat)
     await ended(chat, tracing)
-    again = Tracing(kept)
-    assert await again.again(store, "talk") == len(kept.spans) == 8
+    again = Tracer(kept)
+    assert await again.export_again(store, "talk") == len(kept.spans) == 8
 
 
 async def watched_talk(options: TelemetryOptions) -> tuple[Telemetry, MemoryStore]:
     seen, store = open_telemetry(options), MemoryStore()
     script = [calls(call("who", name="Canary-name")), say(f"It is Canary-text, and {SECRET}.")]
     model = ScriptedModel(*script)
-    runtime = Runtime(model, tools=[who], store=watched(store, *seen.watchers), plugins=[*seen.plugins])
+    runtime = Runtime(model, tools=[who], store=observe_store(store, *seen.observers), plugins=[*seen.plugins])
     async with Chat(model, runtime=runtime, session="talk") as chat:
         await (await chat.send(f"Canary-question with {SECRET}"))
     await seen.aclose()
@@ -243,7 +241,7 @@ async def test_a_real_collector_gets_one_trace_and_the_metrics_and_nothing_that_
         _, store = await watched_talk(TelemetryOptions(otlp=got.url, headers={"x-key": "of the collector"}))
         entries = await store.events("talk")
         [turn] = [entry.event.turn for entry in entries if isinstance(entry.event, TurnStarted)]
-        place = place_of_turn("talk", turn)
+        place = span_of_turn("talk", turn)
         assert {int.from_bytes(span.trace_id) for span in got.spans} == {place.trace}
         assert [span.name for span in got.spans] == [
             "chat scripted",
@@ -284,16 +282,16 @@ def attribute(point: Any, name: str) -> str:
 
 async def test_a_request_is_a_span_of_its_caller_s_trace_and_links_to_the_turn() -> None:
     kept = Kept()
-    tracing = Tracing(kept)
+    tracing = Tracer(kept)
     caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     about = {"method": "POST", "route": "/api/sessions/{session}/messages", "start": 1.0, "end": 2.0}
-    tracing.request(**about, status=202, span=7, traceparent=caller, turn=("talk", "turn_1"))  # pyright: ignore[reportArgumentType]
-    tracing.request(**about, status=500, span=8, traceparent="nonsense")  # pyright: ignore[reportArgumentType]
+    tracing.export_request(**about, status=202, span=7, traceparent=caller, turn=("talk", "turn_1"))  # pyright: ignore[reportArgumentType]
+    tracing.export_request(**about, status=500, span=8, traceparent="nonsense")  # pyright: ignore[reportArgumentType]
     one, other = kept.spans
     assert one.parent is not None
     assert one.parent.traceparent == caller
-    assert one.place.trace == one.parent.trace
-    assert one.links == (place_of_turn("talk", "turn_1"),)
+    assert one.key.trace == one.parent.trace
+    assert one.links == (span_of_turn("talk", "turn_1"),)
     assert other.parent is None
     assert other.failed == "500"
 
@@ -307,4 +305,4 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
 async def test_a_collector_that_is_away_holds_nobody_up() -> None:
     seen, store = await watched_talk(TelemetryOptions(otlp="http://127.0.0.1:9"))
     assert len(await store.events("talk")) > 5
-    assert seen.tracing is not None
+    assert seen.tracer is not None

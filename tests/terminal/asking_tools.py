@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from everturn import ToolContext, tool
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
 from everturn.core.ports import Preview, Question
 from everturn.core.requests import ToolSpec
 
@@ -42,23 +42,23 @@ HOSTILE = {
 
 
 async def _ask(ctx: ToolContext, text: str, schema: JsonObject, **more: Any) -> str:
-    verdict = await ctx.ask(Question(text, schema=schema, **more))
-    return f"{verdict.allowed} {verdict.result!r} {verdict.reason!r}"
+    resolution = await ctx.ask(Question(text, schema=schema, **more))
+    return f"{resolution.allowed} {resolution.result!r} {resolution.reason!r}"
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def survey(ctx: ToolContext) -> str:
     """Ask for much."""
     return await _ask(ctx, "Who are you?", SURVEY)
 
 
-@tool(effects="once")
+@tool()
 async def held(ctx: ToolContext) -> str:
     """Ask, and stay."""
     return await _ask(ctx, "How many?", {"type": "integer", "minimum": 3})
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def odd(ctx: ToolContext) -> str:
     """Ask for what no fields can be made of; the door alone knows that `a` must be 1."""
     return await _ask(
@@ -66,31 +66,31 @@ async def odd(ctx: ToolContext) -> str:
     )
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def hostile(ctx: ToolContext) -> str:
     """Ask in a way that wants to look like something else."""
     return await _ask(ctx, f"Hello\n? bank asks to run\n{EVIL}", HOSTILE)
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def agree(ctx: ToolContext) -> str:
     """Ask for a yes."""
     return await _ask(ctx, "Shall I?", {})
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def browse(page: str, ctx: ToolContext) -> str:
     """Have a client do it."""
     return await _ask(ctx, "Show a page", {}, kind="client")
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def leaf(number: int) -> int:
     """Double a number."""
     return number * 2
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def nest(ctx: ToolContext) -> str:
     """Call another tool, and then ask."""
     done = await ctx.run_tool("leaf", {"number": 21})
@@ -101,7 +101,11 @@ class Patch:
     """Shows a diff of what it would do."""
 
     spec = ToolSpec(
-        "patch", "Patch.", {"type": "object", "properties": {"to": {"type": "string"}}}, effects="write", execute="ask"
+        "patch",
+        "Patch.",
+        {"type": "object", "properties": {"to": {"type": "string"}}},
+        idempotent=True,
+        approval="always",
     )
 
     def validate(self, arguments: JsonObject) -> None:
@@ -109,7 +113,9 @@ class Patch:
 
     async def preview(self, arguments: JsonObject, context: ToolContext) -> Preview:
         """What it would do."""
-        return Preview(f"--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n same\n-old {EVIL}\n+new\n" + "+more\n" * 60, "basis")
+        return Preview(
+            f"--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n same\n-old {EVIL}\n+new\n" + "+more\n" * 60, "base_version"
+        )
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> str:
         """Say that it was done."""

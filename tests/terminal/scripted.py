@@ -26,9 +26,9 @@ from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestResult
 from everturn.errors import ConfigError
 from everturn.models.scripted import Answer
-from everturn.permissions.reading import load_rules
-from everturn.terminal.talk import Configured, Options, Reach, read_budget, talk
-from everturn.testing import Fail, Hang, ScriptedModel, call, calls, say, think
+from everturn.permissions.rules_file import load_rules
+from everturn.terminal.lines.chat_loop import ChatConfig, ChatOptions, LocalToolOptions, parse_budget, run_chat
+from everturn.testing import ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say, think
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m"
 PRICED = [UsageChunk(Usage(input=212, output=61, cached=100, reasoning=40, cost=0.00123)), FinishChunk("stop")]
@@ -53,16 +53,16 @@ ANSWERS: dict[str, Answer] = {
     "edit": calls(call("edit_file", path="notes.txt", old_text="two", new_text="2")),
     "elicit": calls(call("house_ask")),
     "python": calls(call("run_python", code="6 * 7")),
-    "hang": [say("One two "), Hang()],
+    "hang": [say("One two "), ScriptedHang()],
     "think": [think("Hard.\n\nVery hard."), say("Easy."), PRICED],
     "evil": [think(EVIL), say(f"said {EVIL}")],
-    "break": [say("Half a"), Fail(ModelError("it\nbroke off", "network", retryable=True))],
-    "refuse": [Fail(ModelError(f"no {EVIL}", "key"))],
+    "break": [say("Half a"), ScriptedFailure(ModelError("it\nbroke off", "network", retryable=True))],
+    "refuse": [ScriptedFailure(ModelError(f"no {EVIL}", "key"))],
     "nothing": [],
     "long": [say("Once upon"), [FinishChunk("length")]],
     "draw": [[CAT]],
     "draw two": [say("Here:"), [CAT, CAT]],
-    "draw and hang": [[CAT], say("One two "), Hang()],
+    "draw and hang": [[CAT], say("One two "), ScriptedHang()],
     "draw evil": [[FileChunk(b"x", "text/plain", f"../../up/.{EVIL}/../..\\.profile\u202e")]],
 }
 
@@ -111,8 +111,8 @@ if __name__ == "__main__":
     words.add_argument("--tools", action="append", default=[])
     words.add_argument("--permissions", default="")
     words.add_argument("--budget", default="")
-    words.add_argument("--review", default="auto")
-    words.add_argument("--by-hand", action="append", default=[])
+    words.add_argument("--review", default="never")
+    words.add_argument("--manual", action="append", default=[])
     words.add_argument("--files", default="")
     words.add_argument("--virtual-files", action="store_true")
     words.add_argument("--code", action="store_true")
@@ -125,7 +125,7 @@ if __name__ == "__main__":
         rules = load_rules(given.permissions) if given.permissions else []
     except ConfigError as error:
         sys.exit(f"refused: {error}")
-    begin = Options(
+    begin = ChatOptions(
         given.model,
         given.system,
         given.color,
@@ -136,15 +136,15 @@ if __name__ == "__main__":
         given.session,
         tuple(given.tools),
         TurnOptions(
-            result=given.review,
-            by_hand=tuple(given.by_hand),
-            budget=read_budget(given.budget),
+            review=given.review,
+            manual=tuple(given.manual),
+            budget=parse_budget(given.budget),
             gate_timeout=given.gate_timeout,
         ),
-        Reach(given.files, given.virtual_files, given.code, given.shell, given.web, tuple(given.mcp)),
-        Configured(rules=tuple(rules)),
+        LocalToolOptions(given.files, given.virtual_files, given.code, given.shell, given.web, tuple(given.mcp)),
+        ChatConfig(rules=tuple(rules)),
     )
     try:
-        sys.exit(talk(begin, make_model))
+        sys.exit(run_chat(begin, make_model))
     except ConfigError as error:
         sys.exit(f"refused: {error}")

@@ -25,7 +25,7 @@ TOOLS = """
 from everturn import tool
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def current_time() -> str:
     "The time of a test."
     return "noon, as the configuration has it"
@@ -61,6 +61,6 @@ def test_the_model_and_the_rules_are_those_of_the_file(
 def test_the_tools_are_those_of_the_file(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("everturn.config.demo.demo_tools", lambda: [])
+    monkeypatch.setattr("everturn.config.demo_tools.demo_tools", lambda: [])
     text = said(monkeypatch, capsys, "What time is it?\n", "--config", str(configured))
     assert "noon, as the configuration has it" in text

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from everturn.errors import ConfigError
-from everturn.terminal.filling import fill_in
-from everturn.terminal.forms import MOST_FIELDS, Field, fields_of, value_of
-from everturn.terminal.screen import Screen
+from everturn.terminal.lines.form_prompt import fill_form
+from everturn.terminal.text.forms import MAX_FIELDS, FormField, parse_form, parse_value
+from everturn.terminal.text.screen import LineScreen
 
 COLOURS = {"colour": {"enum": ["red", "blue"]}}
 
 
-def one(schema: dict[str, Any], needed: bool = True) -> Field:
+def one(schema: dict[str, Any], needed: bool = True) -> FormField:
     """The one field of a form."""
     form = {"type": "object", "properties": {"x": schema}, "required": ["x"] if needed else [], "$defs": COLOURS}
-    (field,) = fields_of(json.dumps(form)) or []
+    (field,) = parse_form(json.dumps(form)) or []
     return field
 
 
@@ -60,7 +60,7 @@ PICK = {"enum": ["red", 7, None, "2"]}
     ],
 )
 def test_a_line_is_the_value_that_a_field_means_by_it(schema: dict[str, Any], line: str, value: object):
-    found = value_of(one(schema), line)
+    found = parse_value(one(schema), line)
 
     assert (found, type(found)) == (value, type(value))
 
@@ -90,19 +90,19 @@ def test_a_line_is_the_value_that_a_field_means_by_it(schema: dict[str, Any], li
 )
 def test_a_line_that_means_nothing_is_answered_with_what_to_type(schema: dict[str, Any], line: str, told: str):
     with pytest.raises(ConfigError, match=re.escape(told)):
-        value_of(one(schema), line)
+        parse_value(one(schema), line)
 
 
 def test_what_may_be_left_out_is_left_out_and_a_default_is_taken():
-    assert value_of(one(TEXT, needed=False), "") is UNSET
-    assert value_of(one({**TEXT, "default": "Ada"}), "") == "Ada"
-    assert value_of(one({**TEXT, "default": "Ada"}, needed=False), '""') == ""
+    assert parse_value(one(TEXT, needed=False), "") is UNSET
+    assert parse_value(one({**TEXT, "default": "Ada"}), "") == "Ada"
+    assert parse_value(one({**TEXT, "default": "Ada"}, needed=False), '""') == ""
 
 
 def test_what_is_needed_is_asked_first_and_in_its_order():
     form = {"type": "object", "properties": dict.fromkeys("abcd", TEXT), "required": ["d", "b"]}
 
-    assert [field.name for field in fields_of(json.dumps(form)) or []] == ["d", "b", "a", "c"]
+    assert [field.name for field in parse_form(json.dumps(form)) or []] == ["d", "b", "a", "c"]
 
 
 def test_a_choice_is_never_called_by_its_title_alone():
@@ -115,7 +115,7 @@ def test_a_choice_is_never_called_by_its_title_alone():
     "form",
     [
         {"type": "object", "allOf": [{}]},
-        {"type": "object", "properties": {str(n): TEXT for n in range(MOST_FIELDS + 1)}},
+        {"type": "object", "properties": {str(n): TEXT for n in range(MAX_FIELDS + 1)}},
         {"type": "object", "properties": {}, "required": ["gone"]},
         {"type": "array"},
         {"$ref": "#"},
@@ -125,7 +125,7 @@ def test_a_choice_is_never_called_by_its_title_alone():
     ],
 )
 def test_what_no_fields_can_be_made_of_is_for_json(form: object):
-    assert fields_of(json.dumps(form)) is None
+    assert parse_form(json.dumps(form)) is None
 
 
 WORDS = st.sampled_from(
@@ -139,9 +139,9 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING, st.text(max_size=8))
 def test_any_schema_of_a_stranger_is_fields_or_json_and_any_line_a_value_or_an_error(form: object, line: str):
-    for field in fields_of(json.dumps(form)) or []:
+    for field in parse_form(json.dumps(form)) or []:
         with suppress(ConfigError):  # and no other
-            value_of(field, line)
+            parse_value(field, line)
 
 
 class Person:
@@ -149,17 +149,17 @@ class Person:
 
     def __init__(self, *lines: str | None) -> None:
         self.out = io.StringIO()
-        self.screen = Screen(self.out, gutter=0)
+        self.screen = LineScreen(self.out, gutter=0)
         self._lines = list(lines)
         self.told: list[str] = []
 
     async def prompt(self, *texts: str) -> str | None:
         return self._lines.pop(0)
 
-    async def in_editor(self, words: Any, text: str, suffix: str) -> str:
+    async def edit_text(self, words: Any, text: str, suffix: str) -> str:
         raise AssertionError("nobody asked for an editor")
 
-    def tell(self, text: str, style: str = "dim") -> None:
+    def print_message(self, text: str, style: str = "dim") -> None:
         self.told.append(text)
 
 
@@ -171,11 +171,11 @@ async def test_a_wrong_line_asks_for_the_same_field_again_and_going_back_answers
     form = json.dumps({"type": "object", "properties": {"a": WHOLE, "b": TEXT}, "required": ["a", "b"]})
     ada = Person("x", "5", "words")
 
-    assert await fill_in(ada, form, "") == '{"a":5,"b":"words"}'
+    assert await fill_form(ada, form, "") == '{"a":5,"b":"words"}'
     assert ada.told == ["type a whole number, such as 12"]
-    assert await fill_in(Person("5", None), form, '{"a":1,"b":""}') == '{"a":1,"b":""}'
+    assert await fill_form(Person("5", None), form, '{"a":1,"b":""}') == '{"a":1,"b":""}'
 
 
 async def test_a_form_that_is_one_value_is_answered_with_that_value():
-    assert await fill_in(Person("4"), json.dumps(WHOLE), "") == "4"
-    assert await fill_in(Person(), json.dumps({"type": "object"}), "") == "{}"
+    assert await fill_form(Person("4"), json.dumps(WHOLE), "") == "4"
+    assert await fill_form(Person(), json.dumps({"type": "object"}), "") == "{}"

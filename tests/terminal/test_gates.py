@@ -303,7 +303,7 @@ def test_no_words_at_all_are_no_result(start: Start, done: Path):
 
 
 def test_tools_can_be_left_to_the_person_with_an_option(start: Start, done: Path):
-    terminal = start(*TOOLS, "--by-hand", "inb*")
+    terminal = start(*TOOLS, "--manual", "inb*")
     terminal.type("inbox\n")
     terminal.until(ASKED)
     assert "? inbox is for you to do\n" in terminal.text
@@ -328,7 +328,7 @@ def test_tools_can_be_left_to_the_person_with_an_option(start: Start, done: Path
     ],
 )
 def test_a_result_is_sent_redacted_or_withheld(start: Start, done: Path, keys: list[str], told: str):
-    terminal = start(*TOOLS, "--review", "ask")
+    terminal = start(*TOOLS, "--review", "always")
     terminal.type("inbox\n")
     terminal.until(ASKED)
     assert (
@@ -449,7 +449,7 @@ def test_in_a_pipe_nothing_waits_what_asks_is_denied_and_the_exit_code_tells(don
 
 
 def test_in_a_pipe_a_result_that_nobody_reads_is_withheld(done: Path):
-    piped = pipe("inbox\n", *TOOLS, "--review", "ask")
+    piped = pipe("inbox\n", *TOOLS, "--review", "always")
 
     assert piped.returncode == 1
     assert "its result was withheld" in piped.stderr

@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 
 from everturn.core.parts import FilePart
 from everturn.errors import ConfigError
-from everturn.terminal import paths
-from everturn.terminal.paths import dropped, given, safe_name, size, target, write
+from everturn.terminal.text import paths
+from everturn.terminal.text.paths import (
+    format_size,
+    parse_dropped_paths,
+    parse_paths,
+    safe_name,
+    save_path,
+    write_new_file,
+)
 
 ANYTHING = st.text(st.characters(exclude_categories=()))
 
@@ -67,13 +74,13 @@ def test_a_name_stays_what_it_is_where_it_can(name: str, safe: str):
 def test_paths_are_read_as_terminals_paste_them(monkeypatch: pytest.MonkeyPatch, text: str, names: list[str]):
     monkeypatch.setenv("HOME", "/home/ada")
 
-    assert given(text) == [Path(name) for name in names]
+    assert parse_paths(text) == [Path(name) for name in names]
 
 
 def test_a_path_with_blanks_needs_no_quotes_when_it_is_the_only_one(tmp_path: Path):
     (tmp_path / "my big cat.png").write_bytes(b"x")
 
-    assert given(f"{tmp_path}/my big cat.png") == [tmp_path / "my big cat.png"]
+    assert parse_paths(f"{tmp_path}/my big cat.png") == [tmp_path / "my big cat.png"]
 
 
 def test_a_line_is_dropped_files_only_when_it_is_nothing_else(tmp_path: Path):
@@ -81,11 +88,11 @@ def test_a_line_is_dropped_files_only_when_it_is_nothing_else(tmp_path: Path):
     cat.write_bytes(b"x")
     dog.write_bytes(b"x")
 
-    assert dropped(str(dog)) == [dog]
-    assert dropped(f"'{cat}' {dog}") == [cat, dog]
-    assert dropped(cat.as_uri()) == [cat]
+    assert parse_dropped_paths(str(dog)) == [dog]
+    assert parse_dropped_paths(f"'{cat}' {dog}") == [cat, dog]
+    assert parse_dropped_paths(cat.as_uri()) == [cat]
     for line in (f"{dog} what is it?", str(tmp_path), "dog.png", f"/{'x' * 5000}", "/new", "'/"):
-        assert dropped(line) == []
+        assert parse_dropped_paths(line) == []
 
 
 @pytest.mark.parametrize(
@@ -93,14 +100,14 @@ def test_a_line_is_dropped_files_only_when_it_is_nothing_else(tmp_path: Path):
     [(1, "1 B"), (999, "999 B"), (1000, "1 kB"), (1549, "1.5 kB"), (999_949, "1 MB"), (3_221_225_472, "3.2 GB")],
 )
 def test_a_size_is_said_as_people_say_it(count: int, said: str):
-    assert size(count) == said
+    assert format_size(count) == said
 
 
 def test_a_file_is_never_written_over_nor_through_a_link(tmp_path: Path):
     (tmp_path / "cat.png").write_bytes(b"mine")
     (tmp_path / "cat-2.png").symlink_to(tmp_path / "elsewhere.png")
 
-    assert write(b"new", tmp_path / "cat.png") == tmp_path / "cat-3.png"
+    assert write_new_file(b"new", tmp_path / "cat.png") == tmp_path / "cat-3.png"
     assert (tmp_path / "cat.png").read_bytes() == b"mine"
     assert not (tmp_path / "elsewhere.png").exists()
 
@@ -110,7 +117,7 @@ def test_nothing_is_left_of_a_file_that_does_not_fit(tmp_path: Path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
         with pytest.raises(ConfigError, match=r"cat\.png cannot be written: File too large"):
-            write(b"x" * 100_000, tmp_path / "cat.png")
+            write_new_file(b"x" * 100_000, tmp_path / "cat.png")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
@@ -119,13 +126,13 @@ def test_nothing_is_left_of_a_file_that_does_not_fit(tmp_path: Path):
 
 def test_a_target_is_a_folder_or_a_name(tmp_path: Path):
     cat = made("cat.png")
-    assert target("", cat) == Path("cat.png")
-    assert target(str(tmp_path), cat) == tmp_path / "cat.png"
-    assert target(f"{tmp_path}/new/", cat) == tmp_path / "new" / "cat.png"
-    assert target(f"{tmp_path}/my kitty", cat) == tmp_path / "my kitty.png"
-    assert target(f"'{tmp_path}/my kitty.jpg'", cat) == tmp_path / "my kitty.jpg"
+    assert save_path("", cat) == Path("cat.png")
+    assert save_path(str(tmp_path), cat) == tmp_path / "cat.png"
+    assert save_path(f"{tmp_path}/new/", cat) == tmp_path / "new" / "cat.png"
+    assert save_path(f"{tmp_path}/my kitty", cat) == tmp_path / "my kitty.png"
+    assert save_path(f"'{tmp_path}/my kitty.jpg'", cat) == tmp_path / "my kitty.jpg"
     with pytest.raises(ConfigError, match=r"there is no folder .*/none; /save .*/none/ makes it"):
-        target(f"{tmp_path}/none/kitty", cat)
+        save_path(f"{tmp_path}/none/kitty", cat)
 
 
 def test_a_file_that_is_too_large_is_not_even_read(tmp_path: Path):
@@ -134,4 +141,4 @@ def test_a_file_that_is_too_large_is_not_even_read(tmp_path: Path):
         out.truncate(60_000_000)
 
     with pytest.raises(ConfigError, match=r"huge\.bin is too large: 60 MB, and 50 MB can be sent"):
-        paths.check(huge)
+        paths.check_sendable(huge)

@@ -9,7 +9,7 @@ import pytest
 from tests.terminal import tools
 
 from everturn import Chat
-from everturn.terminal.loading import load_tools
+from everturn.terminal.text.tool_loader import load_tools
 from everturn.testing import ScriptedModel, call, calls, say
 
 TOOLS = ("--tools", tools.__file__)
@@ -53,8 +53,8 @@ def permissions(*words: str) -> subprocess.CompletedProcess[str]:
     [
         (["send_mail", "to=ada@example.org", "text=Hi"], 0, "rules.toml:11, config"),
         (["send_mail", '{"to": "ada@example.com", "text": "Hi"}'], 3, "no rule says anything of this call"),
-        (["shout", "text=Hi"], 3, "its own `execute`, defaults"),
-        (["inbox", "folder=new"], 0, "its own `execute`, defaults"),
+        (["shout", "text=Hi"], 3, "its own `approval`, defaults"),
+        (["inbox", "folder=new"], 0, "its own `approval`, defaults"),
     ],
 )
 def test_a_call_of_a_tool_is_explained_and_the_exit_code_is_the_decision(

@@ -13,35 +13,35 @@ def _did(text: str) -> None:
             file.write(text + "\n")
 
 
-@tool(effects="once", execute="ask_once")
+@tool(approval="ask")
 def send_mail(to: str, text: str, urgent: bool = False) -> str:
     """Send a mail."""
     _did(f"mail {to} {len(text)} {urgent}")
     return f"sent to {to}"
 
 
-@tool(effects="once", execute="ask_once", subjects={"path": "path"})
+@tool(approval="ask", subjects={"path": "path"})
 def save(path: str, text: str) -> str:
     """Save a text."""
     _did(f"save {path}")
     return f"saved {path}"
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 def shout(text: str) -> str:
     """Shout a text."""
     _did(f"shout {text}")
     return text.upper()
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def inbox(folder: str) -> str:
     """Read the mails of a folder."""
     _did(f"inbox {folder}")
     return SECRET
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def fail() -> str:
     """Fail."""
     raise ToolError("it broke: hunter2")

@@ -11,43 +11,43 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.commands import Answer, Cancel, Send
+from everturn.core.commands import Cancel, ResolveGate, Send
 from everturn.core.events import (
-    CallSettled,
+    CallFinished,
     CallStarted,
     CommandDropped,
     Entry,
     Event,
     GateOpened,
+    GateResolution,
     StepFinished,
     StepRestarted,
     StepStarted,
     TurnCompleted,
-    TurnEnding,
     TurnEvent,
+    TurnFinishing,
     TurnStarted,
-    Verdict,
 )
 from everturn.core.parts import Output, TextPart, ToolPart, Usage
 from everturn.core.ports import Store
+from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, MortalStore
 from everturn.testing.chaos import (
     CHECKS,
     Evidence,
     Ledger,
-    Line,
-    Scripted,
+    LedgerLine,
+    ScenarioModel,
     acknowledge,
     ask,
     check,
     check_inputs,
     make_tools,
-    plain,
+    normalize_log,
     read_ledger,
 )
 from everturn.testing.chaos.scenario import SCENARIOS, effect_hash, pieces_of
 from everturn.testing.chaos.sets import acked_in, begun_in, ended_in
-from everturn.wiring import Runtime
 
 # A world that outlives its processes: a store and a ledger ----------------------------------------------------------
 
@@ -63,7 +63,7 @@ class World:
     @asynccontextmanager
     async def process(self, store: Store | None = None, pause: float = 0.0) -> AsyncGenerator[Runtime]:
         ledger = Ledger(self.path)
-        runtime = Runtime(Scripted(ledger), tools=make_tools(ledger, pause), store=store or self.store)
+        runtime = Runtime(ScenarioModel(ledger), tools=make_tools(ledger, pause), store=store or self.store)
         try:
             await runtime.start()
             yield runtime
@@ -126,7 +126,7 @@ async def cancelled(world: World, session: str = "session-c") -> Evidence:
 
 async def test_a_turn_that_nobody_disturbed_has_no_violations(world: World):
     evidence = await four_steps(world)
-    assert check(replace(evidence, uninterrupted=plain(evidence.entries, evidence.session))) == []
+    assert check(replace(evidence, uninterrupted=normalize_log(evidence.entries, evidence.session))) == []
     done = [line.name for line in evidence.lines("effect")]
     assert sorted(done) == ["look", "look", "look", "pay", "pay", "put", "put", "put"]
     assert [line.name for line in evidence.lines("request")] == ["1", "2", "3", "4", "1"]
@@ -146,7 +146,7 @@ async def test_a_turn_that_asked_a_person_has_no_violations_and_the_answer_count
         await world.send(runtime, session, 1, ask("asks", session))
         await world.until(session, lambda log: any(isinstance(event, GateOpened) for event in log))
         gate = (await world.store.gates(session))[0].gate
-        answer = Answer(key="yes", session=session, gate=gate.id, hash=gate.hash, verdict=Verdict(True))
+        answer = ResolveGate(key="yes", session=session, gate=gate.id, hash=gate.hash, resolution=GateResolution(True))
         await world.command(runtime, answer)
         await world.command(runtime, replace(answer, key="yes again"))  # no news, and no trace in the log
         await world.over(session)
@@ -158,7 +158,7 @@ async def test_a_turn_that_asked_a_person_has_no_violations_and_the_answer_count
 
 async def test_a_turn_killed_after_any_event_has_no_violations(world: World, tmp_path: Path):
     whole = await four_steps(world, "session-whole")
-    uninterrupted = plain(whole.entries, whole.session)
+    uninterrupted = normalize_log(whole.entries, whole.session)
     unknown = 0
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     for lives in range(len(whole.entries)):
@@ -172,7 +172,7 @@ async def test_a_turn_killed_after_any_event_has_no_violations(world: World, tmp
             await world.over(session, 2)
         evidence = await world.evidence(session, kills=1, uninterrupted=uninterrupted)
         assert check(evidence) == [], f"killed after {lives}"
-        unknown += sum(event.state == "outcome_unknown" for event in of_type(evidence, CallSettled))
+        unknown += sum(event.state == "outcome_unknown" for event in of_type(evidence, CallFinished))
     assert unknown > 0, "no kill has hit the window of a call that must not be repeated"
 
 
@@ -180,7 +180,7 @@ async def test_any_process_gives_the_same_answers(world: World, tmp_path: Path):
     first = await four_steps(world)
     (tmp_path / "other").mkdir()
     second = await four_steps(World(tmp_path / "other"), "another-session")
-    assert plain(first.entries, first.session) == plain(second.entries, second.session)
+    assert normalize_log(first.entries, first.session) == normalize_log(second.entries, second.session)
 
 
 async def test_a_long_text_is_the_text_its_seed_says_byte_for_byte(world: World):
@@ -264,7 +264,7 @@ def changed(kind: Any, which: int = 0, having: dict[str, Any] | None = None, **c
     return doctor
 
 
-def lines(change: Callable[[list[Line], Evidence], list[Line]]) -> Doctor:
+def lines(change: Callable[[list[LedgerLine], Evidence], list[LedgerLine]]) -> Doctor:
     """Change the ledger."""
     return lambda evidence: replace(evidence, ledger=change(list(evidence.ledger), evidence))
 
@@ -272,7 +272,7 @@ def lines(change: Callable[[list[Line], Evidence], list[Line]]) -> Doctor:
 def line_of(kind: str, name: str, /, which: int = 0, **changes: Any) -> Doctor:
     """Change a line of the ledger."""
 
-    def change(ledger: list[Line], evidence: Evidence) -> list[Line]:
+    def change(ledger: list[LedgerLine], evidence: Evidence) -> list[LedgerLine]:
         old = [line for line in ledger if (line.kind, line.name) == (kind, name)][which]
         return [replace(line, **changes) if line is old else line for line in ledger]
 
@@ -282,7 +282,7 @@ def line_of(kind: str, name: str, /, which: int = 0, **changes: Any) -> Doctor:
 def line_again(kind: str, name: str, /, times: int = 1, **changes: Any) -> Doctor:
     """Let something have happened more than once."""
 
-    def change(ledger: list[Line], evidence: Evidence) -> list[Line]:
+    def change(ledger: list[LedgerLine], evidence: Evidence) -> list[LedgerLine]:
         old = next(line for line in ledger if (line.kind, line.name) == (kind, name))
         return [*ledger, *[replace(old, **changes)] * times]
 
@@ -313,7 +313,7 @@ def drop_the_second_turn(evidence: Evidence) -> Evidence:
 
 
 def settle_after_the_next_step(evidence: Evidence) -> Evidence:
-    late = of_type(evidence, CallSettled)[4]
+    late = of_type(evidence, CallFinished)[4]
     events = [event for event in events_of(evidence) if event is not late]
     at = next(at for at, e in enumerate(events) if isinstance(e, StepStarted) and e.step == 2)
     return with_events(evidence, [*events[: at + 1], late, *events[at + 1 :]])
@@ -341,7 +341,7 @@ def unknown(name: str) -> Doctor:
     def doctor(evidence: Evidence) -> Evidence:
         call = of_type(evidence, CallStarted, tool=name)[0].call
         state, output = "outcome_unknown", Output("who knows")
-        return changed(CallSettled, having={"call": call}, state=state, output=output)(evidence)
+        return changed(CallFinished, having={"call": call}, state=state, output=output)(evidence)
 
     return doctor
 
@@ -353,8 +353,8 @@ def share_a_key(evidence: Evidence) -> Evidence:
 
 def orphan(evidence: Evidence) -> Evidence:
     turn = of_type(evidence, TurnStarted)[0].turn
-    result = CallSettled(turn=turn, call="nobody", state="completed", output=Output("x"))
-    return insert(lambda _: result, lambda e: of_type(e, CallSettled)[0])(evidence)
+    result = CallFinished(turn=turn, call="nobody", state="completed", output=Output("x"))
+    return insert(lambda _: result, lambda e: of_type(e, CallFinished)[0])(evidence)
 
 
 def undone(name: str) -> Doctor:
@@ -366,7 +366,7 @@ def after_the_end(evidence: Evidence) -> Evidence:
 
 
 def ending(evidence: Evidence) -> Event:
-    return of_type(evidence, TurnEnding)[0]
+    return of_type(evidence, TurnFinishing)[0]
 
 
 BUGS: list[tuple[str, str, str, Doctor]] = [
@@ -384,13 +384,13 @@ BUGS: list[tuple[str, str, str, Doctor]] = [
     ("I2", "another turn than was told", "began as turn-session-a-1", line_of("ack", "send", turn="b")),
     ("I4", "a gap", "position 8 stands where 7 should", gap),
     ("I4", "two events out of order", "position 5 stands where 4 should", swapped),
-    ("I6", "a turn without an end", "has no end; its last event is TurnEnding", without(TurnCompleted)),
+    ("I6", "a turn without an end", "has no end; its last event is TurnFinishing", without(TurnCompleted)),
     ("I7", "two ends", "ended 2 times", again(TurnCompleted)),
     ("I7", "an event after the end", "went on after its end, with StepStarted", after_the_end),
     ("I8", "a step that ended before it began", "cannot happen", without(StepStarted)),
     ("I8", "a step that ended twice", "turn turn-session-a-1", again(StepFinished)),
-    ("I15", "two results", "has 2 results", again(CallSettled)),
-    ("I15", "no result", "has 0 results", without(CallSettled)),
+    ("I15", "two results", "has 2 results", again(CallFinished)),
+    ("I15", "no result", "has 0 results", without(CallFinished)),
     ("I15", "a result of nothing", "a result for nobody", orphan),
     ("I15", "a result that came too late", "step 2 of turn turn-session-a-1 began before", settle_after_the_next_step),
     ("I16", "one id for two calls", "2 calls are called turn-session-a-1-1-1", same_call_in_two_steps),
@@ -418,7 +418,7 @@ BUGS: list[tuple[str, str, str, Doctor]] = [
     ),
     ("requests", "asked otherwise", "step 2 was not the same", both(line_again("request", "2", key="x"), killed())),
     ("transcript", "an answer lost", "and would have been", without(StepFinished, 3)),
-    ("transcript", "a result changed", "and would have been", changed(CallSettled, output=Output("boo"))),
+    ("transcript", "a result changed", "and would have been", changed(CallFinished, output=Output("boo"))),
     ("transcript", "its end is missing", "it ends before", without(TurnCompleted, 1)),
     ("transcript", "it says more", "it goes on with", again(TurnCompleted, 1)),
     ("transcript", "a request paid twice", "and would have been", changed(TurnCompleted, usage=Usage(11, 5))),
@@ -441,7 +441,6 @@ CANCEL_BUGS: list[tuple[str, str, Doctor]] = [
                 tool="mail",
                 arguments="{}",
                 hash="",
-                effects="once",
                 key="k",
             ),
             ending,
@@ -460,7 +459,7 @@ async def test_a_bug_is_caught_by_the_checker_made_for_it(
     world: World, name: str, bug: str, words: str, doctor: Doctor
 ):
     evidence = await four_steps(world)
-    evidence = replace(evidence, uninterrupted=plain(evidence.entries, evidence.session))
+    evidence = replace(evidence, uninterrupted=normalize_log(evidence.entries, evidence.session))
     assert list(CHECKS[name](evidence)) == []
     found = list(CHECKS[name](doctor(evidence)))
     assert any(words in text for text in found), found
@@ -482,13 +481,13 @@ def test_every_checker_has_caught_a_bug():
 
 async def test_an_unknown_outcome_of_what_must_not_be_repeated_is_excused_after_a_kill(world: World):
     evidence = await four_steps(world)
-    evidence = replace(evidence, uninterrupted=plain(evidence.entries, evidence.session))
+    evidence = replace(evidence, uninterrupted=normalize_log(evidence.entries, evidence.session))
     assert check(both(unknown("pay"), killed())(evidence)) == []
 
 
 async def test_a_repeat_that_does_no_harm_and_an_announced_restart_are_excused_after_a_kill(world: World):
     evidence = await four_steps(world)
-    evidence = replace(evidence, uninterrupted=plain(evidence.entries, evidence.session))
+    evidence = replace(evidence, uninterrupted=normalize_log(evidence.entries, evidence.session))
     turn = of_type(evidence, TurnStarted)[0].turn
     restart = insert(lambda _: StepRestarted(turn=turn, step=2), lambda e: of_type(e, StepStarted, step=2)[0])
     repeat = both(line_again("effect", "put", at=4e9), line_again("effect", "look", at=4e9), line_again("request", "2"))
@@ -504,7 +503,7 @@ async def test_clocks_that_do_not_agree_are_not_believed(world: World):
 
 async def test_an_input_that_was_cancelled_before_it_began_is_not_lost(world: World):
     evidence = drop_the_second_turn(await four_steps(world))
-    ack = Line("ack", evidence.session, turn="turn-session-a-2", key="stop", name="cancel")
+    ack = LedgerLine("ack", evidence.session, turn="turn-session-a-2", key="stop", name="cancel")
     dropped = CommandDropped(command="stop", reason="the turn is not under way")
     excused = with_events(replace(evidence, ledger=[*evidence.ledger, ack]), [*events_of(evidence), dropped])
     assert list(CHECKS["I1"](excused)) == []

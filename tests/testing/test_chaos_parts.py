@@ -13,29 +13,38 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from everturn import Chat, faults
+from everturn import Chat, failpoints
 from everturn.errors import ConfigError
-from everturn.testing.chaos import FaultInjected, FaultPlan, Ledger, Line, Scripted, ask, make_tools, read_ledger
+from everturn.testing.chaos import (
+    FaultInjected,
+    FaultPlan,
+    Ledger,
+    LedgerLine,
+    ScenarioModel,
+    ask,
+    make_tools,
+    read_ledger,
+)
 from everturn.testing.chaos.plan import EXIT_CODE, VARIABLE, install_from_environment, read_token
 
 # Plans ------------------------------------------------------------------------------------------------------------
 
 PASSES = """
 import sys
-from everturn import faults
+from everturn import failpoints
 from everturn.testing.chaos import Ledger, install_from_environment
 install_from_environment()
 ledger = Ledger(sys.argv[1])
 for number in range(3):
     ledger.write("effect", name=str(number))
-    faults.hit("here")
+    failpoints.hit_failpoint("here")
 """
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_planned_afterwards() -> Iterator[None]:
     yield
-    faults.install(None)
+    failpoints.install_plan(None)
 
 
 def run(ledger: Path, plan: object) -> subprocess.Popen[bytes]:
@@ -79,10 +88,10 @@ def test_of_many_processes_with_one_plan_a_token_lets_one_die(tmp_path: Path):
 
 async def test_a_trace_names_the_points_a_scenario_passes(tmp_path: Path):
     ledger = Ledger(tmp_path / "ledger")
-    faults.install(
+    failpoints.install_plan(
         FaultPlan.parse(msgspec.json.encode({"*": {"do": "trace", "file": str(tmp_path / "trace")}}).decode())
     )
-    chat = Chat(Scripted(ledger), tools=make_tools(ledger, pause=0.0))
+    chat = Chat(ScenarioModel(ledger), tools=make_tools(ledger, pause=0.0))
     await (await chat.send(ask("four_steps", chat.session)))
     await chat.runtime.aclose()
     ledger.close()
@@ -105,7 +114,7 @@ def test_a_raised_fault_says_where_and_happens_once():
 def test_without_a_plan_nothing_is_followed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     assert install_from_environment() is None
-    assert not faults.is_on()
+    assert not failpoints.is_active()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +134,7 @@ def test_a_line_says_who_wrote_it_and_when(tmp_path: Path):
     ledger.write("effect", session="s", turn="t", call="c", key="k", name="pay", hash="h")
     ledger.close()
     assert read_ledger(tmp_path / "ledger").lines == [
-        Line("effect", "s", "t", "c", "k", "pay", "h", os.getpid(), "w1", 12.5)
+        LedgerLine("effect", "s", "t", "c", "k", "pay", "h", os.getpid(), "w1", 12.5)
     ]
 
 

@@ -172,7 +172,7 @@ async def test_a_cut_closes_the_connection_behind_what_was_said():
         provider.script("m", [[Say("one two"), Cut(), Say("three")]])
         reply = await ask(provider, "chat", chat())
         assert (text_of(reply), reply.is_whole) == ("one two", False)
-        await provider.quiet()
+        await provider.wait_idle()
         assert not provider.seen[0].is_closed_early
 
 

@@ -11,7 +11,7 @@ from tests.testing import test_provider_messages as in_messages
 from tests.testing import test_provider_responses as in_responses
 
 from everturn.testing.provider.faults import Format, Refused
-from everturn.testing.provider.library import Library
+from everturn.testing.provider.library import ScriptLibrary
 from everturn.testing.provider.strict import check, model_of
 
 VALUES = st.recursive(
@@ -52,6 +52,6 @@ def test_a_body_with_anything_anywhere_is_answered_or_refused(format: Format, da
         check(format, body, {"anthropic-version": "1"})
     except Refused:
         model = "m"
-    library = Library()
+    library = ScriptLibrary()
     name, script = library.find("chat", "tool1")
     assert library.answer(name, script, format, model, body).status == 200

@@ -26,7 +26,7 @@ from everturn.testing.provider import (
     Usage,
 )
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.library import Library
+from everturn.testing.provider.library import ScriptLibrary
 from everturn.testing.provider.render_gemini import SKIP, signature
 from everturn.testing.provider.strict import check
 
@@ -268,7 +268,7 @@ def test_a_body_with_anything_anywhere_is_answered_or_refused(data: st.DataObjec
     holder[last] = data.draw(VALUES)
     with suppress(Refused):
         check("gemini", body, {})
-    library = Library()
+    library = ScriptLibrary()
     assert library.answer(*library.find("gemini", "tool1"), "gemini", body["model"], body).status == 200
 
 

@@ -133,7 +133,7 @@ async def test_a_long_answer_reaches_a_client_that_reads_late():
         request = wire(PATHS["chat"], chat(model="plain-n9000"))
         replies = await send(provider, request, request)
         assert [len(text_of(reply)) for reply in replies] == [9000 * 20] * 2
-        await provider.quiet()
+        await provider.wait_idle()
         assert [seen.is_closed_early for seen in provider.seen] == [False, False]
 
 
@@ -202,7 +202,7 @@ async def test_a_client_that_goes_away_is_noticed():
             await reader.readuntil(b"well")
             [seen] = provider.seen
             assert (seen.closed, seen.is_closed_early) == (None, False)
-        await provider.quiet()
+        await provider.wait_idle()
         assert seen.is_closed_early
         assert seen.closed is not None
         assert seen.closed >= seen.opened

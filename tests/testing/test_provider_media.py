@@ -17,7 +17,6 @@ from everturn.testing.provider import (
     Cut,
     CutAt,
     Hang,
-    Heard,
     Image,
     Pause,
     Provider,
@@ -26,13 +25,14 @@ from everturn.testing.provider import (
     Speech,
     Status,
     Step,
+    Transcription,
     Usage,
 )
-from everturn.testing.provider.png import draw
+from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.sound import mp3, wav
 
 JSON = {"Content-Type": "application/json"}
-PNG, WAV = draw(b"a"), wav("hello")
+PNG, WAV = draw_png(b"a"), wav("hello")
 JPEG, WEBP = b"\xff\xd8\xff\xe0 and so on", b"RIFF\x10\0\0\0WEBPVP8 "
 
 
@@ -136,7 +136,7 @@ async def test_several_pictures_are_several():
 
 
 async def test_an_edit_depends_on_the_words_and_on_every_picture():
-    other = File(draw(b"b"))
+    other = File(draw_png(b"b"))
     async with Provider() as provider:
         replies = await get(
             provider,
@@ -188,7 +188,7 @@ async def test_an_ear_tells_what_it_was_given_in_the_form_that_was_asked_for():
 
 async def test_an_ear_streams_words_but_whisper_does_not():
     async with Provider() as provider:
-        provider.script("gpt-4o-transcribe", [[Heard("one two three"), Usage(10, 3)]])
+        provider.script("gpt-4o-transcribe", [[Transcription("one two three"), Usage(10, 3)]])
         streamed, whole = await get(
             provider, heard(model="gpt-4o-transcribe", stream="true"), heard(model="whisper-1", stream="true")
         )
@@ -226,7 +226,7 @@ async def test_a_script_brings_its_own_pictures_sounds_and_texts():
     async with Provider() as provider:
         provider.script("painter", [[Image(PNG, "a grey cat"), Usage(7, 9)]])
         provider.script("singer", [[Speech(b"la la", "audio/ogg")]])
-        provider.script("clerk", [[Heard("hello there")]])
+        provider.script("clerk", [[Transcription("hello there")]])
         painted, sung, written = await get(
             provider, image(model="painter"), speech(model="singer"), heard(model="clerk")
         )
@@ -240,7 +240,7 @@ async def test_a_sequence_and_a_function_of_the_request_work_as_in_chat():
     async with Provider() as provider:
         steps: list[Step] = [
             [Status(429, headers={"Retry-After": "0"})],
-            lambda body: [Heard(body["file"]["filename"])],
+            lambda body: [Transcription(body["file"]["filename"])],
         ]
         provider.script("m", steps, sequence=True)
         refused, answered = await get(provider, heard(model="m"), heard(model="m"))
@@ -277,7 +277,7 @@ async def test_a_file_comes_in_pieces_at_a_pace_and_may_pause_and_hang():
         async with connect(provider.url) as (reader, writer):
             writer.write(wire(*image(model="hang")))
             await reader.readuntil(base64.b64encode(PNG)[-20:])
-        await provider.quiet()
+        await provider.wait_idle()
         assert provider.seen[-1].is_closed_early
 
 

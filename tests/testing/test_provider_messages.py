@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.seals import seal, sign
+from everturn.testing.provider.signatures import seal_reasoning, sign
 from everturn.testing.provider.strict import check
 
 Json = dict[str, Any]
@@ -17,7 +17,7 @@ TEXT: Json = {"type": "text", "text": "hi"}
 MARK: Json = {"cache_control": {"type": "ephemeral"}}
 TOOL: Json = {"name": "read", "input_schema": {"type": "object", "properties": {"a.b-C_1": {}}}}
 THOUGHT: Json = {"type": "thinking", "thinking": "hm", "signature": sign("m", "hm")}
-HIDDEN: Json = {"type": "redacted_thinking", "data": seal("red", "m", "x")}
+HIDDEN: Json = {"type": "redacted_thinking", "data": seal_reasoning("red", "m", "x")}
 ENABLED: Json = {"type": "enabled", "budget_tokens": 1024}
 
 

@@ -25,7 +25,7 @@ from everturn.testing.provider import (
     Usage,
 )
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.library import Library
+from everturn.testing.provider.library import ScriptLibrary
 from everturn.testing.provider.strict import check, model_of
 from everturn.testing.provider.strict_functions import OURS
 
@@ -182,7 +182,7 @@ def test_a_body_with_anything_anywhere_is_answered_or_refused(data: st.DataObjec
         check("ollama", body, {})
     except Refused:
         model = "m"
-    library = Library()
+    library = ScriptLibrary()
     assert library.answer(*library.find("ollama", "tool1"), "ollama", model, body).status == 200
 
 

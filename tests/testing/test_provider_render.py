@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 from everturn.testing.provider import Call, Hang, Item, Pause, Redacted, Refuse, Say, Think
 from everturn.testing.provider.answers import Answer
 from everturn.testing.provider.faults import Format
-from everturn.testing.provider.library import Library
+from everturn.testing.provider.library import ScriptLibrary
 from everturn.testing.provider.script import Script, split
 
 BODIES: dict[Format, dict[str, Any]] = {
@@ -21,7 +21,7 @@ ITEMS = [Think("let me see"), Redacted(), Say("hello there"), Call("read", '{"a"
 
 
 def answer(format: Format, *items: Item, pace: float = 0.0) -> Answer:
-    library = Library()
+    library = ScriptLibrary()
     library.add("m", Script((items,), pace))
     return library.answer(*library.find(format, "m"), format, "m", BODIES[format])
 
@@ -50,7 +50,7 @@ def test_a_chunk_of_chat():
 
 
 def test_mistral_tells_its_usage_unasked_with_the_finish():
-    library = Library()
+    library = ScriptLibrary()
     library.add("m", Script(([Say("hi")],)))
     [sent] = library.answer(*library.find("chat", "mistral-m"), "chat", "mistral-m", {}).moves
     assert isinstance(sent, bytes)

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from everturn.testing.provider.faults import Refused
-from everturn.testing.provider.seals import seal
+from everturn.testing.provider.signatures import seal_reasoning
 from everturn.testing.provider.strict import check
 
 Json = dict[str, Any]
 
 USER: Json = {"role": "user", "content": "hi"}
 SAID: Json = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello"}]}
-REASONING: Json = {"type": "reasoning", "summary": [], "encrypted_content": seal("enc", "m", "hm")}
+REASONING: Json = {"type": "reasoning", "summary": [], "encrypted_content": seal_reasoning("enc", "m", "hm")}
 TOOL: Json = {"type": "function", "name": "read", "parameters": {"type": "object"}}
 
 

@@ -10,33 +10,33 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import Chat, GateAnswered, GateOpened, ModelError, Output, Runtime, Turn, TurnError, TurnOptions, tool
-from everturn.core.asking import Gate
+from everturn import Chat, GateOpened, GateResolved, ModelError, Output, Runtime, Turn, TurnError, TurnOptions, tool
 from everturn.core.events import (
-    AnswerOpened,
-    CallBelow,
-    CallSettled,
+    AnswerStarted,
+    CallFinished,
     Event,
-    LateArrived,
+    LateResultReceived,
     MessageAdded,
     StepFinished,
+    SubagentStarted,
     TurnFailed,
-    TurnParked,
     TurnStarted,
+    TurnSuspended,
 )
+from everturn.core.gates import Gate
 from everturn.core.hooks import GateContext
 from everturn.core.options import ClientTool
 from everturn.core.parts import FilePart, Opaque, ReasoningPart, StreamedPart, TextPart, ToolPart
-from everturn.core.policy import Rule
 from everturn.core.ports import Tool
 from everturn.core.requests import ModelRequest, RequestResult
+from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError
-from everturn.stores.portable import export_session
-from everturn.testing import CountingIds, Fail, FakeClock, ScriptedModel, call, calls, say, think
-from everturn.testing.replay import Recording, differences, normal, perform, replay, replay_model
-from everturn.testing.replay.model import chunks_of
+from everturn.replay import Recording, differences, normalize_recording, replay, replay_model, rerun_with_tools
+from everturn.replay.model import make_chunks
+from everturn.stores.export import export_session
+from everturn.testing import CountingIds, FakeClock, ScriptedFailure, ScriptedModel, call, calls, say, think
 from everturn.tools.files import virtual_files
-from everturn.turn.stream import Assembly
+from everturn.turn.stream import StepAssembly
 
 Reply = Callable[[Gate], dict[str, Any]]
 paid: list[str] = []
@@ -46,20 +46,20 @@ def once(gate: Gate) -> dict[str, Any]:
     return {"allow": "once"}
 
 
-@tool(effects="write", execute="ask", subjects={"to": "text"})
+@tool(idempotent=True, approval="always", subjects={"to": "text"})
 async def pay(to: str) -> str:
     """Pay somebody."""
     paid.append(to)
     return f"paid {to}"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(place: str) -> str:
     """Look somewhere."""
     return f"keys in {place}"
 
 
-@tool(effects="read", execute="ask_once")
+@tool(read_only=True, approval="ask")
 async def fetch(place: str) -> str:
     """Fetch something."""
     return f"fetched from {place}"
@@ -102,7 +102,7 @@ async def record(
     async with chat:
         for text in says:
             await follow(await chat.send(text), reply)
-        return await Recording.make(chat.runtime.store, chat.session)
+        return await Recording.from_log(chat.runtime.store, chat.session)
 
 
 def other(name: str, came: str | Output, like: Any = look) -> Tool:
@@ -133,8 +133,8 @@ async def test_the_same_tools_make_no_difference() -> None:
 
 async def test_what_happens_again_is_byte_equal_but_for_times() -> None:
     recording = await record(*SCRIPT)
-    again = await perform(recording, tools=TOOLS)
-    assert normal(again) == normal(recording)
+    again = await rerun_with_tools(recording, tools=TOOLS)
+    assert normalize_recording(again) == normalize_recording(recording)
     assert [type(one) for one in again.events] == [type(one) for one in recording.events]
     assert [one for one in again.events if isinstance(one, GateOpened)] == [
         replace(one, at=again.events[at].at) for at, one in enumerate(recording.events) if isinstance(one, GateOpened)
@@ -144,26 +144,26 @@ async def test_what_happens_again_is_byte_equal_but_for_times() -> None:
 async def test_two_recordings_of_the_same_are_byte_equal_whatever_things_are_called() -> None:
     one, another = await record(*SCRIPT), await record(*SCRIPT, prefix="x")
     assert one.dump() != another.dump()
-    assert normal(one) == normal(another)
+    assert normalize_recording(one) == normalize_recording(another)
     assert differences(one, another) == []
 
 
 async def test_the_order_of_what_happens_at_once_does_not_count() -> None:
     recording = await record(*SCRIPT)
     events = list(recording.events)
-    settled = [at for at, one in enumerate(events) if isinstance(one, CallSettled)]
+    settled = [at for at, one in enumerate(events) if isinstance(one, CallFinished)]
     first, last = settled[0], settled[-1]
     assert events[first] != events[last]
     moved = Recording((*events[:first], *events[first + 1 : last + 1], events[first], *events[last + 1 :]))
     assert differences(recording, moved) == []
-    assert normal(recording) == normal(moved)
+    assert normalize_recording(recording) == normalize_recording(moved)
 
 
 async def test_a_turn_of_many_calls_is_not_mistaken_for_its_first() -> None:
     made = [call("look", place=str(number)) for number in range(12)]
     recording = await record(calls(*made), say("Done."), says=["Go"])
     assert await replay(recording, tools=TOOLS) == []
-    assert b"turn 1-1-12" in normal(recording)
+    assert b"turn 1-1-12" in normalize_recording(recording)
 
 
 async def test_answers_that_edit_arguments_or_give_results_are_given_again() -> None:
@@ -190,7 +190,7 @@ async def test_what_was_revoked_is_asked_again() -> None:
         [grant] = await chat.grants()
         await chat.revoke(grant)
         await follow(await chat.send("Again"), once)
-        recording = await Recording.make(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.runtime.store, chat.session)
     assert sum(isinstance(one, GateOpened) for one in recording.events) == 2
     assert await replay(recording, tools=TOOLS) == []
 
@@ -199,13 +199,13 @@ async def test_every_model_of_a_session_has_its_own_name() -> None:
     async with Chat(ScriptedModel(say("One."), name="one")) as chat:
         await (await chat.send("Go"))
         await (await chat.send("On", model=ScriptedModel(say("Never."), say("Two."), name="two")))
-        recording = await Recording.make(chat.runtime.store, chat.session)
-    assert [one.message.by for one in recording.events if isinstance(one, AnswerOpened)] == ["one", "two"]
+        recording = await Recording.from_log(chat.runtime.store, chat.session)
+    assert [one.message.by for one in recording.events if isinstance(one, AnswerStarted)] == ["one", "two"]
     assert await replay(recording) == []
 
 
 async def test_a_model_that_failed_fails_again() -> None:
-    failing = [say("I was "), Fail(ModelError("the line is cut", kind="network"))]
+    failing = [say("I was "), ScriptedFailure(ModelError("the line is cut", kind="network"))]
     recording = await record(failing, says=["Go"])
     assert isinstance(recording.events[-1], TurnFailed)
     assert await replay(recording, tools=TOOLS) == []
@@ -224,7 +224,7 @@ async def test_what_refers_to_an_earlier_result_still_does() -> None:
         return calls(call("look", place=f"$ref{{{result.call}}}"))
 
     recording = await record(calls(call("look", place="hall")), refer, say("Done."), says=["Go"])
-    assert any(isinstance(one, CallSettled) and one.output.text == "keys in keys in hall" for one in recording.events)
+    assert any(isinstance(one, CallFinished) and one.output.text == "keys in keys in hall" for one in recording.events)
     assert await replay(recording, tools=TOOLS) == []
 
 
@@ -238,7 +238,7 @@ async def test_branches_are_gone_through_again() -> None:
         await chat.switch(first)
         await chat.delete((await chat.tree()).get(first.id))
         await (await chat.edit((await chat.messages())[0], "Go there"))
-        recording = await Recording.make(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.runtime.store, chat.session)
     assert await replay(recording) == []
 
 
@@ -248,15 +248,15 @@ async def test_what_was_said_while_a_turn_ran_joins_it_again_behind_the_same_ste
     async with Chat("", runtime=runtime) as chat:
         turn = await chat.send("Go")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 for text in ("and thank her", "soon"):
                     await chat.send(text, steer=True)
                 await turn.answer((await chat.gates())[0], allow="once")
-        recording = await Recording.make(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.runtime.store, chat.session)
     joined = [at for at, one in enumerate(recording.events) if isinstance(one, MessageAdded)]
     assert len(joined) == 2
     assert await replay(recording, tools=TOOLS) == []
-    again = await perform(recording, tools=TOOLS)
+    again = await rerun_with_tools(recording, tools=TOOLS)
     assert [type(one) for one in again.events] == [type(one) for one in recording.events]
 
 
@@ -267,7 +267,7 @@ async def test_files_of_a_session_and_their_reverts_are_the_same_trees() -> None
         assert result.message is not None
         [files] = [part for part in result.message.parts if type(part).__name__ == "FilesPart"]
         await chat.unrevert(await chat.revert(files))  # pyright: ignore[reportArgumentType]
-        recording = await Recording.make(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.runtime.store, chat.session)
     assert await replay(recording, tools=[virtual_files().enabled()]) == []
 
 
@@ -277,21 +277,21 @@ async def test_files_of_a_session_and_their_reverts_are_the_same_trees() -> None
 async def test_another_result_is_told_and_so_is_that_the_model_would_read_it() -> None:
     recording = await record(*SCRIPT)
     told = await replay(recording, tools=[pay, fetch, other("look", "no keys in hall")])
-    assert told[0] == "turn 1-1-1 (look), CallSettled: output.text was 'keys in hall', and is 'no keys in hall'"
+    assert told[0] == "turn 1-1-1 (look), CallFinished: output.text was 'keys in hall', and is 'no keys in hall'"
     assert told[-1].startswith("turn 1: StepFinished was recorded, and now it is StepInterrupted (the model is asked")
     assert "look came to 'no keys in hall', and look had come to 'keys in hall'" in told[-1]
     assert not any(line.startswith("turn 2") for line in told)  # it follows from that
 
 
 async def test_another_description_of_a_tool_is_told_unless_it_does_not_count() -> None:
-    @tool(effects="read", name="look")
+    @tool(read_only=True, name="look")
     async def look_here(place: str) -> str:
         """Look here."""
         return f"keys in {place}"
 
     recording = await record(*SCRIPT)
     told = await replay(recording, tools=[pay, fetch, look_here])
-    assert any("CallJudged: identity was" in line for line in told)
+    assert any("PermissionDecided: identity was" in line for line in told)
     assert await replay(recording, tools=[pay, fetch, look_here], ignore=("identity", "origin")) == []
 
 
@@ -301,16 +301,18 @@ async def test_a_rule_that_denies_is_told() -> None:
     told = await replay(recording, tools=TOOLS, rules=[Rule("pay", "deny", {"to": "ada"})])
     [line] = [line for line in told if line.startswith("turn 1-1-2 (pay)")]
     assert line.startswith("turn 1-1-2 (pay): GateOpened")
-    assert 'now it is CallJudged (config: {tool = "pay"' in line
+    assert 'now it is PermissionDecided (config: {tool = "pay"' in line
     assert paid == []
 
 
 async def test_what_nobody_was_asked_then_is_denied_now_and_told() -> None:
     recording = await record(*SCRIPT)
     told = await replay(recording, tools=TOOLS, rules=[Rule("look", "ask")])
-    assert told[0].startswith("turn 1-1-1 (look): CallJudged (look runs by itself) was recorded, and now it is GateOp")
-    again = await perform(recording, tools=TOOLS, rules=[Rule("look", "ask")])
-    [said] = [one.verdict for one in again.events if isinstance(one, GateAnswered) and one.call.endswith("-1-1")]
+    assert told[0].startswith(
+        "turn 1-1-1 (look): PermissionDecided (look runs by itself) was recorded, and now it is GateOp"
+    )
+    again = await rerun_with_tools(recording, tools=TOOLS, rules=[Rule("look", "ask")])
+    [said] = [one.resolution for one in again.events if isinstance(one, GateResolved) and one.call.endswith("-1-1")]
     assert (said.allowed, said.reason) == (False, "nobody was asked this when it was recorded")
 
 
@@ -318,7 +320,7 @@ async def test_what_somebody_was_asked_then_and_nobody_now_is_told() -> None:
     recording = await record(calls(call("fetch", place="a")), say("Done."), says=["Go"], reply=once)
     [line] = await replay(recording, tools=TOOLS, rules=[Rule("fetch", "allow")])
     assert line.startswith("turn 1-1-1 (fetch): GateOpened (no rule says anything of this call")
-    assert "now it is CallJudged (config: {tool" in line
+    assert "now it is PermissionDecided (config: {tool" in line
 
 
 async def test_a_tool_that_is_gone_is_told() -> None:
@@ -339,11 +341,11 @@ async def test_a_plugin_that_answered_answers_again_and_is_missed_where_it_is_no
     recording = await record(*SCRIPT, reply=lambda gate: {}, plugins=[Generous()])
     assert await replay(recording, tools=TOOLS, plugins=[Generous()]) == []
     told = await replay(recording, tools=TOOLS)
-    assert any("verdict" in line for line in told)
+    assert any("resolution" in line for line in told)
 
 
 async def test_an_answer_that_does_not_fit_any_more_is_a_no_and_told() -> None:
-    @tool(effects="read", execute="ask", name="fetch")
+    @tool(read_only=True, approval="always", name="fetch")
     async def strict(place: str) -> str:
         """Fetch something."""
         raise AssertionError("nobody has allowed this")
@@ -352,13 +354,13 @@ async def test_an_answer_that_does_not_fit_any_more_is_a_no_and_told() -> None:
     recording = await record(*script, says=["Go"], reply=lambda gate: {"allow": "always"})
     told = await replay(recording, tools=[strict], ignore=("identity",))
     assert any(
-        "verdict.reason was not there, and is 'what was answered when it was recorded does" in line for line in told
+        "resolution.reason was not there, and is 'what was answered when it was recorded does" in line for line in told
     )
 
 
 async def test_what_a_client_did_is_taken_as_done() -> None:
     shout = ClientTool(
-        "shout", "Shout.", {"type": "object", "properties": {"word": {"type": "string"}}}, effects="read"
+        "shout", "Shout.", {"type": "object", "properties": {"word": {"type": "string"}}}, read_only=True
     )
     async with Chat(ScriptedModel(calls(call("shout", word="hi")), say("Done.")), tools=[look]) as chat:
         turn = await chat.send("Go", clients=[shout])
@@ -366,8 +368,8 @@ async def test_what_a_client_did_is_taken_as_done() -> None:
             if isinstance(event, GateOpened):
                 await chat.claim(event.gate, by="tab")
                 await chat.answer(event.gate, result="HI", claim="tab")
-        recording = await Recording.make(chat.runtime.store, chat.session)
-    assert [one.output.text for one in recording.events if isinstance(one, CallSettled)] == ["HI"]
+        recording = await Recording.from_log(chat.runtime.store, chat.session)
+    assert [one.output.text for one in recording.events if isinstance(one, CallFinished)] == ["HI"]
     assert await replay(recording, tools=[look]) == []
 
 
@@ -386,7 +388,7 @@ async def test_only_names_as_a_whole_are_taken_for_names() -> None:
     text = f"{said.id}1 and a{said.id}"
     one, another = await record(say(text), says=["Go"]), await record(say(text), says=["Go"], prefix="x")
     assert differences(one, another) == []
-    assert text.encode() in normal(one)
+    assert text.encode() in normalize_recording(one)
 
 
 async def test_what_comes_or_goes_is_told() -> None:
@@ -396,10 +398,10 @@ async def test_what_comes_or_goes_is_told() -> None:
     assert differences(shorter, recording) == ["turn 1: TurnCompleted was not recorded, and happens"]
 
     def titled(one: Event) -> Event:
-        return replace(one, output=replace(one.output, title="Keys")) if isinstance(one, CallSettled) else one
+        return replace(one, output=replace(one.output, title="Keys")) if isinstance(one, CallFinished) else one
 
     longer = Recording(tuple(titled(one) for one in recording.events))
-    named = "turn 1-1-1 (look), CallSettled: output.title was"
+    named = "turn 1-1-1 (look), CallFinished: output.title was"
     assert differences(longer, recording) == [f"{named} 'Keys', and is not there"]
     assert differences(recording, longer) == [f"{named} not there, and is 'Keys'"]
 
@@ -410,12 +412,12 @@ async def test_what_a_tool_says_of_its_result_counts_whatever_it_is_called() -> 
 
     recording = await record(calls(call("look", place="a")), say("Done."), says=["Go"], tools=[hashed("a")])
     told = await replay(recording, tools=[hashed("b")])
-    assert told == ["turn 1-1-1 (look), CallSettled: output.metadata.hash was 'a', and is 'b'"]
+    assert told == ["turn 1-1-1 (look), CallFinished: output.metadata.hash was 'a', and is 'b'"]
 
 
 async def test_it_is_then_again() -> None:
     recording = await record(say("Hello."), says=["Go"], clock=FakeClock(1_000_000_000.0))
-    again = await perform(recording)
+    again = await rerun_with_tools(recording)
     assert 0 <= again.events[0].at - 1_000_000_000.0 < 60
 
 
@@ -453,16 +455,20 @@ async def test_a_model_that_is_shown_another_conversation_objects() -> None:
     [
         (ReasoningPart("Hm.", Opaque("a", "1")), ReasoningPart("Hm?", Opaque("a", "2")), TextPart("So.")),
         (ReasoningPart("", Opaque("a", "1")), TextPart("So.", Opaque("a", "2"))),
-        (TextPart("I look."), ToolPart("t-1-1", "look", "{", given="x", opaque=Opaque("a", "1")), TextPart("Yes.")),
-        (ToolPart("t-1-1", "look", "{}"), ToolPart("t-1-2", "", "not json", given="x")),
+        (
+            TextPart("I look."),
+            ToolPart("t-1-1", "look", "{", provider_id="x", opaque=Opaque("a", "1")),
+            TextPart("Yes."),
+        ),
+        (ToolPart("t-1-1", "look", "{}"), ToolPart("t-1-2", "", "not json", provider_id="x")),
         (TextPart("So."), ReasoningPart("", Opaque("a", "1"))),
         (TextPart("", Opaque("a", "1")),),
         (),
     ],
 )
 def test_parts_come_out_as_they_were(parts: tuple[StreamedPart, ...]) -> None:
-    assembly = Assembly("t", 1, 1)
-    assembly.feed(chunks_of(parts))
+    assembly = StepAssembly("t", 1, 1)
+    assembly.feed(make_chunks(parts))
     assert assembly.parts() == parts
 
 
@@ -473,7 +479,7 @@ async def test_a_recording_is_the_log_of_an_export(tmp_path: Path) -> None:
     async with Chat(ScriptedModel(say("Hello."))) as chat:
         await (await chat.send("Go"))
         store = chat.runtime.store
-        recording = await Recording.make(store, chat.session)
+        recording = await Recording.from_log(store, chat.session)
         await export_session(store, chat.session, tmp_path / "talk.zip")
     with zipfile.ZipFile(tmp_path / "talk.zip") as archive:
         log = archive.read("log.jsonl")
@@ -484,10 +490,10 @@ async def test_a_recording_is_the_log_of_an_export(tmp_path: Path) -> None:
 
 async def test_what_happened_in_one_place_can_be_moved_to_another() -> None:
     recording = await record(say("It is in /tmp/a/b."), says=["What is in /tmp/a?"])
-    moved = recording.moved({"/tmp/a": "/home/x"})
+    moved = recording.with_paths_replaced({"/tmp/a": "/home/x"})
     assert b"/tmp/a" not in moved.dump()
     assert moved.dump().count(b"/home/x") == recording.dump().count(b"/tmp/a") > 1
-    assert moved.moved({"/home/x": "/tmp/a"}) == recording
+    assert moved.with_paths_replaced({"/home/x": "/tmp/a"}) == recording
 
 
 async def test_a_recording_that_depends_on_the_moment_is_refused() -> None:
@@ -498,10 +504,10 @@ async def test_a_recording_that_depends_on_the_moment_is_refused() -> None:
     hopeless: list[tuple[Iterable[Event], str]] = [
         ((), "there is no turn"),
         (recording.events[:-1], "is not over in this recording"),
-        ((*recording.events, LateArrived(turn=turn, call="c", output=Output("x"))), "a result came late"),
+        ((*recording.events, LateResultReceived(turn=turn, call="c", output=Output("x"))), "a result came late"),
         (
-            (*recording.events, CallBelow(turn=turn, call="c", session="s", below="b")),
-            "a sub-turn has a log of its own",
+            (*recording.events, SubagentStarted(turn=turn, call="c", session="s", child="b")),
+            "a sub-agent run has a log of its own",
         ),
         ((*recording.events, file), "the model made a file"),
     ]
@@ -516,6 +522,6 @@ async def test_a_turn_that_was_cancelled_is_refused() -> None:
         async for event in turn:
             if isinstance(event, GateOpened):
                 await turn.cancel()
-        recording = await Recording.make(chat.runtime.store, chat.session)
+        recording = await Recording.from_log(chat.runtime.store, chat.session)
     with pytest.raises(ConfigError, match="a turn was cancelled"):
         replay_model(recording)

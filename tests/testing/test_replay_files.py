@@ -18,20 +18,21 @@ from msgspec.structs import replace
 
 from everturn import Chat, Output, tool
 from everturn.core import history
-from everturn.core.events import CallBelow, CallSettled, Problem, TurnCompleted, TurnFailed, TurnStarted
+from everturn.core.events import CallFinished, Problem, SubagentStarted, TurnCompleted, TurnFailed, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.options import Lineage, TurnOptions
 from everturn.core.requests import RequestMessage
+from everturn.driver import commands
 from everturn.errors import ConfigError, EverturnError, UnknownTurn, UnreadableLog
-from everturn.stores.portable import export_session
+from everturn.replay import Recording, cassette, normalize_recording, play, record, replay, replay_offline
+from everturn.stores.export import export_session
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.testing.replay import Recording, again, cassette, normal, playing, record, replay
-from everturn.turn import acting, request
+from everturn.turn import request
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden/v1").glob("*.jsonl"))
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(at: str) -> str:
     """Look at something."""
     return f"{at} is there"
@@ -50,7 +51,7 @@ async def recorded(file: Path) -> Recording:
 async def test_every_golden_log_is_played_again_byte_for_byte(log: Path) -> None:
     recording = Recording.read(log)
     assert await replay(recording) == []
-    assert normal(await again(recording)) == normal(recording)
+    assert normalize_recording(await replay_offline(recording)) == normalize_recording(recording)
 
 
 async def test_nothing_outside_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +73,7 @@ async def test_an_exported_session_is_read_as_it_is(tmp_path: Path) -> None:
     async with Chat(ScriptedModel(say("Hello.")), tools=[look]) as chat:
         await (await chat.send("Hi"))
         await export_session(chat.runtime.store, chat.session, tmp_path / "it.zip")
-        whole = await Recording.take(chat.runtime.store, chat.session)
+        whole = await Recording.from_session(chat.runtime.store, chat.session)
     recording = Recording.read(tmp_path / "it.zip")
     assert recording.session == chat.session
     assert recording.events == whole.events
@@ -101,16 +102,16 @@ async def test_a_release_that_asks_the_model_something_else_is_found(
     recording = await recorded(tmp_path / "it.jsonl")
 
     def forgetful(message: Message, start: int = 0) -> list[RequestMessage]:
-        rendered = history.render_own(message, start)
+        rendered = history.render_own_message(message, start)
         return [replace(one, parts=()) if one.role == "tool" else one for one in rendered]
 
-    monkeypatch.setattr(request, "render_own", forgetful)
+    monkeypatch.setattr(request, "render_own_message", forgetful)
     found = await replay(recording)
     assert any("the model is asked something else than was recorded: in step 2" in line for line in found), found
 
 
 async def test_a_release_that_ends_a_turn_in_another_way_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acting, "title_of", lambda parts: "Do")
+    monkeypatch.setattr(commands, "derive_title", lambda parts: "Do")
     found = await replay(Recording.read(next(log for log in GOLDEN if log.stem == "late")))
     assert found == ["turn 1, TitleSet: title was 'Do it', and is 'Do'"]
 
@@ -121,7 +122,7 @@ async def test_a_release_that_ends_a_turn_in_another_way_is_found(monkeypatch: p
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        (b"hall is there", b"hall is gone!", "(CallSettled) is not what was recorded"),
+        (b"hall is there", b"hall is gone!", "(CallFinished) is not what was recorded"),
         (
             b'"arguments":"{\\"at\\":\\"hall\\"}","hash"',
             b'"arguments":"{\\"at\\":\\"safe\\"}","hash"',
@@ -175,7 +176,7 @@ async def test_whatever_is_in_a_file_it_is_played_told_or_refused(
     data: st.DataObject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines left out, twice, in another order, or with something else in them: never anything but our own errors."""
-    monkeypatch.setattr(playing, "PATIENCE", 0.05)
+    monkeypatch.setattr(play, "PATIENCE", 0.05)
     lines = data.draw(st.sampled_from(GOLDEN)).read_bytes().splitlines()
     at, other = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
     what = data.draw(st.sampled_from(["drop", "twice", "swap", "cut", "change"]))
@@ -215,7 +216,7 @@ def _reported(recording: Recording) -> Recording:
 def _below(recording: Recording) -> Recording:
     first, *events = recording.events
     assert isinstance(first, TurnStarted)
-    options = TurnOptions(above=Lineage("top", "turn"))
+    options = TurnOptions(lineage=Lineage("top", "turn"))
     return Recording((TurnStarted(turn=first.turn, input=first.input, options=options), *events))
 
 
@@ -224,7 +225,7 @@ REFUSED: list[tuple[Callable[[Recording], Recording], str]] = [
     (lambda recording: Recording(recording.events[:-1]), "is not over in this recording"),
     (_failed, "it did not fail in the model: snapshots.on_turn_start failed"),
     (_reported, "a plugin failed, and is not here: it broke"),
-    (_below, "it is a sub-turn; record the session above it"),
+    (_below, "it is a sub-agent run; record the session above it"),
 ]
 
 
@@ -234,7 +235,7 @@ async def test_what_cannot_be_played_is_refused_before_anything_is(
 ) -> None:
     recording = await recorded(tmp_path / "it.jsonl")
     with pytest.raises(ConfigError, match=why):
-        await again(changed(recording))
+        await replay_offline(changed(recording))
 
 
 async def test_a_turn_is_recorded_when_it_is_over_and_there(tmp_path: Path) -> None:
@@ -242,16 +243,16 @@ async def test_a_turn_is_recorded_when_it_is_over_and_there(tmp_path: Path) -> N
         turn = await chat.send("Hi")
         await turn
         with pytest.raises(UnknownTurn, match="there is no turn 'nothing'"):
-            await Recording.take(chat.runtime.store, chat.session, "nothing")
+            await Recording.from_session(chat.runtime.store, chat.session, "nothing")
         store = chat.runtime.store
         await store.append(
             chat.session, await store.head(chat.session), [TurnStarted(turn="open")]
         )  # as another process would
         with pytest.raises(ConfigError, match="turn open is still under way"):
-            await Recording.take(store, chat.session, "open")
+            await Recording.from_session(store, chat.session, "open")
         with pytest.raises(ConfigError, match="is not over"):
             await record(chat, tmp_path / "it.jsonl")
-        assert await replay(await Recording.take(store, chat.session, turn.id)) == []
+        assert await replay(await Recording.from_session(store, chat.session, turn.id)) == []
 
 
 async def test_a_sub_turn_that_never_began_is_left_out() -> None:
@@ -259,9 +260,9 @@ async def test_a_sub_turn_that_never_began_is_left_out() -> None:
         turn = await chat.send("Hi")
         await turn
         store = chat.runtime.store
-        below = CallBelow(turn=turn.id, call="c", session="gone", below="t")
+        below = SubagentStarted(turn=turn.id, call="c", session="gone", child="t")
         await store.append(chat.session, await store.head(chat.session), [below])
-        assert (await Recording.take(store, chat.session)).below == ()
+        assert (await Recording.from_session(store, chat.session)).below == ()
 
 
 # As tests ------------------------------------------------------------------------------------------------------------
@@ -301,4 +302,4 @@ async def test_a_cassette_is_made_anew_when_that_is_said(tmp_path: Path, monkeyp
         assert chat.session in file.read_text(encoding="utf-8")
         monkeypatch.setenv("EVERTURN_RECORD", "1")
     assert "Good day." in file.read_text(encoding="utf-8")
-    assert not any(isinstance(event, CallSettled) for event in Recording.read(file).events)
+    assert not any(isinstance(event, CallFinished) for event in Recording.read(file).events)

@@ -14,41 +14,41 @@ from tests.trust.talks import Scenes
 
 from everturn import Chat, GateOpened, Runtime, TextDelta, ToolContext, Turn, TurnError, TurnOptions, tool
 from everturn.core.chunks import FileChunk, FinishChunk
-from everturn.core.events import CallStarted, Event, LateArrived, StepStarted, TurnParked
-from everturn.core.hooks import PENDING, GateContext, StepContext
+from everturn.core.events import CallStarted, Event, LateResultReceived, StepStarted, TurnSuspended
+from everturn.core.hooks import SUSPEND, GateContext, StepContext
 from everturn.core.options import Budget, ClientTool
-from everturn.core.ports import SubTurn
-from everturn.plugins.snapshots import Snapshots
+from everturn.core.ports import SubagentRequest
+from everturn.plugins.file_snapshots import FileSnapshots
+from everturn.replay import Recording, normalize_recording, replay, replay_offline
+from everturn.replay.check import find_all_differences
+from everturn.running.active_turn import TurnSettings
 from everturn.stores.memory import MemoryStore
-from everturn.testing import CountingIds, FakeClock, Hang, ScriptedModel, call, calls, say, think
-from everturn.testing.replay import Recording, again, normal, replay
-from everturn.testing.replay.checking import compared
+from everturn.testing import CountingIds, FakeClock, ScriptedHang, ScriptedModel, call, calls, say, think
 from everturn.tools.files import files, virtual_files
-from everturn.turn.run import Settings
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"at": {"type": "string"}}}
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(at: str) -> str:
     """Look at something."""
     return f"{at} is there"
 
 
-@tool(effects="write", execute="ask")
+@tool(idempotent=True, approval="always")
 async def mail(to: str) -> str:
     """Send a mail."""
     return f"sent to {to}"
 
 
-@tool(effects="write", execute="ask_once", subjects={"to": "text"})
+@tool(idempotent=True, approval="ask", subjects={"to": "text"})
 async def note(to: str) -> str:
     """Write something down."""
     return f"noted for {to}"
 
 
 async def taken(chat: Chat) -> Recording:
-    return await Recording.take(chat.runtime.store, chat.session)
+    return await Recording.from_session(chat.runtime.store, chat.session)
 
 
 def chatting(*script: Any, tools: Any = (), clock: FakeClock | None = None, **more: Any) -> Chat:
@@ -58,10 +58,10 @@ def chatting(*script: Any, tools: Any = (), clock: FakeClock | None = None, **mo
 
 
 async def answer_all(chat: Chat, turn: Turn, **said: Any) -> None:
-    """Answer whatever is asked, in sub-turns as well."""
+    """Answer whatever is asked, in sub-agent runs as well."""
     reply: dict[str, Any] = said or {"allow": "once"}
     async for event in turn:
-        if isinstance(event, TurnParked | GateOpened):
+        if isinstance(event, TurnSuspended | GateOpened):
             for gate in await chat.gates():
                 with suppress(Exception):
                     await chat.answer(gate, **reply)
@@ -116,7 +116,7 @@ async def answered_by_a_plugin(tmp: Path) -> Recording:
 
 
 async def cancelled_before_a_word(tmp: Path) -> Recording:
-    async with chatting([Hang()]) as chat:
+    async with chatting([ScriptedHang()]) as chat:
         turn = await chat.send("Count")
         await written(chat, StepStarted)
         await turn.cancel()
@@ -128,7 +128,7 @@ async def cancelled_before_a_word(tmp: Path) -> Recording:
 async def cancelled_while_it_waits(tmp: Path) -> Recording:
     async with chatting(calls(call("mail", to="ada")), say("Well."), tools=[mail]) as chat:
         turn = await chat.send("Go")
-        await written(chat, TurnParked)
+        await written(chat, TurnSuspended)
         await turn.cancel()
         await turn
         await (await chat.send("Never mind"))
@@ -138,7 +138,7 @@ async def cancelled_while_it_waits(tmp: Path) -> Recording:
 async def _cancelled_in_a_tool(hard: bool, late: Any) -> Recording:
     go_on = asyncio.Event()
 
-    @tool(effects="once")
+    @tool()
     async def slow() -> str:
         """Take a while."""
         await go_on.wait()
@@ -152,7 +152,7 @@ async def _cancelled_in_a_tool(hard: bool, late: Any) -> Recording:
         await turn
         go_on.set()
         if late == "inject" and not hard:
-            await written(chat, LateArrived)
+            await written(chat, LateResultReceived)
         await (await chat.send("And?"))
         return await taken(chat)
 
@@ -171,7 +171,7 @@ async def cancelled_in_a_tool_whose_result_is_discarded(tmp: Path) -> Recording:
 
 async def died_in_a_step(tmp: Path) -> Recording:
     store = MemoryStore()
-    async with chatting([say("One two "), Hang()], store=store) as chat:
+    async with chatting([say("One two "), ScriptedHang()], store=store) as chat:
         turn = await chat.send("Count")
         await said(turn, "two")
     async with Chat(ScriptedModel(say("One two three")), store=store, session=chat.session) as after:
@@ -182,7 +182,7 @@ async def died_in_a_step(tmp: Path) -> Recording:
 async def died_in_a_tool(tmp: Path) -> Recording:
     store, never = MemoryStore(), asyncio.Event()
 
-    @tool(effects="once")
+    @tool()
     async def pay() -> str:
         """Pay."""
         await never.wait()
@@ -204,7 +204,7 @@ async def too_late_for_an_answer(tmp: Path) -> Recording:
         calls(call("mail", to="ada")), say("Nobody came."), tools=[mail], clock=clock, options=options
     ) as chat:
         turn = await chat.send("Go")
-        await written(chat, TurnParked)
+        await written(chat, TurnSuspended)
         clock.advance(61)
         await turn
         return await taken(chat)
@@ -212,7 +212,7 @@ async def too_late_for_an_answer(tmp: Path) -> Recording:
 
 async def too_late_for_the_turn(tmp: Path) -> Recording:
     clock = FakeClock()
-    async with chatting([say("One "), Hang()], clock=clock, options=TurnOptions(timeout=30)) as chat:
+    async with chatting([say("One "), ScriptedHang()], clock=clock, options=TurnOptions(timeout=30)) as chat:
         turn = await chat.send("Count")
         await said(turn, "One")
         clock.advance(31)
@@ -224,7 +224,7 @@ async def too_late_for_the_turn(tmp: Path) -> Recording:
 async def out_of_time_in_a_tool(tmp: Path) -> Recording:
     clock, go_on = FakeClock(), asyncio.Event()
 
-    @tool(effects="once", timeout=600)
+    @tool(timeout=600)
     async def slow() -> str:
         """Take a while."""
         await go_on.wait()
@@ -237,13 +237,13 @@ async def out_of_time_in_a_tool(tmp: Path) -> Recording:
         clock.advance(31)
         await turn
         go_on.set()
-        await written(chat, LateArrived)
+        await written(chat, LateResultReceived)
         return await taken(chat)
 
 
 async def _limited(**limits: Any) -> Recording:
     script = calls(call("look", at="a")), calls(call("look", at="b")), say("So far.")
-    async with chatting(*script, tools=[look], settings=Settings(**limits)) as chat:
+    async with chatting(*script, tools=[look], settings=TurnSettings(**limits)) as chat:
         await (await chat.send("Look"))
         await (await chat.send("More"))
         return await taken(chat)
@@ -261,7 +261,7 @@ async def told_more_on_the_way(tmp: Path) -> Recording:
     async with chatting(calls(call("mail", to="ada")), say("Both."), tools=[mail]) as chat:
         turn = await chat.send("Write to Ada")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 await chat.send("and to Bob", steer=True)
                 await turn.answer((await chat.gates())[0], allow="once")
         return await taken(chat)
@@ -272,7 +272,7 @@ async def done_by_a_client(tmp: Path) -> Recording:
     async with chatting(calls(call("ring", at="door")), say("Rang."), say("Yes."), options=options) as chat:
         turn = await chat.send("Ring")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 [gate] = await chat.gates()
                 await chat.claim(gate, "page")
                 await chat.answer(gate, result="rang", claim="page", by="page")
@@ -280,8 +280,8 @@ async def done_by_a_client(tmp: Path) -> Recording:
         return await taken(chat)
 
 
-async def done_by_hand_and_reviewed(tmp: Path) -> Recording:
-    options = TurnOptions(result="ask", by_hand=("mail",))
+async def done_manual_and_reviewed(tmp: Path) -> Recording:
+    options = TurnOptions(review="always", manual=("mail",))
     made = calls(call("mail", to="ada"), call("look", at="a"))
     async with chatting(made, say("Done."), tools=[look, mail], options=options) as chat:
         turn = await chat.send("Go")
@@ -295,16 +295,16 @@ async def done_by_hand_and_reviewed(tmp: Path) -> Recording:
 
 
 async def turns_below(tmp: Path) -> Recording:
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def ask(what: str, context: ToolContext) -> str:
         """Have something done."""
-        first = await context.sub_turn(SubTurn(what, tools=("mail", "deeper", "look")))
+        first = await context.run_subagent(SubagentRequest(what, tools=("mail", "deeper", "look")))
         return first.text
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def deeper(context: ToolContext) -> str:
         """Have something done further down."""
-        return (await context.sub_turn(SubTurn("deep", tools=("look",)))).text
+        return (await context.run_subagent(SubagentRequest("deep", tools=("look",)))).text
 
     model = Scenes(
         go=[calls(call("ask", what="below")), calls(call("look", at="a")), say("Done.")],
@@ -336,7 +336,7 @@ async def plugins_that_have_a_word(tmp: Path) -> Recording:
             if ctx.step == 1:
                 await ctx.append_message("now")
                 await ctx.append_and_request("Be brief.", deferred=True, priority=2)
-                return None if await ctx.ask("Is that good?") is not None else PENDING
+                return None if await ctx.ask("Is that good?") is not None else SUSPEND
             return None
 
     class Counter:
@@ -355,7 +355,7 @@ async def plugins_that_have_a_word(tmp: Path) -> Recording:
 async def a_folder_and_its_snapshots(tmp: Path) -> Recording:
     folder = tmp / "work"
     await asyncio.to_thread(folder.mkdir)
-    snapshots = Snapshots(folder, store_dir=tmp / "kept")
+    snapshots = FileSnapshots(folder, store_dir=tmp / "kept")
     group = files(folder)
     script = calls(call("write_file", path="a.md", content="one\n")), say("Written."), say("Yes.")
     async with chatting(*script, tools=[group.enabled()], plugins=[snapshots]) as chat:
@@ -418,7 +418,7 @@ SCENES: list[Callable[[Path], Coroutine[Any, Any, Recording]]] = [
     out_of_calls_of_the_tenant,
     told_more_on_the_way,
     done_by_a_client,
-    done_by_hand_and_reviewed,
+    done_manual_and_reviewed,
     turns_below,
     a_file_made_by_a_model,
     plugins_that_have_a_word,
@@ -433,9 +433,9 @@ SCENES: list[Callable[[Path], Coroutine[Any, Any, Recording]]] = [
 async def test_it_is_played_again_byte_for_byte(scene: Callable[[Path], Awaitable[Recording]], tmp_path: Path) -> None:
     (await scene(tmp_path)).write(tmp_path / "it.jsonl")
     recording = Recording.read(tmp_path / "it.jsonl")
-    played = await again(recording)
-    assert compared(recording, played) == []
-    assert normal(played) == normal(recording)
+    played = await replay_offline(recording)
+    assert find_all_differences(recording, played) == []
+    assert normalize_recording(played) == normalize_recording(recording)
 
 
 async def test_every_turn_of_a_session_can_be_had_by_itself() -> None:
@@ -444,9 +444,9 @@ async def test_every_turn_of_a_session_can_be_had_by_itself() -> None:
             await answer_all(chat, await chat.send(text))
         store, whole = chat.runtime.store, await taken(chat)
         for number, turn in enumerate(whole.turns, 1):
-            one = Recording.load((await Recording.take(store, chat.session, turn)).dump())
+            one = Recording.load((await Recording.from_session(store, chat.session, turn)).dump())
             assert one.turn == turn
             assert len([event for event in one.events if type(event).__name__ == "TurnStarted"]) == number
             assert await replay(one) == []
-            played = await again(replace(one, turn=""))  # all that lay before it as well
-            assert normal(played) == normal(one)
+            played = await replay_offline(replace(one, turn=""))  # all that lay before it as well
+            assert normalize_recording(played) == normalize_recording(one)

@@ -18,11 +18,11 @@ import pytest
 import pytest_asyncio
 
 from everturn.errors import ConfigError
-from everturn.testing.servers import Cut, Postgres, Proxy, cutting_proxy, private_nats, private_postgres
+from everturn.testing.servers import PlannedCut, Postgres, Proxy, cutting_proxy, private_nats, private_postgres
 from everturn.testing.servers import process as processes
 from everturn.testing.servers.nats import nats_binary
 from everturn.testing.servers.postgres import postgres_binaries
-from everturn.testing.servers.process import family_of, free_port
+from everturn.testing.servers.process import free_port, process_family
 
 pytestmark = pytest.mark.live
 
@@ -131,7 +131,7 @@ def test_one_that_dies_while_a_family_is_counted_is_not_forgotten(monkeypatch: p
     look_around = processes._look
     monkeypatch.setattr(processes, "_look", look)
     try:
-        assert family_of(parent.pid).seconds >= 0.29
+        assert process_family(parent.pid).seconds >= 0.29
         assert len(looks) == 2
     finally:
         parent.kill()
@@ -196,7 +196,7 @@ def test_a_free_port_is_below_those_the_kernel_gives_to_clients():
 
 def test_the_family_of_a_process_holds_its_grandchildren():
     with subprocess.Popen(["/bin/sh", "-c", "sh -c 'sleep 60; :' & wait"], start_new_session=True) as shell:
-        while len(family := family_of(shell.pid).pids) < 3:
+        while len(family := process_family(shell.pid).pids) < 3:
             time.sleep(0.01)
         for pid in family:
             os.kill(pid, signal.SIGKILL)
@@ -230,7 +230,7 @@ WAYS = [by_simple_query, by_parse_bind_execute, by_a_named_statement, in_one_que
 LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError)
 
 
-async def insert(proxy: Proxy, way: Callable[[Any], Any], cut: Cut | None = None) -> None:
+async def insert(proxy: Proxy, way: Callable[[Any], Any], cut: PlannedCut | None = None) -> None:
     connection = await asyncpg.connect(proxy.url)
     try:
         if cut is None:
@@ -238,7 +238,7 @@ async def insert(proxy: Proxy, way: Callable[[Any], Any], cut: Cut | None = None
             return
         with pytest.raises(LOST):
             await way(connection)
-        await cut.done()
+        await cut.wait()
     finally:
         connection.terminate()
 
@@ -277,7 +277,7 @@ async def test_a_statement_that_commits_by_itself_can_be_cut_too(steady: Postgre
 
 async def test_a_cut_that_was_taken_back_is_not_made(steady: Postgres, proxy: Proxy):
     cut = proxy.cut("before_commit")
-    proxy.spare()
+    proxy.clear_cuts()
     await insert(proxy, by_simple_query)
     assert not cut.is_made
     assert await steady.sql("SELECT count(*) FROM fruit") == "1"

@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from everturn import wire
-from everturn.core.events import CallSettled
+from everturn.core.events import CallFinished
 from everturn.core.parts import Output
 from everturn.errors import ConfigError, UnreadableLog
 from everturn.testing.chaos.versions import NEXT, NOW
 
-SETTLED = CallSettled(turn="t", call="c", state="completed", output=Output("ok"))
+SETTLED = CallFinished(turn="t", call="c", state="completed", output=Output("ok"))
 
 
 def next_release(script: str, line: bytes = b"") -> bytes:
@@ -24,34 +24,34 @@ def next_release(script: str, line: bytes = b"") -> bytes:
 
 
 MAKE = """
-from everturn.core.events import CallSettled
+from everturn.core.events import CallFinished
 from everturn.core.parts import Output
-settled = CallSettled(turn="t", call="c", state="completed", output=Output("ok"))
-sys.stdout.buffer.write(wire.dump(settled))
+settled = CallFinished(turn="t", call="c", state="completed", output=Output("ok"))
+sys.stdout.buffer.write(wire.dump_event(settled))
 """
 
 
 def test_the_next_release_reads_what_this_one_wrote() -> None:
-    read = "sys.stdout.write(repr(wire.load(sys.stdin.buffer.read())))"
-    assert next_release(read, wire.dump(SETTLED)).decode() == repr(SETTLED)
+    read = "sys.stdout.write(repr(wire.load_event(sys.stdin.buffer.read())))"
+    assert next_release(read, wire.dump_event(SETTLED)).decode() == repr(SETTLED)
 
 
 def test_what_the_next_release_writes_this_one_refuses_and_says_what_to_do() -> None:
     line = next_release(MAKE)
     assert b'"end":"completed"' in line
     with pytest.raises(UnreadableLog, match=f"version {NEXT} of the log format and this is {NOW}: upgrade"):
-        wire.load(line)
+        wire.load_event(line)
 
 
 def test_while_it_is_told_to_the_next_release_writes_what_this_one_reads() -> None:
-    assert wire.load(next_release(f"wire.write_as({NOW})\n{MAKE}")) == SETTLED
+    assert wire.load_event(next_release(f"wire.set_write_version({NOW})\n{MAKE}")) == SETTLED
 
 
 def test_the_next_release_reads_what_it_wrote_itself() -> None:
-    again = MAKE + "assert wire.load(wire.dump(settled)) == settled"
+    again = MAKE + "assert wire.load_event(wire.dump_event(settled)) == settled"
     next_release(again)
 
 
 def test_a_version_that_never_was_cannot_be_written() -> None:
     with pytest.raises(ConfigError, match="there is no version 99"):
-        wire.write_as(99)
+        wire.set_write_version(99)

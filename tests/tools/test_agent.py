@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from everturn import Chat, ToolContext, tool
-from everturn.core.events import CallSettled, Event, TurnStarted
+from everturn.core.events import CallFinished, Event, TurnStarted
 from everturn.core.options import Budget
 from everturn.core.parts import ToolPart
-from everturn.core.policy import Rule
 from everturn.core.ports import Store
 from everturn.core.requests import ModelRequest
+from everturn.core.rules.policy import Rule
 from everturn.errors import BadArguments, ConfigError
-from everturn.stores.named import named_store
+from everturn.stores.registry import get_store
 from everturn.testing import Crash, MortalStore, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
-from everturn.tools.groups import Group
-from everturn.tools.registry import Registry
+from everturn.tools.groups import ToolGroup
+from everturn.tools.registry import ToolRegistry
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(place: str) -> str:
     return f"seen {place}"
 
@@ -69,7 +69,7 @@ async def test_a_task_is_done_in_a_turn_of_its_own_and_answered_with_its_text() 
         "find the keys",
         "agent",
     )
-    assert [entry.event.output.text for entry in below if isinstance(entry.event, CallSettled)] == ["seen hall"]
+    assert [entry.event.output.text for entry in below if isinstance(entry.event, CallFinished)] == ["seen hall"]
     first = by_task(model, "find")[0]
     assert [message.text for message in first.messages] == ["find the keys"]
     assert "You find things." in first.system
@@ -81,7 +81,7 @@ async def test_a_task_is_done_in_a_turn_of_its_own_and_answered_with_its_text() 
 async def test_an_agent_has_a_group_if_its_caller_has_it(is_on: bool) -> None:
     model = delegating()
     finder = Agent("finder", "Finds things.", tools=["@eyes"])
-    async with Chat(model, tools=[finder, Group("eyes", [look], on=is_on)]) as chat:
+    async with Chat(model, tools=[finder, ToolGroup("eyes", [look], on=is_on)]) as chat:
         await (await chat.send("where are they?"))
     # Left with none of its tools it is not asked at all: `tests/plugins/test_empty_offer.py` has what is said instead.
     assert [[spec.name for spec in one.tools] for one in by_task(model, "find")[:1]] == ([["look"]] if is_on else [])
@@ -131,7 +131,7 @@ async def test_what_an_agent_may_use_is_held_to_its_budget() -> None:
         assert part.output is not None
         session = str((part.output.metadata or {})["session"])
         settled = [
-            entry.event for entry in await chat.runtime.store.events(session) if isinstance(entry.event, CallSettled)
+            entry.event for entry in await chat.runtime.store.events(session) if isinstance(entry.event, CallFinished)
         ]
     assert sorted(event.state for event in settled) == ["completed", "failed"]
     assert part.output.text == "Only looked once."
@@ -190,18 +190,18 @@ class House:
         self.done: list[str] = []
         self.texts: list[str] = []
 
-    def registry(self) -> Registry:
-        @tool(effects="write")
+    def registry(self) -> ToolRegistry:
+        @tool(idempotent=True)
         async def look(place: str, ctx: ToolContext) -> str:
             self.done.append(ctx.call)
             return f"seen {place}"
 
-        return Registry([Agent("finder", "Finds things.", tools=["look"]), look])
+        return ToolRegistry([Agent("finder", "Finds things.", tools=["look"]), look])
 
     async def live(self, lives: int | None = None, is_written: bool = False) -> bool:
         """Be a process until the turn is over, or it dies: then it says False."""
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
-        inner: Store = named_store(self._file)
+        inner: Store = get_store(self._file)
         store = Mortal(inner, lives, is_written)
         chat = Chat(delegating(), tools=self.registry(), store=store, session="s")
 
@@ -222,7 +222,7 @@ class House:
 
     async def turns(self) -> dict[str, int]:
         """How many turns each session has had."""
-        store = named_store(self._file)
+        store = get_store(self._file)
         found: dict[str, int] = {}
         for session in await store.sessions():
             log = await store.events(session.id)

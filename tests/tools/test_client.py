@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from everturn.core.json_schema import validate_schema
 from everturn.core.options import ClientTool
-from everturn.core.schemas import misfits
 from everturn.errors import BadArguments, ConfigError
 from everturn.tools.browser import (
     BROWSER_JS_EVAL,
@@ -16,7 +16,7 @@ from everturn.tools.browser import (
     BROWSER_TOOLS,
     BROWSER_WRITE_FILE,
 )
-from everturn.tools.client import ByClient, client_tool
+from everturn.tools.client import ClientRunTool, client_tool
 
 OBJECT: dict[str, object] = {"type": "object", "properties": {}}
 
@@ -29,7 +29,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a lease of days": ({"lease": 90_000.0}, "lease is"),
     "a negative timeout": ({"timeout": -1.0}, "timeout is"),
     "a schema that is no JSON": ({"schema": {"type": "object", "x": object()}}, "plain JSON"),
-    "an answer that is no JSON": ({"result": {"x": object()}}, "plain JSON"),
+    "an answer that is no JSON": ({"output_schema": {"x": object()}}, "plain JSON"),
 }
 
 
@@ -37,16 +37,16 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_tool_that_makes_no_sense_is_refused_and_says_why(wrong: dict[str, Any], text: str) -> None:
     given: dict[str, Any] = {"name": "ring", "description": "Ring.", "schema": OBJECT, **wrong}
     with pytest.raises(ConfigError, match=text):
-        ByClient(ClientTool(**given))
+        ClientRunTool(ClientTool(**given))
 
 
 def test_what_a_client_does_once_is_asked_for_and_not_run_by_us() -> None:
     bell = client_tool("ring", "Ring.", OBJECT)
-    assert (bell.spec.effects, bell.spec.origin, bell.spec.execute) == ("write", "client", "auto")
+    assert (bell.spec.idempotent, bell.spec.origin, bell.spec.approval) == (True, "client", "auto")
 
 
 def test_arguments_are_held_against_the_schema() -> None:
-    tool = ByClient(BROWSER_READ_FILE)
+    tool = ClientRunTool(BROWSER_READ_FILE)
     tool.validate({"path": "notes.md"})
     for wrong in ({}, {"path": 1}, {"path": ""}, {"path": "a", "other": 1}, {"path": "a" * 1025}):
         with pytest.raises(BadArguments, match="browser_read_file"):
@@ -95,20 +95,20 @@ EXAMPLES: dict[str, tuple[ClientTool, list[Any], list[Any], list[Any], list[Any]
 @pytest.mark.parametrize("declared", BROWSER_TOOLS, ids=lambda declared: declared.name)
 def test_the_tools_of_a_page_are_valid_and_have_an_example_here(declared: ClientTool) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    for schema in (declared.schema, declared.result):
+    for schema in (declared.schema, declared.output_schema):
         jsonschema.Draft202012Validator.check_schema(schema)
-    assert ByClient(declared).spec.name == declared.name
+    assert ClientRunTool(declared).spec.name == declared.name
     assert declared in [example[0] for example in EXAMPLES.values()]
 
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_the_schemas_of_a_page_take_what_fits_and_refuse_the_rest(example: Any) -> None:
     declared, asked, not_asked, answered, not_answered = example
-    tool = ByClient(declared)
+    tool = ClientRunTool(declared)
     for arguments in asked:
         tool.validate(arguments)
     for arguments in not_asked:
         with pytest.raises(BadArguments):
             tool.validate(arguments)
-    assert [misfits(value, declared.result) for value in answered] == [[]] * len(answered)
-    assert all(misfits(value, declared.result) for value in not_answered)
+    assert [validate_schema(value, declared.output_schema) for value in answered] == [[]] * len(answered)
+    assert all(validate_schema(value, declared.output_schema) for value in not_answered)

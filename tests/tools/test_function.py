@@ -112,12 +112,12 @@ def test_the_schema_is_the_signature_with_the_words_of_the_docstring() -> None:
 
 def test_a_tool_is_assumed_to_do_harm_when_it_is_repeated() -> None:
     spec = tool(book).spec
-    assert (spec.effects, spec.execute, spec.timeout) == ("once", "auto", 60.0)
+    assert (spec.at_most_once, spec.approval, spec.timeout) == (True, "auto", 60.0)
 
 
 def test_what_is_said_of_a_tool_is_kept() -> None:
-    spec = tool(name="reserve", effects="write", execute="ask", timeout=5)(book).spec
-    assert (spec.name, spec.effects, spec.execute, spec.timeout) == ("reserve", "write", "ask", 5)
+    spec = tool(name="reserve", idempotent=True, approval="always", timeout=5)(book).spec
+    assert (spec.name, spec.idempotent, spec.approval, spec.timeout) == ("reserve", True, "always", 5)
 
 
 def test_a_tool_without_parameters_takes_an_empty_object_and_nothing_else() -> None:

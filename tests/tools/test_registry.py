@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Sequence
 import pytest
 
 from everturn import Chat, ToolContext, TurnOptions, tool
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import ToolPart
 from everturn.core.requests import ToolSpec
 from everturn.errors import ConfigError
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.tools.groups import Group
-from everturn.tools.registry import Registry, Selection
-from everturn.tools.renamed import renamed
+from everturn.tools.groups import ToolGroup
+from everturn.tools.registry import ToolRegistry, ToolSelection
+from everturn.tools.rename import rename_tool
 from everturn.tools.skills import Skill
 
 
@@ -38,10 +38,10 @@ def far(*names: str, origin: str = "mcp:github") -> list[Far]:
     return [Far(name, origin) for name in names]
 
 
-def office() -> Registry:
-    files = Group("files", far("read_file", "write_file", origin="files"))
-    web = Group("web", far("fetch", "search_web", origin="web"), on=True)
-    return Registry([*far("look", "look_up"), files, web])
+def office() -> ToolRegistry:
+    files = ToolGroup("files", far("read_file", "write_file", origin="files"))
+    web = ToolGroup("web", far("fetch", "search_web", origin="web"), on=True)
+    return ToolRegistry([*far("look", "look_up"), files, web])
 
 
 # Names ----------------------------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def office() -> Registry:
 
 def test_two_tools_of_one_name_are_refused_with_their_origins_and_a_way_out() -> None:
     with pytest.raises(ConfigError) as refused:
-        Registry([*far("search", origin="mcp:gitlab"), *far("search", origin="mcp:github")])
+        ToolRegistry([*far("search", origin="mcp:gitlab"), *far("search", origin="mcp:github")])
     assert str(refused.value) == (
         "there are two tools called 'search': of mcp:gitlab and of mcp:github; names must be unique: "
         'renamed(tool, "github_search") gives it another'
@@ -59,25 +59,25 @@ def test_two_tools_of_one_name_are_refused_with_their_origins_and_a_way_out() ->
 @pytest.mark.parametrize("alike", ["Read_File", "read-file", "readFile", "READFILE"])
 def test_names_a_model_may_take_for_each_other_are_refused(alike: str) -> None:
     with pytest.raises(ConfigError, match=f"names are alike, 'read_file' and '{alike}'"):
-        Registry([*far("read_file"), Group("files", far(alike))])
+        ToolRegistry([*far("read_file"), ToolGroup("files", far(alike))])
 
 
 @pytest.mark.parametrize("name", ["invalid", "doom_loop", "load_skill", "read_result", "Load-Skill"])
 def test_reserved_names_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="is taken"):
-        Registry(far(name))
+        ToolRegistry(far(name))
 
 
 def test_a_renamed_tool_stands_beside_the_other() -> None:
-    one, other = Far("search", "mcp:gitlab"), renamed(Far("search"), "github_search")
-    assert list(Registry([one, other]).enabled()) == ["search", "github_search"]
+    one, other = Far("search", "mcp:gitlab"), rename_tool(Far("search"), "github_search")
+    assert list(ToolRegistry([one, other]).enabled()) == ["search", "github_search"]
     assert other.spec.origin == "mcp:github"
 
 
 async def test_a_renamed_tool_is_called_by_its_other_name() -> None:
     model = ScriptedModel(calls(call("github_search")), say("Done."))
     async with Chat(
-        model, tools=[Far("search", says="one"), renamed(Far("search", says="two"), "github_search")]
+        model, tools=[Far("search", says="one"), rename_tool(Far("search", says="two"), "github_search")]
     ) as chat:
         result = await (await chat.send("please"))
     assert outputs(result.message) == ["two"]
@@ -87,19 +87,19 @@ def test_what_is_not_a_tool_is_refused() -> None:
     def plain() -> None: ...
 
     with pytest.raises(ConfigError, match="plain is not a tool; put @tool above"):
-        Registry([plain])  # pyright: ignore[reportArgumentType]
+        ToolRegistry([plain])  # pyright: ignore[reportArgumentType]
     with pytest.raises(ConfigError, match="plain is not a tool; put @tool above"):
-        Registry([Group("some", [plain])])  # pyright: ignore[reportArgumentType]
+        ToolRegistry([ToolGroup("some", [plain])])  # pyright: ignore[reportArgumentType]
 
 
 def test_two_groups_or_skills_of_one_name_are_refused() -> None:
     skill = Skill("tidy up", "", "Do.")
     with pytest.raises(ConfigError, match="two groups called 'a'"):
-        Registry([Group("a"), Group("a")])
+        ToolRegistry([ToolGroup("a"), ToolGroup("a")])
     with pytest.raises(ConfigError, match="two skills called 'Tidy Up', in 'a' and in 'b'"):
-        Registry([Group("a", skills=[skill]), Group("b", skills=[Skill("Tidy Up", "", "Do.")])])
+        ToolRegistry([ToolGroup("a", skills=[skill]), ToolGroup("b", skills=[Skill("Tidy Up", "", "Do.")])])
     with pytest.raises(ConfigError, match="two skills called 'tidy up', in 'a' and in 'a'"):
-        Registry([Group("a", skills=[skill, skill])])
+        ToolRegistry([ToolGroup("a", skills=[skill, skill])])
 
 
 # Selections -----------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_two_groups_or_skills_of_one_name_are_refused() -> None:
         (("@nowhere", "@files/gone", "gone"), ""),
     ],
 )
-def test_a_selection_is_exactly_what_it_says(selection: Selection, names: str) -> None:
+def test_a_selection_is_exactly_what_it_says(selection: ToolSelection, names: str) -> None:
     assert list(office().enabled(selection)) == names.split()
 
 
@@ -135,16 +135,16 @@ def test_a_selection_is_exactly_what_it_says(selection: Selection, names: str) -
         (("@files/read_file",), {"files": ("read_file",)}),
     ],
 )
-def test_a_group_is_on_as_far_as_its_tools_are(selection: Selection, groups: dict[str, Sequence[str]]) -> None:
-    assert {group.name: names for group, names in office().look(selection).groups} == groups
+def test_a_group_is_on_as_far_as_its_tools_are(selection: ToolSelection, groups: dict[str, Sequence[str]]) -> None:
+    assert {group.name: names for group, names in office().select(selection).groups} == groups
 
 
 @pytest.mark.parametrize(
     ("selection", "groups"), [(None, ["on"]), (("@off",), ["off"]), (("@on",), ["on"]), (("look",), [])]
 )
-def test_a_group_without_tools_is_on_by_its_name_alone(selection: Selection, groups: list[str]) -> None:
-    registry = Registry([*far("look"), Group("on", on=True), Group("off")])
-    assert [group.name for group, _ in registry.look(selection).groups] == groups
+def test_a_group_without_tools_is_on_by_its_name_alone(selection: ToolSelection, groups: list[str]) -> None:
+    registry = ToolRegistry([*far("look"), ToolGroup("on", on=True), ToolGroup("off")])
+    assert [group.name for group, _ in registry.select(selection).groups] == groups
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ async def test_a_turn_without_tools_is_offered_none() -> None:
 
 
 def test_the_tools_of_one_origin_are_replaced_where_they_stood() -> None:
-    registry = Registry([*far("a", "b"), *far("c", origin="other")])
+    registry = ToolRegistry([*far("a", "b"), *far("c", origin="other")])
     before = registry.enabled()
     registry.replace("mcp:github", far("b", "d"))
     assert list(registry.enabled()) == ["b", "d", "c"]
@@ -196,7 +196,7 @@ def test_the_tools_of_one_origin_are_replaced_where_they_stood() -> None:
 
 
 def test_what_is_replaced_stays_in_its_group_though_it_was_gone_meanwhile() -> None:
-    registry = Registry([Group("hub", far("a")), *far("c", origin="other")])
+    registry = ToolRegistry([ToolGroup("hub", far("a")), *far("c", origin="other")])
     registry.replace("mcp:github", [])
     registry.replace("mcp:github", far("a", "d"))
     assert list(registry.enabled()) == ["c"]
@@ -204,7 +204,7 @@ def test_what_is_replaced_stays_in_its_group_though_it_was_gone_meanwhile() -> N
 
 
 def test_a_source_may_be_given_its_group_when_it_comes() -> None:
-    registry = Registry([Group("hub", rules="Be kind.")])
+    registry = ToolRegistry([ToolGroup("hub", rules="Be kind.")])
     registry.replace("mcp:github", far("a"), group="hub")
     assert (list(registry.enabled()), list(registry.enabled(("@hub",)))) == ([], ["a"])
     with pytest.raises(ConfigError, match="no group 'hob'; there are: hub"):
@@ -212,9 +212,9 @@ def test_a_source_may_be_given_its_group_when_it_comes() -> None:
 
 
 def test_a_group_whose_source_is_gone_is_not_spoken_of() -> None:
-    registry = Registry([Group("hub", far("a"), rules="Use a.", on=True)])
+    registry = ToolRegistry([ToolGroup("hub", far("a"), rules="Use a.", on=True)])
     registry.replace("mcp:github", [])
-    assert registry.look().groups == ()
+    assert registry.select().groups == ()
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_group_whose_source_is_gone_is_not_spoken_of() -> None:
     ],
 )
 def test_a_replacement_that_cannot_be_changes_nothing(fresh: list[Far], text: str) -> None:
-    registry = Registry([*far("a"), *far("c", origin="other")])
+    registry = ToolRegistry([*far("a"), *far("c", origin="other")])
     before = registry.enabled()
     with pytest.raises(ConfigError, match=text):
         registry.replace("mcp:github", fresh)
@@ -236,7 +236,7 @@ def test_a_replacement_that_cannot_be_changes_nothing(fresh: list[Far], text: st
 
 
 def test_tools_of_one_origin_in_several_places_are_replaced_only_where_it_is_said() -> None:
-    registry = Registry([*far("a"), Group("hub", far("b"))])
+    registry = ToolRegistry([*far("a"), ToolGroup("hub", far("b"))])
     with pytest.raises(ConfigError, match="stand in several places"):
         registry.replace("mcp:github", far("c"))
     registry.replace("mcp:github", far("c"), group="hub")
@@ -244,7 +244,7 @@ def test_tools_of_one_origin_in_several_places_are_replaced_only_where_it_is_sai
 
 
 async def test_the_next_request_of_a_turn_has_the_tools_that_came_meanwhile() -> None:
-    registry = Registry(far("far"))
+    registry = ToolRegistry(far("far"))
 
     @tool
     async def connect() -> str:

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from everturn.core.parts import FileChange, Output
 from everturn.core.ports import Preview, ToolContext
-from everturn.tools.files import PROTECTED, Folder, Protected, files, virtual_files
-from everturn.tools.files.tooling import FileTool, Place, WritingTool
-from everturn.tools.groups import Group
+from everturn.tools.files import PROTECTED, Folder, ProtectedPaths, files, virtual_files
+from everturn.tools.files.base import FileTool, FileToolScope, WriteFileTool
+from everturn.tools.groups import ToolGroup
 
 
 class MemoryBlobs:
@@ -51,32 +51,36 @@ class MemoryFiles:
 class Desk:
     """Five tools, and where they work."""
 
-    def __init__(self, group: Group, root: Path | None = None) -> None:
+    def __init__(self, group: ToolGroup, root: Path | None = None) -> None:
         self.tools: dict[str, FileTool[Any]] = {tool.spec.name: cast("FileTool[Any]", tool) for tool in group.tools}
         self.root = root
         self.files, self.blobs = MemoryFiles(), MemoryBlobs()
         self.kept: list[str] = []
 
-    def context(self, basis: str = "", kept: str = "") -> ToolContext:
+    def context(self, base_version: str = "", kept: str = "") -> ToolContext:
         return ToolContext(
-            *("session", "turn", "call", "key", lambda text: None),
-            basis=basis,
-            kept=kept,
-            keep=self.kept.append,
+            session="session",
+            turn="turn",
+            call="call",
+            key="key",
+            progress=lambda text: None,
+            base_version=base_version,
+            saved_state=kept,
+            save_state=self.kept.append,
             files=self.files,
             blobs=self.blobs,
         )
 
-    async def call(self, name: str, *, basis: str = "", kept: str = "", **arguments: Any) -> Output:
+    async def call(self, name: str, *, base_version: str = "", kept: str = "", **arguments: Any) -> Output:
         tool = self.tools[name]
         checked = tool.validate(arguments)
-        return await tool.run(checked, self.context(basis, kept))
+        return await tool.run(checked, self.context(base_version, kept))
 
     async def text(self, name: str, **arguments: Any) -> str:
         return (await self.call(name, **arguments)).text
 
     async def preview(self, name: str, **arguments: Any) -> Preview:
-        tool = cast("WritingTool[Any]", self.tools[name])
+        tool = cast("WriteFileTool[Any]", self.tools[name])
         found = await tool.preview(tool.validate(arguments), self.context())
         assert found is not None
         return found
@@ -92,7 +96,7 @@ class Desk:
     def system(self) -> Any:
         return self.place().open(self.context())
 
-    def place(self) -> Place:
+    def place(self) -> FileToolScope:
         return self.tools["read_file"]._place
 
 
@@ -100,8 +104,8 @@ def folder_desk(root: Path, *, in_one: bool | None = None, **more: Any) -> Desk:
     desk = Desk(files(root, **more), root)
     if in_one is not None:
         folder = Folder(root, in_one=in_one)
-        protect: Protected = more.get("protect", PROTECTED)
-        place = Place(lambda context: folder, protect, more.get("hidden", False))
+        protect: ProtectedPaths = more.get("protect", PROTECTED)
+        place = FileToolScope(lambda context: folder, protect, more.get("hidden", False))
         for tool in desk.tools.values():
             tool._place = place
     return desk

@@ -7,7 +7,7 @@ from typing import Any
 
 from everturn import Chat, Gate, GateOpened, Turn, TurnOptions
 from everturn.core.parts import FilesPart, ToolPart
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.files import files, virtual_files
 

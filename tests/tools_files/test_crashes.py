@@ -16,14 +16,14 @@ import pytest
 DYING = """
 import asyncio, json, os, sys
 from pathlib import Path
-from everturn.tools.files.edits import edit
+from everturn.tools.files.edits import apply_edit
 from everturn.tools.files.folder import Folder
 
 root, path, before, old, new = sys.argv[1:]
 target, is_edit = Path(root, path), bool(old)
 
 def make(data):
-    return edit(data.decode(), old, new).text.encode() if is_edit else new.encode()
+    return apply_edit(data.decode(), old, new).text.encode() if is_edit else new.encode()
 
 def dying(last):
     left = last

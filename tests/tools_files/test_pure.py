@@ -13,11 +13,11 @@ from tests.tools_files.doubles import virtual_desk
 from everturn.core.parts import FileChange
 from everturn.errors import ToolError
 from everturn.tools.files import diffs, trees
-from everturn.tools.files.diffs import count_lines, unified
-from everturn.tools.files.edits import Edited, edit
-from everturn.tools.files.paths import read_name, trouble_with
-from everturn.tools.files.texts import count, page
-from everturn.tools.files.trees import Leaf, changes, read_tree, write_tree
+from everturn.tools.files.diffs import count_lines, make_unified_diff
+from everturn.tools.files.edits import EditResult, apply_edit
+from everturn.tools.files.paging import count_text_lines, read_text_page
+from everturn.tools.files.paths import normalize_path, path_problem
+from everturn.tools.files.trees import FileEntry, diff_trees, read_tree, write_tree
 
 few = st.text(alphabet="ab\n", max_size=12)
 breaks = st.lists(st.sampled_from(["a", "b", "\n", "\r\n", "\r"]), max_size=10).map("".join)
@@ -33,16 +33,16 @@ def test_an_edit_that_was_made_is_never_made_again(text: str, old: str, new: str
     if not old or old == new:
         return
     try:
-        made = edit(text, old, new, every=every)
+        made = apply_edit(text, old, new, every=every)
     except ToolError:
         return
-    if made.places == 0:
+    if made.replacements == 0:
         assert made.text == text
     if new:
-        assert edit(made.text, old, new, every=every) == Edited(made.text, 0)
+        assert apply_edit(made.text, old, new, every=every) == EditResult(made.text, 0)
     else:
         with pytest.raises(ToolError, match="does not stand"):
-            edit(made.text, old, new, every=every)
+            apply_edit(made.text, old, new, every=every)
 
 
 @given(before=few, after=few, old=few.filter(bool), new=few)
@@ -50,10 +50,10 @@ def test_an_edit_that_was_made_is_never_made_again(text: str, old: str, new: str
 def test_an_edit_changes_the_one_place_and_nothing_around_it(before: str, after: str, old: str, new: str) -> None:
     text = before + old + after
     try:
-        made = edit(text, old, new)
+        made = apply_edit(text, old, new)
     except ToolError:
         return
-    if made.places:
+    if made.replacements:
         assert sum(text.startswith(old, at) for at in range(len(text))) == 1  # overlaps count
         assert made.text == text.replace(old, new)
 
@@ -84,7 +84,7 @@ def patched(text: str, diff: str) -> str:
 @example(old="a\na\n", new="a\n")  # its beginning and its end are the same line
 @example(old="a\n", new="a\nb\na\n")
 def test_a_diff_makes_the_one_text_of_the_other(old: str, new: str) -> None:
-    diff = unified(old, new, "a.txt")
+    diff = make_unified_diff(old, new, "a.txt")
     assert (diff == "") == (old == new)
     if diff:
         assert patched(old, diff) == new
@@ -96,20 +96,20 @@ def test_a_diff_makes_the_one_text_of_the_other(old: str, new: str) -> None:
 
 @given(old=texts, new=texts)
 def test_a_diff_of_texts_too_long_to_be_matched_is_still_right(old: str, new: str) -> None:
-    kept = diffs.MOST_COMPARED
-    diffs.MOST_COMPARED = 3
+    kept = diffs.MAX_COMPARED_LINES
+    diffs.MAX_COMPARED_LINES = 3
     try:
-        assert old == new or patched(old, unified(old, new, "a.txt")) == new
+        assert old == new or patched(old, make_unified_diff(old, new, "a.txt")) == new
     finally:
-        diffs.MOST_COMPARED = kept
+        diffs.MAX_COMPARED_LINES = kept
 
 
 def test_a_diff_is_bounded_and_says_what_is_left_out() -> None:
     long = "".join(f"{number}\n" for number in range(15_000))
-    shown = unified("", long, "a.txt", most=1_000)
+    shown = make_unified_diff("", long, "a.txt", most=1_000)
     assert len(shown) < 1_200
     assert "more lines; the arguments hold the whole" in shown
-    assert "too long to be compared: 0 lines become 30,000" in unified("", "\n" * 30_000, "a.txt")
+    assert "too long to be compared: 0 lines become 30,000" in make_unified_diff("", "\n" * 30_000, "a.txt")
 
 
 @given(text=texts, first=st.integers(1, 45), most=st.integers(1, 10))
@@ -117,48 +117,48 @@ def test_pages_joined_are_the_text(text: str, first: int, most: int) -> None:
     rows: list[str] = []
     at = 1
     while True:
-        found = page(text, at, most)
-        assert found.total == count(text)
+        found = read_text_page(text, at, most)
+        assert found.total == count_text_lines(text)
         rows += found.text.split("\n") if found.last >= found.first else []
-        if not found.following:
+        if not found.next_line:
             break
-        assert found.following == at + most
-        at = found.following
+        assert found.next_line == at + most
+        at = found.next_line
     expected = text.split("\n")
     assert rows == (expected[:-1] if expected[-1] == "" else expected)
 
 
 @given(st.text(max_size=30))
 def test_a_path_that_was_read_is_beneath_the_root_and_reads_as_itself(text: str) -> None:
-    if trouble_with(text):
+    if path_problem(text):
         with pytest.raises(ToolError):
-            read_name(text)
+            normalize_path(text)
         return
-    path = read_name(text)
-    assert read_name(path) == path
+    path = normalize_path(text)
+    assert normalize_path(path) == path
     assert path == "." or not {"", ".", ".."} & set(path.split("/"))
 
 
 # --------------------------------------------------------------------------------------------------------------- trees
 
 names = st.text(alphabet="abc/.é", min_size=1, max_size=8).filter(
-    lambda name: not trouble_with(name) and read_name(name) == name != "."
+    lambda name: not path_problem(name) and normalize_path(name) == name != "."
 )
-leaves = st.builds(Leaf, st.sampled_from(["1" * 64, "2" * 64]), st.integers(0, 100))
+leaves = st.builds(FileEntry, st.sampled_from(["1" * 64, "2" * 64]), st.integers(0, 100))
 forests = st.dictionaries(names, leaves, max_size=8)
 
 
 @given(forests)
-def test_a_tree_is_read_as_it_was_written_and_equal_trees_are_equal_bytes(tree: dict[str, Leaf]) -> None:
+def test_a_tree_is_read_as_it_was_written_and_equal_trees_are_equal_bytes(tree: dict[str, FileEntry]) -> None:
     data = write_tree(tree)
     assert read_tree(data) == tree
     assert write_tree(dict(reversed(tree.items()))) == data
 
 
 @given(forests, forests)
-def test_changes_lead_from_one_tree_to_the_other(old: dict[str, Leaf], new: dict[str, Leaf]) -> None:
+def test_changes_lead_from_one_tree_to_the_other(old: dict[str, FileEntry], new: dict[str, FileEntry]) -> None:
     made = dict(old)
-    for change in changes(old, new):
+    for change in diff_trees(old, new):
         match change.kind:
             case "added":
                 assert change.path not in old
@@ -184,20 +184,20 @@ def test_what_is_no_tree_is_refused(data: bytes) -> None:
 
 
 def test_a_tree_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    leaf = Leaf("1" * 64, 10)
+    leaf = FileEntry("1" * 64, 10)
     monkeypatch.setattr(trees, "MOST_FILES", 2)
     with pytest.raises(ToolError, match="at most 2 files"):
         write_tree({"a": leaf, "b": leaf, "c": leaf})
-    monkeypatch.setattr(trees, "MOST_IN_ALL", 15)
+    monkeypatch.setattr(trees, "MAX_TOTAL_BYTES", 15)
     with pytest.raises(ToolError, match="of files in all"):
         write_tree({"a": leaf, "b": leaf})
     with pytest.raises(ToolError, match="at most 8 MiB"):
-        write_tree({"a": Leaf("1" * 64, 8 * 2**20 + 1)})
+        write_tree({"a": FileEntry("1" * 64, 8 * 2**20 + 1)})
 
 
 async def test_a_session_that_is_full_takes_no_more_and_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = virtual_desk()
-    monkeypatch.setattr(trees, "MOST_IN_ALL", 10)
+    monkeypatch.setattr(trees, "MAX_TOTAL_BYTES", 10)
     await desk.call("write_file", path="a", content="12345678")
     kept = dict(desk.blobs.data)
     with pytest.raises(ToolError, match="in all"):

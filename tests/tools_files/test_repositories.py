@@ -12,7 +12,7 @@ import pytest
 from tests.tools_files.doubles import Desk, folder_desk, virtual_desk
 
 from everturn.errors import BadArguments
-from everturn.tools.files import NOTHING, PROTECTED
+from everturn.tools.files import PROTECTED, UNPROTECTED
 
 SETTINGS = "[core]\n\trepositoryformatversion = 0\n\tworktree = ..\n\tfsmonitor = touch $CANARY #\n"
 BARE = {"docs/HEAD": "ref: refs/heads/main\n", "docs/config": SETTINGS, "docs/objects/a": "", "docs/refs/a": ""}
@@ -46,7 +46,7 @@ async def test_the_last_part_of_a_bare_repository_is_refused(tmp_path: Path, ord
 
 
 async def test_git_would_have_obeyed_it(tmp_path: Path) -> None:
-    desk = folder_desk(tmp_path, protect=NOTHING)
+    desk = folder_desk(tmp_path, protect=UNPROTECTED)
     for path, text in BARE.items():
         await desk.text("write_file", path=path, content=text)
     assert obeys(tmp_path / "docs")
@@ -86,7 +86,7 @@ async def test_nothing_is_written_in_a_repository_that_is_there(desk: Desk, name
 
 
 async def test_who_opens_git_opens_bare_repositories(tmp_path: Path) -> None:
-    for protect in (PROTECTED.but("**/.git"), PROTECTED.but("docs")):
+    for protect in (PROTECTED.excluding("**/.git"), PROTECTED.excluding("docs")):
         desk = folder_desk(tmp_path, protect=protect)
         for path, text in BARE.items():
             await desk.text("write_file", path=path, content=text)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from everturn.errors import ConfigError, ToolError
-from everturn.tools.files import beneath
+from everturn.tools.files import openat
 from everturn.tools.files.folder import Folder
 
 
 @pytest.fixture(params=[True, False], ids=["in one call", "step by step"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
-    if request.param and not beneath.has_openat2():
+    if request.param and not openat.has_openat2():
         pytest.skip("there is no openat2 here")
     root, outside = tmp_path / "root", tmp_path / "outside"
     for made in (root, outside):

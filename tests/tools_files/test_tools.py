@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from tests.tools_files.doubles import Desk, folder_desk, virtual_desk
 
-from everturn.core.subjects import cases_of
+from everturn.core.rules.subjects import build_cases
 from everturn.errors import BadArguments, ConfigError, ToolError
-from everturn.tools.files import NOTHING, PROTECTED, Protected, files, matchers, searching, virtual_files
+from everturn.tools.files import PROTECTED, UNPROTECTED, ProtectedPaths, files, matchers, search_tool, virtual_files
+from everturn.tools.files.file_system import MAX_FILE_BYTES, content_hash
 from everturn.tools.files.folder import _UNFINISHED
-from everturn.tools.files.system import MOST_BYTES, content_hash
 
 
 @pytest.fixture(params=["folder", "virtual"])
@@ -72,7 +72,7 @@ async def test_long_lines_and_long_pages_are_cut_and_said_to_be(desk: Desk) -> N
     [
         (b"\x89PNG\r\n\x1a\n\0\0", "is not text: 10 bytes that begin with 89 50 4e 47"),
         (b"\xff\xfeh\0i\0", "UTF-16"),
-        (b"x" * (MOST_BYTES // 8) + b"\0", None),
+        (b"x" * (MAX_FILE_BYTES // 8) + b"\0", None),
     ],
 )
 async def test_what_is_not_text_is_refused_with_what_it_is(desk: Desk, data: bytes, said: str | None) -> None:
@@ -172,9 +172,11 @@ async def test_an_edit_that_a_crash_cut_short_is_not_made_twice(desk: Desk) -> N
         await desk.put("a.txt", before)
         given: dict[str, Any] = {"path": "a.txt", "old_text": old, "new_text": new, "all": before == "a a a"}
         preview = await desk.preview("edit_file", **given)
-        await desk.call("edit_file", **given, basis=preview.basis)
+        await desk.call("edit_file", **given, base_version=preview.base_version)
         after = await desk.get("a.txt")
-        again = await desk.call("edit_file", **given, basis=preview.basis)  # nobody knows that it was done
+        again = await desk.call(
+            "edit_file", **given, base_version=preview.base_version
+        )  # nobody knows that it was done
         assert "already is as this edit makes it" in again.text
         assert await desk.get("a.txt") == after != before.encode()
 
@@ -199,11 +201,11 @@ async def test_an_edit_that_would_leave_its_old_text_behind_is_refused(desk: Des
 
 async def test_a_write_is_shown_as_a_diff_before_it_is_made(desk: Desk) -> None:
     shown = await desk.preview("write_file", path="a.txt", content="new\u200b\n")
-    assert (shown.text, shown.basis) == ("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+new\u200b", "absent")
+    assert (shown.text, shown.base_version) == ("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+new\u200b", "absent")
     await desk.put("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n")
     shown = await desk.preview("edit_file", path="a.txt", old_text="5", new_text="five")
     assert shown.text == "--- a/a.txt\n+++ b/a.txt\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8"
-    assert shown.basis == content_hash(b"1\n2\n3\n4\n5\n6\n7\n8\n")
+    assert shown.base_version == content_hash(b"1\n2\n3\n4\n5\n6\n7\n8\n")
     with pytest.raises(ToolError, match=r"'a.txt' was not changed: old_text does not stand"):
         await desk.preview("edit_file", path="a.txt", old_text="nine", new_text="9")  # nobody is asked about it
     with pytest.raises(ToolError, match=r"there is no 'b.txt'"):
@@ -217,21 +219,24 @@ async def test_what_changed_after_it_was_shown_is_not_written(desk: Desk) -> Non
     await desk.put("a.txt", "one\n")
     wrote: dict[str, Any] = {"path": "a.txt", "content": "two\n"}
     edited: dict[str, Any] = {"path": "a.txt", "old_text": "one", "new_text": "two"}
-    bases = [(await desk.preview("write_file", **wrote)).basis, (await desk.preview("edit_file", **edited)).basis]
+    bases = [
+        (await desk.preview("write_file", **wrote)).base_version,
+        (await desk.preview("edit_file", **edited)).base_version,
+    ]
     await desk.put("a.txt", "one, and what somebody else wrote\n")
-    for name, given, basis in zip(("write_file", "edit_file"), (wrote, edited), bases, strict=True):
+    for name, given, base_version in zip(("write_file", "edit_file"), (wrote, edited), bases, strict=True):
         with pytest.raises(ToolError, match="has changed since the person was shown"):
-            await desk.call(name, **given, basis=basis)
+            await desk.call(name, **given, base_version=base_version)
     assert await desk.get("a.txt") == b"one, and what somebody else wrote\n"
-    new = (await desk.preview("write_file", path="new.txt", content="mine")).basis
+    new = (await desk.preview("write_file", path="new.txt", content="mine")).base_version
     await desk.put("new.txt", "theirs")
     with pytest.raises(ToolError, match="has changed since"):
-        await desk.call("write_file", path="new.txt", content="mine", basis=new)
+        await desk.call("write_file", path="new.txt", content="mine", base_version=new)
     await desk.put("new.txt", "mine")  # as it was to be: there is nothing to refuse
-    assert "already" in (await desk.call("write_file", path="new.txt", content="mine", basis=new)).text
+    assert "already" in (await desk.call("write_file", path="new.txt", content="mine", base_version=new)).text
     gone = content_hash(b"something that was there")
     with pytest.raises(ToolError, match="has changed since"):
-        await desk.call("write_file", path="never.txt", content="mine", basis=gone)
+        await desk.call("write_file", path="never.txt", content="mine", base_version=gone)
 
 
 async def test_fifty_edits_at_once_are_all_made(desk: Desk) -> None:
@@ -269,7 +274,7 @@ async def test_a_search_leaves_out_what_is_protected_hidden_or_no_text(desk: Des
     for path in ("server.pem", ".env", ".git/config", ".hidden/x", "keys/id_rsa", ".ssh/known", "plain"):
         await desk.put(path, "secret")
     await desk.put("binary", b"\0secret")
-    await desk.put("large", b"secret" + b"x" * searching.MOST_SEARCHED)
+    await desk.put("large", b"secret" + b"x" * search_tool.MAX_SEARCHED_BYTES)
     found = await desk.text("search_files", text="secret")
     assert found == (
         "plain:1: secret\n[1 line in 1 file; 1 searched; 2 protected ones left out; "
@@ -294,16 +299,16 @@ async def test_a_search_stops_at_its_limit(desk: Desk, monkeypatch: pytest.Monke
     found = await desk.text("search_files", text="hit", limit=5)
     assert found.count(": hit") == 5
     assert "stopped at 5 lines" in found
-    monkeypatch.setattr(searching, "MOST_FILES", 2)
+    monkeypatch.setattr(search_tool, "MOST_FILES", 2)
     assert "stopped after 2 files" in await desk.text("search_files", text="hit")
-    monkeypatch.setattr(searching, "PATIENCE", -1.0)
+    monkeypatch.setattr(search_tool, "SEARCH_TIMEOUT", -1.0)
     assert "stopped after -1 seconds" in await desk.text("search_files", text="hit")
 
 
 async def test_a_pattern_that_would_take_years_is_killed_and_blocks_nobody(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matchers, "PATIENCE", 1.0)
+    monkeypatch.setattr(matchers, "MATCH_TIMEOUT", 1.0)
     await desk.put("a.txt", "a" * 60 + "!\n")
     over, beats = asyncio.Event(), 0
 
@@ -349,7 +354,7 @@ async def _children() -> list[str]:
         for pid in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
             for child in pid.read_text(encoding="utf-8").split():
                 line = Path(f"/proc/{child}/cmdline")
-                if line.exists() and b"matching.py" in line.read_bytes():
+                if line.exists() and b"grep_worker.py" in line.read_bytes():
                     found.append(child)
         return found
 
@@ -428,7 +433,9 @@ async def test_protected_paths_are_denied_whether_they_are_there_or_not(desk: De
 
 async def test_protection_is_widened_and_narrowed_in_so_many_words(tmp_path: Path) -> None:
     (tmp_path / ".env.example").write_text("A=1", encoding="utf-8")
-    protect = PROTECTED.but("**/.env.example", ".github/workflows").also(secrets=["data/**"], starters=["Makefile"])
+    protect = PROTECTED.excluding("**/.env.example", ".github/workflows").adding(
+        secrets=["data/**"], write_protected=["Makefile"]
+    )
     desk = folder_desk(tmp_path, protect=protect)
     assert "A=1" in await desk.text("read_file", path=".env.example")
     await desk.text("write_file", path=".github/workflows/ci.yml", content="on: push")
@@ -440,10 +447,10 @@ async def test_protection_is_widened_and_narrowed_in_so_many_words(tmp_path: Pat
     ):
         with pytest.raises(BadArguments, match="protected"):
             await desk.text(name, path=path, **({"content": ""} if name == "write_file" else {}))
-    free = folder_desk(tmp_path, protect=NOTHING)
+    free = folder_desk(tmp_path, protect=UNPROTECTED)
     await free.text("write_file", path=".env", content="B=2")
     with pytest.raises(ConfigError, match="tuple of patterns"):
-        Protected(secrets="**/.env")  # pyright: ignore[reportArgumentType]
+        ProtectedPaths(secrets="**/.env")  # pyright: ignore[reportArgumentType]
 
 
 # ----------------------------------------------------------------------------------------------- as tools of a runtime
@@ -453,12 +460,12 @@ def test_what_the_tools_are() -> None:
     group = virtual_files()
     specs = {tool.spec.name: tool.spec for tool in group.tools}
     assert list(specs) == ["list_directory", "read_file", "search_files", "write_file", "edit_file"]
-    assert {name: (spec.effects, spec.execute) for name, spec in specs.items()} == {
-        "list_directory": ("read", "auto"),
-        "read_file": ("read", "auto"),
-        "search_files": ("read", "auto"),
-        "write_file": ("write", "auto"),
-        "edit_file": ("write", "auto"),
+    assert {name: (spec.read_only, spec.idempotent, spec.approval) for name, spec in specs.items()} == {
+        "list_directory": (True, False, "auto"),
+        "read_file": (True, False, "auto"),
+        "search_files": (True, False, "auto"),
+        "write_file": (False, True, "auto"),
+        "edit_file": (False, True, "auto"),
     }
     assert all(spec.subjects == {"path": "path"} for spec in specs.values())
     assert len(virtual_files(read_only=True).tools) == 3
@@ -468,17 +475,17 @@ def test_writing_in_a_folder_is_asked_about_and_two_folders_are_not_one(tmp_path
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     first, second = ({tool.spec.name: tool.spec for tool in files(tmp_path / name).tools} for name in "ab")
-    assert first["write_file"].execute == first["edit_file"].execute == "ask_once"
+    assert first["write_file"].approval == first["edit_file"].approval == "ask"
     assert (
         first["write_file"].identity != second["write_file"].identity
     )  # what is granted in one holds not in the other
-    assert {t.spec.execute for t in files(tmp_path, execute="ask_once").tools} == {"auto", "ask_once"}
+    assert {t.spec.approval for t in files(tmp_path, approval="ask").tools} == {"auto", "ask"}
 
 
 def test_rules_are_held_against_the_path_that_is_meant(desk: Desk) -> None:
     meant = desk.tools["read_file"].validate({"path": "./src//a.py", "limit": "5"})
     assert meant == {"path": "src/a.py", "offset": 1, "limit": 5}
-    [case] = cases_of({"path": "path"}, meant, lambda text: [], frozenset())
+    [case] = build_cases({"path": "path"}, meant, lambda text: [], frozenset())
     assert case["path"] is not None
     assert case["path"].text == "src/a.py"
 
@@ -503,7 +510,7 @@ async def test_texts_that_are_no_texts_are_refused(desk: Desk) -> None:
     with pytest.raises(BadArguments, match="half of a character"):
         await desk.call("write_file", path="a", content="\ud800")
     with pytest.raises(BadArguments, match="at most 8 MiB"):
-        await desk.call("write_file", path="a", content="x" * (MOST_BYTES + 1))
+        await desk.call("write_file", path="a", content="x" * (MAX_FILE_BYTES + 1))
     with pytest.raises(BadArguments, match="are the same"):
         await desk.call("edit_file", path="a", old_text="x", new_text="x")
     with pytest.raises(BadArguments, match="old_text"):
@@ -619,6 +626,6 @@ async def test_names_that_no_path_can_have_are_listed_and_marked(tmp_path: Path)
 
 async def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "large").touch()
-    os.truncate(tmp_path / "large", MOST_BYTES + 1)
+    os.truncate(tmp_path / "large", MAX_FILE_BYTES + 1)
     with pytest.raises(ToolError, match="8,388,609 bytes"):
         await folder_desk(tmp_path).call("read_file", path="large")

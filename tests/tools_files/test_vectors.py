@@ -14,7 +14,7 @@ import pytest
 from tests.tools_files.doubles import Desk, folder_desk
 
 from everturn.errors import ToolError
-from everturn.tools.files import beneath
+from everturn.tools.files import openat
 from everturn.tools.files.folder import Folder
 
 CANARY = "canary-7f3a"
@@ -199,7 +199,7 @@ async def tried(desk: Desk, path: str) -> list[str]:
 @pytest.mark.parametrize("in_one", [True, False], ids=["openat2", "walk"])
 @pytest.mark.parametrize("vector", [*WRITTEN, *MADE], ids=lambda vector: ascii(vector)[:40])
 async def test_no_path_leads_out_of_the_root(world: Path, vector: str, in_one: bool) -> None:
-    if in_one and not beneath.has_openat2():
+    if in_one and not openat.has_openat2():
         pytest.skip("this kernel has no openat2")
     before = outside_of(world)
     path = vector.format(up=world.parent)
@@ -213,7 +213,7 @@ async def test_no_path_leads_out_of_the_root(world: Path, vector: str, in_one: b
 @pytest.mark.parametrize("in_one", [True, False], ids=["openat2", "walk"])
 async def test_the_folder_itself_holds_when_nobody_read_the_path_before(world: Path, in_one: bool) -> None:
     before = outside_of(world)
-    folder = Folder(world, in_one=in_one and beneath.has_openat2())
+    folder = Folder(world, in_one=in_one and openat.has_openat2())
     for vector in (*WRITTEN, *MADE):
         path = vector.format(up=world.parent)
         for attempt in (folder.read(path), folder.list(path), folder.change(path, lambda old: b"overwritten")):
@@ -243,7 +243,7 @@ def test_what_is_refused_for_its_spelling_is_refused_before_anybody_is_asked(tmp
 
 
 async def test_a_link_is_refused_in_words_that_say_so(world: Path) -> None:
-    for in_one in (beneath.has_openat2(), False):
+    for in_one in (openat.has_openat2(), False):
         desk = folder_desk(world, in_one=in_one)
         for path in ("link-inside", "link-inside-folder/note.txt", "link-out/canary.txt"):
             with pytest.raises(ToolError, match="not even those that stay inside"):
@@ -304,7 +304,7 @@ class Swapping:
 @linux
 @pytest.mark.parametrize("in_one", [True, False], ids=["openat2", "walk"])
 def test_a_directory_that_is_swapped_for_a_link_all_the_time_never_leads_out(world: Path, in_one: bool) -> None:
-    if in_one and not beneath.has_openat2():
+    if in_one and not openat.has_openat2():
         pytest.skip("this kernel has no openat2")
     folder = Folder(world, in_one=in_one)
     (world / "swap").mkdir()
@@ -352,9 +352,9 @@ def test_a_new_file_never_takes_a_name_that_something_has(tmp_path: Path) -> Non
     directory = os.open(tmp_path, os.O_RDONLY)
     try:
         with pytest.raises(FileExistsError):
-            beneath.rename_new(directory, "new", "taken")
+            openat.rename_noreplace(directory, "new", "taken")
         assert (tmp_path / "taken").read_text(encoding="utf-8") == "taken"
-        beneath.rename_new(directory, "new", "free")
+        openat.rename_noreplace(directory, "new", "free")
     finally:
         os.close(directory)
     assert sorted(os.listdir(tmp_path)) == ["free", "taken"]

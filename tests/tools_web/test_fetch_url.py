@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from tests.egress.listeners import Listeners, listening, moved, reply
 
-from everturn import Chat, GateOpened, Rule, renamed
+from everturn import Chat, GateOpened, Rule, rename_tool
 from everturn.core.parts import Output, ToolPart
 from everturn.core.ports import ToolContext
-from everturn.egress import Guard, Limits
+from everturn.egress import EgressPolicy, FetchLimits
 from everturn.errors import BadArguments, ConfigError, FetchFailed
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.web import FetchUrl, Redirects, fetch_url
 
-CONTEXT = ToolContext("s", "t", "c", "k", lambda _: None)
+CONTEXT = ToolContext(session="s", turn="t", call="c", key="k", progress=lambda _: None)
 
 
 def tool_of(listeners: Listeners, redirects: Redirects = "host", hosts: tuple[str, ...] = ("127.0.0.1",)) -> FetchUrl:
-    guard = Guard(allow=[f"{host}:{listeners.port}" for host in hosts])
-    return fetch_url(guard, limits=Limits(total=20, idle=10), redirects=redirects)
+    guard = EgressPolicy(allow=[f"{host}:{listeners.port}" for host in hosts])
+    return fetch_url(guard, limits=FetchLimits(total=20, idle=10), redirects=redirects)
 
 
 async def run(tool: FetchUrl, listeners: Listeners, path: str = "/", **arguments: Any) -> Output:
@@ -32,14 +32,14 @@ async def run(tool: FetchUrl, listeners: Listeners, path: str = "/", **arguments
 
 def test_what_it_is_says_what_rules_and_people_must_know() -> None:
     spec = fetch_url().spec
-    assert (spec.name, spec.effects, spec.execute, spec.egress, spec.untrusted) == (
+    assert (spec.name, spec.read_only, spec.approval, spec.egress, spec.untrusted) == (
         "fetch_url",
-        "read",
-        "ask_once",
+        True,
+        "ask",
         True,
         True,
     )
-    assert (spec.subjects, spec.origin, spec.by_hand) == ({"url": "url"}, "web", False)
+    assert (spec.subjects, spec.origin, spec.manual) == ({"url": "url"}, "web", False)
 
 
 async def test_a_page_is_told_as_markdown_with_its_title_address_and_status() -> None:
@@ -186,7 +186,7 @@ async def test_a_model_fetches_a_page_once_a_person_has_allowed_it() -> None:
 async def test_a_model_is_told_why_it_may_not_go_somewhere_and_nobody_is_asked() -> None:
     async with listening() as listeners:
         model = ScriptedModel(calls(call("fetch_url", url=f"http://127.0.0.1:{listeners.port}/")), say("I cannot."))
-        async with Chat(model, tools=[fetch_url(Guard(ports=[listeners.port]))]) as chat:
+        async with Chat(model, tools=[fetch_url(EgressPolicy(ports=[listeners.port]))]) as chat:
             turn = await chat.send("What is on my machine?")
             events = [event async for event in turn]
             result = await turn
@@ -205,7 +205,7 @@ async def test_a_redirect_to_where_a_rule_denies_it_is_told_and_not_followed(nam
         listeners.answers |= {"/": moved("/next"), "/next": moved("/admin/secret"), "/admin/secret": reply(b"SECRET")}
         rules = [Rule(name, "allow", {"url": f"{base}/**"}), Rule(name, "deny", {"url": f"{base}/admin/**"})]
         model = ScriptedModel(calls(call(name, url=f"{base}/")), say("It moved."))
-        async with Chat(model, tools=[renamed(tool_of(listeners), name)], rules=rules) as chat:
+        async with Chat(model, tools=[rename_tool(tool_of(listeners), name)], rules=rules) as chat:
             result = await (await chat.send("What is there?"))
         assert result.message is not None
         [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from everturn.tools.web.markdown import read, to_markdown
-from everturn.tools.web.texts import to_text
+from everturn.tools.web.charset import decode_page
+from everturn.tools.web.markdown import html_to_markdown, tokenize_html
 
 PAGE = """<!doctype html><html><head><title>Cats &amp; <b>dogs</b></title><style>p {}</style><base href="/docs/"></head><body>
 <nav><a href=a>One</a> <a href="javascript:x()">Two</a> <a href="#here">Three</a></nav>
@@ -24,7 +24,7 @@ PAGE = """<!doctype html><html><head><title>Cats &amp; <b>dogs</b></title><style
 
 
 def test_a_page_reads_as_markdown() -> None:
-    made = to_markdown(PAGE, "https://e.org/q")
+    made = html_to_markdown(PAGE, "https://e.org/q")
     assert made.title == "Cats & <b>dogs</b>"
     assert made.text == snapshot("""\
 [One](https://e.org/docs/a) Two Three
@@ -102,7 +102,7 @@ y\
     ],
 )
 def test_what_nobody_sees_is_dropped_and_what_follows_is_kept(source: str) -> None:
-    text = to_markdown(f"<p>before</p>{source}<p>after</p>", "https://e.org/").text
+    text = html_to_markdown(f"<p>before</p>{source}<p>after</p>", "https://e.org/").text
     assert "SECRET" not in text
     assert text.startswith("before")
     assert text.endswith("after")
@@ -110,12 +110,12 @@ def test_what_nobody_sees_is_dropped_and_what_follows_is_kept(source: str) -> No
 
 @pytest.mark.parametrize("style", ["opacity:0.5", "font-size:0.9em", "display:block"])
 def test_what_can_be_seen_is_kept(style: str) -> None:
-    assert to_markdown(f"<p style='{style}'>here</p>").text == "here"
+    assert html_to_markdown(f"<p style='{style}'>here</p>").text == "here"
 
 
 def test_links_are_absolute_and_cannot_end_early() -> None:
     page = "<a href='/a b'>1</a><a href='?q=(x)'>2</a><a href='//other.org/\u00e9'>3</a><a href='http://['>4</a>"
-    assert to_markdown(page, "https://e.org/d/").text == (
+    assert html_to_markdown(page, "https://e.org/d/").text == (
         "[1](https://e.org/a%20b)[2](https://e.org/d/?q=%28x%29)[3](https://other.org/%C3%A9)4"
     )
 
@@ -156,14 +156,14 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_page_that_means_ill_costs_what_its_length_costs(name: str) -> None:
     began = time.process_time()
-    made = to_markdown(HOSTILE[name], "https://e.org/" + "p" * 1000, most=N)
+    made = html_to_markdown(HOSTILE[name], "https://e.org/" + "p" * 1000, most=N)
     # Not how fast, which depends on the machine: what grows with the square would take minutes.
     assert time.process_time() - began < 8
     assert len(made.text) <= N
 
 
 def test_the_text_is_never_longer_than_agreed_and_says_that_it_was_cut() -> None:
-    made = to_markdown("<p>word</p>" * 1000, most=100)
+    made = html_to_markdown("<p>word</p>" * 1000, most=100)
     assert (len(made.text) <= 100, made.is_cut) == (True, True)
 
 
@@ -175,7 +175,7 @@ def test_it_stops_when_it_is_told_to() -> None:
         asked += 1
         return asked == 3
 
-    made = to_markdown("<p>x" * 10_000, is_over=is_over)
+    made = html_to_markdown("<p>x" * 10_000, is_over=is_over)
     assert (made.is_cut, asked, made.text.count("x")) == (True, 3, 256)
 
 
@@ -183,9 +183,9 @@ def test_it_stops_when_it_is_told_to() -> None:
     st.text("<>/!-?='\" ab&#;x", max_size=60) | st.lists(st.sampled_from(PAGE.split("<")), max_size=20).map("<".join)
 )
 def test_any_text_is_a_page(source: str) -> None:
-    made = to_markdown(source, "https://e.org/")
+    made = html_to_markdown(source, "https://e.org/")
     assert "\n\n\n" not in made.text or "<pre" in source
-    assert all(isinstance(token, str) or token.name for token in read(source))
+    assert all(isinstance(token, str) or token.name for token in tokenize_html(source))
 
 
 @pytest.mark.parametrize(
@@ -215,4 +215,4 @@ def test_any_text_is_a_page(source: str) -> None:
     ],
 )
 def test_bytes_are_read_in_the_charset_they_are_in(body: bytes, charset: str, text: str | None) -> None:
-    assert to_text(body, charset, is_html=True) == text
+    assert decode_page(body, charset, is_html=True) == text

@@ -10,7 +10,7 @@ ASKING = """
 import asyncio, sys, threading
 from importlib.abc import MetaPathFinder
 
-from everturn.models.named import named
+from everturn.models.registry import get_model
 from everturn import Chat
 
 class Watch(MetaPathFinder):
@@ -20,7 +20,7 @@ class Watch(MetaPathFinder):
 
 async def main():
     sys.meta_path.insert(0, Watch())
-    turns = await asyncio.gather(*[Chat(named("m", base_url=sys.argv[1])).send("hi") for _ in range(3)])
+    turns = await asyncio.gather(*[Chat(get_model("m", base_url=sys.argv[1])).send("hi") for _ in range(3)])
     print(*[(await turn).text for turn in turns])
 
 asyncio.run(main())

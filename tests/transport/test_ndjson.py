@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from everturn.transport.limits import MIB, Limits
+from everturn.transport.limits import MIB, StreamLimits
 from everturn.transport.ndjson import NdjsonReader
 from everturn.transport.sse import SseReader
 
@@ -31,10 +31,10 @@ WORDS = [
 ]
 STREAMS = st.lists(st.sampled_from([*WORDS, b"\xff\x00"])).map(b"".join)
 CUTS = st.lists(st.integers(0, 80), max_size=8)
-LIMITS = st.tuples(*[st.integers(1, 24)] * 3).map(lambda sizes: Limits(*sizes))
+LIMITS = st.tuples(*[st.integers(1, 24)] * 3).map(lambda sizes: StreamLimits(*sizes))
 
 
-def read(pieces: list[bytes], limits: Limits | None = None) -> Outcome:
+def read(pieces: list[bytes], limits: StreamLimits | None = None) -> Outcome:
     reader, found = NdjsonReader(limits), list[bytes]()
     for piece in pieces:
         found += reader.feed(piece)
@@ -80,13 +80,13 @@ def test_however_a_stream_is_split_its_lines_are_the_same(data: bytes, cuts: lis
 
 @given(STREAMS, CUTS, LIMITS)
 def test_however_a_stream_is_split_the_same_thing_is_too_long_at_the_same_place(
-    data: bytes, cuts: list[int], limits: Limits
+    data: bytes, cuts: list[int], limits: StreamLimits
 ) -> None:
     assert read(cut(data, cuts), limits) == read(singly(data), limits) == read([data], limits)
 
 
 @given(STREAMS, LIMITS, STREAMS)
-def test_after_an_error_nothing_more_is_read(data: bytes, limits: Limits, more: bytes) -> None:
+def test_after_an_error_nothing_more_is_read(data: bytes, limits: StreamLimits, more: bytes) -> None:
     reader = NdjsonReader(limits)
     reader.feed(data)
     if (error := reader.error) is not None:
@@ -134,16 +134,16 @@ def test_nothing_else_ends_a_line(mark: str) -> None:
 @pytest.mark.parametrize(
     ("limits", "fits", "over", "what"),
     [
-        (Limits(9, 99, 99), b"{23456789\n", b"{23456789A\n", "line"),
-        (Limits(9, 99, 99), b"{23456789", b"{23456789A", "line"),
-        (Limits(99, 9, 99), b"{23456789\n", b"{23456789A\n", "event"),
-        (Limits(9, 9, 99), b"{2345678\r\n", b"{23456789\r\n", "line"),
-        (Limits(20, 40, 20), b"{23456789\n{23456789\n", b"{23456789\n{23456789\nA", "stream"),
-        (Limits(9, 40, 20), b"{23456789\n{23456789\n", b"{23456789\n{23456789A", "line"),
+        (StreamLimits(9, 99, 99), b"{23456789\n", b"{23456789A\n", "line"),
+        (StreamLimits(9, 99, 99), b"{23456789", b"{23456789A", "line"),
+        (StreamLimits(99, 9, 99), b"{23456789\n", b"{23456789A\n", "event"),
+        (StreamLimits(9, 9, 99), b"{2345678\r\n", b"{23456789\r\n", "line"),
+        (StreamLimits(20, 40, 20), b"{23456789\n{23456789\n", b"{23456789\n{23456789\nA", "stream"),
+        (StreamLimits(9, 40, 20), b"{23456789\n{23456789\n", b"{23456789\n{23456789A", "line"),
     ],
 )
 def test_a_limit_is_exact(
-    split: Callable[[bytes], list[bytes]], limits: Limits, fits: bytes, over: bytes, what: str
+    split: Callable[[bytes], list[bytes]], limits: StreamLimits, fits: bytes, over: bytes, what: str
 ) -> None:
     assert read(split(fits), limits) == (reference(fits), "")
     assert read(split(over), limits)[1] == what
@@ -158,7 +158,7 @@ def test_the_limits_of_a_model_are_what_they_say() -> None:
 
 
 def test_a_line_that_does_not_end_is_given_up_at_its_limit() -> None:
-    reader = NdjsonReader(Limits(line=100, event=1_000))
+    reader = NdjsonReader(StreamLimits(line=100, event=1_000))
     assert reader.feed(b"x" * 100) == []
     assert reader.error is None
     assert reader.feed(b"x") == []
@@ -168,11 +168,13 @@ def test_a_line_that_does_not_end_is_given_up_at_its_limit() -> None:
 def test_what_came_before_an_error_is_good() -> None:
     stream = b"{a\n{b\n" + b"c" * 20 + b"\n{d\n"
 
-    assert read([stream], Limits(line=10)) == read(singly(stream), Limits(line=10)) == ([b"{a", b"{b"], "line")
+    assert (
+        read([stream], StreamLimits(line=10)) == read(singly(stream), StreamLimits(line=10)) == ([b"{a", b"{b"], "line")
+    )
 
 
-@pytest.mark.parametrize("limits", [Limits(line=10), Limits(event=10), Limits(stream=10)])
-def test_an_error_has_the_words_that_other_streams_have(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [StreamLimits(line=10), StreamLimits(event=10), StreamLimits(stream=10)])
+def test_an_error_has_the_words_that_other_streams_have(limits: StreamLimits) -> None:
     ours, other = NdjsonReader(limits), SseReader(limits)
     ours.feed(b"data: 789ABCD")
     other.feed(b"data: 789ABCD")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from everturn.transport.limits import MIB, Limits
+from everturn.transport.limits import MIB, StreamLimits
 from everturn.transport.sse import SseReader
 
 Outcome = tuple[list[bytes], str]  # the data of the events, and what was too long
@@ -18,10 +18,10 @@ WORDS = [b"data: ", b"data:", b"data", b": hm", b"event: x", b"id", b"\n", b"\r"
 STREAMS = st.lists(st.sampled_from([*WORDS, b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\x85", b"\xff\x00"])).map(b"".join)
 CUTS = st.lists(st.integers(0, 80), max_size=8)
 GROUND = 24
-LIMITS = st.tuples(*[st.integers(1, GROUND)] * 3).map(lambda sizes: Limits(*sorted(sizes)))
+LIMITS = st.tuples(*[st.integers(1, GROUND)] * 3).map(lambda sizes: StreamLimits(*sorted(sizes)))
 
 
-def read(pieces: list[bytes], limits: Limits | None = None) -> Outcome:
+def read(pieces: list[bytes], limits: StreamLimits | None = None) -> Outcome:
     reader, found = SseReader(limits), list[bytes]()
     for piece in pieces:
         found += reader.feed(piece)
@@ -76,7 +76,7 @@ def test_however_a_stream_is_split_its_events_are_the_same(data: bytes, cuts: li
 
 @given(STREAMS, CUTS, LIMITS)
 def test_however_a_stream_is_split_it_becomes_too_long_at_the_same_place(
-    data: bytes, cuts: list[int], limits: Limits
+    data: bytes, cuts: list[int], limits: StreamLimits
 ) -> None:
     found, error = read(singly(data), limits)
     whole, its_error = read([data], limits)
@@ -86,14 +86,15 @@ def test_however_a_stream_is_split_it_becomes_too_long_at_the_same_place(
 
 
 @pytest.mark.parametrize(
-    ("stream", "limits"), [(b"data: x\n", Limits(line=6, event=6)), (b"data: x\n\n", Limits(line=6, stream=8))]
+    ("stream", "limits"),
+    [(b"data: x\n", StreamLimits(line=6, event=6)), (b"data: x\n\n", StreamLimits(line=6, stream=8))],
 )
-def test_however_a_stream_is_split_the_same_thing_is_too_long(stream: bytes, limits: Limits) -> None:
+def test_however_a_stream_is_split_the_same_thing_is_too_long(stream: bytes, limits: StreamLimits) -> None:
     assert read([stream], limits) == read(singly(stream), limits) == ([], "line")
 
 
 @given(STREAMS, LIMITS, STREAMS)
-def test_after_an_error_nothing_more_is_read(data: bytes, limits: Limits, more: bytes) -> None:
+def test_after_an_error_nothing_more_is_read(data: bytes, limits: StreamLimits, more: bytes) -> None:
     reader = SseReader(limits)
     reader.feed(data)
     if (error := reader.error) is not None:
@@ -150,20 +151,20 @@ def test_a_line_is_read_as_the_specification_says(stream: bytes, events: list[by
 @pytest.mark.parametrize(
     ("limits", "fits", "over", "what"),
     [
-        (Limits(9, 99, 99), b"data: 789\n\n", b"data: 789A\n\n", "line"),
-        (Limits(9, 99, 99), b": 3456789\ndata: x\n\n", b": 3456789A\ndata: x\n\n", "line"),
+        (StreamLimits(9, 99, 99), b"data: 789\n\n", b"data: 789A\n\n", "line"),
+        (StreamLimits(9, 99, 99), b": 3456789\ndata: x\n\n", b": 3456789A\ndata: x\n\n", "line"),
         (
-            Limits(9, 19, 99),
+            StreamLimits(9, 19, 99),
             b"data: 789\ndata: 789\n\n",
             b"data: 789\ndata: 78\n\n\ndata: 789\ndata: 78\n:\n\n",
             "event",
         ),
-        (Limits(20, 40, 20), b"data: 789\n\ndata: 89\n", b"data: 789\n\ndata: 89\n\n", "stream"),
-        (Limits(9, 20, 40), b"data: 789\r\ndata: 789\r\n\r\n", b"data: 789\r\ndata: 789A\r\n\r\n", "line"),
+        (StreamLimits(20, 40, 20), b"data: 789\n\ndata: 89\n", b"data: 789\n\ndata: 89\n\n", "stream"),
+        (StreamLimits(9, 20, 40), b"data: 789\r\ndata: 789\r\n\r\n", b"data: 789\r\ndata: 789A\r\n\r\n", "line"),
     ],
 )
 def test_a_limit_is_exact(
-    split: Callable[[bytes], list[bytes]], limits: Limits, fits: bytes, over: bytes, what: str
+    split: Callable[[bytes], list[bytes]], limits: StreamLimits, fits: bytes, over: bytes, what: str
 ) -> None:
     assert read(split(fits), limits) == (reference(fits), "")
     assert read(split(over), limits)[1] == what
@@ -179,7 +180,7 @@ def test_the_limits_of_a_model_are_what_they_say() -> None:
 
 
 def test_a_line_that_does_not_end_is_given_up_at_its_limit() -> None:
-    reader = SseReader(Limits(line=100, event=1_000))
+    reader = SseReader(StreamLimits(line=100, event=1_000))
     assert reader.feed(b"x" * 100) == []
     assert reader.error is None
     assert reader.feed(b"x") == []
@@ -187,7 +188,7 @@ def test_a_line_that_does_not_end_is_given_up_at_its_limit() -> None:
 
 
 def test_an_event_may_be_shorter_than_a_line() -> None:
-    stream, limits = b"data: 789\n\n", Limits(line=99, event=5)
+    stream, limits = b"data: 789\n\n", StreamLimits(line=99, event=5)
 
     assert read(singly(stream), limits) == read([stream], limits) == ([], "event")
 
@@ -195,7 +196,9 @@ def test_an_event_may_be_shorter_than_a_line() -> None:
 def test_what_came_before_an_error_is_good() -> None:
     stream = b"data: a\n\ndata: b\n\ndata: " + b"c" * 20
 
-    assert read([stream], Limits(line=10)) == read(singly(stream), Limits(line=10)) == ([b"a", b"b"], "line")
+    assert (
+        read([stream], StreamLimits(line=10)) == read(singly(stream), StreamLimits(line=10)) == ([b"a", b"b"], "line")
+    )
 
 
 # Cost -----------------------------------------------------------------------------------------------------------------
@@ -234,7 +237,7 @@ SHAPES = {
 @pytest.mark.parametrize("size", [2**17, pytest.param(2 * MIB, marks=[pytest.mark.long, pytest.mark.timeout(200)])])
 def test_tiny_reads_cost_as_much_as_they_are_many(shape: str, size: int) -> None:
     stream = SHAPES[shape](size)
-    reader = SseReader(Limits(line=4 * MIB))
+    reader = SseReader(StreamLimits(line=4 * MIB))
     reader._rest = rest = Counted()
     found = sum(len(reader.feed(piece)) for piece in singly(stream)) + len(reader.feed(b"\n\n"))
 

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from everturn import Chat, GateOpened, Phase, Turn, TurnOptions, tool
-from everturn.core.asking import Gate, Verdict
-from everturn.core.commands import Answer, AnyCommand, Send
+from everturn.core.commands import AnyCommand, ResolveGate, Send
 from everturn.core.events import CallStarted
-from everturn.core.policy import Rule
+from everturn.core.gates import Gate, GateResolution
 from everturn.core.ports import Store, Tool
+from everturn.core.rules.policy import Rule
+from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, ScriptedModel, call, calls, say
-from everturn.wiring import Runtime
 
 
 class Asked:
@@ -31,7 +31,7 @@ class Asked:
     def tools(self) -> list[Tool]:
         """What there is to be called."""
 
-        @tool(execute="ask_once")
+        @tool(approval="ask")
         def mail(to: str) -> str:
             """Send a mail."""
             self.ran.append(to)
@@ -80,7 +80,7 @@ class Asked:
                 return
             await asyncio.sleep(0.001)
 
-    def answer(self, **changed: Any) -> Answer:
+    def answer(self, **changed: Any) -> ResolveGate:
         """The answer that would be right, or one that is not."""
         right: dict[str, Any] = {
             "key": f"answer-{self.session}",
@@ -88,9 +88,9 @@ class Asked:
             "at": self.clock.now(),
             "gate": self.gate.id,
             "hash": self.gate.hash,
-            "verdict": Verdict(True, by="person"),
+            "resolution": GateResolution(True, by="person"),
         }
-        return Answer(**{**right, **changed})
+        return ResolveGate(**{**right, **changed})
 
     async def starts(self) -> int:
         """How often the log says that something was started."""

@@ -10,10 +10,10 @@ from typing import Any
 from everturn import ToolContext, tool
 from everturn.core.chunks import Chunk
 from everturn.core.options import Budget
-from everturn.core.ports import SubTurn
+from everturn.core.ports import SubagentRequest
 from everturn.core.requests import ModelRequest
+from everturn.running.active_turn import TurnSettings
 from everturn.testing import MortalStore, call, calls, say
-from everturn.turn.run import Settings
 from tests.trust.talks import Talk, costs, end, notice_of
 
 
@@ -52,25 +52,25 @@ class Endless:
         return (self.ordinary + self.closing) * self._usd
 
 
-@tool(effects="read", repeatable=True)
+@tool(read_only=True, repeatable=True)
 async def work(number: int) -> str:
     return f"did {number}"
 
 
-@tool(effects="read", execute="ask")
+@tool(read_only=True, approval="always")
 async def ask(number: int) -> str:
     return f"did {number}"
 
 
-@tool(effects="write", repeatable=True)
+@tool(idempotent=True, repeatable=True)
 async def delegate(number: int, ctx: ToolContext) -> str:
-    return (await ctx.sub_turn(SubTurn(f"task {number}", tools=("work",), max_steps=1000))).text
+    return (await ctx.run_subagent(SubagentRequest(f"task {number}", tools=("work",), max_steps=1000))).text
 
 
-def settings_of(where: str, budget: Budget) -> Settings:
+def settings_of(where: str, budget: Budget) -> TurnSettings:
     """A budget of a session or a tenant; that of a turn stands in its options."""
-    kinds = {"session": Settings(session_budget=budget), "tenant": Settings(tenant_budget=budget)}
-    return kinds.get(where, Settings())
+    kinds = {"session": TurnSettings(session_budget=budget), "tenant": TurnSettings(tenant_budget=budget)}
+    return kinds.get(where, TurnSettings())
 
 
 async def mortal(talk: Talk, lives: int, before_next: bool, model: Any, prompts: Sequence[str] = ("go",)) -> bool:

@@ -12,14 +12,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from everturn import Chat, ToolError, Turn, TurnOptions, named, tool
-from everturn.core.asking import Gate
+from everturn import Chat, ToolError, Turn, TurnOptions, get_model, tool
+from everturn.calls.output import OutputLimits
+from everturn.core.gates import Gate
 from everturn.core.parts import Output, ToolPart
 from everturn.core.ports import Tool
+from everturn.runtime import Runtime
 from everturn.testing import FakeClock
 from everturn.testing.provider import Call, Provider, Say
-from everturn.turn.shaping import Limits
-from everturn.wiring import Runtime
 from tests.trust.office import rest
 from tests.turn.results import READ
 
@@ -52,19 +52,19 @@ class House:
     def tools(self) -> list[Tool]:
         """What there is to be called."""
 
-        @tool(effects="read", result="ask")
+        @tool(read_only=True, review="always")
         async def fetch() -> str:
             """Fetch what a person reads first."""
             self.ran.append("fetch")
             return self.secret
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def look() -> str:
             """Look something up."""
             self.ran.append("look")
             return self.secret
 
-        @tool(effects="read", result="on_error")
+        @tool(read_only=True, review="on_error")
         async def attempt(works: bool) -> str:
             """Try something."""
             self.ran.append("attempt")
@@ -72,14 +72,14 @@ class House:
                 raise ToolError(self.secret)
             return self.found
 
-        @tool(effects="read", result="ask")
+        @tool(read_only=True, review="always")
         async def wait() -> str:
             """Take a while."""
             self.waits.set()
             await self.release.wait()
             return self.secret
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def use(text: str) -> str:
             """Use a text, and say nothing of it."""
             self.ran.append(text)
@@ -88,9 +88,9 @@ class House:
         return [fetch, look, attempt, wait, use, READ]
 
     @asynccontextmanager
-    async def process(self, limits: Limits | None = None, **options: Any) -> AsyncGenerator[Chat]:
+    async def process(self, limits: OutputLimits | None = None, **options: Any) -> AsyncGenerator[Chat]:
         """A new process on the same file."""
-        model = named("compatible:small", base_url=f"{self.url}/v1")
+        model = get_model("compatible:small", base_url=f"{self.url}/v1")
         runtime = Runtime(
             model, tools=self.tools(), store=str(self.folder / "house.db"), clock=self.clock, limits=limits
         )

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from everturn import Chat, Phase, Turn, TurnOptions, tool
-from everturn.core.asking import Gate
 from everturn.core.commands import Send
 from everturn.core.events import Event
+from everturn.core.gates import Gate
 from everturn.core.ports import Store, Tool
 from everturn.core.requests import RequestResult
 from everturn.engine.inline import InlineEngine
+from everturn.runtime import Runtime
 from everturn.testing import FakeClock, ScriptedModel
-from everturn.wiring import Runtime
 
 NOW = 1_700_000_000.0
 
@@ -41,13 +41,13 @@ class Office:
     def tools(self) -> list[Tool]:
         """What there is to be called; each call leaves one line."""
 
-        @tool(effects="once", execute="ask_once")
+        @tool(approval="ask")
         async def mail(to: str, text: str) -> str:
             """Send a mail."""
             self._note(f"mail {to}: {text}")
             return f"sent to {to}"
 
-        @tool(effects="once", execute="ask_once", subjects={"path": "path"})
+        @tool(approval="ask", subjects={"path": "path"})
         async def write(path: str) -> str:
             """Write a file."""
             self._note(f"write {path}")

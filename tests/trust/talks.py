@@ -8,26 +8,26 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from everturn import Chat, Turn, TurnOptions, TurnResult
-from everturn.core.asking import Gate
+from everturn.calls.output import OutputLimits
 from everturn.core.chunks import Chunk, FinishChunk, UsageChunk
 from everturn.core.events import (
-    CallJudged,
-    CallSettled,
+    CallFinished,
     CallStarted,
     Event,
+    PermissionDecided,
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
 )
+from everturn.core.gates import Gate
 from everturn.core.parts import NoticePart, TextPart, Usage
-from everturn.core.policy import Rule
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.requests import ModelRequest
+from everturn.core.rules.policy import Rule
 from everturn.errors import AnsweredOtherwise, GateClosed, UnknownSession
+from everturn.running.active_turn import TurnSettings
+from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedModel
-from everturn.turn.run import Settings
-from everturn.turn.shaping import Limits
-from everturn.wiring import Runtime
 
 Reply = Callable[[Gate], dict[str, Any] | None]
 SOON = 10_000  # looks, a millisecond apart
@@ -73,7 +73,7 @@ def end() -> list[Sequence[Chunk]]:
 
 
 class Scenes:
-    """A model with a script for each first message, so that a turn and its sub-turns can say different things."""
+    """A model with a script for each first message, so that a turn and its sub-agent runs can say different things."""
 
     name = "scenes"
 
@@ -96,8 +96,8 @@ class Talk:
         *tools: Tool,
         store: Store | None = None,
         rules: Iterable[Rule] = (),
-        settings: Settings | None = None,
-        limits: Limits | None = None,
+        settings: TurnSettings | None = None,
+        limits: OutputLimits | None = None,
         **options: Any,
     ) -> None:
         self.store, self.clock = store or MemoryStore(), FakeClock()
@@ -174,7 +174,7 @@ class Talk:
     async def until(self, kind: type[Any], session: str = "", count: int = 1) -> Any:
         """The last of some events, once it is there."""
         for _ in range(SOON):
-            with suppress(UnknownSession):  # a sub-turn is told of before it begins
+            with suppress(UnknownSession):  # a sub-agent run is told of before it begins
                 if len(found := await self.events(kind, session=session)) >= count:
                     return found[-1]
             await asyncio.sleep(0.001)
@@ -186,16 +186,16 @@ class Talk:
         return [entry.event for entry in log if not kinds or isinstance(entry.event, kinds)]
 
     async def sessions(self) -> list[str]:
-        """All sessions, those of sub-turns included."""
+        """All sessions, those of sub-agent runs included."""
         return [info.id for info in await self.store.sessions()]
 
     async def started(self) -> list[str]:
         """The arguments of everything that was started, anywhere."""
         return [e.arguments for name in await self.sessions() for e in await self.events(CallStarted, session=name)]
 
-    async def settled(self, session: str = "") -> list[CallSettled]:
+    async def settled(self, session: str = "") -> list[CallFinished]:
         """What the calls came to."""
-        return await self.events(CallSettled, session=session)
+        return await self.events(CallFinished, session=session)
 
     async def check(self) -> int:
         """Every start was judged directly before it; returns how many there were."""
@@ -207,13 +207,13 @@ class Talk:
 
 def check_judged(log: Sequence[Event]) -> int:
     """Directly before every start stands its one judgement, for the same bytes."""
-    judged = [event for event in log if isinstance(event, CallJudged)]
+    judged = [event for event in log if isinstance(event, PermissionDecided)]
     assert len({event.call for event in judged}) == len(judged), "a call was judged twice"
     starts = 0
     for before, event in zip([None, *log], log, strict=False):
         if isinstance(event, CallStarted):
             starts += 1
-            assert isinstance(before, CallJudged), f"{event.call} was started after {type(before).__name__}"
+            assert isinstance(before, PermissionDecided), f"{event.call} was started after {type(before).__name__}"
             assert (before.call, before.tool, before.hash) == (event.call, event.tool, event.hash)
             assert before.allowed
             assert len(before.hash) == 64

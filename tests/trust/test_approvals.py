@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from everturn import Chat, TextPart, Turn
-from everturn.core.asking import Verdict
-from everturn.core.commands import Answer, Send
-from everturn.core.events import CallJudged, CallSettled, CallStarted, GateAnswered, GateOpened
+from everturn.core.commands import ResolveGate, Send
+from everturn.core.events import CallFinished, CallStarted, GateOpened, GateResolved, PermissionDecided
+from everturn.core.gates import GateResolution
 from everturn.errors import AnsweredOtherwise, EverturnError, HashMismatch, UnknownGate, UnknownSession
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import Crash, MortalStore, call, calls, say
@@ -130,13 +130,13 @@ async def check_the_end(chat: Chat, office: Office) -> None:
     assert office.done == ["mail ada: hi", "mail bob: hi", "mail cem: good morning", "mail eve: hi"]
     log = await log_of(chat)
     started = [event for event in log if isinstance(event, CallStarted)]
-    judged = {event.call: event for event in log if isinstance(event, CallJudged)}
+    judged = {event.call: event for event in log if isinstance(event, PermissionDecided)}
     gates = {event.gate.call: event.gate for event in log if isinstance(event, GateOpened)}
     assert (len(started), len(judged), len(gates)) == (4, 5, 5)
     assert sum(isinstance(event, GateOpened) for event in log) == 5
     assert [judged[event.call].hash for event in started] == [event.hash for event in started]
     assert {judged[call].gate for call in gates} == {gate.id for gate in gates.values()}
-    states = {event.call: event.state for event in log if isinstance(event, CallSettled)}
+    states = {event.call: event.state for event in log if isinstance(event, CallFinished)}
     told = office.told()
     by_name = {name: next(call for call, gate in gates.items() if f'"{name}"' in gate.arguments) for name in PEOPLE}
     assert {name: states[call] for name, call in by_name.items()} == {
@@ -194,11 +194,11 @@ async def test_what_is_forged_altered_or_said_twice_runs_nothing_and_each_is_ref
                 "at": office.clock.now(),
                 "gate": gate.id,
                 "hash": gate.hash,
-                "verdict": Verdict(True, by="person"),
+                "resolution": GateResolution(True, by="person"),
             }
             keys.append(right["key"])
             try:
-                await chat.runtime.command(Answer(**{**right, **changed}))
+                await chat.runtime.command(ResolveGate(**{**right, **changed}))
             except EverturnError as error:
                 return type(error)
             return None
@@ -215,14 +215,14 @@ async def test_what_is_forged_altered_or_said_twice_runs_nothing_and_each_is_ref
 
         assert await attempt() is None
         assert await attempt() is None  # the same again is no news, though it has another key
-        assert await attempt(verdict=Verdict(False, by="person")) is AnsweredOtherwise
-        assert await attempt(verdict=Verdict(True, arguments='{"text":"hi","to":"eve"}')) is AnsweredOtherwise
+        assert await attempt(resolution=GateResolution(False, by="person")) is AnsweredOtherwise
+        assert await attempt(resolution=GateResolution(True, arguments='{"text":"hi","to":"eve"}')) is AnsweredOtherwise
         await rest(chat, turn)
         assert await attempt() is None  # and so it is when it has run
-        assert await attempt(verdict=Verdict(False, by="person")) is AnsweredOtherwise
+        assert await attempt(resolution=GateResolution(False, by="person")) is AnsweredOtherwise
         await rest(chat, turn)
         assert (office.done, await count(chat, CallStarted)) == (["mail ada: hi"], 1)
-        assert await count(chat, GateAnswered) == 1
+        assert await count(chat, GateResolved) == 1
         assert len(await chat.runtime.store.gates("s2")) == 5
 
 

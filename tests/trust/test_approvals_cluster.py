@@ -15,22 +15,22 @@ from collections.abc import Sequence
 import pytest
 
 from everturn import Chat
-from everturn.core.asking import Gate
-from everturn.core.events import CallSettled, CallStarted, Event, GateAnswered, GateOpened, TurnCompleted
+from everturn.core.events import CallFinished, CallStarted, Event, GateOpened, GateResolved, TurnCompleted
+from everturn.core.gates import Gate
+from everturn.runtime import Runtime
 from everturn.testing.chaos import ask
 from everturn.testing.chaos.cell import Cell, cell
-from everturn.testing.chaos.scenario import ASKED_FIVE, REVIEWED, Scripted, effect_hash
-from everturn.wiring import Runtime
+from everturn.testing.chaos.scenario import ASKED_FIVE, REVIEWED, ScenarioModel, effect_hash
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
 PATIENCE = 60.0  # seconds; the machine may be busy with other things
-DIES = {"log.GateAnswered.after": {"do": "kill"}}  # right after the answer was acted on, before anything has begun
+DIES = {"log.GateResolved.after": {"do": "kill"}}  # right after the answer was acted on, before anything has begun
 SIGNS = {chr(code) for code in range(0x2800, 0x2900)}
 
 
 def chat_of(runtime: Runtime, session: str) -> Chat:
-    return Chat(Scripted(), runtime=runtime, session=session)
+    return Chat(ScenarioModel(), runtime=runtime, session=session)
 
 
 async def log_of(runtime: Runtime, session: str) -> list[Event]:
@@ -106,7 +106,7 @@ async def a_batch_is_answered_in_parts_while_workers_are_killed(where: Cell, her
     signal_all(where, signal.SIGCONT)
     await died(where)  # each of the two by an answer of its own
     assert effects(where, session) == Counter()
-    assert sum(isinstance(event, GateAnswered) for event in await log_of(here, session)) == 2
+    assert sum(isinstance(event, GateResolved) for event in await log_of(here, session)) == 2
 
     await where.start_workers(2)
     left = await gates_of(here, session, 1)
@@ -117,9 +117,9 @@ async def a_batch_is_answered_in_parts_while_workers_are_killed(where: Cell, her
 
     assert effects(where, session) == mails("ada", "bob", "cem@home", "eve")
     log = await log_of(there, session)
-    assert Counter(type(event) for event in log if isinstance(event, GateOpened | GateAnswered | CallStarted)) == {
+    assert Counter(type(event) for event in log if isinstance(event, GateOpened | GateResolved | CallStarted)) == {
         GateOpened: 5,
-        GateAnswered: 5,
+        GateResolved: 5,
         CallStarted: 4,
     }
     assert states(log) == ["completed", "completed", "completed", "completed", "denied"]
@@ -153,7 +153,7 @@ async def a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(
 
 
 def states(log: Sequence[Event]) -> list[str]:
-    return sorted(event.state for event in log if isinstance(event, CallSettled))
+    return sorted(event.state for event in log if isinstance(event, CallFinished))
 
 
 def shown(where: Cell, session: str) -> list[str]:

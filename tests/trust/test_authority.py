@@ -1,4 +1,4 @@
-"""What a sub-turn may do: at most what every turn above it may, whatever its own rules say."""
+"""What a sub-agent run may do: at most what every turn above it may, whatever its own rules say."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import pytest
 
 from everturn import ToolContext, TurnOptions, tool
 from everturn.core.events import CallStarted, TurnStarted
-from everturn.core.policy import Layer, Policy, Rule
-from everturn.core.ports import SubTurn, Tool
+from everturn.core.ports import SubagentRequest, Tool
+from everturn.core.rules.policy import Layer, Policy, Rule
+from everturn.core.rules.shadowed_rules import find_shadowed_rules
+from everturn.running.permissions import Permissions
 from everturn.testing import call, calls, say
-from everturn.turn.permit import Permits
 from tests.trust.talks import Scenes, Talk, never, once
 from tests.trust.test_rules import none_of_it, reader
 
 
-def delegate(ask: SubTurn, name: str = "delegate") -> Tool:
-    @tool(effects="write", repeatable=True, name=name)
+def delegate(ask: SubagentRequest, name: str = "delegate") -> Tool:
+    @tool(idempotent=True, repeatable=True, name=name)
     async def run(task: str, ctx: ToolContext) -> str:
-        return (await ctx.sub_turn(SubTurn(task, tools=ask.tools, rules=ask.rules))).text
+        return (await ctx.run_subagent(SubagentRequest(task, tools=ask.tools, rules=ask.rules))).text
 
     return run
 
@@ -53,8 +54,8 @@ async def test_whatever_ran_below_the_turns_above_would_have_been_allowed_by_the
         free = (Rule("delegate", "allow", layer="agent"), Rule("deeper", "allow", layer="agent"))
         talk = Talk(
             read,
-            delegate(SubTurn("", rules=(*middle, *free))),
-            delegate(SubTurn("", rules=(*bottom, *free)), "deeper"),
+            delegate(SubagentRequest("", rules=(*middle, *free))),
+            delegate(SubagentRequest("", rules=(*bottom, *free)), "deeper"),
             rules=everywhere,
         )
         talk.options.update(rules=top, tools=selected)
@@ -69,11 +70,11 @@ async def test_whatever_ran_below_the_turns_above_would_have_been_allowed_by_the
         )
         await talk.tell(model=scenes, reply=none_of_it)
         await talk.check()
-        permits = Permits(everywhere)
+        permits = Permissions(everywhere)
         lists = {1: [top, (*middle, *free)], 2: [top, (*middle, *free), (*bottom, *free)]}
         for name in await talk.sessions():
             [begun] = await talk.events(TurnStarted, session=name)
-            depth = begun.options.above.depth if begun.options.above is not None else 0
+            depth = begun.options.lineage.depth if begun.options.lineage is not None else 0
             for event in await talk.events(CallStarted, session=name):
                 if event.tool != "read":
                     continue
@@ -83,7 +84,7 @@ async def test_whatever_ran_below_the_turns_above_would_have_been_allowed_by_the
                 for own in lists[depth]:
                     options = TurnOptions(rules=own)
                     cases = permits.cases(read.spec, {"path": path}, options)
-                    assert permits.judge(read.spec, cases, options).action == "allow"
+                    assert permits.decide_cases(read.spec, cases, options).action == "allow"
                 assert selected is None or "read" in selected
     assert ran_at_all, "nothing ran in any of them, so nothing was tried"
 
@@ -107,7 +108,7 @@ async def test_a_sub_turn_may_do_what_both_may(above: Any, below: Any, runs: boo
         return tuple(Rule("read", action, {"path": path}, "agent") for action, path in pairs)
 
     ran: list[str] = []
-    talk = Talk(reader(ran), delegate(SubTurn("", rules=rules(below))))
+    talk = Talk(reader(ran), delegate(SubagentRequest("", rules=rules(below))))
     talk.options["rules"] = rules(above)
     scenes = Scenes(
         go=[calls(call("delegate", task="sub")), say("Done.")], sub=[calls(call("read", path="a")), say("Below.")]
@@ -121,7 +122,7 @@ async def test_a_sub_turn_may_do_what_both_may(above: Any, below: Any, runs: boo
 async def test_a_sub_turn_has_no_tool_that_the_turn_above_does_not(wanted: tuple[str, ...] | None) -> None:
     ran: list[str] = []
     free = Rule("*", "allow", layer="agent")
-    talk = Talk(reader(ran), delegate(SubTurn("", tools=wanted, rules=(free,))), rules=[Rule("*", "allow")])
+    talk = Talk(reader(ran), delegate(SubagentRequest("", tools=wanted, rules=(free,))), rules=[Rule("*", "allow")])
     talk.options["tools"] = ("delegate",)
     scenes = Scenes(
         go=[calls(call("delegate", task="sub")), say("Done.")], sub=[calls(call("read", path="a")), say("Below.")]
@@ -133,7 +134,7 @@ async def test_a_sub_turn_has_no_tool_that_the_turn_above_does_not(wanted: tuple
 
 async def test_a_grant_given_below_holds_above_and_is_no_wider() -> None:
     ran: list[str] = []
-    talk = Talk(reader(ran), delegate(SubTurn("")))
+    talk = Talk(reader(ran), delegate(SubagentRequest("")))
     again = [
         calls(call("delegate", task="sub")),
         calls(call("read", path="a")),
@@ -153,9 +154,9 @@ async def test_what_is_said_to_be_shadowed_does_never_decide() -> None:
     for _ in range(300):
         rules = [*some_rules(chance, "config"), *some_rules(chance, "session")]
         policy = Policy(rules)
-        shadowed = [one.rule for one in policy.shadowed()]
+        shadowed = [one.rule for one in find_shadowed_rules(rules)]
         for value in VALUES:
-            cases = Permits(rules).cases(reader([]).spec, {"path": value}, TurnOptions())
-            decided = policy.judge("read", cases).rule
+            cases = Permissions(rules).cases(reader([]).spec, {"path": value}, TurnOptions())
+            decided = policy.decide("read", cases).rule
             # Of two that say the same, the other may be equal to it.
             assert decided is None or not any(decided is one for one in shadowed)

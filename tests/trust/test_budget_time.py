@@ -6,22 +6,22 @@ import asyncio
 
 import pytest
 
-from everturn import LateArrived, ToolContext, tool
+from everturn import LateResultReceived, ToolContext, tool
+from everturn.calls.pipeline import OUT_OF_TIME
 from everturn.core.events import (
-    CallBelow,
-    CallSettled,
+    CallFinished,
     CallStarted,
     GateOpened,
     LimitReached,
     StepFinished,
+    SubagentStarted,
     TurnCancelled,
     TurnCompleted,
-    TurnParked,
+    TurnSuspended,
 )
 from everturn.core.options import Budget
-from everturn.core.ports import Store, SubTurn
+from everturn.core.ports import Store, SubagentRequest
 from everturn.testing import call, calls, say
-from everturn.turn.tools import TIME_IS_OVER
 from tests.trust.endless import Endless, ask, work
 from tests.trust.talks import Scenes, Talk, notice_of, once
 
@@ -35,7 +35,7 @@ async def limit_of(talk: Talk, session: str = "") -> LimitReached:
 async def test_when_the_time_is_over_a_running_tool_is_settled_and_its_result_comes_later() -> None:
     release = asyncio.Event()
 
-    @tool(effects="once", timeout=1000)
+    @tool(timeout=1000)
     async def slow() -> str:
         await release.wait()
         return "slow and done"
@@ -51,10 +51,10 @@ async def test_when_the_time_is_over_a_running_tool_is_settled_and_its_result_co
         result = await turn
         assert "120 seconds for this turn" in result.text
         [came] = await talk.settled()
-        assert (came.state, came.out) == ("cancelled", True)
-        assert await talk.events(LateArrived) == []
+        assert (came.state, came.still_running) == ("cancelled", True)
+        assert await talk.events(LateResultReceived) == []
         release.set()
-        late = await talk.until(LateArrived)
+        late = await talk.until(LateResultReceived)
         assert late.output.text == "slow and done"
     await talk.check()
 
@@ -86,9 +86,9 @@ async def test_a_parked_turn_whose_time_is_over_gets_its_answer_untouched(restar
 
 
 async def test_the_time_of_a_turn_is_that_of_what_it_gives_to_others() -> None:
-    @tool(effects="write", timeout=1000)
+    @tool(idempotent=True, timeout=1000)
     async def hand_on(ctx: ToolContext) -> str:
-        return (await ctx.sub_turn(SubTurn("below"))).text
+        return (await ctx.run_subagent(SubagentRequest("below"))).text
 
     talk = Talk(ask, hand_on, budget=Budget(seconds=30))
     scenes = Scenes(
@@ -105,14 +105,14 @@ async def test_the_time_of_a_turn_is_that_of_what_it_gives_to_others() -> None:
         assert below is not None
         assert (await limit_of(talk, gate.session)).limit == "seconds"
     [came] = await talk.settled()
-    assert (came.state, came.output.text) == ("cancelled", TIME_IS_OVER)
+    assert (came.state, came.output.text) == ("cancelled", OUT_OF_TIME)
     assert await talk.events(CallStarted, session=gate.session) == []
 
 
 async def test_a_sub_turn_whose_tool_has_had_its_time_is_cancelled() -> None:
-    @tool(effects="write", timeout=10)
+    @tool(idempotent=True, timeout=10)
     async def hasty(ctx: ToolContext) -> str:
-        return (await ctx.sub_turn(SubTurn("below"))).text
+        return (await ctx.run_subagent(SubagentRequest("below"))).text
 
     @tool(timeout=1000)
     async def dawdle() -> str:
@@ -123,7 +123,7 @@ async def test_a_sub_turn_whose_tool_has_had_its_time_is_cancelled() -> None:
     scenes = Scenes(go=[calls(call("hasty")), say("Then not.")], below=[calls(call("dawdle")), say("Never.")])
     async with talk.process(model=scenes) as chat:
         turn = await chat.send("go")
-        made = await talk.until(CallBelow)
+        made = await talk.until(SubagentStarted)
         await talk.until(CallStarted, session=made.session)
         talk.clock.advance(11.0)
         await asyncio.sleep(0.01)
@@ -136,16 +136,16 @@ async def test_a_sub_turn_whose_tool_has_had_its_time_is_cancelled() -> None:
 
 
 async def test_the_time_in_which_a_person_is_asked_below_is_not_the_tools() -> None:
-    @tool(effects="write", timeout=10)
+    @tool(idempotent=True, timeout=10)
     async def hasty(ctx: ToolContext) -> str:
-        return (await ctx.sub_turn(SubTurn("below"))).text
+        return (await ctx.run_subagent(SubagentRequest("below"))).text
 
     talk = Talk(ask, hasty)
     scenes = Scenes(go=[calls(call("hasty")), say("So.")], below=[calls(call("ask", number=1)), say("Yes.")])
     async with talk.process(model=scenes) as chat:
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
-        await talk.until(TurnParked)
+        await talk.until(TurnSuspended)
         talk.clock.advance(86_400.0)
         await chat.answer(gate, allow="once")
         result = await turn
@@ -159,4 +159,4 @@ async def test_a_turn_that_waits_for_a_person_uses_nothing_else() -> None:
     result = await talk.tell(model=model, reply=once)
     assert "2 calls" in result.text
     assert len(await talk.events(GateOpened)) == 2
-    assert (len(await talk.events(StepFinished)), len(await talk.events(CallSettled))) == (3, 2)
+    assert (len(await talk.events(StepFinished)), len(await talk.events(CallFinished))) == (3, 2)

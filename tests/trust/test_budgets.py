@@ -7,19 +7,14 @@ from typing import Any
 
 import pytest
 
+from everturn.calls.output import OutputLimits
 from everturn.core.commands import Send
-from everturn.core.events import (
-    CallStarted,
-    LimitReached,
-    StepStarted,
-    TurnCompleted,
-)
+from everturn.core.events import CallStarted, LimitReached, StepStarted, TurnCompleted
 from everturn.core.options import Budget
 from everturn.core.parts import TextPart
 from everturn.core.ports import Store
-from everturn.testing import Hang, ScriptedModel, call, calls, say
-from everturn.turn.run import Settings
-from everturn.turn.shaping import Limits
+from everturn.running.active_turn import TurnSettings
+from everturn.testing import ScriptedHang, ScriptedModel, call, calls, say
 from tests.trust.endless import Endless, ask, mortal, settings_of, work
 from tests.trust.talks import Talk, costs, eventually, notice_of
 
@@ -60,7 +55,7 @@ async def test_a_turn_ends_with_a_written_answer_that_names_the_limit(budget: Bu
 @pytest.mark.parametrize("parallel", [1, 4, 64])
 @pytest.mark.parametrize("cap", [1, 2, 5, 6])
 async def test_as_many_calls_start_as_may_and_the_others_are_settled(cap: int, parallel: int, each: int) -> None:
-    talk = Talk(work, budget=Budget(calls=cap), limits=Limits(parallel=parallel))
+    talk = Talk(work, budget=Budget(calls=cap), limits=OutputLimits(parallel=parallel))
     result = await talk.tell(model=Endless(each=each))
     assert len(await talk.started()) == cap
     states = [one.state for one in await talk.settled()]
@@ -128,7 +123,7 @@ async def test_a_conversation_or_an_account_that_has_used_its_own_is_told_so_at_
 
 
 async def test_an_account_has_its_own_for_each_period_and_others_are_not_affected(store: Store) -> None:
-    settings = Settings(tenant_budget=Budget(calls=2), tenant_period=3600.0)
+    settings = TurnSettings(tenant_budget=Budget(calls=2), tenant_period=3600.0)
     talk, model = Talk(work, store=store, settings=settings), Endless()
     await talk.tell(model=model)
     assert len(await talk.started()) == 2
@@ -148,7 +143,7 @@ async def test_an_account_has_its_own_for_each_period_and_others_are_not_affecte
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_many_calls_in_one_step_do_not_pass_the_limit_of_a_conversation(scope: str, store: Store) -> None:
     settings = settings_of(scope, Budget(calls=5))
-    talk = Talk(work, store=store, settings=settings, limits=Limits(parallel=4))
+    talk = Talk(work, store=store, settings=settings, limits=OutputLimits(parallel=4))
     await talk.tell(model=Endless(each=20))
     assert len(await talk.started()) <= 5 + 4  # what was under way when it was reached
 
@@ -182,7 +177,7 @@ async def test_counters_survive_a_death_after_any_event(where: str, before_next:
 async def test_what_was_paid_before_a_restart_is_counted_after_it(store: Store) -> None:
     talk = Talk(work, store=store, budget=Budget(cost=0.05))
     script: list[Any] = [[costs(0.02), calls(call("work", number=at))] for at in range(9)]
-    first = ScriptedModel(script[0], script[1], [Hang()])
+    first = ScriptedModel(script[0], script[1], [ScriptedHang()])
     async with talk.process(model=first) as chat:
         turn = await chat.send("go")
         await eventually(lambda: len(first.requests) == 3)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from everturn import Agent, Budget, Chat, Group, Rule, TurnOptions, tool
+from everturn import Agent, Budget, Chat, Rule, ToolGroup, TurnOptions, tool
 from everturn.core.parts import ToolPart
 from everturn.errors import ConfigError
+from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.tools.agent import PATIENCE
-from everturn.turn.run import Settings
+from everturn.tools.agent import SUBAGENT_TIMEOUT
 
 AnyRule: Any = Rule
 AnyBudget: Any = Budget
@@ -69,8 +69,8 @@ BUDGETS: list[tuple[Any, str]] = [
 SPENDERS: dict[str, Callable[[Any], object]] = {
     "TurnOptions(budget=)": lambda budget: Chat(ScriptedModel(), options=Options(budget=budget)),
     "Agent(budget=)": lambda budget: Agent("helper", "Helps.", budget=budget),
-    "Settings(session_budget=)": lambda budget: Chat(ScriptedModel(), settings=Settings(session_budget=budget)),
-    "Settings(tenant_budget=)": lambda budget: Chat(ScriptedModel(), settings=Settings(tenant_budget=budget)),
+    "Settings(session_budget=)": lambda budget: Chat(ScriptedModel(), settings=TurnSettings(session_budget=budget)),
+    "Settings(tenant_budget=)": lambda budget: Chat(ScriptedModel(), settings=TurnSettings(tenant_budget=budget)),
 }
 
 
@@ -94,11 +94,11 @@ OPTIONS: list[tuple[Any, str]] = [
     (Options(model=5), "model"),
     (Options(params={"x": object()}), "plain data"),
     (Options(params=[1]), "params"),
-    (Options(by_hand="mail"), "by_hand="),
-    (Options(by_hand=("mial",)), "by_hand: there is no tool 'mial'; there are: mail"),
+    (Options(manual="mail"), "manual="),
+    (Options(manual=("mial",)), "manual: there is no tool 'mial'; there are: mail"),
     (Options(tools=("mial",)), "no tool or group 'mial'"),
-    (Options(history="all"), "there are: full"),
-    (Options(history=["full"]), "there are: full"),
+    (Options(tool_history="all"), "there are: full"),
+    (Options(tool_history=["full"]), "there are: full"),
 ]
 
 
@@ -117,13 +117,13 @@ async def test_a_list_of_rules_in_the_options_is_as_good_as_a_tuple() -> None:
 
 
 def test_patterns_may_be_for_tools_that_are_still_to_come() -> None:
-    Chat(ScriptedModel(), tools=[mail], options=TurnOptions(by_hand=("mail", "mcp_*")))
+    Chat(ScriptedModel(), tools=[mail], options=TurnOptions(manual=("mail", "mcp_*")))
     Chat(ScriptedModel(), tools=[mail, Agent("helper", "Helps.", tools=["mail", "mcp_*"])])
 
 
 def test_settings_are_settings() -> None:
     with pytest.raises(ConfigError, match="tenant_period=nan"):
-        Chat(ScriptedModel(), settings=Settings(tenant_period=nan))
+        Chat(ScriptedModel(), settings=TurnSettings(tenant_period=nan))
 
 
 AGENTS: list[tuple[Callable[[], object], str]] = [
@@ -132,7 +132,7 @@ AGENTS: list[tuple[Callable[[], object], str]] = [
     (lambda: Agent("helper", "Helps.", system=5), "are texts"),  # type: ignore[arg-type]
     (lambda: Chat(ScriptedModel(), tools=[mail, Agent("helper", "x", tools=["mial"])]), "'helper': there is no tool"),
     (lambda: Chat(ScriptedModel(), tools=[mail, Agent("helper", "x", tools=["@files"])]), "'helper': there is no tool"),
-    (lambda: Group([mail]), r'begins with its name: Group\("files", \[search\]\)'),  # type: ignore[arg-type]
+    (lambda: ToolGroup([mail]), r'begins with its name: Group\("files", \[search\]\)'),  # type: ignore[arg-type]
 ]
 
 
@@ -149,4 +149,4 @@ async def test_a_grant_is_revoked_itself_and_not_by_its_name() -> None:
 
 
 def test_an_agent_may_wait_for_people_as_long_as_they_take() -> None:
-    assert Agent("helper", "Helps.").spec.timeout == PATIENCE >= 365 * 86_400
+    assert Agent("helper", "Helps.").spec.timeout == SUBAGENT_TIMEOUT >= 365 * 86_400

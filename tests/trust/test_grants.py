@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from everturn import Chat, TextPart, Turn, tool
-from everturn.core.asking import Grant
 from everturn.core.commands import Send
-from everturn.core.events import CallJudged, GateAnswered, GateOpened, GrantRevoked
-from everturn.core.policy import Rule
+from everturn.core.events import GateOpened, GateResolved, GrantRevoked, PermissionDecided
+from everturn.core.gates import Grant
 from everturn.core.ports import Tool
+from everturn.core.rules.policy import Rule
 from everturn.errors import AnswerUnfit, ConfigError, UnknownGrant
+from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from everturn.wiring import Runtime
 from tests.trust.office import Office, asked, asks, count, log_of, rest
 
 PATHS = ("notes/a.txt", "notes/b.txt", "notes/deep/c.txt", "plans/a.txt", "notes.txt")
@@ -55,10 +55,10 @@ async def test_always_settles_what_it_covers_and_nothing_else(offer: int, covere
         await chat.answer(gates["notes/a.txt"], allow=offers[offer], by="ada")
         assert await settled(chat, turn) == sorted(set(PATHS) - set(covered))
         assert office.done == [f"write {path}" for path in covered]
-        answers = [event for event in await log_of(chat) if isinstance(event, GateAnswered)]
+        answers = [event for event in await log_of(chat) if isinstance(event, GateResolved)]
         assert len(answers) == len(covered)
         assert [event.grant is not None for event in answers].count(True) == 1  # the others are told why, once each
-        assert sum(gates["notes/a.txt"].id in event.verdict.by for event in answers) == len(covered) - 1
+        assert sum(gates["notes/a.txt"].id in event.resolution.by for event in answers) == len(covered) - 1
 
 
 async def test_a_denial_is_one_of_its_own_call_and_of_the_others_when_it_says_so(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_a_grant_holds_after_a_restart_until_it_is_revoked(tmp_path: Path)
         kept = Grant(gate.id, rule, "s1", "ada", office.clock.now(), tool="write", identity=gate.identity)
         assert await chat.grants() == [kept]
         assert (await (await chat.send("again"))).text == "Two."
-        judged = [event for event in await log_of(chat) if isinstance(event, CallJudged)]
+        judged = [event for event in await log_of(chat) if isinstance(event, PermissionDecided)]
         assert judged[-1].rule == rule  # and it is on record why nobody was asked
         assert (await count(chat, GateOpened), len(office.done)) == (1, 2)
     async with office.process(*script) as chat:
@@ -236,7 +236,7 @@ async def test_a_grant_is_for_the_tool_it_was_given_for() -> None:
             return "found"
 
         search.__doc__ = text
-        return tool(execute="ask_once")(search)
+        return tool(approval="ask")(search)
 
     store, script = (
         MemoryStore(),

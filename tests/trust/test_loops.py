@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from everturn import ToolContext, tool
-from everturn.core.asking import Gate
 from everturn.core.events import LimitReached
-from everturn.core.policy import Rule
-from everturn.core.ports import Store, SubTurn, Tool
+from everturn.core.gates import Gate
+from everturn.core.ports import Store, SubagentRequest, Tool
+from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedCall
-from everturn.testing import Hang, ScriptedModel, call, calls, say
+from everturn.testing import ScriptedHang, ScriptedModel, call, calls, say
 from tests.trust.talks import Reply, Scenes, Talk, eventually, never, once
 
 
@@ -26,28 +26,28 @@ class World:
     def tools(self) -> list[Tool]:
         ran = self.ran
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def look(path: str, deep: bool = False) -> str:
             ran.append(path)
             return "nothing new"
 
-        @tool(effects="write")
+        @tool(idempotent=True)
         async def put(path: str) -> str:
             ran.append(f"put {path}")
             return "done"
 
-        @tool(effects="read", repeatable=True)
+        @tool(read_only=True, repeatable=True)
         async def poll(job: str) -> str:
             ran.append(f"poll {job}")
             return "not yet"
 
-        @tool(effects="write", repeatable=True)
+        @tool(idempotent=True, repeatable=True)
         async def delegate(task: str, ctx: ToolContext) -> str:
-            return (await ctx.sub_turn(SubTurn(task, max_steps=40))).text
+            return (await ctx.run_subagent(SubagentRequest(task, max_steps=40))).text
 
-        @tool(effects="write")
+        @tool(idempotent=True)
         async def agent(task: str, ctx: ToolContext) -> str:
-            return (await ctx.sub_turn(SubTurn(task, max_steps=40))).text
+            return (await ctx.run_subagent(SubagentRequest(task, max_steps=40))).text
 
         return [look, put, poll, delegate, agent]
 
@@ -255,7 +255,7 @@ async def test_it_is_found_although_the_process_ends_in_the_middle(pattern: str,
     stop = len(rounds) - rest
     world = World()
     talk = Talk(*world.tools(), store=store)
-    model = ScriptedModel(*steps(rounds)[:stop], [Hang()])
+    model = ScriptedModel(*steps(rounds)[:stop], [ScriptedHang()])
     async with talk.process(model=model) as chat:
         turn = await chat.send("go")
         await eventually(lambda: len(model.requests) > stop)

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from everturn.core.events import CallSettled, GateOpened, LateArrived, LimitReached
+from everturn.calls.output import OutputLimits
+from everturn.core.events import CallFinished, GateOpened, LateResultReceived, LimitReached
 from everturn.core.options import Budget
 from everturn.core.state import Phase
 from everturn.errors import AnswerUnfit, GateClosed
-from everturn.turn.shaping import Limits
 from tests.trust.house import SECRET, House, calling, house, part_of, reviewing, text_of
 from tests.trust.office import count, happened, log_of, rest
 
@@ -26,8 +26,8 @@ ROOT = Path(__file__).parent.parent.parent
 LEFT = "the code is [removed]"
 WHO = [
     ("fetch", {}),
-    ("look", {"result": "ask"}),
-    ("attempt", {"result": "ask"}),
+    ("look", {"review": "always"}),
+    ("attempt", {"review": "always"}),
 ]  # the tool's own choice, or the turn's
 
 
@@ -38,7 +38,7 @@ async def is_closed(house: House, options: dict[str, Any]) -> None:
 
 async def is_killed(house: House, options: dict[str, Any]) -> None:
     program = "import sys; from tests.trust.test_results import child; child(*sys.argv[1:])"
-    arguments = (str(house.folder), house.url, options.get("result", "auto"))
+    arguments = (str(house.folder), house.url, options.get("review", "never"))
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -55,11 +55,11 @@ async def is_killed(house: House, options: dict[str, Any]) -> None:
     assert said == b"ready\n"
 
 
-def child(folder: str, url: str, result: Any) -> None:
+def child(folder: str, url: str, review: Any) -> None:
     """The process that is killed."""
 
     async def work() -> None:
-        async with House(Path(folder), url).process(result=result) as chat:
+        async with House(Path(folder), url).process(review=review) as chat:
             await reviewing(chat)
             print("ready", flush=True)
             await asyncio.get_running_loop().create_future()
@@ -83,7 +83,7 @@ async def test_no_byte_of_a_result_is_sent_before_a_person_has_read_it_and_then_
             assert (here.leaked(), len(here.provider.seen)) == ([], 1)
             await chat.answer(gate, allow="once", text=LEFT)
             assert (await chat.turn(gate.turn)).text == "Done."
-            assert (await count(chat, GateOpened), await count(chat, CallSettled)) == (1, 1)
+            assert (await count(chat, GateOpened), await count(chat, CallFinished)) == (1, 1)
         assert (here.told(), here.leaked(), len(here.provider.seen)) == ([LEFT], [], 2)
         async with here.process(**options) as chat:  # nor in any later turn
             part = await part_of(chat)
@@ -110,7 +110,7 @@ async def test_on_error_asks_for_errors_only(tmp_path: Path) -> None:
         async with here.process() as chat:
             await chat.answer(gate, allow="once", text="it broke")
             await chat.turn(gate.turn)
-            states = [event.state for event in await log_of(chat) if isinstance(event, CallSettled)]
+            states = [event.state for event in await log_of(chat) if isinstance(event, CallFinished)]
         assert (states, here.told(), here.leaked()) == (["completed", "failed"], ["it works", "it broke"], [])
 
 
@@ -136,7 +136,7 @@ async def test_a_late_result_that_nobody_read_never_leaves(tmp_path: Path) -> No
         await turn.cancel()
         assert (await turn).phase is Phase.CANCELLED
         here.release.set()
-        await happened(chat, LateArrived)
+        await happened(chat, LateResultReceived)
         await (await chat.send("what came of it?"))
         await (await chat.send("really?"))
         part = await part_of(chat)
@@ -159,12 +159,12 @@ def refer(name: str, argument: str, form: str) -> Any:
 
 
 LONG = "⡁" * 3000 + "\n" + "⢂" * 3000
-SHORT = Limits(output=600)
+SHORT = OutputLimits(output=600)
 
 
 @pytest.mark.parametrize("whole", [SECRET, LONG], ids=["short", "cut"])
-@pytest.mark.parametrize("verdict", [{"allow": "once", "text": LEFT}, {"deny": "no"}], ids=["redacted", "withheld"])
-async def test_what_was_taken_out_cannot_be_read_back(whole: str, verdict: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("resolution", [{"allow": "once", "text": LEFT}, {"deny": "no"}], ids=["redacted", "withheld"])
+async def test_what_was_taken_out_cannot_be_read_back(whole: str, resolution: Any, tmp_path: Path) -> None:
     steps = (
         calling("fetch"),
         refer("use", "text", "$ref{CALL}"),
@@ -177,11 +177,11 @@ async def test_what_was_taken_out_cannot_be_read_back(whole: str, verdict: Any, 
         async with here.process(SHORT) as chat:
             gate = await reviewing(chat)
         async with here.process(SHORT) as chat:
-            await chat.answer(gate, **verdict)
+            await chat.answer(gate, **resolution)
             assert (await chat.turn(gate.turn)).text == "Done."
             told = here.told()
         assert (here.leaked(), len(told)) == ([], 5)
-        if "deny" in verdict:
+        if "deny" in resolution:
             assert here.ran == ["fetch"]
             assert all("there is no result" in text for text in told[1:])
         else:
@@ -203,7 +203,7 @@ async def test_the_gate_shows_what_the_model_would_read(tmp_path: Path) -> None:
 
 async def test_what_a_person_was_not_shown_of_a_result_is_not_read_by_the_model_either(tmp_path: Path) -> None:
     steps = (calling("fetch"), refer("read_back", "call", "CALL"))
-    async with house(tmp_path, *steps) as here, here.process(Limits(output=600)) as chat:
+    async with house(tmp_path, *steps) as here, here.process(OutputLimits(output=600)) as chat:
         here.secret = "a" * 3000 + SECRET + "z" * 3000
         gate = await reviewing(chat)
         assert SECRET not in text_of(gate.output)

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 
 from everturn import tool
-from everturn.core.asking import Gate
-from everturn.core.chunks import MOST_CALLS, TOO_MANY
-from everturn.core.events import CallJudged, CallSettled, CallStarted
-from everturn.core.policy import Layer, Policy, Rule
+from everturn.calls.output import OutputLimits
+from everturn.core.chunks import MAX_CALLS_PER_STEP, TOO_MANY_CALLS
+from everturn.core.events import CallFinished, CallStarted, PermissionDecided
+from everturn.core.gates import Gate
 from everturn.core.ports import Store, Tool
+from everturn.core.rules.policy import Layer, Rule
+from everturn.core.rules.shadowed_rules import find_shadowed_rules
 from everturn.testing import MemoryStore, call, calls, say
-from everturn.turn.shaping import Limits
 from tests.permissions.corpus import ASKED, BENIGN, HOSTILE
 from tests.trust.talks import Talk, check_judged, never
 from tests.trust.vectors import AT_HOME, INSIDE, PATHS, SCOPED, SECRETS, URLS
 
 GIT_LOG = Rule("run_shell", "allow", {"command": "git log *"})
-WIDE = Limits(parallel=64)
+WIDE = OutputLimits(parallel=64)
 
 
 def none_of_it(gate: Gate) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def none_of_it(gate: Gate) -> dict[str, Any]:
 
 
 def shell(ran: list[str]) -> Tool:
-    @tool(execute="ask_once", subjects={"command": "command"}, repeatable=True)
+    @tool(approval="ask", subjects={"command": "command"}, repeatable=True)
     async def run_shell(command: str) -> str:
         ran.append(command)
         return "ok"
@@ -38,7 +39,7 @@ def shell(ran: list[str]) -> Tool:
 
 
 def reader(ran: list[str]) -> Tool:
-    @tool(execute="ask_once", subjects={"path": "path"}, repeatable=True)
+    @tool(approval="ask", subjects={"path": "path"}, repeatable=True)
     async def read(path: str) -> str:
         ran.append(path)
         return "ok"
@@ -47,7 +48,7 @@ def reader(ran: list[str]) -> Tool:
 
 
 def fetcher(ran: list[str]) -> Tool:
-    @tool(execute="ask_once", subjects={"url": "url"}, repeatable=True)
+    @tool(approval="ask", subjects={"url": "url"}, repeatable=True)
     async def fetch(url: str) -> str:
         ran.append(url)
         return "ok"
@@ -58,12 +59,12 @@ def fetcher(ran: list[str]) -> Tool:
 async def attempt(talk: Talk, name: str, key: str, values: Sequence[str]) -> None:
     """Let a model call a tool with all of these, as many at once as it may, and a person deny what they are asked."""
     made = [call(name, **{key: value}) for value in values]
-    steps = [calls(*made[at : at + MOST_CALLS]) for at in range(0, len(made), MOST_CALLS)]
+    steps = [calls(*made[at : at + MAX_CALLS_PER_STEP]) for at in range(0, len(made), MAX_CALLS_PER_STEP)]
     await talk.tell(*steps, say("Done."), reply=none_of_it)
     await talk.check()
     settled = await talk.settled()
     assert len(settled) == len(values)
-    assert not any(TOO_MANY in one.output.text for one in settled)  # every one of them was judged
+    assert not any(TOO_MANY_CALLS in one.output.text for one in settled)  # every one of them was judged
 
 
 # Commands -------------------------------------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ async def test_deny_beats_ask_beats_allow_in_whatever_order_and_wherever_the_rul
         await attempt(talk, "read", "path", ["docs/draft/secret.txt", "docs/draft/a.md", "docs/a.md"])
         assert ran == ["docs/a.md"]
         assert [gate.arguments for gate in talk.asked] == ['{"path":"docs/draft/a.md"}']
-        judged = {event.call: event for event in await talk.events(CallJudged)}
+        judged = {event.call: event for event in await talk.events(PermissionDecided)}
         denied = next(event for event in judged.values() if event.rule is not None and event.rule.action == "deny")
         assert "docs/draft/secret*" in denied.why  # it names the rule that decided
 
@@ -157,7 +158,7 @@ async def test_a_grant_is_beaten_by_a_deny_and_by_an_explicit_ask_and_by_nothing
 async def test_what_no_rule_fits_is_asked_and_a_tool_that_runs_by_itself_can_be_held_back() -> None:
     ran: list[str] = []
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def look(path: str) -> str:
         ran.append(path)
         return "ok"
@@ -262,19 +263,19 @@ async def test_no_address_that_leads_to_what_is_denied_is_fetched() -> None:
 )
 def test_a_rule_that_can_never_decide_is_named_with_the_one_in_its_way(rule: Rule, by: Rule) -> None:
     for rules in ([rule, by], [by, rule]):
-        [shadowed] = Policy(rules).shadowed()
+        [shadowed] = find_shadowed_rules(rules)
         assert (shadowed.rule, shadowed.by) == (rule, by)
         assert shadowed.why
     kept = [Rule("read", "allow", {"path": "docs/**"}), Rule("read", "deny", {"path": "docs/secret"})]
-    assert Policy(kept).shadowed() == []
+    assert find_shadowed_rules(kept) == []
 
 
 def test_the_checker_finds_a_start_that_was_not_judged() -> None:
-    judged = CallJudged(turn="t", call="c", tool="x", identity="i", hash="0" * 64, allowed=True, why="")
-    start = CallStarted(turn="t", call="c", tool="x", arguments="{}", hash="0" * 64, effects="once", key="c")
+    judged = PermissionDecided(turn="t", call="c", tool="x", identity="i", hash="0" * 64, allowed=True, why="")
+    start = CallStarted(turn="t", call="c", tool="x", arguments="{}", hash="0" * 64, key="c")
     assert check_judged([judged, start]) == 1
-    other = CallStarted(turn="t", call="c", tool="x", arguments="{}", hash="1" * 64, effects="once", key="c")
-    between = CallSettled(turn="t", call="d", state="failed", output=None)  # pyright: ignore[reportArgumentType]
+    other = CallStarted(turn="t", call="c", tool="x", arguments="{}", hash="1" * 64, key="c")
+    between = CallFinished(turn="t", call="d", state="failed", output=None)  # pyright: ignore[reportArgumentType]
     for wrong in (
         [start],
         [judged, other],

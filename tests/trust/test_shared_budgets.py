@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 
 from everturn import ToolContext, tool
+from everturn.calls.output import OutputLimits
 from everturn.core.chunks import Chunk
-from everturn.core.events import (
-    LimitReached,
-)
+from everturn.core.events import LimitReached
 from everturn.core.options import Budget
-from everturn.core.ports import Store, SubTurn, Tool
+from everturn.core.ports import Store, SubagentRequest, Tool
 from everturn.core.requests import ModelRequest
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import call, calls, say
-from everturn.turn.shaping import Limits
 from tests.trust.endless import Endless, delegate, mortal, settings_of, work
 from tests.trust.talks import Scenes, Talk, costs, end, notice_of
 
@@ -48,7 +46,7 @@ async def test_fifty_sub_turns_at_once_pay_no_more_than_the_cap_and_what_is_in_f
 ) -> None:
     budget = Budget(cost=cap)
     settings = settings_of(where, budget)
-    talk = Talk(work, delegate, store=store, settings=settings, limits=Limits(parallel=64))
+    talk = Talk(work, delegate, store=store, settings=settings, limits=OutputLimits(parallel=64))
     talk.options["budget"] = budget if where == "turn" else Budget()
     model = Crowd(usd=usd)
     result = await talk.tell(model=model)
@@ -67,7 +65,7 @@ async def test_fifty_sub_turns_at_once_pay_no_more_than_the_cap_and_what_is_in_f
 
 def under_way(store: Store, model: Crowd) -> int:
     """How many may be asked for and not be written down yet: those that stream at once or, where a write takes its time,
-    one for each sub-turn.
+    one for each sub-agent run.
     """
     return model.many if isinstance(store, SqlStore) else model.most
 
@@ -75,7 +73,7 @@ def under_way(store: Store, model: Crowd) -> int:
 @pytest.mark.parametrize("where", ["turn", "session"])
 async def test_a_limit_of_calls_holds_for_all_that_comes_of_a_turn(where: str, store: Store) -> None:
     budget = Budget(calls=60)
-    talk = Talk(work, delegate, store=store, limits=Limits(parallel=64))
+    talk = Talk(work, delegate, store=store, limits=OutputLimits(parallel=64))
     talk.settings = settings_of(where, budget)
     talk.options["budget"] = budget if where == "turn" else Budget()
     model = Crowd()
@@ -96,7 +94,7 @@ async def test_what_is_shared_is_counted_through_a_death_after_any_event(before_
         async with talk.process(model=Few()) as chat:
             result = await (await chat.send("go", key="go"))
             assert "8 calls" in result.text
-        # Each sub-turn may be about to start one when the last is taken.
+        # Each sub-agent run may be about to start one when the last is taken.
         assert cap <= len(await talk.started()) <= cap + Few.many
         assert len(await talk.sessions()) == 1 + Few.many  # no task was given twice
         await talk.check()
@@ -109,9 +107,9 @@ def nested(depth: int) -> list[Tool]:
     """Tools that delegate to one another."""
 
     def make(level: int) -> Tool:
-        @tool(effects="write", name=f"level{level}", repeatable=True)
+        @tool(idempotent=True, name=f"level{level}", repeatable=True)
         async def run(number: int, ctx: ToolContext) -> str:
-            return (await ctx.sub_turn(SubTurn(f"at{level}", max_steps=100))).text
+            return (await ctx.run_subagent(SubagentRequest(f"at{level}", max_steps=100))).text
 
         return run
 
@@ -162,9 +160,9 @@ async def test_one_sub_turn_after_the_other_may_use_all_that_is_left(store: Stor
 
 
 async def test_the_own_budget_of_a_sub_turn_ends_it_and_not_the_turn_above() -> None:
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def small(number: int, ctx: ToolContext) -> str:
-        return (await ctx.sub_turn(SubTurn("small", budget=Budget(calls=2)))).text
+        return (await ctx.run_subagent(SubagentRequest("small", budget=Budget(calls=2)))).text
 
     talk = Talk(work, small)
     scenes = Scenes(

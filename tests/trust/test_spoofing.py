@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from everturn import Chat, GateOpened, tool
-from everturn.core.asking import Verdict
 from everturn.core.commands import Cancel
+from everturn.core.gates import GateResolution
 from everturn.core.parts import Output, TextPart, ToolPart
-from everturn.core.policy import Rule
 from everturn.core.ports import Tool
+from everturn.core.rules.policy import Rule
 from everturn.errors import (
     AnsweredOtherwise,
     AnswerUnfit,
@@ -53,7 +53,7 @@ def names() -> Iterator[Case]:
         yield f"tenant {wrong!r}", {"tenant": wrong}, UnknownSession
 
 
-def verdicts() -> Iterator[Case]:
+def resolutions() -> Iterator[Case]:
     """Verdicts that say more than the gate asks."""
     wider = [
         Rule("*", "allow", layer="grants"),
@@ -73,23 +73,23 @@ def verdicts() -> Iterator[Case]:
         Rule("", "allow", layer="grants"),
     ]
     for rule in wider:
-        yield f"grant {rule}", {"verdict": Verdict(True, grant=rule)}, AnswerUnfit
+        yield f"grant {rule}", {"resolution": GateResolution(True, grant=rule)}, AnswerUnfit
     unfit = {
-        "a grant with a denial": Verdict(False, grant=OFFERED),
-        "everywhere without a grant": Verdict(True, everywhere=True),
-        "until without a grant": Verdict(True, until=1.0),
-        "a redaction of a call": Verdict(True, text=""),
-        "a redaction in a denial": Verdict(False, text="x"),
-        "a denied call with arguments": Verdict(False, arguments="{}"),
-        "a denied call with a result": Verdict(False, result="done"),
-        "an allowed call that denies the others": Verdict(True, others=True),
-        "everything at once": Verdict(True, arguments="{}", result="x", text="x", grant=OFFERED, others=True),
+        "a grant with a denial": GateResolution(False, grant=OFFERED),
+        "everywhere without a grant": GateResolution(True, everywhere=True),
+        "until without a grant": GateResolution(True, until=1.0),
+        "a redaction of a call": GateResolution(True, text=""),
+        "a redaction in a denial": GateResolution(False, text="x"),
+        "a denied call with arguments": GateResolution(False, arguments="{}"),
+        "a denied call with a result": GateResolution(False, result="done"),
+        "an allowed call that denies the others": GateResolution(True, others=True),
+        "everything at once": GateResolution(True, arguments="{}", result="x", text="x", grant=OFFERED, others=True),
     }
-    for name, verdict in unfit.items():
-        yield name, {"verdict": verdict}, AnswerUnfit
+    for name, resolution in unfit.items():
+        yield name, {"resolution": resolution}, AnswerUnfit
 
 
-ALTERED = [*hashes(), *names(), *verdicts()]
+ALTERED = [*hashes(), *names(), *resolutions()]
 
 
 def spelled(right: str, wrong: object) -> object:
@@ -160,7 +160,7 @@ async def do(asked: Asked, chat: Chat, deed: str) -> None:
     elif deed == "cancel":
         await asked.attempt(chat, Cancel(key="stop", session=asked.session, at=asked.clock.now(), turn=asked.turn.id))
     else:
-        await asked.attempt(chat, asked.answer(key=deed, verdict=Verdict(deed == "allow", by="person")))
+        await asked.attempt(chat, asked.answer(key=deed, resolution=GateResolution(deed == "allow", by="person")))
 
 
 async def settle(asked: Asked, chat: Chat) -> None:
@@ -176,8 +176,8 @@ async def settle(asked: Asked, chat: Chat) -> None:
 async def test_a_second_answer_is_the_same_one_or_refused(first: bool, second: bool) -> None:
     asked = Asked(MemoryStore())
     async with asked.asking() as chat:
-        assert await asked.attempt(chat, asked.answer(key="1", verdict=Verdict(first))) is None
-        refused = await asked.attempt(chat, asked.answer(key="2", verdict=Verdict(second)))
+        assert await asked.attempt(chat, asked.answer(key="1", resolution=GateResolution(first))) is None
+        refused = await asked.attempt(chat, asked.answer(key="2", resolution=GateResolution(second)))
         assert (type(refused) if refused else None) is (None if first == second else AnsweredOtherwise)
         await asked.turn
         assert asked.ran == (["ada"] if first else [])
@@ -214,12 +214,12 @@ def changed_tool(asked: Asked, change: str) -> list[Tool]:
 
     match change:
         case "its parameters":
-            return [tool(execute="ask_once", name="mail")(mail)]
+            return [tool(approval="ask", name="mail")(mail)]
         case "its description":
             mail_.__doc__ = "Send a mail, and a copy to the archive."
-            return [tool(execute="ask_once", name="mail")(mail_)]
+            return [tool(approval="ask", name="mail")(mail_)]
         case "where it comes from":
-            return [tool(execute="ask_once", name="mail")(mail_)]
+            return [tool(approval="ask", name="mail")(mail_)]
         case "that it is there":
             return [tool(name="other")(mail_)]
         case _:
@@ -261,7 +261,7 @@ async def test_an_edit_is_judged_like_any_call(edit: str) -> None:
     asked = Asked(MemoryStore())
     asked.rules.append(Rule("mail", "deny", {"to": "eve"}))
     async with asked.asking() as chat:
-        assert await asked.attempt(chat, asked.answer(verdict=Verdict(True, arguments=edit))) is None
+        assert await asked.attempt(chat, asked.answer(resolution=GateResolution(True, arguments=edit))) is None
         await asked.turn
     assert asked.ran == (["ada"] if not edit else [])  # no edit at all is none
 
@@ -330,7 +330,12 @@ async def test_what_was_refused_leaves_nothing_in_the_log() -> None:
     asked = Asked(store := MemoryStore())
     async with asked.asking() as chat:
         before = [entry.event for entry in await store.events("s1")]
-        for changed in ({"hash": "0" * 64}, {"gate": "nope"}, {"tenant": "eve"}, {"verdict": Verdict(True, text="")}):
+        for changed in (
+            {"hash": "0" * 64},
+            {"gate": "nope"},
+            {"tenant": "eve"},
+            {"resolution": GateResolution(True, text="")},
+        ):
             assert await asked.attempt(chat, asked.answer(**changed)) is not None
         await asked.parked(chat)
         assert [entry.event for entry in await store.events("s1")] == before

@@ -10,12 +10,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.asking import Verdict
-from everturn.core.commands import Answer, AnyCommand, Cancel, Late, Revoke
+from everturn.core.commands import AnyCommand, Cancel, LateResult, ResolveGate, Revoke
+from everturn.core.gates import GateResolution
 from everturn.core.options import Budget, TurnOptions
 from everturn.core.parts import Output, TextPart
 from everturn.errors import ConfigError
-from everturn.testing.contracts.samples import answer, asked, called, over, ran, send, started
+from everturn.testing.contracts.samples import (
+    answer_gate,
+    call_requested_events,
+    call_started_events,
+    gate_opened_events,
+    send_message,
+    turn_ended_events,
+    turn_started_events,
+)
 from tests.stores.kinds import SQL, opened_sql
 from tests.trust.asking import Asked
 
@@ -58,7 +66,7 @@ async def test_an_answer_with_an_odd_value_is_refused_in_words_and_the_right_one
 
 
 def odd_commands() -> list[AnyCommand]:
-    message = send("k2", turn="t2")
+    message = send_message("k2", turn="t2")
     options: list[Any] = [
         TurnOptions(max_steps=True),
         TurnOptions(system=5),  # type: ignore[arg-type]
@@ -71,8 +79,12 @@ def odd_commands() -> list[AnyCommand]:
     ]
     odd: list[AnyCommand] = [replace(message, options=one) for one in options]
     odd.append(replace(message, parts=(TextPart("\udfff"),)))
-    for verdict in (Verdict(True, until=inf), Verdict(True, by=None), Verdict(True, everywhere="yes")):  # type: ignore[arg-type]
-        odd.append(replace(answer(), verdict=verdict))
+    for resolution in (
+        GateResolution(True, until=inf),
+        GateResolution(True, by=None),  # type: ignore[arg-type]
+        GateResolution(True, everywhere="yes"),  # type: ignore[arg-type]
+    ):
+        odd.append(replace(answer_gate(), resolution=resolution))
     odd.append(Cancel(key="c", session="s", turn="t", hard="yes"))  # type: ignore[arg-type]
     odd.append(Revoke(key="r", session="s", grant="g", by=5))  # type: ignore[arg-type]
     return odd
@@ -83,8 +95,8 @@ async def test_a_command_that_could_not_be_read_again_is_refused_at_the_door_and
     kind: str, tmp_path: Path
 ) -> None:
     async with opened_sql(kind, tmp_path) as store:
-        await store.admit(send())
-        await store.append("s", 0, [*started(), *asked()])
+        await store.admit(send_message())
+        await store.append("s", 0, [*turn_started_events(), *gate_opened_events()])
 
         for command in odd_commands():
             with pytest.raises(ConfigError, match="read again"):
@@ -94,19 +106,21 @@ async def test_a_command_that_could_not_be_read_again_is_refused_at_the_door_and
 
         assert await store.inbox("s") == []
         assert [info.id for info in await store.sessions()] == ["s"]
-        assert (await store.admit(answer())).is_new
-        assert isinstance((await store.inbox("s"))[0], Answer)
+        assert (await store.admit(answer_gate())).is_new
+        assert isinstance((await store.inbox("s"))[0], ResolveGate)
 
 
 @pytest.mark.parametrize("kind", SQL)
 async def test_a_late_result_is_taken_as_far_as_it_can_be_written(kind: str, tmp_path: Path) -> None:
     async with opened_sql(kind, tmp_path) as store:
-        await store.admit(send())
-        await store.append("s", 0, [*started(), *called(), *ran(), over()[0]])
-        late = Late(key="l", session="s", turn="t", call="t.call", output=Output("x", metadata={"at": (1, nan)}))
+        await store.admit(send_message())
+        await store.append(
+            "s", 0, [*turn_started_events(), *call_requested_events(), *call_started_events(), turn_ended_events()[0]]
+        )
+        late = LateResult(key="l", session="s", turn="t", call="t.call", output=Output("x", metadata={"at": (1, nan)}))
 
         assert (await store.admit(late)).is_new
 
         [kept] = await store.inbox("s")
-        assert isinstance(kept, Late)
+        assert isinstance(kept, LateResult)
         assert kept.output.metadata == {"at": [1, None]}

@@ -17,12 +17,12 @@ from textual.widgets import Static
 from everturn import api
 from everturn.client import Server
 from everturn.errors import EverturnError
-from everturn.tui.base import Language, Severity
-from everturn.tui.following import Follower
-from everturn.tui.gates.dialog import STILL, GateScreen
-from everturn.tui.gates.keys import Keys
-from everturn.tui.gates.roll import Roll
-from everturn.tui.looks import THEMES
+from everturn.terminal.tui.gates.dialog import GateScreen
+from everturn.terminal.tui.gates.keys import KeyBar
+from everturn.terminal.tui.gates.scroll import ScrolledRows
+from everturn.terminal.tui.host import Language, Severity
+from everturn.terminal.tui.session_follower import SessionFollower
+from everturn.terminal.tui.themes import THEMES
 from tests.web.rig import Rig
 
 T = TypeVar("T")
@@ -36,8 +36,8 @@ class Stand(App[int]):
         super().__init__()
         self.server, self.me, self.language = server, me, language
         self.agents = api.AgentList(agents=[])
-        self.waits: list[api.GateView] = []
-        self.follower: Follower | None = None
+        self.inbox_gates: list[api.GateView] = []
+        self.follower: SessionFollower | None = None
         self.told: list[str] = []
         self.opened: list[str] = []
         self.answers: list[bool | None] = []
@@ -52,15 +52,15 @@ class Stand(App[int]):
         try:
             return await doing
         except EverturnError as error:
-            self.tell(str(error), "error")
+            self.show_message(str(error), "error")
             return None
 
-    def tell(self, text: str, severity: Severity = "information") -> None:
+    def show_message(self, text: str, severity: Severity = "information") -> None:
         self.told.append(text)
 
     async def look(self) -> None:
         """See what waits, as the stream of the inbox would tell."""
-        self.waits = await self.server.gates()
+        self.inbox_gates = await self.server.gates()
 
     def ask(self, asked: api.GateView) -> GateScreen:
         screen = GateScreen(asked)
@@ -83,7 +83,7 @@ class Desk:
             await self.pilot.pause()
 
     async def gate(self, session: str, tool: str = "") -> api.GateView:
-        """The first gate of a session, or of a sub-turn of it."""
+        """The first gate of a session, or of a sub-agent run of it."""
         end = time.monotonic() + PATIENCE
         while True:
             found = [one for one in await self.app.server.session(session).gates() if tool in ("", one.gate.tool)]
@@ -101,11 +101,11 @@ class Desk:
     async def show(self, view: api.GateView, *, is_steady: bool = True) -> GateScreen:
         screen = self.app.ask(view)
         await self.until(
-            lambda: screen.is_mounted and bool(screen.query(Keys)) and screen.query_one("#body", Roll).rows
+            lambda: screen.is_mounted and bool(screen.query(KeyBar)) and screen.query_one("#body", ScrolledRows).rows
         )
-        await self.until(lambda: screen.asked.is_known, "the tool")
+        await self.until(lambda: screen.summary.is_known, "the tool")
         if is_steady:
-            await self.until(lambda: screen.is_steady)
+            await self.until(lambda: screen.accepts_keys)
         return screen
 
     async def press(self, *keys: str) -> None:
@@ -168,4 +168,4 @@ def screen_of(app: Stand) -> Screen[Any]:
     return app.screen
 
 
-__all__ = ["STILL", "Desk", "Stand", "at", "harmless"]
+__all__ = ["Desk", "Stand", "at", "harmless"]

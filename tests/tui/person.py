@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 
 from everturn.client import Server
 from everturn.core.messages import Message
-from everturn.tui.app import EverturnApp
-from everturn.tui.gates.dialog import GateScreen
+from everturn.terminal.tui.app import TerminalApp
+from everturn.terminal.tui.gates.dialog import GateScreen
 from tests.web.rig import Rig
 
 PATIENCE = 60.0
@@ -23,7 +23,7 @@ PATIENCE = 60.0
 class Person:
     """Sits in front of an app."""
 
-    def __init__(self, app: EverturnApp, pilot: Pilot[Any], rig: Rig) -> None:
+    def __init__(self, app: TerminalApp, pilot: Pilot[Any], rig: Rig) -> None:
         self.app, self.pilot, self.rig = app, pilot, rig
 
     async def until(self, is_so: Callable[[], Any], what: str = "it", seconds: float = PATIENCE) -> None:
@@ -45,7 +45,7 @@ class Person:
     async def say(self, text: str) -> str:
         """Say something and wait until it is safe; the session."""
         before = len(self.said())
-        self.app.talk.composer.write(text)
+        self.app.chat_screen.composer.write(text)
         await self.press("enter")
         await self.until(lambda: self.app.follower is not None and len(self.said()) > before, f"“{text}”")
         return self.session
@@ -65,7 +65,7 @@ class Person:
     @property
     def text(self) -> str:
         """The conversation, all of it, as it is drawn."""
-        return self.app.talk.transcript.text
+        return self.app.chat_screen.transcript.text
 
     @property
     def screen(self) -> str:
@@ -96,13 +96,13 @@ class Person:
 
         def shown() -> GateScreen | None:
             screen = self.app.screen
-            if isinstance(screen, GateScreen) and screen.asked.gate.tool == tool and not screen._is_over:
+            if isinstance(screen, GateScreen) and screen.summary.gate.tool == tool and not screen._is_over:
                 return screen
             return None
 
         def is_ready() -> bool:
             screen = shown()
-            return screen is not None and screen.is_steady and screen.asked.is_known
+            return screen is not None and screen.accepts_keys and screen.summary.is_known
 
         await self.until(is_ready, f"the question of {tool}")
         await self.pilot.pause()
@@ -112,7 +112,7 @@ class Person:
 
     async def closed(self) -> None:
         """The question is gone."""
-        await self.until(lambda: self.app.screen is self.app.talk, "the conversation")
+        await self.until(lambda: self.app.screen is self.app.chat_screen, "the conversation")
 
     async def allow(self, tool: str) -> None:
         screen = await self.gate(tool)
@@ -120,14 +120,14 @@ class Person:
         await self.until(lambda: self.app.screen is not screen, "the end of the question")
 
     async def confirm(self) -> None:
-        from everturn.tui.confirming import Confirm
+        from everturn.terminal.tui.confirm import Confirm
 
         await self.until(lambda: isinstance(self.app.screen, Confirm), "a question")
         await self.press("y")
         await self.until(lambda: not isinstance(self.app.screen, Confirm), "the answer")
 
 
-class Hasty(EverturnApp):
+class Hasty(TerminalApp):
     """An app that is sent keys before there is anything in it."""
 
     early: Sequence[Event] = ()
@@ -143,7 +143,7 @@ async def person(
 ) -> AsyncGenerator[Person]:
     """Somebody at an app that talks to the rig; `early` was pressed before there was anything to see."""
     async with Server(rig.url, (rig.home / "token").read_text().strip()) as server:
-        app = Hasty(server, session, **more) if early else EverturnApp(server, session, **more)
+        app = Hasty(server, session, **more) if early else TerminalApp(server, session, **more)
         if isinstance(app, Hasty):
             app.early = early
         async with app.run_test(size=size, notifications=True) as pilot:

@@ -10,14 +10,14 @@ from textual.app import App, ComposeResult
 from everturn import api
 from everturn.client import Server
 from everturn.core.deltas import CallDelta, CallProgress, ReasoningDelta, TextDelta
-from everturn.core.events import AnswerOpened, Event, LogEvent, StepFinished, StepStarted, TurnStarted
+from everturn.core.events import AnswerStarted, Event, LogEvent, StepFinished, StepStarted, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.parts import Part, StreamedPart, TextPart
-from everturn.tui.base import Language, Severity
-from everturn.tui.following import Follower
-from everturn.tui.looks import THEMES
-from everturn.tui.state import SessionState
-from everturn.tui.transcript import Transcript
+from everturn.terminal.tui.host import Language, Severity
+from everturn.terminal.tui.session_follower import SessionFollower
+from everturn.terminal.tui.state import SessionState
+from everturn.terminal.tui.themes import THEMES
+from everturn.terminal.tui.transcript import Transcript
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Stage(App[None]):
     server = cast("Server", None)
     me = cast("api.Me", None)
     agents = api.AgentList(agents=[], models=[api.ModelView(name="m", badge="scripted", context=10_000)])
-    follower: Follower | None = None
+    follower: SessionFollower | None = None
 
     def __init__(self, state: SessionState | None = None, language: Language = "en", theme: str = "") -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Stage(App[None]):
             self.register_theme(one)
         self.theme = theme or THEMES[0].name
         self.state, self.language = state or SessionState(), language
-        self.waits: list[api.GateView] = []
+        self.inbox_gates: list[api.GateView] = []
         self.told: list[str] = []
         self.heard: list[Any] = []
         self.error: Exception | None = None
@@ -63,7 +63,7 @@ class Stage(App[None]):
     async def attempt(self, doing: Awaitable[T]) -> T | None:
         return await doing
 
-    def tell(self, text: str, severity: Severity = "information") -> None:
+    def show_message(self, text: str, severity: Severity = "information") -> None:
         self.told.append(text)
 
 
@@ -94,7 +94,7 @@ class Writing:
         message = Message(f"{turn}-in", parent, "user", (TextPart(text), *more), turn=turn)
         self.event(TurnStarted(turn=turn, parent=parent, input=message, at=1.0))
         answer = Message(f"{turn}-out", message.id, "assistant", by="scripted", turn=turn)
-        self.event(AnswerOpened(turn=turn, message=answer))
+        self.event(AnswerStarted(turn=turn, message=answer))
         self.event(StepStarted(turn=turn, step=1, at=1.0))
 
     def answered(self, turn: str, parts: Iterable[StreamedPart], finish: Any = "stop") -> None:

@@ -9,12 +9,12 @@ import pytest
 from textual.widgets import OptionList
 
 from everturn.core.parts import FilePart
-from everturn.tui.helping import HelpScreen
-from everturn.tui.looks import CONTRAST, LIGHT
-from everturn.tui.picking import PickScreen
-from everturn.tui.settings import SettingsScreen, load
-from everturn.tui.side import Side
-from everturn.tui.words.app import words
+from everturn.terminal.tui.help import HelpScreen
+from everturn.terminal.tui.picker import PickerScreen
+from everturn.terminal.tui.settings import SettingsScreen, load_user_settings
+from everturn.terminal.tui.sidebar import Sidebar
+from everturn.terminal.tui.texts.app import get_app_texts
+from everturn.terminal.tui.themes import CONTRAST, LIGHT
 from tests.tui.person import person
 from tests.web.rig import Rig
 
@@ -31,7 +31,7 @@ async def test_what_a_stranger_says_is_only_text(rig: Rig) -> None:
     rig.wait_idle(session, 60)
     async with person(rig, session, size=(140, 30)) as one:
         await one.sees("[bold]no[/nope]")
-        one.app.tell(HOSTILE, "error")
+        one.app.show_message(HOSTILE, "error")
         await one.pilot.pause(0.2)
         assert is_harmless(one.screen)
         assert "[@click=app.quit]z[/]" in one.screen
@@ -48,16 +48,16 @@ async def test_what_is_in_memory_only_says_so_all_the_time_and_on_leaving(rig: R
         one.app.is_in_memory = True
         await one.say("parallel")
         await one.idle()
-        await one.reads(words("en").in_memory)
-        listed = one.app.talk.query_one(Side).query_one(OptionList)  # called as it is above the conversation
+        await one.reads(get_app_texts("en").in_memory)
+        listed = one.app.chat_screen.query_one(Sidebar).query_one(OptionList)  # called as it is above the conversation
         await one.until(lambda: listed.options and "parallel" in str(listed.options[0].prompt), "the title")
         await one.press("ctrl+c")
-        await one.reads(words("en").press_quit)
+        await one.reads(get_app_texts("en").press_quit)
         assert "quit the app" not in one.screen
         one.app.language = "zh"
-        await one.reads(words("zh").in_memory)
+        await one.reads(get_app_texts("zh").in_memory)
         await one.app.action_quit()
-        assert one.app.farewell == [words("zh").gone]
+        assert one.app.exit_messages == [get_app_texts("zh").gone]
 
 
 async def test_it_is_drawn_in_any_size_and_says_where_it_cannot_be(rig: Rig) -> None:
@@ -69,7 +69,7 @@ async def test_it_is_drawn_in_any_size_and_says_where_it_cannot_be(rig: Rig) -> 
         await one.idle()
         for width, height in ((80, 24), (40, 12), (160, 50)):
             await one.pilot.resize_terminal(width, height)
-            side = one.app.talk.query_one(Side)
+            side = one.app.chat_screen.query_one(Sidebar)
             await one.until(lambda wide=width, side=side: side.display is (wide >= 120), "the side")
             if side.display:
                 await one.until(lambda side=side: side.query_one(OptionList).option_count, "the sessions")
@@ -77,7 +77,7 @@ async def test_it_is_drawn_in_any_size_and_says_where_it_cannot_be(rig: Rig) -> 
             assert "Ctrl+Q Leave" in one.screen
             for action in ("help", "sessions", "pick", "branches", "usage", "settings", "files"):
                 await one.app.run_action(action)
-                await one.until(lambda: one.app.screen is not one.app.talk, action)
+                await one.until(lambda: one.app.screen is not one.app.chat_screen, action)
                 await one.pilot.pause()
                 await one.press("escape")
                 await one.closed()
@@ -94,7 +94,7 @@ async def test_a_theme_and_a_language_are_taken_and_kept(rig: Rig) -> None:
         await one.until(lambda: one.app.theme == CONTRAST, "the theme")
         await one.app.like("language", "zh")
         await one.reads("回车发送")
-    assert (load().theme, load().language) == (CONTRAST, "zh")
+    assert (load_user_settings().theme, load_user_settings().language) == (CONTRAST, "zh")
     async with person(rig) as again:
         assert (again.app.theme, again.app.language) == (CONTRAST, "zh")
     async with person(rig, theme=LIGHT, language="en") as said:
@@ -113,13 +113,13 @@ async def test_all_keys_are_in_the_help(rig: Rig) -> None:
 async def test_another_model_is_chosen_and_answers(rig: Rig) -> None:
     async with person(rig) as one:
         await one.press("ctrl+l")
-        await one.until(lambda: isinstance(one.app.screen, PickScreen), "the models")
+        await one.until(lambda: isinstance(one.app.screen, PickerScreen), "the models")
         await one.reads("32,000 tokens of context")
         await one.press("escape")
-        one.app.talk.composer.write("/model nosuch")
+        one.app.chat_screen.composer.write("/model nosuch")
         await one.press("enter")
         await one.reads("There is no model nosuch")
-        one.app.talk.composer.write("/model rig-other")
+        one.app.chat_screen.composer.write("/model rig-other")
         await one.press("enter")
         await one.until(lambda: one.app.model == "rig-other", "the model")
         await one.say("who are you")
@@ -131,14 +131,14 @@ async def test_a_file_is_attached_and_goes_along(rig: Rig, tmp_path: Path) -> No
     file = tmp_path / "notes of mine.txt"
     file.write_text("hello from a file")
     async with person(rig) as one:
-        one.app.talk.composer.write(f"/attach {file}")
+        one.app.chat_screen.composer.write(f"/attach {file}")
         await one.press("enter")
         await one.reads("1 file goes with it: notes of mine.txt")
         await one.say("what is in it")
         await one.idle()
         assert not one.app.attached
         assert [part.name for part in one.said()[0].parts if isinstance(part, FilePart)] == ["notes of mine.txt"]
-        one.app.talk.composer.write("/attach /nowhere/x")
+        one.app.chat_screen.composer.write("/attach /nowhere/x")
         await one.press("enter")
         await one.reads("there is no file /nowhere/x")
 
@@ -150,9 +150,9 @@ async def test_a_draft_stays_with_its_session(rig: Rig) -> None:
         await one.type("half a thought")
         await one.press("ctrl+n")
         await one.until(lambda: one.app.follower is None, "a new session")
-        assert one.app.talk.composer.text == ""
+        assert one.app.chat_screen.composer.text == ""
         await one.app.open_session(session)
-        assert one.app.talk.composer.text == "half a thought"
+        assert one.app.chat_screen.composer.text == "half a thought"
 
 
 async def test_a_message_that_is_refused_stays_in_the_box(rig: Rig) -> None:
@@ -160,7 +160,7 @@ async def test_a_message_that_is_refused_stays_in_the_box(rig: Rig) -> None:
         await one.say("hello")
         await one.idle()
         one.app.model = "nosuch"
-        one.app.talk.composer.write("do not lose this")
+        one.app.chat_screen.composer.write("do not lose this")
         await one.press("enter")
-        await one.until(lambda: one.app.talk.composer.text == "do not lose this", "the text")
+        await one.until(lambda: one.app.chat_screen.composer.text == "do not lose this", "the text")
         assert len(one.said()) == 1

@@ -10,19 +10,19 @@ from everturn import api
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.parts import TextPart, Usage
-from everturn.core.tree import Tree
-from everturn.tui import settings
-from everturn.tui.branches import end_of, rows_of
-from everturn.tui.comparing import lines_of, marked, nearest_versions, versioned
-from everturn.tui.keys import spelt
-from everturn.tui.state import SessionState
-from everturn.tui.usage import table
-from everturn.tui.words import app as app_words
-from everturn.tui.words import around as around_words
+from everturn.core.tree import MessageTree
+from everturn.terminal.tui import settings
+from everturn.terminal.tui.branches import branch_leaf, tree_rows
+from everturn.terminal.tui.compare import branch_lines, find_versioned, mark_differences, nearest_versioned
+from everturn.terminal.tui.key_bar import format_key
+from everturn.terminal.tui.state import SessionState
+from everturn.terminal.tui.texts import app as app_words
+from everturn.terminal.tui.texts import screens as around_words
+from everturn.terminal.tui.usage import usage_table
 
 
-def tree_of(*rows: tuple[str, str | None, str], leaf: str) -> Tree:
-    tree = Tree({}, {}, set(), leaf)
+def tree_of(*rows: tuple[str, str | None, str], leaf: str) -> MessageTree:
+    tree = MessageTree({}, {}, set(), leaf)
     for name, parent, text in rows:
         role = "user" if name.startswith("u") else "assistant"
         tree.messages[name] = Message(name, parent, role, (TextPart(text),))
@@ -35,25 +35,25 @@ TREE = (("u1", None, "one"), ("a1", "u1", "yes"), ("a2", "u1", "no"), ("u2", "a2
 
 def test_rows_are_set_in_where_there_are_versions() -> None:
     tree = tree_of(*TREE, leaf="a3")
-    rows = [(message.id, depth, at, of) for message, depth, at, of in rows_of(tree)]
+    rows = [(message.id, depth, at, of) for message, depth, at, of in tree_rows(tree)]
     assert rows == [("u1", 0, 1, 1), ("a1", 1, 1, 2), ("a2", 1, 2, 2), ("u2", 1, 1, 1), ("a3", 1, 1, 1)]
     tree.deleted.add("a1")
-    assert [(message.id, depth) for message, depth, _, _ in rows_of(tree)] == [
+    assert [(message.id, depth) for message, depth, _, _ in tree_rows(tree)] == [
         ("u1", 0), ("a2", 0), ("u2", 0), ("a3", 0)
     ]  # fmt: skip
 
 
 def test_a_branch_goes_on_to_where_it_was_gone_on_with_last() -> None:
     tree = tree_of(*TREE, leaf="a1")
-    assert end_of(tree, "a2") == "a3"
-    assert end_of(tree, "u1") == "a3"
+    assert branch_leaf(tree, "a2") == "a3"
+    assert branch_leaf(tree, "u1") == "a3"
     tree.deleted.update(("u2", "a3"))
-    assert end_of(tree, "a2") == "a2"
+    assert branch_leaf(tree, "a2") == "a2"
 
 
 def test_lines_that_differ_have_a_mark_that_is_no_colour() -> None:
     tree = tree_of(*TREE, leaf="a3")
-    left, right = marked(lines_of(tree, "a1"), lines_of(tree, "a2"))
+    left, right = mark_differences(branch_lines(tree, "a1"), branch_lines(tree, "a2"))
     assert "− yes" in left.plain
     assert "+ no" in right.plain
     assert "+ so" in right.plain
@@ -61,16 +61,16 @@ def test_lines_that_differ_have_a_mark_that_is_no_colour() -> None:
 
 def test_the_message_with_versions_is_found() -> None:
     state = SessionState(tree=tree_of(*TREE, leaf="a3"))
-    assert versioned(state) == "a2"
-    assert versioned(state, "a1") == "a1"
-    assert versioned(SessionState(tree=tree_of(TREE[0], leaf="u1"))) == ""
-    assert nearest_versions(state.tree, "a3") == "a2"
-    assert nearest_versions(state.tree, "u1") == ""
+    assert find_versioned(state) == "a2"
+    assert find_versioned(state, "a1") == "a1"
+    assert find_versioned(SessionState(tree=tree_of(TREE[0], leaf="u1"))) == ""
+    assert nearest_versioned(state.tree, "a3") == "a2"
+    assert nearest_versioned(state.tree, "u1") == ""
 
 
 def test_markup_of_strangers_is_text_in_what_is_compared() -> None:
     tree = tree_of(("u1", None, "[bold]x[/nope] \x1b[2J\u202egnp"), leaf="u1")
-    left, _ = marked(lines_of(tree, "u1"), [])
+    left, _ = mark_differences(branch_lines(tree, "u1"), [])
     assert "[bold]x[/nope]" in left.plain
     assert "\x1b" not in left.plain
     assert "\u202e" not in left.plain
@@ -79,30 +79,30 @@ def test_markup_of_strangers_is_text_in_what_is_compared() -> None:
 def test_usage_stands_in_columns() -> None:
     spent = Spent(1, 2, Usage(input=1200, output=30, cost=0.5))
     view = api.UsageView(since=0.0, total=spent, days=[api.UsedView(day="2026-11-15", agent="助手", spent=spent)])
-    lines = table(view, around_words.EN).plain.splitlines()
+    lines = usage_table(view, around_words.EN).plain.splitlines()
     assert lines[1].split() == ["2026-11-15", "助手", "1,200", "30", "2", "$0.50"]
     assert lines[2].split() == ["Total", "1,200", "30", "2", "$0.50"]
 
 
 def test_what_a_person_likes_is_kept_for_them_alone(tmp_path: Path) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path)}
-    assert settings.load(environ) == settings.Settings()
-    assert settings.save(settings.Settings(theme="nord", language="zh"), environ)
-    assert settings.load(environ) == settings.Settings(theme="nord", language="zh")
-    file = settings.place(environ)
+    assert settings.load_user_settings(environ) == settings.UserSettings()
+    assert settings.save_user_settings(settings.UserSettings(theme="nord", language="zh"), environ)
+    assert settings.load_user_settings(environ) == settings.UserSettings(theme="nord", language="zh")
+    file = settings.settings_path(environ)
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
     for broken in (b"{", b'{"theme": 3}', b'{"language": "xx"}', b"\xff"):
         file.write_bytes(broken)
-        assert settings.load(environ) == settings.Settings()
+        assert settings.load_user_settings(environ) == settings.UserSettings()
 
 
 def test_a_place_that_cannot_be_written_to_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "everturn").write_text("a file where a folder is to be")
-    assert not settings.save(settings.Settings(theme="nord"), {"XDG_STATE_HOME": str(tmp_path)})
+    assert not settings.save_user_settings(settings.UserSettings(theme="nord"), {"XDG_STATE_HOME": str(tmp_path)})
 
 
 def test_keys_are_spelt_as_people_write_them() -> None:
-    assert [spelt(key) for key in ("ctrl+n", "escape", "f1", "c", "C", "shift+enter")] == [
+    assert [format_key(key) for key in ("ctrl+n", "escape", "f1", "c", "C", "shift+enter")] == [
         "Ctrl+N", "Esc", "F1", "c", "C", "Shift+Enter"
     ]  # fmt: skip
 

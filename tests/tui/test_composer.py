@@ -9,8 +9,8 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.widgets import OptionList
 
-from everturn.tui.composer import Box, Composer
-from everturn.tui.early_keys import keys_of
+from everturn.terminal.tui.composer import Composer, ComposerInput
+from everturn.terminal.tui.key_buffer import keys_from_text
 
 COMMANDS = {"/help": "all keys", "/model": "NAME  another model", "/new": "begin anew"}
 
@@ -26,21 +26,21 @@ class Alone(App[None]):
         yield Composer(COMMANDS, lambda word: ["big", "small"] if word == "/model" else [])
 
     def on_mount(self) -> None:
-        self.query_one(Box).focus()
+        self.query_one(ComposerInput).focus()
 
     @property
     def composer(self) -> Composer:
         return self.query_one(Composer)
 
-    @on(Box.Sent)
-    def _sent(self, event: Box.Sent) -> None:
+    @on(ComposerInput.Sent)
+    def _sent(self, event: ComposerInput.Sent) -> None:
         self.heard.append((event.text, event.steers))
 
-    @on(Box.Dropped)
-    def _dropped(self, event: Box.Dropped) -> None:
+    @on(ComposerInput.Dropped)
+    def _dropped(self, event: ComposerInput.Dropped) -> None:
         self.heard.append(event.paths)
 
-    @on(Box.EditLast)
+    @on(ComposerInput.EditLast)
     def _edit(self) -> None:
         self.heard.append("edit")
 
@@ -61,7 +61,7 @@ async def test_enter_sends_and_other_keys_begin_a_line() -> None:
 async def test_keys_that_come_at_once_belong_to_the_message_that_they_were_typed_for() -> None:
     app = Alone()
     async with app.run_test() as pilot:
-        for key in (*keys_of("one\rtwo\rthree"),):
+        for key in (*keys_from_text("one\rtwo\rthree"),):
             app.post_message(key)
         await pilot.pause()
         assert app.heard == [("one", False), ("two", False)]
@@ -71,11 +71,11 @@ async def test_keys_that_come_at_once_belong_to_the_message_that_they_were_typed
 async def test_tab_completes_a_command_that_was_typed_at_once() -> None:
     app = Alone()
     async with app.run_test() as pilot:
-        for key in keys_of("/mo\t"):
+        for key in keys_from_text("/mo\t"):
             app.post_message(key)
         await pilot.pause()
         assert app.composer.text == "/model "
-        assert app.composer.box.has_focus
+        assert app.composer.text_area.has_focus
 
 
 async def test_up_edits_only_from_the_empty_box() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from textual.events import Paste
 
-from everturn.tui.early_keys import keys_of
+from everturn.terminal.tui.key_buffer import keys_from_text
 from tests.tui.person import person
 from tests.tui.terminal import Terminal, terminal
 from tests.web.rig import Rig
@@ -31,7 +31,7 @@ while not Path(__file__).with_name("go").exists() and not any(task.cancelling() 
     time.sleep(0.01)
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def look() -> str:
     "Look."
     return ""
@@ -113,16 +113,16 @@ def echoes(one: Terminal) -> bool:
 
 
 async def test_keys_that_come_before_the_box_has_the_focus_wait_for_it(rig: Rig) -> None:
-    async with person(rig, early=[*keys_of("echo:one\r"), Paste("two"), *keys_of(" three")]) as one:
+    async with person(rig, early=[*keys_from_text("echo:one\r"), Paste("two"), *keys_from_text(" three")]) as one:
         await one.until(lambda: one.said(), "what was sent")
         assert [message.text for message in one.said()] == ["echo:one"]
-        await one.until(lambda: one.app.talk.composer.text == "two three", "the text")
+        await one.until(lambda: one.app.chat_screen.composer.text == "two three", "the text")
 
 
 async def test_they_belong_to_the_session_that_is_opened(rig: Rig) -> None:
     session = rig.say("echo:before")["session"]
     rig.wait_idle(session, 60)
-    async with person(rig, session, early=[*keys_of("echo:one\rtwo")]) as one:
+    async with person(rig, session, early=[*keys_from_text("echo:one\rtwo")]) as one:
         await one.until(lambda: len(one.said()) == 2, "what was sent")
         assert one.session == session
-        assert one.app.talk.composer.text == "two"
+        assert one.app.chat_screen.composer.text == "two"

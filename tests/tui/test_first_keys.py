@@ -10,8 +10,8 @@ from textual.events import Event, Paste
 from textual.pilot import Pilot
 
 from everturn.client import Server
-from everturn.tui.app import EverturnApp
-from everturn.tui.early_keys import keys_of
+from everturn.terminal.tui.app import TerminalApp
+from everturn.terminal.tui.key_buffer import keys_from_text
 from tests.tui.person import Hasty
 
 NOBODY = "http://127.0.0.1:1"
@@ -19,11 +19,11 @@ NOBODY = "http://127.0.0.1:1"
 
 @pytest.fixture(autouse=True)
 def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("everturn.client.speaking.TRIES", 1)
+    monkeypatch.setattr("everturn.client.http.MAX_ATTEMPTS", 1)
 
 
 @asynccontextmanager
-async def started(early: Sequence[Event]) -> AsyncGenerator[tuple[EverturnApp, Pilot[int]]]:
+async def started(early: Sequence[Event]) -> AsyncGenerator[tuple[TerminalApp, Pilot[int]]]:
     async with Server(NOBODY, "token") as server:
         app = Hasty(server)
         app.early = early
@@ -37,35 +37,35 @@ async def until(pilot: Pilot[int], is_so: Callable[[], bool]) -> None:
 
 
 async def test_keys_that_come_before_the_box_has_the_focus_wait_for_it() -> None:
-    async with started([*keys_of("one "), Paste("two"), *keys_of(" three")]) as (app, pilot):
-        await until(pilot, lambda: app.talk.composer.text != "")
+    async with started([*keys_from_text("one "), Paste("two"), *keys_from_text(" three")]) as (app, pilot):
+        await until(pilot, lambda: app.chat_screen.composer.text != "")
         await pilot.pause()
-        assert app.talk.composer.text == "one two three"
+        assert app.chat_screen.composer.text == "one two three"
 
 
 async def test_a_session_that_opens_leaves_in_the_box_what_was_typed_for_it() -> None:
-    async with started([*keys_of("one")]) as (app, pilot):
-        await until(pilot, lambda: app.talk.composer.text == "one")
+    async with started([*keys_from_text("one")]) as (app, pilot):
+        await until(pilot, lambda: app.chat_screen.composer.text == "one")
         await app.open_session("s_1", keeps_text=True)
-        assert app.talk.composer.text == "one"
+        assert app.chat_screen.composer.text == "one"
         await app.open_session("")
-        assert app.talk.composer.text == ""
+        assert app.chat_screen.composer.text == ""
 
 
 async def test_a_message_that_is_refused_is_put_back_in_front_of_what_was_typed_after_it() -> None:
-    async with started([*keys_of("one\rtwo")]) as (app, pilot):
-        await until(pilot, lambda: "one" in app.talk.composer.text and "two" in app.talk.composer.text)
-        assert app.talk.composer.text == "one\ntwo"
+    async with started([*keys_from_text("one\rtwo")]) as (app, pilot):
+        await until(pilot, lambda: "one" in app.chat_screen.composer.text and "two" in app.chat_screen.composer.text)
+        assert app.chat_screen.composer.text == "one\ntwo"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (30, 8)])
 async def test_ctrl_q_that_comes_early_leaves(size: tuple[int, int]) -> None:
     async with Server(NOBODY, "token") as server:
         app = Hasty(server)
-        app.early = [*keys_of("one\x11")]
+        app.early = [*keys_from_text("one\x11")]
         assert await app.run_async(headless=True, size=size) == 0
 
 
 def test_what_a_terminal_has_kept_of_a_line_becomes_keys() -> None:
-    found = [(key.key, key.character) for key in keys_of("é\x1b[A \t\x00\n")]
+    found = [(key.key, key.character) for key in keys_from_text("é\x1b[A \t\x00\n")]
     assert found == [("é", "é"), (" ", " "), ("tab", "\t"), ("enter", "\r")]

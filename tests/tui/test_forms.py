@@ -9,12 +9,12 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import Input, Select
 
-from everturn.core.asking import Gate
-from everturn.tui.gates.fields import FieldBox
-from everturn.tui.gates.filling import FillPanel
-from everturn.tui.gates.keys import Tick
-from everturn.tui.gates.page import Page
-from everturn.tui.words.gates import EN
+from everturn.core.gates import Gate
+from everturn.terminal.tui.gates.fields import FieldBox
+from everturn.terminal.tui.gates.form import FormPanel
+from everturn.terminal.tui.gates.keys import Checkbox
+from everturn.terminal.tui.gates.text_view import TextView
+from everturn.terminal.tui.texts.gates import EN
 from tests.tui.asking import at
 from tests.web.rig import Rig
 
@@ -35,7 +35,7 @@ SCHEMA: dict[str, Any] = {
 class Holding(App[None]):
     """A panel alone."""
 
-    def __init__(self, panel: FillPanel) -> None:
+    def __init__(self, panel: FormPanel) -> None:
         super().__init__()
         self.panel = panel
         self.filled: list[str] = []
@@ -44,15 +44,15 @@ class Holding(App[None]):
     def compose(self) -> ComposeResult:
         yield self.panel
 
-    def on_fill_panel_filled(self, event: FillPanel.Filled) -> None:
+    def on_form_panel_filled(self, event: FormPanel.Filled) -> None:
         self.filled.append(event.text)
 
-    def on_panel_wrong(self, event: FillPanel.Wrong) -> None:
+    def on_panel_wrong(self, event: FormPanel.Wrong) -> None:
         self.wrong.append(event.text)
 
 
 def holding(value: Any, is_edit: bool = True, schema: dict[str, Any] | None = None) -> Holding:
-    return Holding(FillPanel(Gate("g", "t", "c", "tool", "{}", "h"), EN, schema or SCHEMA, value, is_edit=is_edit))
+    return Holding(FormPanel(Gate("g", "t", "c", "tool", "{}", "h"), EN, schema or SCHEMA, value, is_edit=is_edit))
 
 
 async def test_each_field_holds_its_value_to_the_letter() -> None:
@@ -81,7 +81,7 @@ async def test_each_field_holds_its_value_to_the_letter() -> None:
         assert app.focused is boxes["count"].query_one(Input)
         boxes["count"].query_one(Input).value = "9"
         boxes["urgent"].query_one(Select).value = 0
-        boxes["tags"].query(Tick).first().action_turn()
+        boxes["tags"].query(Checkbox).first().action_turn()
         app.panel.press("ctrl+s")
         await pilot.pause()
         assert json.loads(app.filled[-1]) == value | {"count": 9, "urgent": True, "tags": ["a", "c"]}
@@ -106,7 +106,7 @@ async def test_json_and_form_are_two_views_of_one_value() -> None:
         app.query_one(Input).value = "y"
         app.panel.press("ctrl+t")
         await app.workers.wait_for_complete()
-        page = app.query_one(Page)
+        page = app.query_one(TextView)
         assert json.loads(page.text) == {"name": "y", "count": 1}
         page.load_text('{"name": "z", "count": 2}')
         app.panel.press("ctrl+t")
@@ -118,7 +118,7 @@ async def test_json_and_form_are_two_views_of_one_value() -> None:
 async def test_a_page_never_hands_on_what_a_terminal_would_obey() -> None:
     app = holding({"name": "x", "count": 1})
     async with app.run_test(size=(90, 60)) as pilot:
-        page = Page("a\x1b[2Jb\u202ec")
+        page = TextView("a\x1b[2Jb\u202ec")
         await app.mount(page)
         await pilot.pause()
         assert "\x1b" not in page.get_line(0).plain
@@ -142,7 +142,7 @@ async def test_a_form_of_a_running_tool_is_filled_in_and_shown_before_it_is_sent
         await desk.press("ctrl+s")
         await desk.until(lambda: "Your answer, exactly this" in desk.text)
         assert '"size": "M"' in desk.text
-        await desk.until(lambda: screen.is_steady)
+        await desk.until(lambda: screen.accepts_keys)
         await desk.press("y")
         assert await desk.gone() is True
         await desk.idle(session)

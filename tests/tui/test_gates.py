@@ -10,12 +10,12 @@ import pytest
 from textual.command import CommandPalette
 from textual.widgets import Input
 
-from everturn.tui.base import Language
-from everturn.tui.gates.dialog import GateScreen
-from everturn.tui.gates.keys import Keys, Tick
-from everturn.tui.gates.page import Page
-from everturn.tui.gates.panels import AlwaysPanel, DenyPanel, Panel, WordsPanel
-from everturn.tui.gates.roll import Roll
+from everturn.terminal.tui.gates.dialog import GateScreen
+from everturn.terminal.tui.gates.keys import Checkbox, KeyBar
+from everturn.terminal.tui.gates.panels import AlwaysPanel, DenyPanel, Panel, TextPanel
+from everturn.terminal.tui.gates.scroll import ScrolledRows
+from everturn.terminal.tui.gates.text_view import TextView
+from everturn.terminal.tui.host import Language
 from tests.tui.asking import Desk, at
 from tests.web.rig import Rig
 
@@ -29,7 +29,7 @@ def result_of(rig: Rig, session: str) -> dict[str, Any]:
 
 
 def body(screen: GateScreen) -> str:
-    return screen.query_one("#body", Roll).text
+    return screen.query_one("#body", ScrolledRows).text
 
 
 async def panel(desk: Desk, screen: GateScreen, kind: type[Panel]) -> Any:
@@ -54,11 +54,12 @@ async def test_a_key_counts_only_after_a_moment_and_enter_never_allows(rig: Rig)
     async with at(rig) as desk:
         session = rig.say("mail")["session"]
         screen = await desk.show(await desk.gate(session), is_steady=False)
-        screen._since = time.monotonic()
+        screen._visible_since = time.monotonic() + 3600.0  # however slow this machine is, the keys come too early
         await desk.press("y", "a", "e", "n")
         assert screen.panel is None
         assert not desk.app.answers
-        await desk.until(lambda: screen.is_steady)
+        screen._visible_since = time.monotonic()
+        await desk.until(lambda: screen.accepts_keys)
         await desk.press("enter", "space", "enter")
         assert screen.panel is None
         assert not desk.app.answers
@@ -95,9 +96,9 @@ async def test_n_for_all_denies_what_is_asked_beside(rig: Rig) -> None:
         await desk.until(lambda: len(rig.gates(session)) == 3)
         await desk.press("N")
         found = await panel(desk, screen, DenyPanel)
-        assert found.query_one(Tick).value
+        assert found.query_one(Checkbox).value
         await desk.press("ctrl+o")
-        assert not found.query_one(Tick).value
+        assert not found.query_one(Checkbox).value
         await desk.press("ctrl+o", "enter")
         assert await desk.gone() is True
         await desk.idle(session)
@@ -108,14 +109,14 @@ async def test_n_for_all_denies_what_is_asked_beside(rig: Rig) -> None:
 async def test_a_stores_exactly_the_rule_that_was_chosen_and_says_so(rig: Rig) -> None:
     async with at(rig) as desk:
         session, screen = await desk.asked('call run {"command": "grep -n foo src/a.py"}')
-        offers = [str(one) for one in screen.asked.gate.offers]
+        offers = [str(one) for one in screen.summary.gate.offers]
         assert len(offers) > 1
         for offer in offers:
             assert offer in body(screen).replace("\n", ""), "each offer is shown exactly"
         await desk.press("a")
         found: AlwaysPanel = await panel(desk, screen, AlwaysPanel)
         await desk.press("2", "t")
-        assert found.at == 1
+        assert found.chosen_offer == 1
         await desk.press("y")
         assert await desk.gone() is True
         assert offers[1] in desk.app.told[-1]
@@ -159,11 +160,11 @@ async def test_a_command_is_not_allowed_everywhere_and_that_is_said_before_it_is
         assert await desk.gone() is False
 
 
-async def test_what_was_done_by_hand_is_the_result(rig: Rig) -> None:
+async def test_what_was_done_manual_is_the_result(rig: Rig) -> None:
     async with at(rig) as desk:
         session, screen = await desk.asked("hand")
         await desk.press("r")
-        await panel(desk, screen, WordsPanel)
+        await panel(desk, screen, TextPanel)
         await desk.press("ctrl+s")
         assert "first" in desk.line, "nothing was typed yet"
         await desk.type("80 by 120 cm")
@@ -176,7 +177,7 @@ async def test_what_was_done_by_hand_is_the_result(rig: Rig) -> None:
 async def test_a_loop_is_asked_about_and_ended(rig: Rig) -> None:
     async with at(rig) as desk:
         session, screen = await desk.asked("loop")
-        assert screen.asked.gate.kind == "loop"
+        assert screen.summary.gate.kind == "loop"
         assert "third time" in body(screen)
         await desk.press("n")
         await panel(desk, screen, DenyPanel)
@@ -192,7 +193,7 @@ async def test_what_runs_below_asks_here(rig: Rig, word: str) -> None:
     async with at(rig) as desk:
         before = len(rig.deeds("mail"))
         session, screen = await desk.asked(word, "send_mail")
-        assert ("asked by a sub-turn" in body(screen)) == (word == "trip")
+        assert ("asked by a sub-agent run" in body(screen)) == (word == "trip")
         await desk.press("y")
         assert await desk.gone() is True
         await desk.idle(session)
@@ -227,7 +228,7 @@ async def test_somebody_else_was_faster(rig: Rig) -> None:
     async with at(rig) as desk:
         before = len(rig.deeds("mail"))
         _, screen = await desk.asked("mail")
-        await desk.app.server.answer(screen.asked.view, deny="by another")
+        await desk.app.server.answer(screen.summary.view, deny="by another")
         await desk.press("y")  # before anybody has told the dialog
         assert await desk.gone() is False
         assert "Somebody else answered" in desk.app.told[-1]
@@ -240,7 +241,7 @@ async def test_it_closes_when_it_is_answered_elsewhere_and_a_second_one_stays(ri
         await desk.press("n")
         await panel(desk, first, DenyPanel)
         await desk.type("half a rea")
-        await desk.app.server.answer(first.asked.view, allow="once")
+        await desk.app.server.answer(first.summary.view, allow="once")
         await desk.app.look()
         assert await desk.gone() is False
         session, second = await desk.asked("mail")
@@ -257,7 +258,11 @@ async def test_nothing_is_cropped_while_there_is_room(rig: Rig, language: Langua
     async with at(rig, language=language) as desk:
         await desk.pilot.resize_terminal(100, 26)
         _, screen = await desk.asked('call run {"command": "git log src/a.py"}')
-        roll, dialog, more = screen.query_one("#body", Roll), screen.query_one("#dialog"), screen.query_one("#more")
+        roll, dialog, more = (
+            screen.query_one("#body", ScrolledRows),
+            screen.query_one("#dialog"),
+            screen.query_one("#more"),
+        )
         assert len(roll.rows) > 26 // 3, "more than a third of the screen"
 
         def is_whole() -> bool:
@@ -267,7 +272,7 @@ async def test_nothing_is_cropped_while_there_is_room(rig: Rig, language: Langua
         await desk.press("a")
         await panel(desk, screen, AlwaysPanel)
         await desk.until(is_whole, "all of it, beside the rule")
-        screen._say("#note", screen.words.sending)
+        screen._say("#note", screen.texts.sending)
         await desk.until(is_whole, "all of it, while it is sent")
         for width in (78, 100):
             await desk.pilot.resize_terminal(width, 26)
@@ -282,7 +287,7 @@ async def test_what_ends_below_the_palette_closes_itself_and_not_the_palette(rig
         _, screen = await desk.asked("mail")
         desk.app.action_command_palette()
         await desk.until(lambda: isinstance(desk.app.screen, CommandPalette), "the palette")
-        await desk.app.server.answer(screen.asked.view, deny="by another")
+        await desk.app.server.answer(screen.summary.view, deny="by another")
         await desk.app.look()
         await desk.until(lambda: desk.app.told, "that it is over")
         assert isinstance(desk.app.screen, CommandPalette), "what somebody types in stays"
@@ -296,7 +301,7 @@ async def test_whoever_may_not_answer_is_told_so(rig: Rig, role: str) -> None:
     async with at(rig, user=role) as desk:
         session, screen = await desk.asked("mail")
         assert "takes the role of an approver" in desk.text
-        assert [key for key, _ in screen.query_one(Keys).keys] == ["?", "escape"]
+        assert [key for key, _ in screen.query_one(KeyBar).keys] == ["?", "escape"]
         await desk.press("y", "a", "n", "e", "r")
         assert screen.panel is None
         assert rig.gates(session)
@@ -327,10 +332,10 @@ def await_me(me: Any) -> Any:
 async def test_while_the_server_is_away_it_stays_and_is_answered_once(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from everturn.client import speaking
+    from everturn.client import http
     from tests.client.serving import losing
 
-    monkeypatch.setattr(speaking, "TRIES", 1)
+    monkeypatch.setattr(http, "MAX_ATTEMPTS", 1)
     async with losing(rig.url) as proxy, at(rig, url=proxy.address) as desk:
         before = len(rig.deeds("mail"))
         session, screen = await desk.asked("mail")
@@ -356,7 +361,7 @@ async def test_what_was_not_on_the_screen_cannot_be_allowed(rig: Rig) -> None:
         assert "not shown yet" in desk.line
         assert rig.gates(session)
         await desk.press("end")
-        await desk.until(lambda: screen.query_one("#body", Roll).is_read)
+        await desk.until(lambda: screen.query_one("#body", ScrolledRows).is_read)
         await desk.press("y")
         assert await desk.gone() is True
         await desk.idle(session)
@@ -374,16 +379,16 @@ async def test_arguments_are_edited_in_a_form_and_shown_again_before_they_run(ri
         await desk.until(lambda: "With your changes" in body(screen), "the changes")
         assert "ann@example.org!" in body(screen)
         assert rig.gates(session)
-        await desk.until(lambda: screen.is_steady)
+        await desk.until(lambda: screen.accepts_keys)
         await desk.press("u")
         await desk.until(lambda: "ann@example.org!" not in body(screen))
-        await desk.until(lambda: screen.is_steady)
+        await desk.until(lambda: screen.accepts_keys)
         await desk.press("e")
         await desk.until(lambda: isinstance(screen.focused, Input))
         await desk.press("end", *"?")
         await desk.press("ctrl+s")
         await desk.until(lambda: "ann@example.org?" in body(screen))
-        await desk.until(lambda: screen.is_steady)
+        await desk.until(lambda: screen.accepts_keys)
         await desk.press("y")
         assert await desk.gone() is True
         await desk.idle(session)
@@ -399,9 +404,9 @@ async def test_arguments_are_edited_as_json_and_what_is_wrong_is_said(rig: Rig) 
         await desk.press("e")
         await desk.until(lambda: screen.panel is not None and screen.focused is not None)
         await desk.press("ctrl+t")
-        await desk.until(lambda: isinstance(screen.focused, Page))
+        await desk.until(lambda: isinstance(screen.focused, TextView))
         page = screen.focused
-        assert isinstance(page, Page)
+        assert isinstance(page, TextView)
         assert r"safe\u202egnp.exe\u202c" in page.text, "what is hidden is JSON to the letter"
         await desk.press("ctrl+s")
         assert "Nothing is changed" in desk.line
@@ -415,7 +420,7 @@ async def test_arguments_are_edited_as_json_and_what_is_wrong_is_said(rig: Rig) 
         page.load_text(text.replace("\u0430nn", "bob"))
         await desk.press("ctrl+s")
         await desk.until(lambda: "bob@example.org" in body(screen))
-        await desk.until(lambda: screen.is_steady)
+        await desk.until(lambda: screen.accepts_keys)
         await desk.press("y")
         assert await desk.gone() is True
         await desk.idle(session)

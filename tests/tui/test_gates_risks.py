@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from everturn.tui.gates import risk_table, risk_words, risks
-from everturn.tui.gates.risks import command_risks, hints_for, path_risks, url_risks
+from everturn.terminal.tui.gates import risk_table, risk_texts, risks
+from everturn.terminal.tui.gates.risks import command_risks, find_risks, path_risks, url_risks
 
 WEB = Path(__file__).resolve().parents[2] / "web"
 PAGE = (WEB / "src/gates/risks.ts").read_text("utf-8")
@@ -41,14 +41,14 @@ def test_the_pieces_and_the_bounds_are_those_of_the_page() -> None:
         assert getattr(risk_table, name) == re.sub(r"\$\{(\w+)\}", r"<\1>", found[1])
     for name in ("COMMAND_NAME", "SHELL_TOOL", "PATH_NAME", "URL_NAME"):
         assert f"const {name} = /{getattr(risks, name)}/i;" in PAGE
-    for name in ("WIDE", "SHARED", "LONG"):
+    for name in ("WINDOW", "WINDOW_OVERLAP", "MAX_QUERY"):
         assert f"const {name} = {getattr(risks, name)};" in PAGE
 
 
 def test_the_words_are_those_of_the_page() -> None:
-    text = (WEB / "src/gates/risk-words.ts").read_text("utf-8")
+    text = (WEB / "src/gates/riskTexts.ts").read_text("utf-8")
     english, chinese = (dict(re.findall(r'(\w+): "([^"]*)"', part)) for part in text.split("\n  {\n")[1:])
-    assert (risk_words.EN, risk_words.ZH) == (english, chinese)
+    assert (risk_texts.EN, risk_texts.ZH) == (english, chinese)
 
 
 def pairs(after: str, before: str) -> list[tuple[str, str]]:
@@ -72,10 +72,10 @@ def test_they_find_what_the_page_finds() -> None:
 
 
 def test_hints_are_found_by_the_names_of_arguments_and_by_the_tool() -> None:
-    assert [(one.where, one.code) for one in hints_for("t", {"a": [{"path": "../x"}]})] == [("a.0.path", "path_up")]
-    assert [one.code for one in hints_for("t", {"argv": ["rm", "-rf", "x"]})] == ["delete"]
-    assert [one.code for one in hints_for("run_shell", {"it": "sudo ls"})] == ["root"]
-    assert hints_for("t", {"text": "sudo ls"}) == []
+    assert [(one.where, one.code) for one in find_risks("t", {"a": [{"path": "../x"}]})] == [("a.0.path", "path_up")]
+    assert [one.code for one in find_risks("t", {"argv": ["rm", "-rf", "x"]})] == ["delete"]
+    assert [one.code for one in find_risks("run_shell", {"it": "sudo ls"})] == ["root"]
+    assert find_risks("t", {"text": "sudo ls"}) == []
     found = command_risks("cat ../x; sudo rm -rf a; sudo rm -rf b > c")
     assert [one.code for one in found][:2] == ["delete", "root"]
     assert [one.level for one in found] == sorted(one.level for one in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,17 +14,17 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from everturn import api
-from everturn.core.asking import Gate, GateKind
+from everturn.core.gates import Gate, GateKind
 from everturn.core.parts import Output
-from everturn.core.policy import Rule
-from everturn.tui.gates import risk_words
-from everturn.tui.gates.asked import Asked, result_rows, rows_of, title_of, written
-from everturn.tui.gates.choosing import keys_of
-from everturn.tui.gates.differing import differ, drawn, is_diff, read
-from everturn.tui.gates.oddities import is_mixed_way, lookalikes
-from everturn.tui.gates.redaction import MARK, Redaction
-from everturn.tui.gates.rows import text_of
-from everturn.tui.words import gates, inbox, permissions, servers
+from everturn.core.rules.policy import Rule
+from everturn.terminal.tui.gates import risk_texts
+from everturn.terminal.tui.gates.answer_keys import keys_for_gate
+from everturn.terminal.tui.gates.confusables import find_lookalikes, has_mixed_direction
+from everturn.terminal.tui.gates.diff import diff_rows, diff_texts, is_diff, parse_diff
+from everturn.terminal.tui.gates.redaction import MARK, Redaction
+from everturn.terminal.tui.gates.rows import rows_text
+from everturn.terminal.tui.gates.summary import GateSummary, editable_json, gate_rows, gate_title, result_rows
+from everturn.terminal.tui.texts import gates, inbox, mcp_servers, permissions
 
 EVIL = (
     "[bold red]x[/] [/nope] [@click=app.quit]go[/] \x1b[2J\x1b]8;;http://evil\x07 \u202eabc\u202c \u200b\r\x00\x9b31m"
@@ -32,18 +33,18 @@ KINDS: tuple[GateKind, ...] = ("call", "egress", "loop", "hand", "result", "ques
 UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]")
 
 
-def asked(arguments: dict[str, Any] | str = "", **more: Any) -> Asked:
+def asked(arguments: dict[str, Any] | str = "", **more: Any) -> GateSummary:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     fields: dict[str, Any] = {"tool": "send_mail", "kind": "call"} | more
     gate = Gate("gate", "turn", "call", arguments=text or "{}", hash="h", **fields)
-    return Asked(api.GateView(session="s", title="", opened=0.0, gate=gate))
+    return GateSummary(api.GateView(session="s", title="", opened=0.0, gate=gate))
 
 
-def shown(one: Asked, width: int = 76) -> str:
-    rows = rows_of(one, gates.EN, width)
+def shown(one: GateSummary, width: int = 76) -> str:
+    rows = gate_rows(one, gates.EN, width)
     for row in rows:
         assert sum(cell_len(text) for text, _ in row) <= width, row
-    return text_of(rows)
+    return rows_text(rows)
 
 
 def joined(text: str) -> str:
@@ -58,14 +59,16 @@ def test_hostile_texts_in_every_field_are_harmless_and_all_there(kind: GateKind)
         offers=(Rule(EVIL, "allow", {EVIL: EVIL}),), output=Output(EVIL), form='{"type": "string"}',
     )  # fmt: skip
     view = api.GateView(session="s", title=EVIL, opened=0.0, gate=gate)
-    tool = api.ToolView(name=EVIL, description=EVIL, schema={}, origin=EVIL, execute=EVIL, effects=EVIL)
-    one = Asked(view, tool, is_known=True, here="other")
+    tool = api.ToolView(
+        name=EVIL, description=EVIL, schema={}, origin=EVIL, approval=EVIL, read_only=False, idempotent=False
+    )
+    one = GateSummary(view, tool, is_known=True, here="other")
     for words in (gates.EN, gates.ZH):
         for width in (30, 76, 150):
-            text = text_of([*rows_of(one, words, width), *result_rows(one, words, width)]) + title_of(gate, words)
+            text = rows_text([*gate_rows(one, words, width), *result_rows(one, words, width)]) + gate_title(gate, words)
             assert not UNSAFE.search(text.replace("\n", ""))
     assert "[/nope]" in shown(one)
-    assert kind == "question" or r"\x1b[2J" in title_of(gate, gates.EN)
+    assert kind == "question" or r"\x1b[2J" in gate_title(gate, gates.EN)
 
 
 @given(
@@ -98,27 +101,27 @@ def test_hidden_characters_are_counted_and_written_out() -> None:
 
 
 def test_words_that_look_like_others() -> None:
-    assert [one.why for one in lookalikes("p\u0430ypal")] == ["mixed"]
-    assert [one.why for one in lookalikes("go to \u0441\u043e\u0440\u0435")] == ["foreign"]
-    assert [one.why for one in lookalikes("\uff41\uff42\uff43")] == ["styled"]
-    assert lookalikes("plain 中文 Ünïcode Привет мир") == []
-    assert is_mixed_way("rm \u05d0\u05d1 file")
-    assert not is_mixed_way("\u05d0\u05d1\nabc")
+    assert [one.why for one in find_lookalikes("p\u0430ypal")] == ["mixed"]
+    assert [one.why for one in find_lookalikes("go to \u0441\u043e\u0440\u0435")] == ["foreign"]
+    assert [one.why for one in find_lookalikes("\uff41\uff42\uff43")] == ["styled"]
+    assert find_lookalikes("plain 中文 Ünïcode Привет мир") == []
+    assert has_mixed_direction("rm \u05d0\u05d1 file")
+    assert not has_mixed_direction("\u05d0\u05d1\nabc")
 
 
 def test_a_diff_has_signs_and_is_whole_in_one_column_and_in_two() -> None:
     text = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n same\n-old line\n+new line\n+more\n tail\n-gone"
     assert is_diff(text)
     assert not is_diff("- a list\n- of things")
-    one = text_of(drawn(list(read(text)), 60, is_wide=False))
+    one = rows_text(diff_rows(list(parse_diff(text)), 60, is_wide=False))
     assert "− old line" in one
     assert "+ new line" in one
-    two = text_of(drawn(list(read(text)), 120, is_wide=True)).split("\n")
+    two = rows_text(diff_rows(list(parse_diff(text)), 120, is_wide=True)).split("\n")
     assert any("− old line" in line and "+ new line" in line for line in two)
     assert any("− gone" in line for line in two)
     for piece in ("same", "+ more", "tail"):
         assert any(piece in line for line in two)
-    assert differ("a\nb\nc", "a\nx\nc") == [(" ", "a"), ("-", "b"), ("+", "x"), (" ", "c")]
+    assert diff_texts("a\nb\nc", "a\nx\nc") == [(" ", "a"), ("-", "b"), ("+", "x"), (" ", "c")]
 
 
 def test_an_edit_without_a_preview_is_shown_as_what_it_changes() -> None:
@@ -140,16 +143,18 @@ def test_what_always_would_store_is_shown_to_the_letter_and_not_for_changes() ->
     one = asked({"command": "git log"}, offers=rules)
     for rule in rules:
         assert str(rule) in shown(one, 120)
-    assert ("a", gates.EN.k_always) in keys_of(one, gates.EN, may_answer=True)
+    assert ("a", gates.EN.k_always) in keys_for_gate(one, gates.EN, may_answer=True)
     changed = msgspec.structs.replace(one, edited='{"command": "git show"}')
     assert str(rules[0]) not in shown(changed, 120)
-    assert "a" not in dict(keys_of(changed, gates.EN, may_answer=True))
+    assert "a" not in dict(keys_for_gate(changed, gates.EN, may_answer=True))
 
 
 def test_each_kind_has_its_keys_and_nobody_else_has_any() -> None:
     keys = {
         kind: "".join(
-            key for key, _ in keys_of(asked(kind=kind, output=Output("x")), gates.EN, may_answer=True) if len(key) == 1
+            key
+            for key, _ in keys_for_gate(asked(kind=kind, output=Output("x")), gates.EN, may_answer=True)
+            if len(key) == 1
         )
         for kind in KINDS
     }
@@ -163,30 +168,30 @@ def test_each_kind_has_its_keys_and_nobody_else_has_any() -> None:
         "form": "ytn?",
         "client": "n?",
     }
-    assert dict(keys_of(asked(), gates.EN, may_answer=False)).keys() == {"?", "escape"}
+    assert dict(keys_for_gate(asked(), gates.EN, may_answer=False)).keys() == {"?", "escape"}
 
 
 @given(st.text(max_size=30), st.data())
 @settings(max_examples=40, deadline=None)
 def test_what_is_taken_out_is_gone_and_all_else_is_as_it_was(text: str, data: st.DataObject) -> None:
     made = Redaction(text)
-    sheet = made.shown()
+    sheet = made.for_screen()
     start = data.draw(st.integers(0, len(sheet.text)))
     end = data.draw(st.integers(start, len(sheet.text)))
     one, other = sheet.source(start, end)
-    cut = made.without(one, other)
-    assert cut.left == (text[:one] + MARK + text[other:] if other > one else text)
-    assert cut.undone().left == text
-    assert not UNSAFE.search(cut.shown().text.replace("\n", ""))
+    cut = made.cut_range(one, other)
+    assert cut.remaining == (text[:one] + MARK + text[other:] if other > one else text)
+    assert cut.previous().remaining == text
+    assert not UNSAFE.search(cut.for_screen().text.replace("\n", ""))
 
 
 def test_half_of_a_written_out_character_is_all_of_it() -> None:
     made = Redaction("a\u202eb")
-    assert made.shown().text == r"a\u202eb"
-    assert made.without(*made.shown().source(3, 4)).left == f"a{MARK}b"
-    again = Redaction("pass hunter2 and hunter2x").without_all("hunter2")
-    assert again.left == f"pass {MARK} and {MARK}x"
-    assert again.without(0, 5).left == f"{MARK} and {MARK}x"
+    assert made.for_screen().text == r"a\u202eb"
+    assert made.cut_range(*made.for_screen().source(3, 4)).remaining == f"a{MARK}b"
+    again = Redaction("pass hunter2 and hunter2x").cut_all("hunter2")
+    assert again.remaining == f"pass {MARK} and {MARK}x"
+    assert again.cut_range(0, 5).remaining == f"{MARK} and {MARK}x"
 
 
 @given(
@@ -198,27 +203,35 @@ def test_half_of_a_written_out_character_is_all_of_it() -> None:
 )
 @settings(max_examples=30, deadline=None)
 def test_what_is_edited_as_json_is_the_same_value_and_can_be_seen(value: Any) -> None:
-    text = written(value)
+    text = editable_json(value)
     assert json.loads(text) == value
     assert not UNSAFE.search(text.replace("\n", ""))
 
 
-@pytest.mark.parametrize("area", [gates, inbox, permissions, servers])
-def test_both_languages_say_the_same_things(area: Any) -> None:
+@pytest.mark.parametrize(
+    ("area", "get_texts"),
+    [
+        (gates, gates.get_gate_texts),
+        (inbox, inbox.get_inbox_texts),
+        (permissions, permissions.get_permissions_texts),
+        (mcp_servers, mcp_servers.get_mcp_texts),
+    ],
+)
+def test_both_languages_say_the_same_things(area: Any, get_texts: Callable[[str], object]) -> None:
     en, zh = msgspec.structs.asdict(area.EN), msgspec.structs.asdict(area.ZH)
     for name, text in en.items():
         if isinstance(text, str):
             assert text.count("{}") == zh[name].count("{}"), name
             assert not text or zh[name] != text, name
-    assert area.words("zh") is area.ZH
-    assert area.words("en") is area.EN
-    assert risk_words.EN.keys() == risk_words.ZH.keys()
+    assert get_texts("zh") is area.ZH
+    assert get_texts("en") is area.EN
+    assert risk_texts.EN.keys() == risk_texts.ZH.keys()
 
 
 def test_chinese_heads_are_as_wide_as_they_look_and_usual_reasons_are_translated() -> None:
     one = asked({"a": 1}, why="no rule says anything of this call of run")
-    rows = rows_of(one, gates.ZH, 30)
-    assert "没有规则提到run的这次调用" in re.sub(r"\s", "", text_of(rows))
+    rows = gate_rows(one, gates.ZH, 30)
+    assert "没有规则提到run的这次调用" in re.sub(r"\s", "", rows_text(rows))
     starts = {cell_len(row[0][0]) for row in rows[:2]}
     assert len(starts) == 1, "what goes on stands below what begins"
     assert all(sum(cell_len(text) for text, _ in row) <= 30 for row in rows)

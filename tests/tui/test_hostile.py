@@ -11,29 +11,29 @@ from rich.cells import cell_len
 from textual.strip import Strip
 
 from everturn import api
-from everturn.core.asking import Gate
 from everturn.core.deltas import CallDelta, ReasoningDelta
 from everturn.core.events import (
-    CallJudged,
-    CallSettled,
+    CallFinished,
     CallStarted,
     FilesChanged,
     GateOpened,
     LimitReached,
+    PermissionDecided,
     Problem,
     TitleSet,
-    TurnEnding,
     TurnFailed,
+    TurnFinishing,
 )
+from everturn.core.gates import Gate
 from everturn.core.parts import FileChange, FilePart, NoticePart, Output, ReasoningPart, TextPart, ToolPart
-from everturn.terminal.screen import KEPT
-from everturn.tui.drawing import code
-from everturn.tui.drawing.blocks import Block, Book
-from everturn.tui.drawing.ink import GUTTER, Line, plain
-from everturn.tui.drawing.markdown import draw
-from everturn.tui.drawing.paper import Paper
-from everturn.tui.drawing.pieces import Piece, pieces_of
-from everturn.tui.state import SessionState
+from everturn.terminal.text.screen import UNESCAPED
+from everturn.terminal.tui.render import code
+from everturn.terminal.tui.render.blocks import Block, BlockList
+from everturn.terminal.tui.render.canvas import Canvas
+from everturn.terminal.tui.render.markdown import draw_markdown
+from everturn.terminal.tui.render.markdown_split import MarkdownPiece, split_markdown
+from everturn.terminal.tui.render.text import GUTTER, Line, line_text
+from everturn.terminal.tui.state import SessionState
 from tests.tui.hostile import CORPUS, LONG, MARKDOWN, SHORT
 from tests.tui.stage import Stage, Writing, text_delta
 
@@ -42,7 +42,7 @@ OURS = " ▌"  # what may stand in the first column
 
 def is_harmless(text: str) -> bool:
     """Whether a terminal can do nothing with a text but show it, in the order in which it stands."""
-    return all(char.isprintable() or char in KEPT[1:] or unicodedata.category(char) == "Zs" for char in text)
+    return all(char.isprintable() or char in UNESCAPED[1:] or unicodedata.category(char) == "Zs" for char in text)
 
 
 def as_everything(evil: str) -> SessionState:
@@ -55,19 +55,19 @@ def as_everything(evil: str) -> SessionState:
     writing.answered("t", parts, "tool_calls")
     gate = Gate("g", "t", "t-2", evil, evil, "h", why=evil, preview=f"--- a\n+++ b\n@@ -1 +1 @@\n-{evil}\n+{evil}")
     writing.event(GateOpened(turn="t", gate=gate))
-    writing.event(CallJudged(turn="t", call="t-1", tool=evil, identity="", hash="", allowed=True, why=evil))
+    writing.event(PermissionDecided(turn="t", call="t-1", tool=evil, identity="", hash="", allowed=True, why=evil))
     writing.event(
-        CallStarted(turn="t", call="t-1", tool=evil, arguments=evil, hash="", effects="read", key="k", at=1.0)
+        CallStarted(turn="t", call="t-1", tool=evil, arguments=evil, hash="", read_only=True, key="k", at=1.0)
     )
     for _ in range(3):
         writing.progress("t", "t-1", evil)
     output = Output(evil, evil, evil, "blob", origin=f"mcp:{evil}", attachments=(FilePart("b", evil, 1, evil),))
-    writing.event(CallSettled(turn="t", call="t-1", state="completed", output=output, at=2.0))
-    writing.event(CallSettled(turn="t", call="t-2", state="failed", output=Output(evil)))
+    writing.event(CallFinished(turn="t", call="t-1", state="completed", output=output, at=2.0))
+    writing.event(CallFinished(turn="t", call="t-2", state="failed", output=Output(evil)))
     change = FileChange(evil, "added", 1, 1)
     writing.event(FilesChanged(turn="t", step=1, before="a", after="b", changes=(change,)))
     writing.event(LimitReached(turn="t", limit="steps", scope="turn", text=evil))
-    writing.event(TurnEnding(turn="t", outcome="error", problem=Problem(evil, evil)))
+    writing.event(TurnFinishing(turn="t", outcome="error", problem=Problem(evil, evil)))
     writing.event(TitleSet(turn="t", title=evil))
     writing.event(TurnFailed(turn="t", problem=Problem(evil, evil), reports=(Problem(evil, evil),)))
     writing.said("u", "And?", "t-out", NoticePart(evil, evil))
@@ -80,8 +80,8 @@ def as_everything(evil: str) -> SessionState:
 
 
 def drawn(state: SessionState, width: int = 80, is_open: bool = True) -> Iterator[tuple[Block, Line]]:
-    for block in Book().blocks(state):
-        for line in block.draw(Paper(width, is_open, 5.0)):
+    for block in BlockList().blocks(state):
+        for line in block.draw(Canvas(width, is_open, 5.0)):
             yield block, line
 
 
@@ -90,7 +90,7 @@ def test_a_text_wherever_it_stands_is_only_text(evil: str) -> None:
     state = as_everything(evil[:4_000])
     for width in (80, 33):
         for block, line in drawn(state, width):
-            text = plain(line)
+            text = line_text(line)
             assert is_harmless(text), (block.kind, text)
             assert cell_len(text) <= max(width, GUTTER + 8), (block.kind, text)
             assert not text or text[0] in OURS
@@ -102,7 +102,7 @@ def test_what_a_model_says_never_stands_in_our_columns(evil: str) -> None:
     writing = Writing()
     writing.said("t", "Well?")
     writing.answered("t", [TextPart(evil[:20_000])])
-    texts = [plain(line) for block, line in drawn(writing.state) if block.kind == "text"]
+    texts = [line_text(line) for block, line in drawn(writing.state) if block.kind == "text"]
     assert all(text[:GUTTER].strip() == "" for text in texts)
 
 
@@ -111,11 +111,13 @@ def test_what_a_tool_says_stands_behind_the_bar_of_its_card(evil: str) -> None:
     writing = Writing()
     writing.said("t", "Well?")
     writing.answered("t", [ToolPart("t-1", "look", "{}")], "tool_calls")
-    writing.event(CallJudged(turn="t", call="t-1", tool="look", identity="", hash="", allowed=True, why="a rule"))
-    writing.event(CallStarted(turn="t", call="t-1", tool="look", arguments="{}", hash="", effects="read", key="k"))
-    writing.event(CallSettled(turn="t", call="t-1", state="completed", output=Output(evil)))
+    writing.event(
+        PermissionDecided(turn="t", call="t-1", tool="look", identity="", hash="", allowed=True, why="a rule")
+    )
+    writing.event(CallStarted(turn="t", call="t-1", tool="look", arguments="{}", hash="", read_only=True, key="k"))
+    writing.event(CallFinished(turn="t", call="t-1", state="completed", output=Output(evil)))
     for is_open in (True, False):
-        head, *lines = [plain(line) for block, line in drawn(writing.state, 80, is_open) if block.kind == "call"]
+        head, *lines = [line_text(line) for block, line in drawn(writing.state, 80, is_open) if block.kind == "call"]
         assert head.startswith(" ✓ look")
         assert all(line.startswith(" │ ") for line in lines)
 
@@ -141,29 +143,29 @@ SLOW = {
 @pytest.mark.parametrize("text", [*SLOW.values(), *MARKDOWN], ids=lambda text: repr(text[:12]))
 def test_no_piece_of_a_text_holds_the_screen_up(text: str) -> None:
     """Each costs some 50 ms at most where nobody else works; the better of two tries, and much room for company."""
-    draw(Piece("code", "x", "cpp"), 80)  # what is only loaded once
+    draw_markdown(MarkdownPiece("code", "x", "cpp"), 80)  # what is only loaded once
     began = process_time()
-    pieces = pieces_of(text)
+    pieces = split_markdown(text)
     assert process_time() - began < 1.0
     for piece in pieces:
         assert min(cost(piece), cost(piece)) < 0.4, (piece.kind, len(piece.source))
 
 
-def cost(piece: Piece) -> float:
+def cost(piece: MarkdownPiece) -> float:
     began = process_time()
-    draw(piece, 80)
+    draw_markdown(piece, 80)
     return process_time() - began
 
 
 def test_a_long_list_stays_a_list_and_a_language_that_nobody_knows_is_not_looked_for() -> None:
     text = "\n".join(f"{number}. an item with **weight** and some words behind it" for number in range(1, 401))
-    pieces = pieces_of(text)
+    pieces = split_markdown(text)
     assert len(pieces) > 1
     assert {piece.kind for piece in pieces} == {"markdown"}
-    drawn_lines = [plain(line) for piece in pieces for line in draw(piece, 80)]
+    drawn_lines = [line_text(line) for piece in pieces for line in draw_markdown(piece, 80)]
     assert drawn_lines[-1].startswith("400. an item with weight")
     looked = code._lexer.cache_info()
-    draw(Piece("code", "x", "no-such-language"), 80)
+    draw_markdown(MarkdownPiece("code", "x", "no-such-language"), 80)
     assert code._lexer.cache_info() == looked
 
 

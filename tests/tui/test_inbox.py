@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from everturn import api
-from everturn.core.asking import Gate
-from everturn.tui.gates.dialog import GateScreen
-from everturn.tui.gates.table import Table
-from everturn.tui.inbox import InboxScreen
+from everturn.core.gates import Gate
+from everturn.terminal.tui.gates.dialog import GateScreen
+from everturn.terminal.tui.gates.table import RowTable
+from everturn.terminal.tui.inbox import InboxScreen
 from tests.tui.asking import Desk, at, harmless
 from tests.web.rig import Rig
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 async def shown(desk: Desk) -> InboxScreen:
     screen = InboxScreen()
     desk.app.push_screen(screen)
-    await desk.until(lambda: screen.is_mounted and bool(screen.query(Table)))
+    await desk.until(lambda: screen.is_mounted and bool(screen.query(RowTable)))
     return screen
 
 
@@ -30,21 +30,21 @@ async def test_what_waits_is_listed_opened_and_answered_and_what_is_answered_goe
         await desk.until(lambda: "Nothing waits" in desk.text)
         first, second = rig.say("mail: the first")["session"], rig.say("mail: the second")["session"]
         one, two = await desk.gate(first), await desk.gate(second)
-        desk.app.waits = [one, two]
+        desk.app.inbox_gates = [one, two]
         await desk.until(lambda: "2 questions" in desk.text)
-        table = screen.query_one(Table)
+        table = screen.query_one(RowTable)
         assert table.names == [one.gate.id, two.gate.id]
         assert "send_mail asks to run" in desk.text
         assert "Take a coat." in desk.text
         await desk.press("down", "o")
         await desk.until(lambda: desk.app.opened == [second])
         screen = await shown(desk)
-        await desk.until(lambda: screen.query_one(Table).names)
+        await desk.until(lambda: screen.query_one(RowTable).names)
         await desk.press("enter")
-        await desk.until(lambda: isinstance(desk.app.screen, GateScreen) and desk.app.screen.is_steady)
+        await desk.until(lambda: isinstance(desk.app.screen, GateScreen) and desk.app.screen.accepts_keys)
         await desk.press("y")
         await desk.until(lambda: isinstance(desk.app.screen, InboxScreen))
-        desk.app.waits = [two]
+        desk.app.inbox_gates = [two]
         await desk.until(lambda: "1 question," in desk.text)
         await desk.app.server.answer(two, deny=True)
 
@@ -53,7 +53,7 @@ async def test_hostile_titles_are_only_text(rig: Rig) -> None:
     evil = "[/nope] [bold]x[/] \x1b[2J \u202eabc"
     gate: dict[str, Any] = {"turn": "t", "call": "c", "arguments": "{}", "hash": "h"}
     async with at(rig, (80, 24)) as desk:
-        desk.app.waits = [api.GateView(session="s", title=evil, opened=0.0, gate=Gate(id="g", tool=evil, **gate))]
+        desk.app.inbox_gates = [api.GateView(session="s", title=evil, opened=0.0, gate=Gate(id="g", tool=evil, **gate))]
         await shown(desk)
         await desk.until(lambda: "[/nope] [bold]x" in desk.text)
         assert harmless(desk.text.replace("\n", ""))

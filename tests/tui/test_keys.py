@@ -7,9 +7,9 @@ from rich.cells import cell_len
 from textual import events
 from textual.app import App, ComposeResult
 
-from everturn.tui.keys import Hints
-from everturn.tui.words import around
-from everturn.tui.words.app import EN, ZH
+from everturn.terminal.tui.key_bar import KeyHints
+from everturn.terminal.tui.texts import screens
+from everturn.terminal.tui.texts.app import EN, ZH
 
 
 class Alone(App[None]):
@@ -21,26 +21,26 @@ class Alone(App[None]):
         self.heard: list[str] = []
 
     def compose(self) -> ComposeResult:
-        yield Hints(self._text)
+        yield KeyHints(self._text)
 
     def on_key(self, event: events.Key) -> None:
         self.heard.append(event.key)
 
 
 def lines(app: Alone) -> list[str]:
-    return str(app.query_one(Hints).content).splitlines()
+    return str(app.query_one(KeyHints).content).splitlines()
 
 
 async def test_a_key_and_what_it_does_stay_on_one_line() -> None:
-    app = Alone(around.EN.branch_keys)
+    app = Alone(screens.EN.branch_keys)
     async with app.run_test(size=(40, 12)) as pilot:
         await pilot.pause()
         assert len(lines(app)) > 2
-        assert [one for line in lines(app) for one in line.split(" · ")] == around.EN.branch_keys.split(" · ")
+        assert [one for line in lines(app) for one in line.split(" · ")] == screens.EN.branch_keys.split(" · ")
         assert all(len(line) <= 40 for line in lines(app))
         await pilot.resize_terminal(200, 12)
         await pilot.pause()
-        assert lines(app) == [around.EN.branch_keys]
+        assert lines(app) == [screens.EN.branch_keys]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ async def test_a_click_is_the_key(text: str, at: int, key: str) -> None:
     app = Alone(text)
     async with app.run_test(size=(80, 12)) as pilot:
         await pilot.pause()
-        await pilot.click(Hints, offset=(at, 0))
+        await pilot.click(KeyHints, offset=(at, 0))
         await pilot.pause()
         assert app.heard == [key]
 
@@ -66,7 +66,7 @@ async def test_what_is_no_key_is_only_read() -> None:
         app = Alone(said.welcome)
         async with app.run_test(size=(120, 12)) as pilot:
             await pilot.pause()
-            before = str(app.query_one(Hints).content).partition("/attach")[0]
-            await pilot.click(Hints, offset=(cell_len(before) + 1, 0))
+            before = str(app.query_one(KeyHints).content).partition("/attach")[0]
+            await pilot.click(KeyHints, offset=(cell_len(before) + 1, 0))
             await pilot.pause()
             assert app.heard == []

@@ -52,11 +52,11 @@ async def test_no_layout_is_done_while_an_answer_grows() -> None:
         text = texts.long(4_000)
         for at in range(0, len(text), 100):
             writing.state.apply(api.Item(delta=TextDelta("t", 3, 0, at, text[at : at + 100])))
-            app.transcript.changed({"t"})
+            app.transcript.update_turns({"t"})
             await pilot.pause()
         assert app.transcript.max_scroll_y > 30
         assert app.transcript.scroll_offset.y == app.transcript.max_scroll_y
-        assert app.transcript.vertical_scrollbar.window_virtual_size == app.transcript.roll.height
+        assert app.transcript.vertical_scrollbar.window_virtual_size == app.transcript.virtual_list.height
         assert not layouts
 
 
@@ -70,9 +70,9 @@ async def test_the_last_chunks_of_a_long_answer_draw_no_more_than_the_first() ->
         drawn: list[int] = []
         for at in range(0, len(text), 400):
             writing.state.apply(api.Item(delta=TextDelta("t", 3, 0, at, text[at : at + 400])))
-            before = app.transcript.roll.drawn_count
-            app.transcript.changed({"t"})
-            drawn.append(app.transcript.roll.drawn_count - before)
+            before = app.transcript.virtual_list.drawn_count
+            app.transcript.update_turns({"t"})
+            drawn.append(app.transcript.virtual_list.drawn_count - before)
         assert sum(drawn[-20:]) <= 2 * sum(drawn[:20]), "blocks that are drawn do not grow with the answer"
 
 
@@ -86,8 +86,8 @@ async def test_a_session_of_five_hundred_messages_opens_at_once() -> None:
     app = Stage(writing.state)
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        began, before = process_time(), app.transcript.roll.drawn_count
+        began, before = process_time(), app.transcript.virtual_list.drawn_count
         app.transcript.show(writing.state, None)
         assert process_time() - began < 1.5
-        assert app.transcript.roll.drawn_count <= 30, "what is seen, and not the rest"
+        assert app.transcript.virtual_list.drawn_count <= 30, "what is seen, and not the rest"
         assert before > 0

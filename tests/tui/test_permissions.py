@@ -6,9 +6,9 @@ import pytest
 from textual.widgets import Input
 
 from everturn.core.accounts import Role
-from everturn.tui.gates.roll import Roll
-from everturn.tui.gates.table import Table
-from everturn.tui.permissions import PermissionsScreen
+from everturn.terminal.tui.gates.scroll import ScrolledRows
+from everturn.terminal.tui.gates.table import RowTable
+from everturn.terminal.tui.permissions import PermissionsScreen
 from tests.tui.asking import Desk, at
 from tests.web.rig import Rig
 
@@ -28,7 +28,7 @@ async def test_rules_tools_and_explanations_are_shown(rig: Rig) -> None:
         await desk.until(lambda: 'path = "private/**"' in desk.text)
         await desk.press("2")
         await desk.until(lambda: "denied outright" in desk.text)
-        assert "send_mail" in screen.query_one("#about", Roll).text
+        assert "send_mail" in screen.query_one("#about", ScrolledRows).text
         await desk.press("4")
         await desk.until(lambda: isinstance(screen.focused, Input))
         await desk.press("enter")
@@ -52,7 +52,7 @@ async def test_a_remembered_answer_is_revoked_after_a_second_key(rig: Rig) -> No
         screen = await shown(desk)
         await desk.press("3")
         await desk.until(lambda: "git blame x" in desk.text)
-        table = screen.query_one(Table)
+        table = screen.query_one(RowTable)
         table.move_cursor(row=table.names.index(asked.gate.id))
         await desk.press("y")
         assert asked.gate.id in table.names, "not without being asked"

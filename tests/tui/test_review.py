@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from textual.widgets.text_area import Selection
 
-from everturn.tui.gates.dialog import GateScreen
-from everturn.tui.gates.keys import Keys
-from everturn.tui.gates.page import Page
-from everturn.tui.gates.panels import DenyPanel
-from everturn.tui.gates.reviewing import RewritePanel
+from everturn.terminal.tui.gates.dialog import GateScreen
+from everturn.terminal.tui.gates.keys import KeyBar
+from everturn.terminal.tui.gates.panels import DenyPanel
+from everturn.terminal.tui.gates.review import RewritePanel
+from everturn.terminal.tui.gates.text_view import TextView
 from tests.tui.asking import Desk, at
 from tests.web.deeds import SECRET
 from tests.web.rig import Rig
@@ -17,10 +17,10 @@ from tests.web.rig import Rig
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 
-async def review(desk: Desk) -> tuple[str, GateScreen, Page]:
+async def review(desk: Desk) -> tuple[str, GateScreen, TextView]:
     session, screen = await desk.asked("review")
     assert screen.review is not None
-    return session, screen, screen.review.page
+    return session, screen, screen.review.text_view
 
 
 async def test_what_is_selected_is_taken_out_before_the_model_reads_it(rig: Rig) -> None:
@@ -38,7 +38,7 @@ async def test_what_is_selected_is_taken_out_before_the_model_reads_it(rig: Rig)
         page.selection = Selection((1, 10), (1, 10 + len(SECRET)))
         await desk.press("R")
         await desk.until(lambda: SECRET not in page.text)
-        assert ("y", screen.words.k_send_this) in screen.query_one(Keys).keys
+        assert ("y", screen.texts.k_send_this) in screen.query_one(KeyBar).keys
         await desk.press("y")
         assert await desk.gone() is True
         await desk.idle(session)
@@ -51,8 +51,8 @@ async def test_it_is_written_differently_and_shown_again(rig: Rig) -> None:
     async with at(rig) as desk:
         session, screen, _ = await review(desk)
         await desk.press("e")
-        await desk.until(lambda: isinstance(screen.panel, RewritePanel) and isinstance(screen.focused, Page))
-        screen.query_one("RewritePanel Page", Page).load_text("account: nobody")
+        await desk.until(lambda: isinstance(screen.panel, RewritePanel) and isinstance(screen.focused, TextView))
+        screen.query_one("RewritePanel TextView", TextView).load_text("account: nobody")
         await desk.press("ctrl+s")
         await desk.until(lambda: screen.panel is None and "will read exactly this" in desk.text)
         await desk.press("y")

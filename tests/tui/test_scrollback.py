@@ -9,10 +9,10 @@ import re
 
 import pytest
 
-from everturn.tui import scrollback
-from everturn.tui.drawing.ink import plain
-from everturn.tui.drawing.markdown import draw
-from everturn.tui.drawing.pieces import pieces_of
+from everturn.terminal.tui import scrollback
+from everturn.terminal.tui.render.markdown import draw_markdown
+from everturn.terminal.tui.render.markdown_split import split_markdown
+from everturn.terminal.tui.render.text import line_text
 
 TEXT = """\
 # A heading
@@ -63,7 +63,7 @@ class Glass:
 def size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("LINES", "40")
-    monkeypatch.setattr(scrollback, "BEAT", 0.0)
+    monkeypatch.setattr(scrollback, "REDRAW_INTERVAL", 0.0)
 
 
 async def typed(text: str, seed: int) -> str:
@@ -82,9 +82,9 @@ async def typed(text: str, seed: int) -> str:
 
 def expected(text: str) -> list[str]:
     lines: list[str] = []
-    for at, chunk in enumerate(pieces_of(text)):
+    for at, chunk in enumerate(split_markdown(text)):
         goes_on = chunk.kind == "code" and chunk.first != at
-        lines += ([""] if at and not goes_on else []) + [plain(line) for line in draw(chunk, 59)]
+        lines += ([""] if at and not goes_on else []) + [line_text(line) for line in draw_markdown(chunk, 59)]
     return [line.rstrip() for line in lines]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from everturn import api
-from everturn.tui.gates.keys import Keys
-from everturn.tui.gates.rows import text_of
-from everturn.tui.gates.table import Table
-from everturn.tui.servers import ServersScreen, about
-from everturn.tui.words.servers import EN
+from everturn.terminal.tui.gates.keys import KeyBar
+from everturn.terminal.tui.gates.rows import rows_text
+from everturn.terminal.tui.gates.table import RowTable
+from everturn.terminal.tui.mcp_servers import ServersScreen, server_rows
+from everturn.terminal.tui.texts.mcp_servers import EN
 from tests.tui.asking import Desk, at, harmless
 from tests.web.rig import Rig
 
@@ -17,7 +17,7 @@ from tests.web.rig import Rig
 async def shown(desk: Desk) -> ServersScreen:
     screen = ServersScreen()
     desk.app.push_screen(screen)
-    await desk.until(lambda: screen.is_mounted and screen.servers is not None and screen.query_one(Table).names)
+    await desk.until(lambda: screen.is_mounted and screen.servers is not None and screen.query_one(RowTable).names)
     return screen
 
 
@@ -26,7 +26,7 @@ async def shown(desk: Desk) -> ServersScreen:
 async def test_a_server_is_trusted_as_it_was_shown(rig: Rig) -> None:
     async with at(rig, (110, 36)) as desk:
         screen = await shown(desk)
-        table = screen.query_one(Table)
+        table = screen.query_one(RowTable)
         table.move_cursor(row=table.names.index("garden"))
         await desk.until(lambda: screen.chosen is not None and screen.chosen.name == "garden")
         view = screen.chosen
@@ -46,7 +46,7 @@ async def test_a_server_is_trusted_as_it_was_shown(rig: Rig) -> None:
         await desk.until(lambda: screen.chosen is not None and screen.chosen.state == "ready")
         table.move_cursor(row=table.names.index("missing"))
         await desk.until(lambda: screen.chosen is not None and screen.chosen.name == "missing")
-        assert "r" in dict(screen.query_one(Keys).keys)
+        assert "r" in dict(screen.query_one(KeyBar).keys)
 
 
 @pytest.mark.live
@@ -54,7 +54,7 @@ async def test_a_server_is_trusted_as_it_was_shown(rig: Rig) -> None:
 async def test_whoever_does_not_operate_it_can_only_look(rig: Rig) -> None:
     async with at(rig, user="owner") as desk:
         screen = await shown(desk)
-        assert [key for key, _ in screen.query_one(Keys).keys] == ["escape"]
+        assert [key for key, _ in screen.query_one(KeyBar).keys] == ["escape"]
         await desk.press("t", "y", "r")
         assert not desk.app.told
 
@@ -66,7 +66,7 @@ def test_what_a_server_says_of_itself_is_only_text() -> None:
         name=evil, transport="stdio", state="failed", since=0.0, title=evil, tools=[tool], reason=evil, problems=[evil],
         runs=evil, variables=[evil], changes=[evil], hash="h" * 64, login_problem=evil,
     )  # fmt: skip
-    text = text_of(about(view, EN, 60))
+    text = rows_text(server_rows(view, EN, 60))
     assert harmless(text.replace("\n", ""))
     assert "[/nope]" in text
     assert "h" * 64 in text.replace("\n", "").replace(" ", "")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from everturn.tui.sessions import SessionsScreen, found_in
+from everturn.terminal.tui.sessions import SessionsScreen, match_excerpt
 from tests.tui.person import Person, person
 from tests.web.rig import Rig
 
@@ -25,9 +25,9 @@ async def opened(one: Person) -> SessionsScreen:
 
 def test_what_was_found_is_shown_around_the_words() -> None:
     text = "x " * 100 + "the needle in it"
-    assert "needle" in found_in(text, "needle")[:50]
-    assert found_in("needle first", "needle") == "needle first"
-    assert found_in("other", "needle") == "other"
+    assert "needle" in match_excerpt(text, "needle")[:50]
+    assert match_excerpt("needle first", "needle") == "needle first"
+    assert match_excerpt("other", "needle") == "other"
 
 
 async def test_a_session_is_found_by_its_words_and_opened(rig: Rig) -> None:
@@ -46,8 +46,8 @@ async def test_a_session_is_found_by_its_words_and_opened(rig: Rig) -> None:
 async def test_a_session_that_waits_is_marked_and_counted(rig: Rig) -> None:
     async with person(rig) as one:
         session = rig.say("mail")["session"]
-        await one.until(lambda: any(gate.session == session for gate in one.app.waits), "the question")
-        await one.reads(f"{len(one.app.waits)} wait")
+        await one.until(lambda: any(gate.session == session for gate in one.app.inbox_gates), "the question")
+        await one.reads(f"{len(one.app.inbox_gates)} wait")
         await opened(one)
         await one.reads("waits for you")
 

@@ -11,19 +11,19 @@ import pytest
 from everturn import api, wire
 from everturn.core.deltas import CallDelta, ReasoningDelta, TextDelta
 from everturn.core.events import (
-    AnswerOpened,
+    AnswerStarted,
     LeafSelected,
     StepFinished,
     StepInterrupted,
     StepRestarted,
     StepStarted,
     TurnCancelled,
-    TurnEnding,
+    TurnFinishing,
     TurnStarted,
 )
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, TextPart
-from everturn.tui.state import MOST_PROGRESS, SessionState
+from everturn.terminal.tui.state import MAX_PROGRESS_ROWS, SessionState
 from tests.tui.stage import Writing, text_delta
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden" / "v1").glob("*.jsonl"))
@@ -38,9 +38,9 @@ def folded(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def open_gates(known: dict[str, Any], state: SessionState) -> set[str]:
-    """The questions that no row has a verdict for, of turns that go on."""
+    """The questions that no row has a resolution for, of turns that go on."""
     rows = [(key.split(" ")[1:], value) for key, value in known.items() if key.startswith("gate ")]
-    return {gate for (turn, gate), row in rows if not row.get("verdict") and not state.turns[turn].phase.is_terminal}
+    return {gate for (turn, gate), row in rows if not row.get("resolution") and not state.turns[turn].phase.is_terminal}
 
 
 @pytest.mark.parametrize("log", GOLDEN, ids=lambda path: path.stem)
@@ -101,7 +101,7 @@ def test_what_was_seen_of_a_step_that_begins_again_is_dropped() -> None:
     assert writing.state.steps["t"][1].restarts == 1
     writing.event(StepInterrupted(turn="t", step=1, parts=(TextPart("all of"),), finish="cancelled"))
     assert not writing.state.live.get("t")
-    writing.event(TurnEnding(turn="t", outcome="cancelled"))
+    writing.event(TurnFinishing(turn="t", outcome="cancelled"))
     writing.event(TurnCancelled(turn="t"))
     assert writing.state.running is None
     assert isinstance(writing.state.ends["t"], TurnCancelled)
@@ -114,18 +114,18 @@ def test_a_call_that_streams_keeps_its_name_and_progress_is_bounded() -> None:
     writing.delta(CallDelta("t", 0, 0, 0, '{"a"', "t-1", "write_file"))
     live = writing.state.live["t"][0]
     assert (live.kind, live.call, live.name, live.text) == ("call", "t-1", "write_file", '{"a"')
-    for number in range(5 * MOST_PROGRESS):
+    for number in range(5 * MAX_PROGRESS_ROWS):
         writing.progress("t", "t-1", f"row {number}")
     rows = writing.state.progress["t-1"]
-    assert len(rows) <= 2 * MOST_PROGRESS
-    assert rows[-1] == f"row {5 * MOST_PROGRESS - 1}"
+    assert len(rows) <= 2 * MAX_PROGRESS_ROWS
+    assert rows[-1] == f"row {5 * MAX_PROGRESS_ROWS - 1}"
 
 
 def test_hidden_messages_are_not_shown_and_a_message_that_joined_waits_no_more() -> None:
     writing = Writing()
     said = Message("in", None, "user", (TextPart("hello"), FilePart("b", "text/plain", 3, "a.txt")), turn="t")
     writing.event(TurnStarted(turn="t", input=said))
-    writing.event(AnswerOpened(turn="t", message=Message("out", "in", "assistant", turn="t", hidden=True)))
+    writing.event(AnswerStarted(turn="t", message=Message("out", "in", "assistant", turn="t", hidden=True)))
     writing.event(StepStarted(turn="t", step=1))
     writing.event(StepFinished(turn="t", step=1, parts=(TextPart("not for you"),), finish="stop"))
     state = writing.state
@@ -134,7 +134,7 @@ def test_hidden_messages_are_not_shown_and_a_message_that_joined_waits_no_more()
         api.QueuedView(turn="t", message="in", at=0.0, text="hello", files=[]),
         api.QueuedView(turn="u", message="next", at=0.0, text="later", files=[]),
     ]
-    assert [one.text for one in state.waiting] == ["later"]
+    assert [one.text for one in state.queued_messages] == ["later"]
 
 
 def test_a_delta_alone_is_no_place_in_the_log() -> None:

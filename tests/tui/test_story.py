@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Input, TextArea
 
 from everturn.core.parts import ToolPart
-from everturn.tui import talking
+from everturn.terminal.tui import chat
 from tests.tui.person import Person, person
 from tests.web.deeds import SECRET
 from tests.web.rig import Rig
@@ -112,22 +112,22 @@ async def test_the_whole_story_in_chinese(rig: Rig) -> None:
 
 async def test_a_question_does_not_open_while_somebody_types(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person(rig) as one:
-        monkeypatch.setattr(talking, "QUIET", 600.0)  # or it might be there before the first letter
+        monkeypatch.setattr(chat, "IDLE_BEFORE_GATE", 600.0)  # or it might be there before the first letter
         await one.say("mail")
         await one.type("wait")
-        monkeypatch.setattr(talking, "QUIET", 0.0)
+        monkeypatch.setattr(chat, "IDLE_BEFORE_GATE", 0.0)
         await one.reads("send_mail asks")
-        await one.pilot.pause(3 * talking.TICK)
-        assert one.app.screen is one.app.talk
-        assert one.app.talk.composer.text == "wait"
+        await one.pilot.pause(3 * chat.TICK)
+        assert one.app.screen is one.app.chat_screen
+        assert one.app.chat_screen.composer.text == "wait"
         await one.press("ctrl+g")
         await one.gate("send_mail")
-        monkeypatch.setattr(talking, "LEFT", 600.0)
+        monkeypatch.setattr(chat, "ESCAPE_GRACE", 600.0)
         await one.press("escape")
         await one.closed()
         await one.press("escape")  # one too many does not stop the turn
         await one.reads("Esc Stop")
-        assert not one.app.talk._stopped
+        assert not one.app.chat_screen._last_escape
         assert rig.gates(one.session)  # Esc answers nothing
 
 
@@ -158,7 +158,7 @@ async def test_a_message_joins_the_turn_that_runs(rig: Rig) -> None:
     async with person(rig) as one:
         session = await one.say("slow 3")
         await one.until(lambda: any(part.state == "running" for part in calls(one, "slow")), "the call")
-        one.app.talk.composer.write("hello from the side")
+        one.app.chat_screen.composer.write("hello from the side")
         await one.press("ctrl+s")
         await one.sees("You said: hello from the side")
         await one.idle()
@@ -170,11 +170,11 @@ async def test_a_message_waits_its_turn_and_is_taken_back(rig: Rig) -> None:
         session = await one.say("plain 4000 pace 10")
         await one.sees("word5")
         for text in ("first in the queue", "second in the queue"):
-            one.app.talk.composer.write(text)
+            one.app.chat_screen.composer.write(text)
             await one.press("enter")
         await one.reads("second in the queue")
         await one.press("ctrl+t")
-        await one.until(lambda: one.app.talk.composer.text == "second in the queue", "the text")
+        await one.until(lambda: one.app.chat_screen.composer.text == "second in the queue", "the text")
         await one.press("escape")
         await one.sees("You said: first in the queue")
         await one.idle()

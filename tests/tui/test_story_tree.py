@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from everturn.tui.branches import BranchesScreen
-from everturn.tui.comparing import CompareScreen
-from everturn.tui.picking import PickScreen
-from everturn.tui.reverting import FilesScreen
+from everturn.terminal.tui.branches import BranchesScreen
+from everturn.terminal.tui.compare import CompareScreen
+from everturn.terminal.tui.picker import PickerScreen
+from everturn.terminal.tui.revert import FilesScreen
 from tests.tui.person import Person, person
 from tests.web.rig import Rig
 
@@ -27,8 +27,8 @@ async def test_a_message_is_said_differently_and_both_versions_are_there(rig: Ri
         await one.sees("You said: first question")
         await one.idle()
         await one.press("up")  # in the empty box
-        assert one.app.talk.composer.text == "first question"
-        one.app.talk.composer.write("other question")
+        assert one.app.chat_screen.composer.text == "first question"
+        one.app.chat_screen.composer.write("other question")
         await one.press("enter")
         await one.sees("You said: other question")
         await one.idle()
@@ -51,7 +51,7 @@ async def test_another_answer_by_another_model(rig: Rig) -> None:
         await one.idle()
         await branches(one)
         await one.press("m")
-        await one.until(lambda: isinstance(one.app.screen, PickScreen), "the models")
+        await one.until(lambda: isinstance(one.app.screen, PickerScreen), "the models")
         await one.press("end", "enter")
         await one.until(lambda: one.branch()[-1].by == "rig-other", "the other model")
         await one.idle()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from everturn.core.asking import Gate
 from everturn.core.events import GateOpened
+from everturn.core.gates import Gate
 from everturn.core.parts import ReasoningPart, TextPart, ToolPart
 from tests.tui.stage import Stage, Writing, text_delta
 
@@ -31,7 +31,7 @@ async def test_it_follows_its_end_and_stays_where_one_reads() -> None:
         await pilot.pause()
         assert "Answer 39." in seen(app)
         writing.said("new", "Another?", "t39-out")
-        app.transcript.changed({"new"})
+        app.transcript.update_turns({"new"})
         await pilot.pause()
         assert "Another?" in seen(app)
         app.transcript.scroll_to(y=30, animate=False, force=True)
@@ -40,7 +40,7 @@ async def test_it_follows_its_end_and_stays_where_one_reads() -> None:
         assert not app.transcript.is_at_end
         for at in range(30):
             writing.delta(text_delta("new", at * 8, "more.\n\n."))
-        app.transcript.changed({"new"})
+        app.transcript.update_turns({"new"})
         await pilot.pause()
         assert seen(app).split("\n")[:20] == first, "what is read stays where it is"
         assert "more below" in seen(app)
@@ -92,12 +92,14 @@ async def test_only_what_changed_is_drawn_again() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         writing.said("new", "Another?", "t29-out")
-        app.transcript.changed({"new"})
+        app.transcript.update_turns({"new"})
         await pilot.pause()
         for at in range(50):
             writing.delta(text_delta("new", at * 6, "word.\n" if at % 5 else "word.\n\n"))
-            before = app.transcript.roll.drawn_count
+            before = app.transcript.virtual_list.drawn_count
             app.transcript._tick = lambda: None  # the clock is not what is counted here
-            app.transcript._book.touch({"new"})
+            app.transcript._block_list.touch({"new"})
             app.transcript._update()
-            assert app.transcript.roll.drawn_count - before <= 4, "the tail, what it was cut from, and the status"
+            assert app.transcript.virtual_list.drawn_count - before <= 4, (
+                "the tail, what it was cut from, and the status"
+            )

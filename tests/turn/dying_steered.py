@@ -13,7 +13,7 @@ from everturn.testing import ScriptedModel, call, calls
 SESSION = "s"
 
 
-@tool(execute="ask", effects="once")
+@tool(approval="always")
 def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"

@@ -10,16 +10,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from everturn import tool
-from everturn.core.asking import WITHIN
-from everturn.core.commands import Answer, Cancel, Send
+from everturn.core.commands import Cancel, ResolveGate, Send
 from everturn.core.events import TurnEvent, TurnFailed, TurnStarted
-from everturn.core.hooks import PENDING
-from everturn.core.state import Done, Phase, TurnState, Wait, decide, fold
+from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, GateResolution
+from everturn.core.hooks import SUSPEND
+from everturn.core.state import Phase, TurnDone, TurnState, WaitForInput, decide, fold
 from everturn.errors import InvalidEvent
+from everturn.running.active_turn import TurnSettings
+from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedModel, call, calls, say
-from everturn.turn.run import Settings
-from everturn.wiring import Runtime
-from tests.core.simulate import NOTES, PLUGINS, Dice, Verdict, carry_out
+from tests.core.simulate import NOTES, PLUGINS, Dice, carry_out
 from tests.core.wild import wild
 
 SESSION, KEY = "s", "k"
@@ -39,7 +39,7 @@ def foreign_log(dice: Dice, most: int = 40) -> list[TurnEvent]:
 
     for _ in range(most):
         action = decide(state, PLUGINS)
-        if state.phase is Phase.IDLE or isinstance(action, Wait | Done) or dice.pick(True, False, False):
+        if state.phase is Phase.IDLE or isinstance(action, WaitForInput | TurnDone) or dice.pick(True, False, False):
             try:
                 take(wild(state, dice))
             except InvalidEvent:
@@ -58,10 +58,10 @@ class Notes:
     name = NOTES
 
     async def on_after_request(self, ctx: Any) -> object:
-        return None if ctx.finish else PENDING
+        return None if ctx.finish else SUSPEND
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(a: int = 0) -> str:
     """Look."""
     return f"seen {a}"
@@ -86,7 +86,7 @@ async def drive_to_an_end(log: list[TurnEvent]) -> TurnState:
         store=store,
         clock=FakeClock(),
         ids=CountingIds("x"),
-        settings=Settings(),
+        settings=TurnSettings(),
     )
     await store.admit(Send(key=KEY, session=SESSION, turn="t", message="in", parts=()))
     try:
@@ -108,11 +108,17 @@ async def _drive(runtime: Runtime, store: MemoryStore) -> TurnState:
         if state.phase is not Phase.WAITING:
             raise Unfit(f"the driver left the turn in {state.phase}")
         # What a client is to run has to be claimed first; here nobody does.
-        asked = [gate for name, gate in state.asked.items() if state.is_asked(name) and gate.kind != "client"]
+        asked = [
+            gate for name, gate in state.gate_details.items() if state.is_gate_open(name) and gate.kind != "client"
+        ]
         if asked and number < 10:
             gate = asked[0]
-            verdict = Verdict(True, result="{}") if gate.kind in WITHIN else Verdict(True)
-            await store.admit(Answer(key=f"a{number}", session=SESSION, gate=gate.id, hash=gate.hash, verdict=verdict))
+            resolution = (
+                GateResolution(True, result="{}") if gate.kind in GATE_KINDS_OF_RUNNING_TOOL else GateResolution(True)
+            )
+            await store.admit(
+                ResolveGate(key=f"a{number}", session=SESSION, gate=gate.id, hash=gate.hash, resolution=resolution)
+            )
         else:
             await store.admit(Cancel(key=f"c{number}", session=SESSION, turn="t"))
     raise Unfit("the turn is not over after twenty drives")

@@ -9,17 +9,17 @@ import msgspec
 from msgspec.structs import replace
 
 from everturn import Chat, tool
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import Output, ToolPart
 from everturn.core.ports import Tool, ToolContext
 from everturn.core.requests import ModelRequest, RequestCall, RequestResult, ToolSpec
 from everturn.models.scripted import Answer, ScriptedCall, call, calls, say
+from everturn.running.active_turn import ActiveTurn
+from everturn.running.hook_contexts import RequestHookContext
+from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel
-from everturn.tools.reading import ReadResult
-from everturn.turn.contexts import OneRequest
-from everturn.turn.run import Run
+from everturn.tools.read_result import ReadResultTool
 from everturn.wire import dump_log
-from everturn.wiring import Runtime
 
 
 class Declared:
@@ -47,7 +47,7 @@ def returns(value: object, name: str = "look", **more: Any) -> Tool:
             raise value
         return value
 
-    return Declared(tool(name=name, effects="read")(function), **more)
+    return Declared(tool(name=name, read_only=True)(function), **more)
 
 
 class Given:
@@ -61,14 +61,14 @@ class Given:
             self.values.append(text)
             return "used"
 
-        return Declared(tool(effects="read")(use), **more)
+        return Declared(tool(read_only=True)(use), **more)
 
     def rows(self) -> Tool:
         async def put(rows: list[dict[str, int]], note: str | int = "", count: int | None = None) -> str:
             self.values.append((rows, note, count))
             return "put"
 
-        return tool(effects="read")(put)
+        return tool(read_only=True)(put)
 
     def echo(self, raises: bool = False) -> Tool:
         async def echo(text: str) -> str:
@@ -77,20 +77,20 @@ class Given:
                 raise ValueError(f"cannot do anything with {text!r}")
             return f"you said {text}"
 
-        return tool(effects="read")(echo)
+        return tool(read_only=True)(echo)
 
 
 class Peek:
     """A plugin that lays hands on the run."""
 
     name = "peek"
-    run: Run
+    run: ActiveTurn
 
-    def on_before_request(self, ctx: OneRequest) -> None:
+    def on_before_request(self, ctx: RequestHookContext) -> None:
         self.run = ctx.run
 
 
-READ = Declared(ReadResult(), name="read_back")  # whoever else offers the tool, this one is offered here
+READ = Declared(ReadResultTool(), name="read_back")  # whoever else offers the tool, this one is offered here
 
 
 def made(request: ModelRequest) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from everturn import Chat, tool
-from everturn.core.commands import Stir
+from everturn.core.commands import NotifyCall
 from everturn.core.events import Event, TurnStarted
 from everturn.core.ports import Store
 from everturn.core.requests import ModelRequest
@@ -43,7 +43,7 @@ class Slow(ScriptedModel):
             yield batch
 
 
-@tool(execute="ask", effects="once")
+@tool(approval="always")
 def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
@@ -52,11 +52,11 @@ def pay(amount: int) -> str:
 async def heard(chat: Chat) -> None:
     """Wait until the driver has looked at everything that was sent: what comes behind it was acted on."""
     runtime, [turn, *_] = chat.runtime, await turns_of(chat)
-    stir = Stir(key=runtime.ids.new("cmd"), session=chat.session, turn=turn, call="none")
+    stir = NotifyCall(key=runtime.ids.new("cmd"), session=chat.session, turn=turn, call="none")
     async with asyncio.timeout(SOON):
         await runtime.command(stir)
         with pytest.raises(CommandRefused):
-            await runtime.acted_on(stir, 0)
+            await runtime.wait_until_carried_out(stir, 0)
 
 
 async def log_of(chat: Chat) -> list[Event]:

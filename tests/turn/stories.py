@@ -8,20 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 from everturn import (
-    PENDING,
+    SUSPEND,
     Chat,
     GateOpened,
     ModelError,
-    Prompted,
+    PromptedModel,
     StepStarted,
     TextDelta,
     TextPart,
     TurnOptions,
     TurnStarted,
 )
-from everturn.core.canonical import canonical
+from everturn.core.canonical_json import encode_canonical
 from everturn.core.chunks import FinishChunk, UsageChunk
-from everturn.core.events import CallStarted, TurnParked
+from everturn.core.events import CallStarted, TurnSuspended
 from everturn.core.hooks import StepContext, TurnContext
 from everturn.core.modality import Modality
 from everturn.core.parts import Usage
@@ -29,10 +29,10 @@ from everturn.core.ports import Model
 from everturn.core.requests import RequestCall
 from everturn.models.media import MediaModel
 from everturn.models.profile import Profile
-from everturn.models.prompted import PARADIGMS
-from everturn.testing import Fail, Hang, ScriptedModel, call, calls, say, think
-from everturn.testing.provider.png import draw
-from everturn.transport.replay import Kept, Replay
+from everturn.models.prompted import TOOL_FORMATS
+from everturn.testing import ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say, think
+from everturn.testing.provider.png import draw_png
+from everturn.transport.replay import RecordedResponse, ReplayTransport
 from tests.turn.world import Story, World, watch
 
 
@@ -71,17 +71,17 @@ class Questioner:
     async def on_after_request(self, ctx: StepContext) -> Any:
         if ctx.step > 1:
             return None
-        verdict = await ctx.ask("Shall I go on?")
-        if verdict is None:
-            return PENDING
-        await ctx.append_and_request("yes" if verdict.allowed else f"no: {verdict.reason}")
+        resolution = await ctx.ask("Shall I go on?")
+        if resolution is None:
+            return SUSPEND
+        await ctx.append_and_request("yes" if resolution.allowed else f"no: {resolution.reason}")
         return None
 
 
 class Stuck:
     """Hangs before the turn begins."""
 
-    name = "stuck"
+    name = "quarantined"
 
     async def on_turn_start(self, ctx: TurnContext) -> None:
         await asyncio.get_running_loop().create_future()
@@ -133,7 +133,7 @@ async def after_nothing(chat: Chat, world: World) -> None:
 async def queued(chat: Chat, world: World) -> None:
     first = await chat.send("one", key="1")
     second = await chat.send("two", key="2")
-    await asyncio.gather(watch(first, verdict={"allow": "once"}), watch(second))
+    await asyncio.gather(watch(first, resolution={"allow": "once"}), watch(second))
 
 
 def late(arrives: bool) -> Any:
@@ -142,38 +142,38 @@ def late(arrives: bool) -> Any:
         await watch(first, cancel_at=lambda e: isinstance(e, CallStarted))
         if arrives and world.processes == 1:
             world.release.set()
-            await chat.runtime.supervisor.settled()
+            await chat.runtime.tool_tasks.wait_idle()
         await watch(await chat.send("two", key="2"))
 
     return play
 
 
-def prompted(paradigm: str) -> Callable[[World], Model]:
+def prompted(tool_format: str) -> Callable[[World], Model]:
     """A model that cannot call tools, and writes calls into its text."""
 
     def written(name: str, **arguments: object) -> str:
-        return PARADIGMS[paradigm].write([RequestCall("", name, canonical(arguments))])
+        return TOOL_FORMATS[tool_format].write([RequestCall("", name, encode_canonical(arguments))])
 
     first = f"I look.\n\n{written('look', path='a')}\n{written('pay', amount=3)}\n{written('mail', to='ada')}"
     # Counted by hand: otherwise it is the text that counts, and what a call came to is text here.
     end = [[UsageChunk(Usage(10, 5)), FinishChunk("stop")]]
     script = [say(first, size=7), say(written("put", path="b", text="x\ny"), size=5), say("Done.")]
-    return lambda _: Prompted(ScriptedModel(*([said, end] for said in script)), paradigm)
+    return lambda _: PromptedModel(ScriptedModel(*([said, end] for said in script)), tool_format)
 
 
-PNG = draw(b"red")
-STUDIO: dict[Modality, Kept] = {
-    "image-gen": Kept([b'{"data": [{"b64_json": "', b64encode(PNG), b'"}]}']),
-    "image-edit": Kept([b'{"data": [{"b64_json": "', b64encode(draw(b"blue")), b'"}]}']),
-    "audio-tts": Kept([b"ID3", b" la la la"], headers={"content-type": "audio/mpeg"}),
-    "audio-stt": Kept([b'{"text": "la la ', b'la"}']),
+PNG = draw_png(b"red")
+STUDIO: dict[Modality, RecordedResponse] = {
+    "image-gen": RecordedResponse([b'{"data": [{"b64_json": "', b64encode(PNG), b'"}]}']),
+    "image-edit": RecordedResponse([b'{"data": [{"b64_json": "', b64encode(draw_png(b"blue")), b'"}]}']),
+    "audio-tts": RecordedResponse([b"ID3", b" la la la"], headers={"content-type": "audio/mpeg"}),
+    "audio-stt": RecordedResponse([b'{"text": "la la ', b'la"}']),
 }
 
 
 def studio(modality: Modality) -> Callable[[World], Model]:
     """A model that is not for chat, behind a wire that always gives the same."""
     profile = Profile(vendor="studio", base_url="http://studio")
-    return lambda _: MediaModel("any", profile, Replay([STUDIO[modality]] * 4), modality=modality)
+    return lambda _: MediaModel("any", profile, ReplayTransport([STUDIO[modality]] * 4), modality=modality)
 
 
 async def with_files(chat: Chat, world: World) -> None:
@@ -201,7 +201,9 @@ STORIES = [
         ),
         one(),
     ),
-    Story("a broken stream", model([say("I was about to"), [Fail(ModelError("boom", kind="server"))]]), one()),
+    Story(
+        "a broken stream", model([say("I was about to"), [ScriptedFailure(ModelError("boom", kind="server"))]]), one()
+    ),
     Story(
         "calls that fail",
         model(calls(call("look"), call("nope", x=1), call("fall"), call("LOOK", path="a")), say("Oh.")),
@@ -211,17 +213,17 @@ STORIES = [
     Story(
         "denied",
         model(calls(call("mail", to="ada"), call("look", path="a")), say("Then not.")),
-        one(verdict={"deny": "not today"}),
+        one(resolution={"deny": "not today"}),
     ),
     Story(
         "edited",
         model(calls(call("mail", to="ada")), say("Sent.")),
-        one(verdict={"allow": "once", "arguments": {"to": "bob"}}),
+        one(resolution={"allow": "once", "arguments": {"to": "bob"}}),
     ),
     Story(
         "two gates",
         model(calls(call("mail", to="ada"), call("mail", to="eve"), call("pay", amount=1)), say("Sent.")),
-        one(verdict={"allow": "once"}),
+        one(resolution={"allow": "once"}),
     ),
     Story(
         "cancel while preparing",
@@ -229,10 +231,10 @@ STORIES = [
         one(cancel_at=lambda e: isinstance(e, TurnStarted)),
         plugins=lambda _: [Stuck()],
     ),
-    Story("cancel while streaming", model([say("as far as here"), [Hang()]]), one(cancel_at=saw("here"))),
+    Story("cancel while streaming", model([say("as far as here"), [ScriptedHang()]]), one(cancel_at=saw("here"))),
     Story(
         "cancel in the middle of a call",
-        model([*calls(call("pay", amount=1), call("pay", amount=2))[:3], Hang()]),
+        model([*calls(call("pay", amount=1), call("pay", amount=2))[:3], ScriptedHang()]),
         one(cancel_at=lambda e: type(e).__name__ == "CallDelta" and e.call.endswith("-2")),
     ),
     Story(
@@ -241,7 +243,9 @@ STORIES = [
         one(cancel_at=lambda e: isinstance(e, GateOpened)),
     ),
     Story(
-        "cancel while waiting", model(calls(call("mail", to="ada"))), one(cancel_at=lambda e: isinstance(e, TurnParked))
+        "cancel while waiting",
+        model(calls(call("mail", to="ada"))),
+        one(cancel_at=lambda e: isinstance(e, TurnSuspended)),
     ),
     Story(
         "max_steps",
@@ -258,7 +262,7 @@ STORIES = [
     Story(
         "a plugin asks",
         model(say("First."), say("Second.")),
-        one(verdict={"deny": "stop"}),
+        one(resolution={"deny": "stop"}),
         plugins=lambda _: [Questioner()],
     ),
     Story("a hook fails", model(say("never")), one(), plugins=lambda _: [Broken()]),
@@ -268,20 +272,20 @@ STORIES = [
     Story("a late result", model(calls(call("wait")), say("I see.")), late(arrives=True)),
     Story(
         "an answer without a word",
-        model(lambda request: [[Hang()]] if len(request.messages) == 1 else say("Here I am.")),
+        model(lambda request: [[ScriptedHang()]] if len(request.messages) == 1 else say("Here I am.")),
         after_nothing,
     ),
     Story(
         "digested history",
         model(calls(call("look", path="a")), say("Looked."), say("As I said.")),
         one(),
-        options=TurnOptions(history="digest"),
+        options=TurnOptions(tool_history="digest"),
     ),
-    *[Story(f"prompted in {name}", prompted(name), one(verdict={"allow": "once"})) for name in PARADIGMS],
+    *[Story(f"prompted in {name}", prompted(name), one(resolution={"allow": "once"})) for name in TOOL_FORMATS],
     Story(
         "done by hand",
         model(calls(call("mail", to="ada"), call("look", path="a")), say("Good.")),
-        one(verdict={"result": "I went there and told her"}),
+        one(resolution={"result": "I went there and told her"}),
     ),
     *[Story(modality, studio(modality), with_files) for modality in STUDIO],
 ]

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from everturn import Chat, GateOpened, Phase, TextDelta, TurnOptions, tool
-from everturn.core.events import CallStarted, CommandDropped, LateArrived
+from everturn.core.events import CallStarted, CommandDropped, LateResultReceived
 from everturn.core.hooks import StepContext, TurnContext
 from everturn.core.options import LatePolicy
 from everturn.core.parts import NoticePart, ToolPart
 from everturn.core.ports import Tool
 from everturn.errors import GateClosed, TurnClosed
-from everturn.testing import Hang, MemoryStore, ScriptedModel, call, calls, say
+from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say
 from tests.turn.world import validate
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
@@ -91,12 +91,12 @@ async def test_a_hard_cancel_stops_the_tool_and_nothing_comes_late() -> None:
         await cancelled_while_digging(chat, slow, hard=True)
         async with asyncio.timeout(SOON):
             await slow.stopped.wait()
-            await chat.runtime.supervisor.settled()
-        assert not any(isinstance(entry.event, LateArrived) for entry in await log_of(chat))
+            await chat.runtime.tool_tasks.wait_idle()
+        assert not any(isinstance(entry.event, LateResultReceived) for entry in await log_of(chat))
 
 
 async def test_what_had_been_said_is_kept() -> None:
-    broken: Any = [say("as far as here"), [Hang()]]
+    broken: Any = [say("as far as here"), [ScriptedHang()]]
     async with Chat(ScriptedModel(broken)) as chat:
         turn = await chat.send("go")
         async for event in turn:
@@ -152,7 +152,7 @@ async def test_a_cancel_that_comes_with_the_message_ends_it_before_the_model_is_
 
 
 async def test_an_answer_after_the_cancel_is_refused() -> None:
-    mail = tool(name="mail", execute="ask")(lambda: "sent")
+    mail = tool(name="mail", approval="always")(lambda: "sent")
     async with Chat(ScriptedModel(calls(call("mail"))), tools=[mail]) as chat:
         turn = await chat.send("go")
         async for event in turn:
@@ -296,7 +296,7 @@ async def late_by(policy: LatePolicy) -> tuple[ScriptedModel, Chat, Callable[[st
     chat = Chat(model, tools=[slow.tool], options=TurnOptions(late=policy))
     await cancelled_while_digging(chat, slow)
     slow.release.set()
-    await chat.runtime.supervisor.settled()
+    await chat.runtime.tool_tasks.wait_idle()
     await settled_inbox(chat)
 
     async def say_again(text: str) -> list[str]:
@@ -308,7 +308,7 @@ async def late_by(policy: LatePolicy) -> tuple[ScriptedModel, Chat, Callable[[st
 
 async def test_a_late_result_is_attached_and_told_once_without_rewriting_what_was_sent() -> None:
     model, chat, say_again = await late_by("inject")
-    [call_] = [e.event for e in await log_of(chat) if isinstance(e.event, LateArrived)]
+    [call_] = [e.event for e in await log_of(chat) if isinstance(e.event, LateResultReceived)]
     assert call_.output.text == "gold at 1"
     [told] = await say_again("and?")
     assert msgspec.json.decode(told)["late_tool_result"] == {
@@ -332,7 +332,7 @@ async def test_what_was_sent_before_a_late_result_came_is_sent_again_unchanged()
         await cancelled_while_digging(chat, slow)
         await (await chat.send("well?"))
         slow.release.set()
-        await chat.runtime.supervisor.settled()
+        await chat.runtime.tool_tasks.wait_idle()
         await settled_inbox(chat)
         await (await chat.send("and now?"))
     before, after = ([msgspec.json.encode(m) for m in request.messages] for request in model.requests[1:])
@@ -341,15 +341,15 @@ async def test_what_was_sent_before_a_late_result_came_is_sent_again_unchanged()
 
 
 async def test_a_held_late_result_is_attached_and_not_told() -> None:
-    _, chat, say_again = await late_by("hold")
-    assert [e.event.output.text for e in await log_of(chat) if isinstance(e.event, LateArrived)] == ["gold at 1"]
+    _, chat, say_again = await late_by("keep")
+    assert [e.event.output.text for e in await log_of(chat) if isinstance(e.event, LateResultReceived)] == ["gold at 1"]
     assert await say_again("and?") == []
     await chat.aclose()
 
 
 async def test_a_discarded_late_result_leaves_nothing() -> None:
     _, chat, say_again = await late_by("discard")
-    assert not any(isinstance(entry.event, LateArrived) for entry in await log_of(chat))
+    assert not any(isinstance(entry.event, LateResultReceived) for entry in await log_of(chat))
     assert await say_again("and?") == []
     await chat.aclose()
 

@@ -28,7 +28,7 @@ async def test_stopped_after_any_event_it_ends_as_if_it_had_not_been(story: Stor
         log = plain(await log_of(world))
         unknown = unknown_calls(log)
         assert {world.effects.get(call) for call in world.done if world.done[call] > 1} <= {"read", "write"}
-        expected = whole if "LateArrived" in {event["type"] for event in log} else alone
+        expected = whole if "LateResultReceived" in {event["type"] for event in log} else alone
         assert without_results(log, unknown) == without_results(expected, unknown), f"stopped after {stop}"
 
 

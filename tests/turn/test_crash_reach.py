@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from everturn import Chat, ToolContext, tool
-from everturn.core.asking import Gate
-from everturn.core.events import CallStarted, FilesChanged, GateOpened, TurnParked
-from everturn.core.ports import Question, SubTurn, Tool
+from everturn.core.events import CallStarted, FilesChanged, GateOpened, TurnSuspended
+from everturn.core.gates import Gate
+from everturn.core.ports import Question, SubagentRequest, Tool
 from everturn.errors import ToolError
 from everturn.testing import call, calls, say
 from everturn.tools.client import client_tool
@@ -35,25 +35,25 @@ from tests.turn.world import SESSION, Story, World, log_of, tell
 def reaching(world: World) -> list[Tool]:
     """Tools that need somebody else."""
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def form(ctx: ToolContext) -> str:
         first = await ctx.ask(Question("What?", schema={"type": "string"}))
-        ctx.keep(f"heard {first.result}")
+        ctx.save_state(f"heard {first.result}")
         second = await ctx.ask(Question("And then?"))
         await world.happen("write", ctx)
         return f"{first.result} {second.result}"
 
-    @tool(effects="once")
+    @tool()
     async def pay(amount: int, ctx: ToolContext) -> int:
         await world.happen("once", ctx)
         return amount
 
-    @tool(effects="once", execute="ask")
+    @tool(approval="always")
     async def mail(to: str, ctx: ToolContext) -> str:
         await world.happen("once", ctx)
         return f"mailed {to}"
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def script(ctx: ToolContext) -> str:
         said: list[str] = []
         for name, arguments in [
@@ -65,22 +65,22 @@ def reaching(world: World) -> list[Tool]:
                 said.append(type(error).__name__)
         return f"{len(said)} calls"
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def inner(ctx: ToolContext) -> str:
         with suppress(ToolError):  # what came of it may not be known
             await ctx.run_tool("mail", {"to": "within"})
         return "tried"
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def outer(ctx: ToolContext) -> str:
         await ctx.run_tool("inner", {})
         return f"{(await ctx.ask(Question('And?'))).result}"
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def hand_on(ctx: ToolContext) -> str:
-        return (await ctx.sub_turn(SubTurn("below"))).text
+        return (await ctx.run_subagent(SubagentRequest("below"))).text
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def file(ctx: ToolContext) -> str:
         assert ctx.files is not None
         assert ctx.blobs is not None
@@ -94,8 +94,8 @@ def reaching(world: World) -> list[Tool]:
         await ctx.files.change(change)
         return "filed"  # which of two at once is first is nobody's business
 
-    bell = client_tool("bell", "Ring.", {"type": "object", "properties": {}}, effects="read")
-    door = client_tool("door", "Open.", {"type": "object", "properties": {}}, effects="once")
+    bell = client_tool("bell", "Ring.", {"type": "object", "properties": {}}, read_only=True)
+    door = client_tool("door", "Open.", {"type": "object", "properties": {}})
     return [form, pay, mail, script, inner, outer, hand_on, file, bell, door]
 
 
@@ -110,7 +110,7 @@ async def with_below(chat: Chat, world: World) -> None:
     """A turn with gates in turns below it, answered wherever they stand."""
     turn = await chat.send("go", key="1")
     async for event in turn:
-        if isinstance(event, TurnParked):
+        if isinstance(event, TurnSuspended):
             for gate in await chat.gates():
                 await chat.answer(gate, allow="once")
 
@@ -119,7 +119,7 @@ async def by_client(chat: Chat, world: World) -> None:
     """A turn whose calls a client does."""
     turn = await chat.send("go", key="1")
     async for event in turn:
-        if isinstance(event, TurnParked):
+        if isinstance(event, TurnSuspended):
             for gate in await chat.gates():
                 await chat.claim(gate, "page")
                 await chat.answer(gate, result="rang", claim="page", by="page")
@@ -130,15 +130,17 @@ def by_kind(gate: Gate) -> dict[str, Any]:
 
 
 STORIES = [
-    Story("a form", model(calls(call("form")), say("Done.")), one(verdict=by_kind), tools=reaching),
-    Story("two forms", model(calls(call("form"), call("form")), say("Done.")), one(verdict=by_kind), tools=reaching),
-    Story("a form denied", model(calls(call("form")), say("Done.")), one(verdict={"deny": "no"}), tools=reaching),
-    Story("a script", model(calls(call("script")), say("Done.")), one(verdict=by_kind), tools=reaching),
-    Story("a script denied", model(calls(call("script")), say("Done.")), one(verdict={"deny": "no"}), tools=reaching),
+    Story("a form", model(calls(call("form")), say("Done.")), one(resolution=by_kind), tools=reaching),
+    Story("two forms", model(calls(call("form"), call("form")), say("Done.")), one(resolution=by_kind), tools=reaching),
+    Story("a form denied", model(calls(call("form")), say("Done.")), one(resolution={"deny": "no"}), tools=reaching),
+    Story("a script", model(calls(call("script")), say("Done.")), one(resolution=by_kind), tools=reaching),
+    Story(
+        "a script denied", model(calls(call("script")), say("Done.")), one(resolution={"deny": "no"}), tools=reaching
+    ),
     Story("turns below", below, with_below, tools=reaching),
     Story("a client", model(calls(call("bell")), say("Done.")), by_client, tools=reaching),
     Story("a client, once", model(calls(call("door"), call("bell")), say("Done.")), by_client, tools=reaching),
-    Story("a call in a call", model(calls(call("outer")), say("Done.")), one(verdict=by_kind), tools=reaching),
+    Story("a call in a call", model(calls(call("outer")), say("Done.")), one(resolution=by_kind), tools=reaching),
     # One after the other: of two at once either may be first, and the trees between them differ.
     Story("files", model(calls(call("file")), calls(call("file")), say("Done.")), one(), tools=reaching),
 ]
@@ -175,7 +177,7 @@ async def test_wherever_it_is_stopped_nothing_is_asked_or_started_twice(story: S
             assert max(started.values(), default=0) <= 1
             assert world.wrongs == []
             if story.name == "files":
-                tree = (await world.store.roots(SESSION))[""]
+                tree = (await world.store.recorded_trees(SESSION))[""]
                 kept = json.loads(await world.store.blob(tree))
                 changed = {e.call for e in events if isinstance(e, FilesChanged)}
                 assert set(kept) == changed

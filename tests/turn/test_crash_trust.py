@@ -1,4 +1,4 @@
-"""Gates, reviews, grants, loops, limits and sub-turns, stopped after every event: what is asked is asked once, what was
+"""Gates, reviews, grants, loops, limits and sub-agent runs, stopped after every event: what is asked is asked once, what was
 answered stays answered, and nothing runs that nobody allowed.
 """
 
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from everturn import Chat, ToolContext, TurnOptions, tool
-from everturn.core.asking import Gate
 from everturn.core.events import CallStarted, GateOpened, LimitReached
+from everturn.core.gates import Gate
 from everturn.core.options import Budget
-from everturn.core.policy import Rule
 from everturn.core.ports import Tool
+from everturn.core.rules.policy import Rule
 from everturn.testing import call, calls, say
 from tests.turn.stories import model, one
 from tests.turn.test_crash import (
@@ -32,22 +32,22 @@ from tests.turn.world import SESSION, Story, World, log_of, tell, watch
 def trusted(world: World) -> list[Tool]:
     """Tools that are asked about, looked at, and counted."""
 
-    @tool(effects="once", execute="ask_once")
+    @tool(approval="ask")
     async def send(to: str, ctx: ToolContext) -> str:
         await world.happen("once", ctx)
         return f"sent to {to}"
 
-    @tool(effects="read", result="ask")
+    @tool(read_only=True, review="always")
     async def read(path: str, ctx: ToolContext) -> str:
         await world.happen("read", ctx)
         return f"SECRET of {path}"
 
-    @tool(effects="read", result="on_error")
+    @tool(read_only=True, review="on_error")
     async def risky(ctx: ToolContext) -> str:
         await world.happen("read", ctx)
         raise ValueError("SECRET in an error")
 
-    @tool(effects="once")
+    @tool()
     async def pay(amount: int, ctx: ToolContext) -> str:
         await world.happen("once", ctx)
         return f"paid {amount}"
@@ -66,52 +66,55 @@ def by_kind(**kinds: dict[str, Any]) -> Any:
 
 async def twice(chat: Chat, world: World) -> None:
     """Two turns: what the first grants, the second need not ask."""
-    await watch(await chat.send("one", key="1"), verdict={"allow": "always"})
-    await watch(await chat.send("two", key="2"), verdict={"deny": "not again"})
+    await watch(await chat.send("one", key="1"), resolution={"allow": "always"})
+    await watch(await chat.send("two", key="2"), resolution={"deny": "not again"})
 
 
 THREE = calls(call("send", to="a"), call("send", to="b"), call("send", to="c"))
 LOOP = [calls(call("pay", amount=1)) for _ in range(3)]
 
 STORIES = [
-    Story("always", model(THREE, say("Done.")), one(verdict={"allow": "always"}), tools=trusted),
+    Story("always", model(THREE, say("Done.")), one(resolution={"allow": "always"}), tools=trusted),
     Story(
         "granted for later",
         model(calls(call("send", to="a")), say("One."), calls(call("send", to="b")), say("Two.")),
         twice,
         tools=trusted,
     ),
-    Story("a denial of all", model(THREE, say("Done.")), one(verdict={"deny": "no", "others": True}), tools=trusted),
+    Story("a denial of all", model(THREE, say("Done.")), one(resolution={"deny": "no", "others": True}), tools=trusted),
     Story(
         "a result sent",
         model(calls(call("read", path="a")), say("Done.")),
-        one(verdict={"allow": "once"}),
+        one(resolution={"allow": "once"}),
         tools=trusted,
     ),
     Story(
         "a result redacted",
         model(calls(call("read", path="a")), say("Done.")),
-        one(verdict={"allow": "once", "text": "[-]"}),
+        one(resolution={"allow": "once", "text": "[-]"}),
         tools=trusted,
     ),
     Story(
         "a result withheld",
         model(calls(call("read", path="a")), say("Done.")),
-        one(verdict={"deny": "private"}),
+        one(resolution={"deny": "private"}),
         tools=trusted,
     ),
     Story(
-        "an error read first", model(calls(call("risky")), say("Done.")), one(verdict={"allow": "once"}), tools=trusted
+        "an error read first",
+        model(calls(call("risky")), say("Done.")),
+        one(resolution={"allow": "once"}),
+        tools=trusted,
     ),
     Story(
         "asked, run and read",
         model(calls(call("read", path="a")), say("Done.")),
-        one(verdict=by_kind(call={"allow": "once"}, result={"allow": "once", "text": "[-]"})),
+        one(resolution=by_kind(call={"allow": "once"}, result={"allow": "once", "text": "[-]"})),
         options=TurnOptions(rules=(Rule("read", "ask", layer="session"),)),
         tools=trusted,
     ),
-    Story("a loop allowed", model(*LOOP, say("Done.")), one(verdict={"allow": "once"}), tools=trusted),
-    Story("a loop denied", model(*LOOP, say("Done.")), one(verdict={"deny": "enough"}), tools=trusted),
+    Story("a loop allowed", model(*LOOP, say("Done.")), one(resolution={"allow": "once"}), tools=trusted),
+    Story("a loop denied", model(*LOOP, say("Done.")), one(resolution={"deny": "enough"}), tools=trusted),
     Story(
         "a limit of calls",
         model(calls(call("pay", amount=1), call("pay", amount=2), call("pay", amount=3)), say("Closing.")),
@@ -129,15 +132,15 @@ STORIES = [
     Story(
         "a limit while one is asked",
         model(calls(call("pay", amount=1), call("send", to="a"), call("pay", amount=2)), say("Closing.")),
-        one(verdict={"allow": "once"}),
+        one(resolution={"allow": "once"}),
         options=TurnOptions(budget=Budget(calls=2)),
         tools=trusted,
     ),
     Story(
         "by hand",
         model(calls(call("pay", amount=1)), say("Done.")),
-        one(verdict={"result": "paid in cash"}),
-        options=TurnOptions(by_hand=("pay",)),
+        one(resolution={"result": "paid in cash"}),
+        options=TurnOptions(manual=("pay",)),
         tools=trusted,
     ),
     Story(

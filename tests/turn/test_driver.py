@@ -13,12 +13,12 @@ from everturn import Chat, Phase, TurnResult, TurnStarted, tool
 from everturn.core.commands import Send
 from everturn.core.events import CallStarted, CommandDropped, Event, StepRestarted, StepStarted
 from everturn.core.parts import TextPart
-from everturn.core.ports import RETRY_PAUSES, TRIES
-from everturn.core.tree import Tree
+from everturn.core.ports import MAX_QUICK_CLAIMS, RETRY_PAUSES
+from everturn.core.tree import MessageTree
+from everturn.driver import driver
 from everturn.errors import CommandRefused, DriverLost, KeyConflict, UnknownMessage
+from everturn.runtime import Runtime
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say
-from everturn.turn import driver
-from everturn.wiring import Runtime
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 
@@ -31,7 +31,7 @@ class Doors:
         self.arrived: asyncio.Queue[str] = asyncio.Queue()
 
     def tools(self) -> list[Any]:
-        @tool(effects="read")
+        @tool(read_only=True)
         async def wait(door: str) -> str:
             self.arrived.put_nowait(door)
             await self.doors.setdefault(door, asyncio.Event()).wait()
@@ -62,7 +62,7 @@ async def texts(chat: Chat, leaf: str | None = None) -> list[str]:
     return [message.text for message in await chat.messages(leaf)]
 
 
-def stored(tree: Tree) -> dict[str, bytes]:
+def stored(tree: MessageTree) -> dict[str, bytes]:
     return {name: msgspec.json.encode(message) for name, message in tree.messages.items()}
 
 
@@ -268,7 +268,9 @@ async def test_a_store_that_fails_once_is_asked_again(kind: type[Event]) -> None
 async def test_a_store_that_fails_for_good_is_left_alone_and_the_reader_is_told(
     kind: type[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "CAUTION", 0.0)  # before its last try it waits apart from others, in real time
+    monkeypatch.setattr(
+        driver, "MAX_THIRD_TRY_DELAY", 0.0
+    )  # before its last try it waits apart from others, in real time
     doors, clock, store = Doors(), FakeClock(), Flaky(kind, times=99)
     doors.open("a")
     model = by_question(one=waits_at("a"))
@@ -282,7 +284,7 @@ async def test_a_session_that_lost_three_drivers_in_a_row_rests_for_seconds_and_
     model = by_question()
     turn = Send(key="k", session="s", at=clock.now(), turn="t", message="m", parts=(TextPart("one"),))
     await store.admit(turn)
-    for _ in range(TRIES):  # processes that died before they wrote anything
+    for _ in range(MAX_QUICK_CLAIMS):  # processes that died before they wrote anything
         await store.claim("s", clock.now())
     runtime = Runtime(model, store=store, clock=clock)
     async with Chat(model, runtime=runtime, session="s") as chat:

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from everturn import Chat, ModelError, Phase, TextDelta, Turn, TurnCancelled, TurnCompleted, TurnError, TurnFailed, tool
-from everturn.core.events import CallSettled, CallStarted, LateArrived, TurnEnding
+from everturn.core.events import CallFinished, CallStarted, LateResultReceived, TurnFinishing
 from everturn.core.hooks import StepContext, TurnContext
 from everturn.errors import HookError
-from everturn.testing import Fail, Hang, MemoryStore, ScriptedModel, call, calls, say
+from everturn.testing import MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 
 
 def broken(text: str = "down") -> Any:
-    return [Fail(ModelError(text, kind="server"))]
+    return [ScriptedFailure(ModelError(text, kind="server"))]
 
 
 class Plugin:
@@ -57,11 +57,11 @@ async def test_the_terminal_event_is_the_last_and_every_call_has_one_result() ->
             if isinstance(event, CallStarted) and event.tool == "wait":
                 await turn.cancel()
         events = [entry.event for entry in await chat.runtime.store.events(chat.session, turn=turn.id)]
-    settled = Counter(event.call for event in events if isinstance(event, CallSettled))
+    settled = Counter(event.call for event in events if isinstance(event, CallFinished))
     assert sorted(settled.values()) == [1, 1, 1]
     assert isinstance(events[-1], TurnCancelled)
-    assert [type(event) for event in events if isinstance(event, TurnEnding | TurnCancelled)] == [
-        TurnEnding,
+    assert [type(event) for event in events if isinstance(event, TurnFinishing | TurnCancelled)] == [
+        TurnFinishing,
         TurnCancelled,
     ]
 
@@ -112,7 +112,7 @@ async def test_a_failed_clean_up_is_raised_with_the_turns_own_error() -> None:
 async def test_a_process_that_lets_go_runs_its_clean_ups_and_so_does_the_next() -> None:
     log: list[str] = []
     store = MemoryStore()
-    hanging: Any = [say("so far"), [Hang()]]
+    hanging: Any = [say("so far"), [ScriptedHang()]]
     chat = Chat(ScriptedModel(hanging), plugins=[Plugin("one", log)], store=store, session="s")
     turn = await chat.send("go")
     async for event in turn:
@@ -138,7 +138,7 @@ async def test_what_hangs_at_the_end_of_a_cancelled_turn_does_not_hold_it(hook: 
         async def _for_ever(self) -> None:
             await asyncio.Event().wait()
 
-    hanging: Any = [say("so far"), [Hang()]]
+    hanging: Any = [say("so far"), [ScriptedHang()]]
     async with Chat(ScriptedModel(hanging), plugins=[Endless()]) as chat:
         turn = await chat.send("go")
         async for event in turn:
@@ -192,10 +192,10 @@ async def test_an_error_in_a_turn_leaves_its_running_tools_to_come_late() -> Non
         with pytest.raises(TurnError, match=r"Broken\.on_after_request") as caught:
             await turn
         release.set()
-        await chat.runtime.supervisor.settled()
+        await chat.runtime.tool_tasks.wait_idle()
         while (late := (await chat.runtime.store.events(chat.session))[-1].event) and isinstance(late, TurnFailed):  # noqa: ASYNC110
             await asyncio.sleep(0)
-        assert isinstance(late, LateArrived)
+        assert isinstance(late, LateResultReceived)
         assert (late.output.text, caught.value.kind) == ("gold", "hook")
         [called] = (await turn.state()).calls.values()
         assert called.state == "cancelled"

@@ -7,28 +7,18 @@ from typing import Any
 
 import pytest
 
-from everturn import (
-    CallProgress,
-    Chat,
-    Cursor,
-    Progress,
-    TextDelta,
-    Turn,
-    TurnCompleted,
-    TurnStarted,
-    tool,
-)
-from everturn.core.deltas import CallDelta, Reader, ReasoningDelta, Shown
+from everturn import CallProgress, Chat, Cursor, Progress, TextDelta, Turn, TurnCompleted, TurnStarted, tool
+from everturn.core.deltas import CallDelta, ReasoningDelta, TurnItem, TurnReader
 from everturn.core.events import Entry, Event
 from everturn.errors import DriverLost
-from everturn.testing import Hang, MemoryStore, ScriptedModel, call, calls, say, think
+from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say, think
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 
 Seen = dict[tuple[int, int], str]
 
 
-def collect(shown: list[Shown]) -> Seen:
+def collect(shown: list[TurnItem]) -> Seen:
     """What a face would hold: the text of every part, by its step and number."""
     seen: Seen = {}
     for item in shown:
@@ -39,7 +29,7 @@ def collect(shown: list[Shown]) -> Seen:
     return seen
 
 
-async def read(turn: Turn, after: Cursor | str | None = None) -> list[Shown]:
+async def read(turn: Turn, after: Cursor | str | None = None) -> list[TurnItem]:
     async with asyncio.timeout(SOON):
         return [item async for item in turn.events(after)]
 
@@ -51,7 +41,7 @@ def story() -> ScriptedModel:
     )
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(path: str) -> str:
     return f"nothing in {path}"
 
@@ -59,10 +49,10 @@ async def look(path: str) -> str:
 async def test_a_reader_from_any_cursor_of_a_turn_sees_exactly_the_rest() -> None:
     async with Chat(story(), tools=[look]) as chat:
         turn = await chat.send("please")
-        reader = Reader(turn.id)
-        whole: list[Shown] = []
+        reader = TurnReader(turn.id)
+        whole: list[TurnItem] = []
         places: list[tuple[Cursor, int]] = [(reader.cursor, 0)]
-        live: list[tuple[int, asyncio.Task[list[Shown]]]] = []
+        live: list[tuple[int, asyncio.Task[list[TurnItem]]]] = []
         async for item in chat.runtime.follow(chat.session, reader):
             whole.append(item)
             places.append((reader.cursor, len(whole)))
@@ -73,7 +63,7 @@ async def test_a_reader_from_any_cursor_of_a_turn_sees_exactly_the_rest() -> Non
             assert_same_end(whole, at, await read(turn, str(cursor)))
 
 
-def assert_same_end(whole: list[Shown], at: int, rest: list[Shown]) -> None:
+def assert_same_end(whole: list[TurnItem], at: int, rest: list[TurnItem]) -> None:
     """What was seen before the cursor and what is shown after it are together what somebody saw who stayed."""
     together: Seen = {}
     for item in (*whole[:at], *rest):
@@ -95,7 +85,7 @@ async def test_a_reader_after_the_end_is_shown_it_all() -> None:
 
 
 async def test_a_reader_that_comes_in_the_middle_of_a_step_is_shown_what_was_said() -> None:
-    hanging: Any = [say("one two three"), [Hang()]]
+    hanging: Any = [say("one two three"), [ScriptedHang()]]
     async with Chat(ScriptedModel(hanging)) as chat:
         turn = await chat.send("please")
         async for item in turn:
@@ -205,7 +195,7 @@ async def test_a_reader_of_a_store_far_away_sees_the_end_whenever_it_comes(passe
 
 
 async def test_a_reader_is_told_when_nobody_drives_any_more() -> None:
-    hanging: Any = [say("one"), [Hang()]]
+    hanging: Any = [say("one"), [ScriptedHang()]]
     async with Chat(ScriptedModel(hanging)) as chat:
         turn = await chat.send("please")
         reader = turn.events()

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given
 
 from everturn.core.events import (
-    AnswerOpened,
-    CallBelow,
-    CallJudged,
-    CallPaused,
+    AnswerStarted,
     CallStarted,
+    CallSuspended,
+    PermissionDecided,
     StepFinished,
     StepStarted,
+    SubagentStarted,
     TurnEvent,
     TurnStarted,
 )
@@ -26,8 +26,10 @@ from tests import records
 from tests.core.simulate import Dice, dice
 from tests.turn.foreign_logs import KEY, drive_to_an_end, foreign_log
 
-JUDGED = CallJudged(turn="t", call="c", tool="look", identity="id", hash="hash", allowed=True, why="so say the rules")
-STARTED = CallStarted(turn="t", call="c", tool="look", arguments="{}", hash="hash", effects="read", key="c")
+JUDGED = PermissionDecided(
+    turn="t", call="c", tool="look", identity="id", hash="hash", allowed=True, why="so say the rules"
+)
+STARTED = CallStarted(turn="t", call="c", tool="look", arguments="{}", hash="hash", read_only=True, key="c")
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +55,7 @@ def one_call(*events: TurnEvent) -> list[TurnEvent]:
     """A turn whose first step has made a call, and what then happened to it."""
     return [
         TurnStarted(turn="t", input=Message("in", None, "user"), command=KEY),
-        AnswerOpened(turn="t", message=Message("a", "in", "assistant")),
+        AnswerStarted(turn="t", message=Message("a", "in", "assistant")),
         StepStarted(turn="t", step=1),
         StepFinished(turn="t", step=1, parts=(ToolPart("c", "look", "{}"),), finish="stop"),
         *events,
@@ -63,7 +65,7 @@ def one_call(*events: TurnEvent) -> list[TurnEvent]:
 @pytest.mark.timeout(300)  # 2,500 turns in the long form
 @given(dice)
 @example(Dice(bytes.fromhex(GATE)))  # a question of a plugin while a step streamed
-@example(Dice(bytes.fromhex(BELOW)))  # a call that waited for a sub-turn nobody had begun
+@example(Dice(bytes.fromhex(BELOW)))  # a call that waited for a sub-agent run nobody had begun
 def test_whatever_the_fold_lets_in_a_real_driver_brings_to_an_end(dice: Dice) -> None:
     records.forget()
     if log := foreign_log(dice):
@@ -71,20 +73,22 @@ def test_whatever_the_fold_lets_in_a_real_driver_brings_to_an_end(dice: Dice) ->
 
 
 async def test_a_call_that_waits_for_a_sub_turn_which_is_gone_goes_on() -> None:
-    below = CallBelow(turn="t", call="c", session="gone", below="gone.1")
-    waits = CallPaused(turn="t", call="c", kept="", below="gone.1")
+    below = SubagentStarted(turn="t", call="c", session="gone", child="gone.1")
+    waits = CallSuspended(turn="t", call="c", saved_state="", child="gone.1")
     state = await drive_to_an_end(one_call(JUDGED, STARTED, below, waits))
     assert (state.phase, state.calls["c"].state) == (Phase.COMPLETED, "outcome_unknown")
 
 
 async def test_a_call_that_was_denied_before_the_log_was_cut_is_denied() -> None:
-    denied = CallJudged(turn="t", call="c", tool="look", identity="id", hash="", allowed=False, why="a rule says no")
+    denied = PermissionDecided(
+        turn="t", call="c", tool="look", identity="id", hash="", allowed=False, why="a rule says no"
+    )
     state = await drive_to_an_end(one_call(denied))
     assert (state.phase, state.calls["c"].state) == (Phase.COMPLETED, "denied")
 
 
 @pytest.mark.parametrize("tool", ["look", "another"])
 async def test_a_call_that_was_allowed_as_something_else_before_the_log_was_cut_does_not_start(tool: str) -> None:
-    other = CallJudged(turn="t", call="c", tool=tool, identity="id", hash="other", allowed=True, why="a rule")
+    other = PermissionDecided(turn="t", call="c", tool=tool, identity="id", hash="other", allowed=True, why="a rule")
     state = await drive_to_an_end(one_call(other))
     assert (state.phase, state.calls["c"].state) == (Phase.COMPLETED, "failed")

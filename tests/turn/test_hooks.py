@@ -10,20 +10,20 @@ import pytest
 from inline_snapshot import snapshot
 
 from everturn import (
-    PENDING,
-    CallSettled,
+    SUSPEND,
+    CallFinished,
     Chat,
     GateOpened,
     Output,
     Phase,
     Plugin,
-    Settings,
     TurnCompleted,
     TurnError,
     TurnFailed,
+    TurnSettings,
     tool,
 )
-from everturn.core.events import HookFinished, TurnParked
+from everturn.core.events import HookFinished, TurnSuspended
 from everturn.core.hooks import HOOKS
 from everturn.core.parts import TextPart
 from everturn.errors import ConfigError, HookError
@@ -32,13 +32,13 @@ from everturn.testing import ScriptedModel, call, calls, say
 Log = list[str]
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def add(a: int, b: int) -> int:
     """Add."""
     return a + b
 
 
-@tool(execute="ask")
+@tool(approval="always")
 def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
@@ -76,7 +76,7 @@ async def test_every_hook_is_called_in_its_order() -> None:
     )
     turn = await chat.send("go")
     async for event in turn:
-        if isinstance(event, TurnParked):
+        if isinstance(event, TurnSuspended):
             await turn.answer((await chat.gates())[0], allow="once")
     first = [entry for entry in log if entry.startswith("one.")]
     assert [entry.removeprefix("one.") for entry in first] == snapshot(
@@ -146,7 +146,7 @@ async def test_a_failure_around_a_call_fails_the_call_and_the_turn_goes_on(hook:
     model = ScriptedModel(calls(call("add", a=1, b=2)), say("Well."))
     chat = Chat(model, tools=[add], plugins=[recorder("one", log, fail=hook)])
     turn = await chat.send("go")
-    settled = [event async for event in turn if isinstance(event, CallSettled)]
+    settled = [event async for event in turn if isinstance(event, CallFinished)]
     assert [(event.state, f"one.{hook} failed" in event.output.text) for event in settled] == [("failed", True)]
     assert (await turn).phase is Phase.COMPLETED
 
@@ -302,7 +302,7 @@ async def test_request_messages_keep_only_the_fields_they_may() -> None:
             ctx.set_request_messages([{"role": "user", "content": "hi", "name": "ada", "id": "x", "debug": 1}])
 
     model = ScriptedModel(say("Hi."))
-    settings = Settings(request_message_fields=frozenset({"role", "parts"}))
+    settings = TurnSettings(request_message_fields=frozenset({"role", "parts"}))
     await (await Chat(model, plugins=[Rewrite()], settings=settings).send("go"))
     message = model.requests[0].messages[0]
     assert (message.role, message.text, message.name) == ("user", "hi", "")
@@ -331,7 +331,7 @@ async def test_arguments_and_results_can_be_rewritten_around_a_call() -> None:
             ctx.output = Output(ctx.output.text + "!")
 
     chat = Chat(ScriptedModel(calls(call("add", a=1, b=2)), say("Ok.")), tools=[add], plugins=[Double()])
-    settled = [event async for event in await chat.send("go") if isinstance(event, CallSettled)]
+    settled = [event async for event in await chat.send("go") if isinstance(event, CallFinished)]
     assert [event.output.text for event in settled] == ["12!"]
 
 
@@ -347,7 +347,7 @@ async def test_a_gate_hook_may_answer_and_cannot_widen() -> None:
 
     model = ScriptedModel(calls(call("pay", amount=1), call("pay", amount=9)), say("Ok."))
     chat = Chat(model, tools=[pay], plugins=[Cautious()])
-    settled = [event async for event in await chat.send("go") if isinstance(event, CallSettled)]
+    settled = [event async for event in await chat.send("go") if isinstance(event, CallFinished)]
     assert sorted((event.state, event.output.text) for event in settled) == snapshot(
         [("completed", "paid 1"), ("denied", "The plugin cautious did not allow this call and said why: too much.")]
     )
@@ -362,8 +362,8 @@ class Asker:
 
     async def on_after_request(self, ctx: Any) -> Any:
         self._log.append(self.name)
-        verdict = await ctx.ask(f"{self.name}?")
-        return PENDING if verdict is None else None
+        resolution = await ctx.ask(f"{self.name}?")
+        return SUSPEND if resolution is None else None
 
 
 async def test_only_plugins_that_are_not_done_are_called_again() -> None:

@@ -12,10 +12,10 @@ from everturn.bus.memory import MemoryBus
 from everturn.core.commands import Select, Send
 from everturn.core.deltas import DriverGone, Frame
 from everturn.core.parts import TextPart
+from everturn.running import log_poll
+from everturn.running.log_poll import LogPoll
+from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, say
-from everturn.turn import log_poll
-from everturn.turn.log_poll import LogPoll
-from everturn.wiring import Runtime
 
 SOON = 5
 MANY = 1001
@@ -90,7 +90,7 @@ async def test_only_a_reader_that_is_behind_is_told_and_once_for_each_position()
 
 
 async def test_a_turn_whose_end_nobody_announced_ends_for_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_poll, "INTERVAL", 0.01)
+    monkeypatch.setattr(log_poll, "POLL_INTERVAL", 0.01)
     runtime = Runtime(ScriptedModel([say("a")]), bus=Dead())
     async with Chat("", runtime=runtime, session="s") as chat, asyncio.timeout(SOON):
         turn = await chat.send("go")
@@ -104,7 +104,7 @@ async def test_a_turn_whose_end_nobody_announced_ends_for_its_reader(monkeypatch
 async def test_a_command_that_was_acted_on_while_nobody_said_so_is_not_waited_for_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(log_poll, "INTERVAL", 0.01)
+    monkeypatch.setattr(log_poll, "POLL_INTERVAL", 0.01)
     runtime = Runtime(ScriptedModel([say("a")]), bus=Dead())
     async with Chat("", runtime=runtime, session="s") as chat, asyncio.timeout(SOON):
         await (await chat.send("go"))
@@ -113,7 +113,7 @@ async def test_a_command_that_was_acted_on_while_nobody_said_so_is_not_waited_fo
         head = await runtime.store.head("s")
 
         await runtime.command(command)
-        await runtime.acted_on(command, head)
+        await runtime.wait_until_carried_out(command, head)
 
         assert await runtime.store.inbox("s") == []
 
@@ -130,7 +130,7 @@ async def test_a_store_that_fails_once_is_polled_again(
                 raise OSError("the database went away")
             return await super().heads(sessions)
 
-    monkeypatch.setattr(log_poll, "INTERVAL", 0.01)
+    monkeypatch.setattr(log_poll, "POLL_INTERVAL", 0.01)
     poll, looked = LogPoll(Failing()), asyncio.Event()
     watch = poll.watch("s", lambda: 0, looked.set)
 

@@ -10,26 +10,26 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
-from everturn import Chat, Prompt, Settings, TextDelta, TurnOptions, tool
-from everturn.core.events import TurnParked
-from everturn.core.options import HistoryPolicy
+from everturn import Chat, Prompt, TextDelta, TurnOptions, TurnSettings, tool
+from everturn.core.events import TurnSuspended
+from everturn.core.options import ToolHistory
 from everturn.core.parts import NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
-from everturn.testing import CountingIds, FakeClock, Hang, MemoryStore, ScriptedModel, call, calls, say, think
-from everturn.wiring import Runtime
+from everturn.runtime import Runtime
+from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedHang, ScriptedModel, call, calls, say, think
 from tests.turn.world import validate
 
 DAY = 86_400
 NOON = 1_699_963_200.0  # 2023-11-14 12:00 UTC
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(path: str) -> str:
     """Look at a file."""
     return f"content of {path}"
 
 
-mail = tool(name="mail", execute="ask")(lambda: "sent")
+mail = tool(name="mail", approval="always")(lambda: "sent")
 
 
 def told(messages: Sequence[RequestMessage]) -> list[str]:
@@ -66,7 +66,7 @@ def encoded(request: ModelRequest) -> bytes:
 # The system prompt and the parameters -------------------------------------------------------------------------------
 
 
-async def asked(settings: Settings, clock: FakeClock | None = None, **how: Any) -> ModelRequest:
+async def asked(settings: TurnSettings, clock: FakeClock | None = None, **how: Any) -> ModelRequest:
     model = ScriptedModel(say("Hello."))
     runtime = Runtime(model, settings=settings, clock=clock or FakeClock(NOON))
     async with Chat(model, runtime=runtime, options=TurnOptions(**how.pop("options", {}))) as chat:
@@ -76,17 +76,17 @@ async def asked(settings: Settings, clock: FakeClock | None = None, **how: Any) 
 
 async def test_the_system_prompt_stands_in_its_order_and_the_date_has_no_time() -> None:
     prompt = Prompt(header="H", agent="A", workspace="W", custom="C", privacy="P")
-    request = await asked(Settings(prompt), options={"system": "U"})
+    request = await asked(TurnSettings(prompt), options={"system": "U"})
     assert request.system.split("\n\n") == ["H", "A", "W", "C", "U", "Today is 2023-11-14 (UTC).", "P"]
 
 
 async def test_what_is_empty_leaves_no_gap_in_the_system_prompt() -> None:
-    assert (await asked(Settings(Prompt(agent="A")))).system == "A\n\nToday is 2023-11-14 (UTC)."
+    assert (await asked(TurnSettings(Prompt(agent="A")))).system == "A\n\nToday is 2023-11-14 (UTC)."
 
 
 async def test_the_date_is_that_of_the_persons_time_zone() -> None:
     late = FakeClock(NOON + 11.5 * 3600)
-    request = await asked(Settings(Prompt(timezone="Europe/Berlin")), late)
+    request = await asked(TurnSettings(Prompt(timezone="Europe/Berlin")), late)
     assert request.system == "Today is 2023-11-15 (Europe/Berlin)."
 
 
@@ -97,7 +97,7 @@ async def test_options_are_merged_in_layers_and_null_takes_one_back() -> None:
         {"reasoning": {"effort": "high"}, "stop": None},
     )
     request = await asked(
-        Settings(layers=layers), params={"top_p": None, "reasoning": {"summary": None}, "seed": 7, "zero": 0}
+        TurnSettings(layers=layers), params={"top_p": None, "reasoning": {"summary": None}, "seed": 7, "zero": 0}
     )
     assert request.params == {"temperature": 0.5, "reasoning": {"effort": "high"}, "seed": 7, "zero": 0}
     assert layers[0]["reasoning"] == {"effort": "low", "summary": "auto"}  # nobody's layer was changed
@@ -118,9 +118,12 @@ async def test_the_tools_are_offered_in_their_order() -> None:
 
 async def test_a_request_built_again_on_another_day_is_the_same_to_the_byte() -> None:
     store, session = MemoryStore(), "s"
-    script: list[Any] = [[think("let me see"), calls(call("look", path="a"))], [say("I was about to"), [Hang()]]]
+    script: list[Any] = [
+        [think("let me see"), calls(call("look", path="a"))],
+        [say("I was about to"), [ScriptedHang()]],
+    ]
     first, second = ScriptedModel(*script), ScriptedModel(script[0], say("Done."))
-    settings = Settings(Prompt(header="H"), layers=({"seed": 7},))
+    settings = TurnSettings(Prompt(header="H"), layers=({"seed": 7},))
     chat = Chat(
         first,
         session=session,
@@ -195,15 +198,15 @@ async def test_a_call_the_model_makes_in_the_closing_answer_does_not_run() -> No
 # History ------------------------------------------------------------------------------------------------------------
 
 
-async def history_by(policy: HistoryPolicy) -> ModelRequest:
+async def history_by(policy: ToolHistory) -> ModelRequest:
     """What the second turn sends of the first, in which one tool ran, one was denied and one does not exist."""
     made = calls(call("look", path="a"), call("mail"), call("nope", x=1))
     model = in_order([think("hm"), say("I look."), made], say("It says so."), say("As I said."))
     runtime = Runtime(model, tools=[look, mail], ids=CountingIds(), clock=FakeClock(NOON))
-    async with Chat(model, runtime=runtime, options=TurnOptions(history=policy)) as chat:
+    async with Chat(model, runtime=runtime, options=TurnOptions(tool_history=policy)) as chat:
         turn = await chat.send("read a")
         async for event in turn:
-            if isinstance(event, TurnParked):
+            if isinstance(event, TurnSuspended):
                 await turn.answer((await chat.gates())[0], deny="no")
         await (await chat.send("sure?"))
     validate(model.requests[-1].messages)
@@ -279,9 +282,9 @@ It says so.\
 
 
 @pytest.mark.parametrize("policy", ["full", "results", "digest", "none"])
-async def test_a_turn_always_sees_its_own_calls_in_full(policy: HistoryPolicy) -> None:
+async def test_a_turn_always_sees_its_own_calls_in_full(policy: ToolHistory) -> None:
     model = ScriptedModel(calls(call("look", path="a")), say("Done."))
-    async with Chat(model, tools=[look], options=TurnOptions(history=policy)) as chat:
+    async with Chat(model, tools=[look], options=TurnOptions(tool_history=policy)) as chat:
         await (await chat.send("hi"))
     assert told(model.requests[1].messages) == ["user: hi", 'assistant: look{"path":"a"}', "tool: -> content of a"]
 

@@ -16,39 +16,39 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from everturn import Chat, ModelError, TurnOptions, TurnStarted
-from everturn.core.canonical import digest
+from everturn.core.canonical_json import hash_values
 from everturn.core.commands import Send
 from everturn.core.events import CommandDropped, Gate, MessageAdded
-from everturn.core.history import render
+from everturn.core.history import render_history
 from everturn.core.messages import Message
-from everturn.core.ports import STUCK_FOR, Store
+from everturn.core.ports import QUARANTINE_SECONDS, Store
 from everturn.core.requests import ModelRequest
-from everturn.core.tree import Tree
+from everturn.core.tree import MessageTree
+from everturn.driver import driver
 from everturn.errors import EverturnError, UnknownSession
+from everturn.runtime import Runtime
 from everturn.testing import (
     CountingIds,
     Crash,
-    Fail,
     FakeClock,
-    Hang,
     MortalStore,
+    ScriptedFailure,
+    ScriptedHang,
     ScriptedModel,
     call,
     calls,
     say,
     think,
 )
-from everturn.turn import driver
-from everturn.wiring import Runtime
 from tests.turn.world import SESSION, World, check, validate
 
-driver.CAUTION = 0.0  # this world has no time to lose
+driver.MAX_THIRD_TRY_DELAY = 0.0  # this world has no time to lose
 TOOLS = ["look", "put", "pay", "mail", "fall", "wait", "linger", "nope"]
 
 
 def wild(request: ModelRequest) -> Any:
     """Answer anything, but the same request always the same: a model asked again after a crash is no oracle."""
-    dice = random.Random(digest([message.text for message in request.messages], len(request.messages)))
+    dice = random.Random(hash_values([message.text for message in request.messages], len(request.messages)))
     kind = dice.choice(["say", "say", "think", "call", "call", "call", "cut", "break", "hang"])
     made = [_call(dice) for _ in range(dice.randint(1, 3))]
     match kind:
@@ -59,9 +59,9 @@ def wild(request: ModelRequest) -> Any:
         case "cut":
             return calls(*made, finish="length")
         case "break":
-            return [say("I was"), [Fail(ModelError("gone", kind="server"))]]
+            return [say("I was"), [ScriptedFailure(ModelError("gone", kind="server"))]]
         case "hang":
-            return [say("wait for it"), [Hang()]]
+            return [say("wait for it"), [ScriptedHang()]]
         case _:
             return say("there you are")
 
@@ -110,7 +110,7 @@ class Anything(RuleBasedStateMachine):
                 tools=self.world.tools(),
                 store=store,
                 clock=FakeClock(
-                    1_700_000_000.0 + self.processes * 2 * STUCK_FOR
+                    1_700_000_000.0 + self.processes * 2 * QUARANTINE_SECONDS
                 ),  # one that died often has another try
                 ids=CountingIds(f"p{self.processes}_"),
             )
@@ -243,7 +243,7 @@ class Anything(RuleBasedStateMachine):
 
     @invariant()
     def finished_messages_never_change(self) -> None:
-        async def look() -> tuple[Tree, list[str]]:  # both in one breath: a turn may end between two
+        async def look() -> tuple[MessageTree, list[str]]:  # both in one breath: a turn may end between two
             return await self.world.store.tree(SESSION), await self.world.store.open_turns(SESSION)
 
         try:
@@ -254,7 +254,7 @@ class Anything(RuleBasedStateMachine):
             if message.turn not in open_turns:
                 # A late result is attached to its call and to nothing the model was shown.
                 seen = self.frozen.setdefault(name, message)
-                assert render([seen]) == render([message])
+                assert render_history([seen]) == render_history([message])
 
     def teardown(self) -> None:
         if not hasattr(self, "loop"):

@@ -154,7 +154,7 @@ async def test_no_step_is_begun_before_what_was_said_is_in_the_log(store: Store)
         await turn
         kinds = [type(e).__name__ for e in await log_of(chat) if not isinstance(e, CommandDropped)]
         at = kinds.index("MessageAdded")
-        assert kinds[at - 1 : at + 3] == ["StepFinished", "MessageAdded", "AnswerOpened", "StepStarted"]
+        assert kinds[at - 1 : at + 3] == ["StepFinished", "MessageAdded", "AnswerStarted", "StepStarted"]
         assert [e.step for e in await log_of(chat) if isinstance(e, StepStarted)] == [1, 2]
 
 

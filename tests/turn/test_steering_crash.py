@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from everturn import Chat, StepStarted, TurnOptions
-from everturn.core.events import MessageAdded, StepRestarted, TurnParked, TurnStarted
+from everturn.core.events import MessageAdded, StepRestarted, TurnStarted, TurnSuspended
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import ScriptedModel, call, calls, say
 from tests import records
@@ -36,7 +36,7 @@ def steered(*words: str, at: Callable[[Any], bool], cancel: bool = False) -> Any
                     sent[:] = [await chat.send(word, steer=first, key=word) for word in words]
                     if cancel:
                         await first.cancel(key="cancel")
-                if isinstance(event, TurnParked) and not cancel:
+                if isinstance(event, TurnSuspended) and not cancel:
                     for gate in await chat.gates():
                         await first.answer(gate, allow="once")
 
@@ -48,7 +48,7 @@ def steered(*words: str, at: Callable[[Any], bool], cancel: bool = False) -> Any
 
 
 def is_parked(event: Any) -> bool:
-    return isinstance(event, TurnParked)
+    return isinstance(event, TurnSuspended)
 
 
 def is_asked(event: Any) -> bool:

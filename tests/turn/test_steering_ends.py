@@ -15,9 +15,9 @@ from everturn.core.options import Budget
 from everturn.core.ports import Store
 from everturn.core.requests import ModelRequest
 from everturn.errors import CommandRefused, ConfigError, UnknownTurn
-from everturn.testing import Fail, ScriptedModel, call, calls, say
+from everturn.running.active_turn import TurnSettings
+from everturn.testing import ScriptedFailure, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
-from everturn.turn.run import Settings
 from tests.turn.steered import SOON, Slow, asked, heard, log_of, pay, said, store, texts, turns_of
 
 __all__ = ["store"]
@@ -56,7 +56,7 @@ async def test_a_turn_at_its_limit_takes_no_more_and_the_message_is_the_next_one
 
 async def test_what_a_session_has_used_up_no_message_asks_a_model_with(store: Store) -> None:
     model = Slow(say("One."), say("Two."))
-    async with Chat(model, store=store, settings=Settings(session_budget=Budget(steps=1))) as chat:
+    async with Chat(model, store=store, settings=TurnSettings(session_budget=Budget(steps=1))) as chat:
         turn = await chat.send("one")
         await model.asked.wait()
         steering = await chat.send("two", steer=True)
@@ -145,7 +145,7 @@ async def test_a_turn_that_makes_a_picture_takes_nothing_more(store: Store) -> N
 
 
 async def test_a_stream_that_breaks_takes_nothing_with_it(store: Store) -> None:
-    model = Slow([say("On"), Fail(ModelError("gone", kind="broken"))], say("Two."))
+    model = Slow([say("On"), ScriptedFailure(ModelError("gone", kind="broken"))], say("Two."))
     async with Chat(model, store=store) as chat:
         turn = await chat.send("one")
         await model.asked.wait()
@@ -172,7 +172,7 @@ async def test_a_sub_turn_is_not_steered_but_the_turn_above_it_is(store: Store) 
         [gate] = await chat.gates()
         below = Chat(model, runtime=chat.runtime, session=gate.session)
         for steer in (True, gate.turn):
-            with pytest.raises(CommandRefused, match="sub-turn"):
+            with pytest.raises(CommandRefused, match="sub-agent run"):
                 await below.send("thanks", steer=steer)
         assert (await chat.send("thanks", steer=True)).id == turn.id
         await chat.answer(gate, allow="once")

@@ -12,13 +12,13 @@ from everturn import (
     CallDelta,
     Chat,
     ModelError,
-    Settings,
     StepFinished,
     StepInterrupted,
     TextDelta,
     Turn,
     TurnError,
     TurnResult,
+    TurnSettings,
     tool,
 )
 from everturn.core.chunks import (
@@ -35,12 +35,12 @@ from everturn.core.events import Problem, TurnFailed
 from everturn.core.parts import FilePart, Opaque, ReasoningPart, StepPart, TextPart, ToolPart, Usage
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestCall
-from everturn.testing import Fail, FakeClock, Hang, MemoryStore, ScriptedModel, call, calls, say
+from everturn.runtime import Runtime
+from everturn.testing import FakeClock, MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.wire import dump_log, load_log
-from everturn.wiring import Runtime
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
-SETTINGS = Settings(first_chunk_timeout=30, idle_timeout=10)
+SETTINGS = TurnSettings(first_chunk_timeout=30, idle_timeout=10)
 
 
 class Raw:
@@ -135,7 +135,7 @@ async def test_calls_whose_pieces_are_interleaved_are_told_apart_by_their_slots(
         CallChunk(1, ":2}"),
         FinishChunk("tool_calls"),
     )
-    made = [(part.name, part.arguments, part.given) for part in parts if isinstance(part, ToolPart)]
+    made = [(part.name, part.arguments, part.provider_id) for part in parts if isinstance(part, ToolPart)]
     assert made == [("one", '{"a":1}', "x"), ("two", '{"b":2}', "y")]
 
 
@@ -167,7 +167,7 @@ async def test_two_sealed_thoughts_in_a_row_keep_a_seal_each() -> None:
 
 
 async def test_what_is_shown_live_is_what_is_written_down() -> None:
-    broken: Any = [[TextChunk("a\ud800b")], [CallChunk(0, '{"\ud800', "look")], [TextChunk("\x00c")], Hang()]
+    broken: Any = [[TextChunk("a\ud800b")], [CallChunk(0, '{"\ud800', "look")], [TextChunk("\x00c")], ScriptedHang()]
     async with Chat(ScriptedModel(broken)) as chat:
         turn, live, arguments = await chat.send("please"), "", ""
         async for event in turn:
@@ -193,7 +193,7 @@ async def test_ids_a_provider_repeats_are_unique_in_every_turn_and_branch() -> N
         tree = await chat.tree()
     made = [part for message in tree.messages.values() for part in message.parts if isinstance(part, ToolPart)]
     assert len({part.call for part in made}) == len(made) == 8
-    assert {part.given for part in made} == {"call_1"}
+    assert {part.provider_id for part in made} == {"call_1"}
     for request in model.requests:
         called = [part.call for message in request.messages for part in message.parts if isinstance(part, RequestCall)]
         assert len(set(called)) == len(called)
@@ -260,7 +260,7 @@ async def collected(turn: Turn) -> TurnResult:
 
 
 async def test_a_model_that_never_says_anything_is_given_up() -> None:
-    clock, silent = FakeClock(), ScriptedModel([Hang()])
+    clock, silent = FakeClock(), ScriptedModel([ScriptedHang()])
     async with Chat(silent, runtime=Runtime(silent, clock=clock, settings=SETTINGS)) as chat:
         result = asyncio.ensure_future(collected(await chat.send("please")))
         await until(lambda: clock.waiting)
@@ -275,7 +275,7 @@ async def test_a_model_that_never_says_anything_is_given_up() -> None:
 
 async def test_a_model_that_falls_silent_is_given_up_and_its_text_is_kept() -> None:
     clock = FakeClock()
-    silent: Any = [[TextChunk("one ")], [TextChunk("two")], Hang()]
+    silent: Any = [[TextChunk("one ")], [TextChunk("two")], ScriptedHang()]
     model = ScriptedModel(silent)
     async with Chat(model, runtime=Runtime(model, clock=clock, settings=SETTINGS)) as chat:
         turn = await chat.send("please")
@@ -294,17 +294,17 @@ async def test_a_model_that_falls_silent_is_given_up_and_its_text_is_kept() -> N
 
 async def test_the_watch_ends_with_the_stream() -> None:
     clock, model = FakeClock(), ScriptedModel(calls(call("mail")))
-    mail = tool(name="mail", execute="ask")(lambda: None)
+    mail = tool(name="mail", approval="always")(lambda: None)
     async with Chat(model, runtime=Runtime(model, tools=[mail], clock=clock, settings=SETTINGS)) as chat:
         turn = await chat.send("please")
         async for event in turn:
-            if type(event).__name__ == "TurnParked":
+            if type(event).__name__ == "TurnSuspended":
                 break
         assert clock.waiting == 0  # a person may take as long as they like
 
 
 async def test_a_broken_step_is_not_asked_for_again() -> None:
-    model = ScriptedModel([Fail(ModelError("down", kind="server"))])
+    model = ScriptedModel([ScriptedFailure(ModelError("down", kind="server"))])
     await failed(model)
     assert len(model.requests) == 1
 
@@ -363,7 +363,7 @@ async def test_a_reader_that_comes_back_behind_a_file_misses_nothing() -> None:
 
 
 async def test_a_file_that_had_come_before_the_stream_broke_stays() -> None:
-    async with Chat(ScriptedModel([[PICTURE], Fail(ModelError("boom", kind="server"))])) as chat:
+    async with Chat(ScriptedModel([[PICTURE], ScriptedFailure(ModelError("boom", kind="server"))])) as chat:
         turn = await chat.send("a cat")
         with pytest.raises(TurnError):
             await turn

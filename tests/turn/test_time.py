@@ -7,22 +7,30 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, LateArrived, Runtime, Turn, TurnError, TurnOptions, TurnParked, tool
-from everturn.core.commands import Answer
-from everturn.core.events import CallSettled, CallStarted, GateAnswered, StepRestarted, StepStarted, TurnFailed, Verdict
+from everturn import Chat, LateResultReceived, Runtime, Turn, TurnError, TurnOptions, TurnSuspended, tool
+from everturn.core.commands import ResolveGate
+from everturn.core.events import (
+    CallFinished,
+    CallStarted,
+    GateResolution,
+    GateResolved,
+    StepRestarted,
+    StepStarted,
+    TurnFailed,
+)
 from everturn.core.parts import Output
-from everturn.core.ports import STUCK_FOR, TRIES, is_stuck, retry_pause
-from everturn.errors import DriverLost, GateClosed, SessionStuck
-from everturn.testing import FakeClock, Hang, MemoryStore, MortalStore, ScriptedModel, call, calls, say
-from everturn.turn import driver
-from everturn.turn.acting import EXPIRED
-from everturn.turn.drive import LOST_LATE
+from everturn.core.ports import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, is_quarantined, retry_pause
+from everturn.driver import driver
+from everturn.driver.commands import EXPIRED
+from everturn.driver.drive import LATE_RESULT_LOST
+from everturn.errors import DriverLost, GateClosed, SessionQuarantined
+from everturn.testing import FakeClock, MemoryStore, MortalStore, ScriptedHang, ScriptedModel, call, calls, say
 
 SOON = 5
 ASKS = calls(call("pay"))
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def pay() -> str:
     return "paid"
 
@@ -58,16 +66,16 @@ class Process:
 async def test_a_gate_nobody_answers_in_time_is_a_no_and_the_turn_goes_on() -> None:
     one = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
     turn = await one.chat.send("pay!")
-    await one.until(TurnParked)
+    await one.until(TurnSuspended)
     assert (await one.store.info("s")).due == one.clock.now() + 60
 
     await one.pass_time(59)
-    assert not await one.events(GateAnswered)
+    assert not await one.events(GateResolved)
     await one.pass_time(1)
 
     assert (await turn).text == "Then not."
-    assert (await one.events(GateAnswered))[0].verdict == Verdict(False, EXPIRED, by="everturn")
-    assert [event.state for event in await one.events(CallSettled)] == ["denied"]
+    assert (await one.events(GateResolved))[0].resolution == GateResolution(False, EXPIRED, by="everturn")
+    assert [event.state for event in await one.events(CallFinished)] == ["denied"]
     await one.runtime.aclose()
 
 
@@ -76,7 +84,7 @@ async def test_a_gate_expires_after_a_restart(asleep: float) -> None:
     store, clock = MemoryStore(), FakeClock()
     first = Process(store, clock, ASKS, gate_timeout=60)
     await first.chat.send("pay!")
-    await first.until(TurnParked)
+    await first.until(TurnSuspended)
     await first.runtime.aclose()
     clock.advance(asleep)
 
@@ -84,7 +92,7 @@ async def test_a_gate_expires_after_a_restart(asleep: float) -> None:
     await second.runtime.start()
     await second.pass_time(60)
 
-    assert (await second.until(GateAnswered)).verdict.reason == EXPIRED
+    assert (await second.until(GateResolved)).resolution.reason == EXPIRED
     await second.runtime.aclose()
 
 
@@ -92,24 +100,26 @@ async def test_an_answer_that_was_admitted_in_time_counts_even_if_nobody_was_the
     store, clock = MemoryStore(), FakeClock()
     first = Process(store, clock, ASKS, gate_timeout=60)
     await first.chat.send("pay!")
-    await first.until(TurnParked)
+    await first.until(TurnSuspended)
     await first.runtime.aclose()
     gate = (await store.gates("s"))[0].gate
-    yes = Answer(key="yes", session="s", at=clock.now() + 59, gate=gate.id, hash=gate.hash, verdict=Verdict(True))
+    yes = ResolveGate(
+        key="yes", session="s", at=clock.now() + 59, gate=gate.id, hash=gate.hash, resolution=GateResolution(True)
+    )
     await store.admit(yes)
     clock.advance(3600)
 
     second = Process(store, clock, say("Paid."))
     await second.runtime.start()
 
-    assert (await second.until(CallSettled)).output.text == "paid"
+    assert (await second.until(CallFinished)).output.text == "paid"
     await second.runtime.aclose()
 
 
 async def test_an_answer_after_the_time_is_refused() -> None:
     one = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
     turn = await one.chat.send("pay!")
-    await one.until(TurnParked)
+    await one.until(TurnSuspended)
     gate = (await one.chat.gates())[0]
     await one.pass_time(61)
 
@@ -131,13 +141,13 @@ async def sleep() -> str:
 
 @pytest.mark.parametrize(
     ("script", "what"),
-    [(([Hang()],), "streams"), ((calls(call("sleep")),), "runs a tool"), ((ASKS,), "waits")],
+    [(([ScriptedHang()],), "streams"), ((calls(call("sleep")),), "runs a tool"), ((ASKS,), "waits")],
     ids=["streaming", "running", "waiting"],
 )
 async def test_a_turn_that_has_had_its_time_ends_in_an_error_that_says_so(script: Any, what: str) -> None:
     one = Process(MemoryStore(), FakeClock(), *script, tools=(pay, sleep), timeout=300)
     turn = await one.chat.send("go")
-    await one.until({"waits": TurnParked, "runs a tool": CallStarted}.get(what, StepStarted))
+    await one.until({"waits": TurnSuspended, "runs a tool": CallStarted}.get(what, StepStarted))
 
     await one.pass_time(299)
     assert not await one.events(TurnFailed)
@@ -153,7 +163,7 @@ async def test_the_time_of_a_turn_runs_on_while_no_process_does() -> None:
     store, clock = MemoryStore(), FakeClock()
     first = Process(store, clock, ASKS, timeout=300)
     await first.chat.send("pay!")
-    await first.until(TurnParked)
+    await first.until(TurnSuspended)
     await first.runtime.aclose()
     clock.advance(3600)
 
@@ -167,10 +177,10 @@ async def test_the_time_of_a_turn_runs_on_while_no_process_does() -> None:
 async def test_a_clock_that_jumps_runs_nothing_and_loses_nothing() -> None:
     one = Process(MemoryStore(), FakeClock(), ASKS, say("Then not."), gate_timeout=60)
     turn = await one.chat.send("pay!")
-    await one.until(TurnParked)
+    await one.until(TurnSuspended)
     one.clock._now -= 86_400  # back by a day: the timer fires a day early by this clock, and nothing comes of it
     await one.pass_time(60)
-    assert not await one.events(GateAnswered)
+    assert not await one.events(GateResolved)
     one.clock._now += 2 * 86_400
     await one.runtime.engine.wake("s")
 
@@ -185,14 +195,14 @@ async def test_a_clock_that_jumps_runs_nothing_and_loses_nothing() -> None:
 async def test_a_session_that_kills_its_driver_again_and_again_is_left_alone_and_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(driver, "CAUTION", 0.0)
+    monkeypatch.setattr(driver, "MAX_THIRD_TRY_DELAY", 0.0)
     store, clock = MemoryStore(), FakeClock()
     deaths = 0
 
     async def die_streaming() -> None:
         nonlocal deaths
         mortal = MortalStore(store)
-        one = Process(mortal, clock, [Hang()], [Hang()])
+        one = Process(mortal, clock, [ScriptedHang()], [ScriptedHang()])
         if not deaths:
             await one.chat.send("go")
         await one.runtime.start()
@@ -203,21 +213,21 @@ async def test_a_session_that_kills_its_driver_again_and_again_is_left_alone_and
         deaths += 1
         await one.runtime.aclose()
 
-    while not is_stuck(deaths):
+    while not is_quarantined(deaths):
         clock.advance(retry_pause(deaths))
         await die_streaming()
     other = Process(store, clock, say("hello"), say("hello"))
     poor, well = other.chat, Chat(other.model, runtime=other.runtime, session="well")
     with pytest.raises(DriverLost, match="left alone"):
         await _turn_of(other)
-    assert "left alone" in (await store.info("s")).stuck
+    assert "left alone" in (await store.info("s")).quarantined
     assert (await (await well.send("hi"))).text == "hello"
     assert len(await other.events(StepRestarted)) == deaths - 1
 
     # A new command gives it another chance.
     turn = await poor.send("again")
     assert (await turn).text == "hello"
-    assert (await store.info("s")).stuck == ""
+    assert (await store.info("s")).quarantined == ""
     await other.runtime.aclose()
 
 
@@ -228,17 +238,17 @@ async def _turn_of(one: Process) -> Any:
 
 
 async def test_what_was_left_alone_is_tried_once_more_after_a_long_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "CAUTION", 0.0)
+    monkeypatch.setattr(driver, "MAX_THIRD_TRY_DELAY", 0.0)
     store, clock = MemoryStore(), FakeClock()
-    one = Process(store, clock, [Hang()])
+    one = Process(store, clock, [ScriptedHang()])
     await one.chat.send("go")
     await one.until(StepStarted)
     await one.runtime.aclose()
-    for _ in range(TRIES):
+    for _ in range(MAX_QUICK_CLAIMS):
         assert await store.claim("s", clock.now()) is not None
-    with pytest.raises(SessionStuck):
+    with pytest.raises(SessionQuarantined):
         await store.claim("s", clock.now())
-    clock.advance(STUCK_FOR + 1)
+    clock.advance(QUARANTINE_SECONDS + 1)
 
     two = Process(store, clock, say("well again"))
     await two.runtime.start()
@@ -256,8 +266,8 @@ async def test_a_tool_that_outlived_its_turn_and_not_its_process_is_told_of() ->
     turn = await first.chat.send("go")
     await first.until(CallStarted)
     await turn.cancel()
-    settled = await first.until(CallSettled)
-    assert (settled.state, settled.out) == ("cancelled", True)
+    settled = await first.until(CallFinished)
+    assert (settled.state, settled.still_running) == ("cancelled", True)
     assert (await store.info("s")).is_awake
     mortal.kill()
     await first.runtime.aclose()
@@ -265,7 +275,7 @@ async def test_a_tool_that_outlived_its_turn_and_not_its_process_is_told_of() ->
     second = Process(store, clock, calls(call("sleep")), say("I see."), tools=(sleep,))
     await second.runtime.start()
 
-    assert (await second.until(LateArrived)).output == Output(LOST_LATE, code="outcome_unknown")
+    assert (await second.until(LateResultReceived)).output == Output(LATE_RESULT_LOST, code="outcome_unknown")
     assert not (await store.info("s")).is_awake
     await (await second.chat.send("and?"))
     assert "died" in str(second.model.requests[0].messages)

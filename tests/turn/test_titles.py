@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from everturn import Chat, GateOpened, Turn, tool
-from everturn.core.asking import Gate
 from everturn.core.events import TitleSet, TurnStarted
-from everturn.stores.portable import export_session, import_session
+from everturn.core.gates import Gate
+from everturn.stores.export import export_session, import_session
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 
@@ -19,7 +19,7 @@ FIRST = "Please book a table for four at the harbour restaurant on Friday evenin
 TITLE = "Please book a table for four at the harbour restaurant on…"
 
 
-@tool(execute="ask")
+@tool(approval="always")
 def book() -> str:
     """Book it."""
     return "booked"
@@ -51,7 +51,7 @@ async def test_a_session_that_waits_for_a_person_has_its_title(store: Callable[[
         turn = await chat.send(FIRST)
         gate = await gate_of(turn)
         assert (await chat.runtime.store.info(chat.session)).title == TITLE
-        [listed] = await chat.runtime.store.listed("local")
+        [listed] = await chat.runtime.store.session_page("local")
         assert listed.title == TITLE
         await turn.answer(gate, allow="once")
         await turn

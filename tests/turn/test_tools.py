@@ -11,7 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from everturn import Chat, Output, StepFinished, ToolContext, ToolError, tool
-from everturn.core.canonical import canonical
+from everturn.calls.execute import TOOL_CANCEL_GRACE
+from everturn.calls.output import OutputLimits
+from everturn.core.canonical_json import encode_canonical
 from everturn.core.events import CallStarted
 from everturn.core.hooks import CallContext
 from everturn.core.parts import Finish, ToolPart
@@ -19,11 +21,9 @@ from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
 from everturn.errors import ConfigError, ModelError
 from everturn.models.scripted import ScriptedCall
-from everturn.testing import Fail, FakeClock, ScriptedModel, call, calls, say
-from everturn.turn.running import GRACE
-from everturn.turn.shaping import Limits
+from everturn.runtime import Runtime
+from everturn.testing import FakeClock, ScriptedFailure, ScriptedModel, call, calls, say
 from everturn.wire import dump_log, load_log
-from everturn.wiring import Runtime
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 
@@ -70,7 +70,7 @@ async def test_calls_of_a_step_run_at_once_and_never_more_than_the_cap() -> None
         return n
 
     model = ScriptedModel(calls(*(call("work", n=n) for n in range(7))), say("Done."))
-    async with chat_on(model, [work], limits=Limits(parallel=3)) as chat:
+    async with chat_on(model, [work], limits=OutputLimits(parallel=3)) as chat:
         turn = await chat.send("please")
         await until(lambda: inside >= 3)  # three are inside together
         for _ in range(20):
@@ -94,7 +94,7 @@ async def test_calls_start_only_after_their_stream_has_ended() -> None:
 
 async def test_a_call_of_a_stream_that_broke_never_runs() -> None:
     ran: list[str] = []
-    broken: Any = [*calls(call("look"))[:-1], Fail(ModelError("gone"))]
+    broken: Any = [*calls(call("look"))[:-1], ScriptedFailure(ModelError("gone"))]
     async with Chat(ScriptedModel(broken), tools=[quiet("look", ran)]) as chat:
         turn = await chat.send("please")
         with pytest.raises(Exception, match="gone"):
@@ -196,7 +196,7 @@ async def test_bad_arguments_fail_the_call_and_say_what_is_wrong(arguments: str,
 async def test_a_denied_tool_is_not_offered_and_is_refused_when_it_is_called() -> None:
     ran: list[str] = []
     model = ScriptedModel(calls(call("drop")), say("Done."))
-    async with Chat(model, tools=[quiet("drop", ran, execute="deny"), quiet("look")]) as chat:
+    async with Chat(model, tools=[quiet("drop", ran, approval="deny"), quiet("look")]) as chat:
         await (await chat.send("please"))
     assert [spec.name for spec in model.requests[0].tools] == ["look"]
     [result] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
@@ -353,7 +353,7 @@ async def test_a_tool_that_hangs_is_given_up_after_its_time(kind: str) -> None:
             try:
                 await asyncio.sleep(0)
             except asyncio.CancelledError:
-                clock.advance(GRACE)  # it does not care, and its grace passes
+                clock.advance(TOOL_CANCEL_GRACE)  # it does not care, and its grace passes
 
     functions: dict[str, Callable[..., Any]] = {"async": hang, "thread": hang_in_a_thread, "stubborn": hang_on}
     hanging = tool(name="hang", timeout=7)(functions[kind])
@@ -378,7 +378,7 @@ async def test_a_tool_that_ends_with_its_grace_has_a_result() -> None:
         started.set()
         task = asyncio.current_task()
         assert task is not None
-        task.add_done_callback(lambda _: clock.advance(GRACE))
+        task.add_done_callback(lambda _: clock.advance(TOOL_CANCEL_GRACE))
         await asyncio.Event().wait()
 
     async with chat_on(ScriptedModel(calls(call("hang")), say("Done.")), [hang], clock=clock) as chat:
@@ -400,7 +400,7 @@ async def test_what_runs_are_the_very_bytes_that_were_written_down() -> None:
 
     @tool
     async def put(path: str, lines: list[int], ctx: ToolContext) -> None:
-        seen.append((ctx.call, canonical({"path": path, "lines": lines})))
+        seen.append((ctx.call, encode_canonical({"path": path, "lines": lines})))
         lines.append(99)  # a tool may do as it likes with what it was given
 
     class Absolute:

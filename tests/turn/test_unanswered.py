@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from everturn import Chat, Phase, Turn, tool
-from everturn.chat.unanswered import WARN_AFTER
+from everturn.chat.unanswered_gates import WARN_AFTER
+from everturn.runtime import Runtime
 from everturn.testing import FakeClock, ScriptedModel, call, calls, say
-from everturn.wiring import Runtime
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def pay(cents: int) -> str:
     """Pay."""
     return "paid"

@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everturn import Chat, TurnOptions, tool
-from everturn.core.chunks import MOST_CALLS, CallChunk, FinishChunk, TextChunk, UsageChunk, is_beyond
+from everturn.core.chunks import MAX_CALLS_PER_STEP, CallChunk, FinishChunk, TextChunk, UsageChunk, exceeds_call_limit
 from everturn.core.options import Budget
-from everturn.core.parts import MOST_USED, ToolPart, Usage
+from everturn.core.parts import MAX_USAGE_COUNT, ToolPart, Usage
 from everturn.core.state import TurnState
+from everturn.running.active_turn import TurnSettings
+from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.turn.run import Settings
-from everturn.turn.stream import Assembly
-from everturn.wiring import Runtime
+from everturn.turn.stream import StepAssembly
 
 NAN = float("nan")
 
 
 def assembled(usage: Usage) -> Usage:
-    assembly = Assembly("turn", 1, 1)
+    assembly = StepAssembly("turn", 1, 1)
     assembly.feed([TextChunk("hello"), UsageChunk(usage), FinishChunk("stop")])
     return assembly.usage
 
@@ -33,7 +33,7 @@ def assembled(usage: Usage) -> Usage:
     [
         (Usage(10, 5, 3, 2, 1, cost=0.5), Usage(10, 5, 3, 2, 1, cost=0.5)),
         (Usage(-10, -5, -3, -2, -1, cost=-0.5), Usage()),
-        (Usage(2**60, 2**64), Usage(MOST_USED, MOST_USED)),
+        (Usage(2**60, 2**64), Usage(MAX_USAGE_COUNT, MAX_USAGE_COUNT)),
         (Usage(1, 1, cost=NAN), Usage(1, 1)),
         (Usage(1, 1, cost=math.inf), Usage(1, 1)),
         (Usage(1, 1, cost=0.0), Usage(1, 1, cost=0.0)),
@@ -58,7 +58,7 @@ def test_a_sum_never_falls_and_can_always_be_written_down(said: list[Usage]) -> 
         assert (more.cost or 0.0) >= (total.cost or 0.0)
         total = more
     counts = (total.input, total.output, total.cached, total.reasoning, total.written)
-    assert all(0 <= count <= MOST_USED for count in counts)
+    assert all(0 <= count <= MAX_USAGE_COUNT for count in counts)
     assert total.cost is None or math.isfinite(total.cost)
 
 
@@ -71,7 +71,7 @@ def test_a_sum_with_a_guess_in_it_is_a_guess() -> None:
 # Budgets where nothing is counted ------------------------------------------------------------------------------
 
 
-@tool(repeatable=True, effects="read")
+@tool(repeatable=True, read_only=True)
 async def look() -> str:
     """Look."""
     return "x" * 400
@@ -80,7 +80,7 @@ async def look() -> str:
 async def spend(budget: Budget, usage: Usage | None = None, **settings: Any) -> tuple[TurnState, ScriptedModel]:
     said = [] if usage is None else [[UsageChunk(usage)]]
     model = ScriptedModel(*[[*said, calls(call("look"))] for _ in range(9)], say("Done."))
-    runtime = Runtime(model, tools=[look], settings=Settings(**settings))
+    runtime = Runtime(model, tools=[look], settings=TurnSettings(**settings))
     async with Chat(model, runtime=runtime, options=TurnOptions(budget=budget, max_steps=20)) as chat:
         turn = await chat.send("please")
         await turn
@@ -121,20 +121,20 @@ async def test_what_a_provider_counts_is_left_as_it_is() -> None:
 
 
 def test_calls_beyond_the_limit_of_a_step_keep_their_place_and_are_told_apart() -> None:
-    assembly = Assembly("turn_1-2", 3, 1)
-    assembly.feed([CallChunk(slot, "{}", "look") for slot in range(MOST_CALLS + 2)])
+    assembly = StepAssembly("turn_1-2", 3, 1)
+    assembly.feed([CallChunk(slot, "{}", "look") for slot in range(MAX_CALLS_PER_STEP + 2)])
     made = [part.call for part in assembly.parts() if isinstance(part, ToolPart)]
-    assert len(made) == MOST_CALLS + 2
-    assert [name for name in made if is_beyond(name)] == made[MOST_CALLS:]
-    assert not is_beyond("made-by-hand")
+    assert len(made) == MAX_CALLS_PER_STEP + 2
+    assert [name for name in made if exceeds_call_limit(name)] == made[MAX_CALLS_PER_STEP:]
+    assert not exceeds_call_limit("made-by-hand")
 
 
 async def test_calls_beyond_the_limit_of_a_step_are_refused_in_words_and_the_turn_goes_on() -> None:
-    model = ScriptedModel(calls(*[call("look") for _ in range(MOST_CALLS + 3)]), say("Done."))
+    model = ScriptedModel(calls(*[call("look") for _ in range(MAX_CALLS_PER_STEP + 3)]), say("Done."))
     async with Chat(model, tools=[look]) as chat:
         result = await (await chat.send("please"))
     assert result.message is not None
     made = [part for part in result.message.parts if isinstance(part, ToolPart)]
-    assert [part.state for part in made] == ["completed"] * MOST_CALLS + ["failed"] * 3
+    assert [part.state for part in made] == ["completed"] * MAX_CALLS_PER_STEP + ["failed"] * 3
     assert all(part.output is not None and "at most 128 calls in one step" in part.output.text for part in made[-3:])
     assert result.text == "Done."

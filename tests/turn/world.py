@@ -20,51 +20,51 @@ import msgspec
 
 from everturn import Chat, GateOpened, ToolContext, Turn, TurnOptions, tool
 from everturn.core.events import (
-    CallBelow,
-    CallJudged,
-    CallMade,
-    CallPaused,
+    CallFinished,
+    CallNotified,
     CallResumed,
-    CallSettled,
     CallStarted,
-    CallStirred,
+    CallSuspended,
     CommandDropped,
     Entry,
     Event,
     Gate,
-    GateAnswered,
-    LateArrived,
+    GateResolved,
+    LateResultReceived,
+    NestedCallRequested,
+    PermissionDecided,
     StepRestarted,
+    SubagentStarted,
     TurnCancelled,
     TurnCompleted,
     TurnEvent,
     TurnFailed,
-    TurnParked,
+    TurnSuspended,
 )
-from everturn.core.history import render
+from everturn.core.history import render_history
 from everturn.core.parts import FilePart
 from everturn.core.ports import Model, Store, Tool
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
 from everturn.core.state import fold
+from everturn.driver.drive import LATE_RESULT_LOST
 from everturn.errors import AnsweredOtherwise
+from everturn.running.active_turn import TurnSettings
+from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore, MortalStore
-from everturn.turn.drive import LOST_LATE
-from everturn.turn.finalize import LOST
-from everturn.turn.run import Settings
-from everturn.wiring import Runtime
+from everturn.turn.finalize import ENDED_PROCESS_DIED
 
 SESSION = "session_0"
 OF_CALLS = (
-    CallJudged
+    PermissionDecided
     | CallStarted
-    | CallMade
-    | CallBelow
-    | CallPaused
-    | CallStirred
+    | NestedCallRequested
+    | SubagentStarted
+    | CallSuspended
+    | CallNotified
     | CallResumed
-    | CallSettled
-    | GateAnswered
-    | LateArrived
+    | CallFinished
+    | GateResolved
+    | LateResultReceived
 )
 
 
@@ -85,7 +85,7 @@ class World:
         log = [entry.event for entry in await self.store.events(ctx.session)]
         if not any(isinstance(event, CallStarted) and event.call == ctx.call for event in log):
             self.wrongs.append(f"{ctx.call} ran before it was written down")
-        if any(isinstance(event, CallSettled) and event.call == ctx.call for event in log):
+        if any(isinstance(event, CallFinished) and event.call == ctx.call for event in log):
             self.wrongs.append(f"{ctx.call} ran after it was settled")
         self.done[ctx.call] += 1
         self.effects[ctx.call] = effects
@@ -93,38 +93,38 @@ class World:
     def tools(self) -> list[Tool]:
         """A tool of every kind."""
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def look(path: str, ctx: ToolContext) -> str:
             await self.happen("read", ctx)
             return f"content of {path}"
 
-        @tool(effects="write")
+        @tool(idempotent=True)
         async def put(path: str, text: str, ctx: ToolContext) -> str:
             await self.happen("write", ctx)
             return f"wrote {len(text)} to {path}"
 
-        @tool(effects="once")
+        @tool()
         async def pay(amount: int, ctx: ToolContext) -> str:
             await self.happen("once", ctx)
             return f"paid {amount}"
 
-        @tool(effects="once", execute="ask")
+        @tool(approval="always")
         async def mail(to: str, ctx: ToolContext) -> str:
             await self.happen("once", ctx)
             return f"mailed {to}"
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def fall(ctx: ToolContext) -> str:
             await self.happen("read", ctx)
             raise ValueError("it fell")
 
-        @tool(effects="once")
+        @tool()
         async def wait(ctx: ToolContext) -> str:
             await self.happen("once", ctx)
             await self.release.wait()
             return "waited"
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def linger(ctx: ToolContext) -> str:
             await self.happen("read", ctx)
             await self.release.wait()
@@ -145,7 +145,7 @@ class Story:
     play: Play
     plugins: Callable[[World], Sequence[object]] = lambda _: ()
     options: TurnOptions = field(default_factory=TurnOptions)
-    settings: Settings = field(default_factory=Settings)
+    settings: TurnSettings = field(default_factory=TurnSettings)
     tools: Callable[[World], list[Tool]] = World.tools
 
 
@@ -153,17 +153,17 @@ Reply = Callable[[Gate], dict[str, Any]]
 
 
 async def watch(
-    turn: Turn, *, verdict: dict[str, Any] | Reply | None = None, cancel_at: Callable[[Any], bool] | None = None
+    turn: Turn, *, resolution: dict[str, Any] | Reply | None = None, cancel_at: Callable[[Any], bool] | None = None
 ):
     """Look at a turn from its beginning to its end, answer its gates once it waits, and cancel it where that is told."""
     gates: list[Gate] = []
     async for event in turn:
         if isinstance(event, GateOpened):
             gates.append(event.gate)
-        if isinstance(event, TurnParked) and verdict is not None:
+        if isinstance(event, TurnSuspended) and resolution is not None:
             for gate in gates:  # a person who looks at the screen a second time answers a second time
                 with suppress(AnsweredOtherwise):  # by an `always` that came with another
-                    await turn.answer(gate, **(verdict(gate) if callable(verdict) else verdict))
+                    await turn.answer(gate, **(resolution(gate) if callable(resolution) else resolution))
         if cancel_at is not None and cancel_at(event):
             await turn.cancel(key="cancel")
 
@@ -262,16 +262,22 @@ def unknown_calls(log: list[dict[str, Any]]) -> set[str]:
     """The calls a death left with an unknown outcome: while their turn ran, when it ended, or after that."""
     unknown: set[str] = set()
     for event in log:
-        if event["type"] == "CallSettled" and (event["state"] == "outcome_unknown" or event["output"]["text"] == LOST):
+        if event["type"] == "CallFinished" and (
+            event["state"] == "outcome_unknown" or event["output"]["text"] == ENDED_PROCESS_DIED
+        ):
             unknown.add(event["call"])
-        if event["type"] == "LateArrived" and event["output"]["text"] == LOST_LATE:
+        if event["type"] == "LateResultReceived" and event["output"]["text"] == LATE_RESULT_LOST:
             unknown.add(event["call"])
     return unknown
 
 
 def without_results(log: list[dict[str, Any]], calls: set[str]) -> list[dict[str, Any]]:
     """The log with the results of these calls left out, to compare the rest."""
-    kept = [event for event in log if event["type"] not in ("CallSettled", "LateArrived") or event["call"] not in calls]
+    kept = [
+        event
+        for event in log
+        if event["type"] not in ("CallFinished", "LateResultReceived") or event["call"] not in calls
+    ]
     return [_untold(event, calls) for event in kept]
 
 
@@ -297,8 +303,8 @@ async def check(world: World) -> None:
         assert fold(events).phase.is_terminal  # I6
         ends = [at for at, e in enumerate(events) if isinstance(e, TurnCompleted | TurnFailed | TurnCancelled)]
         assert len(ends) == 1  # I7
-        assert all(isinstance(event, LateArrived) for event in events[ends[0] + 1 :])
-    settled = Counter(entry.event.call for entry in entries if isinstance(entry.event, CallSettled))
+        assert all(isinstance(event, LateResultReceived) for event in events[ends[0] + 1 :])
+    settled = Counter(entry.event.call for entry in entries if isinstance(entry.event, CallFinished))
     assert all(count == 1 for count in settled.values())  # I15
     for call, count in world.done.items():
         assert count == 1 or world.effects[call] != "once"  # I23
@@ -306,15 +312,15 @@ async def check(world: World) -> None:
     for message in tree.messages.values():
         if message.id not in tree.deleted:
             for policy in ("full", "results", "digest", "none"):
-                validate(render(tree.path(message.id), policy))
+                validate(render_history(tree.path(message.id), policy))
         for file in (part for part in message.parts if isinstance(part, FilePart)):  # whole, and what they say
             data = await world.store.blob(file.blob)
             assert (hashlib.sha256(data).hexdigest(), len(data)) == (file.blob, file.size)
     for request in world.requests:
         validate(request.messages)
     assert await world.store.inbox(SESSION) == []
-    out = {entry.event.call for entry in entries if isinstance(entry.event, CallSettled) and entry.event.out}
-    out -= {entry.event.call for entry in entries if isinstance(entry.event, LateArrived)}
+    out = {entry.event.call for entry in entries if isinstance(entry.event, CallFinished) and entry.event.still_running}
+    out -= {entry.event.call for entry in entries if isinstance(entry.event, LateResultReceived)}
     assert (await world.store.info(SESSION)).is_awake == bool(out)  # at rest, but for tools that still run
     dropped = [entry.event for entry in entries if isinstance(entry.event, CommandDropped)]
     assert all(event.reason for event in dropped)

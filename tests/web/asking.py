@@ -45,7 +45,7 @@ class Question:
     """A question that stands open."""
 
     def __init__(self, page: Page, place: Locator, words: dict[str, str] = ENGLISH) -> None:
-        expect(place).to_be_visible(timeout=15_000)
+        expect(place).to_be_visible(timeout=60_000)
         gate = place.get_attribute("data-gate")
         self.page, self.place, self._words = page, page.locator(f'[data-gate="{gate}"][data-open]'), words
 
@@ -116,7 +116,7 @@ class Question:
         self.click("deny")
         self.is_gone()
 
-    def by_hand(self, result: str) -> None:
+    def manual(self, result: str) -> None:
         """Say what came of it, having done it oneself."""
         self.click("by hand")
         self.place.get_by_role("textbox").fill(result)

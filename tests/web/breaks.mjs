@@ -28,8 +28,8 @@ async function round(number) {
   const sent = await server.begin({ text: `Tell me, please, number ${number}: 你好 👋🏽 and more` });
   const tabs = [0, 1, 2].map(() => new SessionFollower(server, sent.session, (run) => run()));
   for (const tab of tabs) {
-    const hear = tab.hear;
-    tab.hear = function (message) {
+    const receive = tab.receive;
+    tab.receive = function (message) {
       const { event } = JSON.parse(message.data);
       if (event?.type === "StepFinished") {
         const live = tab.state.turns.get(event.turn).live.map((part) => part.text);
@@ -39,7 +39,7 @@ async function round(number) {
           console.error("not the same:", live, whole);
         }
       }
-      return hear.call(tab, message);
+      return receive.call(tab, message);
     };
   }
   const isDone = (tab) => tab.state.turns.has(sent.turn) && isOver(tab.state.turns.get(sent.turn));

@@ -30,7 +30,7 @@ description = "Does a bit of everything."
 model = "{first}"
 models = ["{second}"]
 system = "You are the assistant of a test."
-by_hand = ["measure"]
+manual = ["measure"]
 max_steps = 12
 
 [agents.brief]

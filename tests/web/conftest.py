@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from everturn.server.pages import ELSEWHERE, HERE
+from everturn.server.routes.web_ui import BUILD_DIRECTORY, BUILD_VARIABLE
 from tests.web.driving import Screen, Visitor, visitor
 from tests.web.rig import Rig, a_rig
 
@@ -31,8 +31,8 @@ def missing(what: str) -> None:
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
     """The server, with the page."""
-    web = os.environ.get(ELSEWHERE, "")
-    if not (Path(web or HERE) / "index.html").is_file():
+    web = os.environ.get(BUILD_VARIABLE, "")
+    if not (Path(web or BUILD_DIRECTORY) / "index.html").is_file():
         missing("the page is not built; run scripts/web")
     with a_rig(web=web) as made:
         yield made

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from everturn import Agent, Output, Progress, Question, ToolContext, ToolError, tool
 from everturn.core.parts import FilePart
-from everturn.testing.provider.png import draw as drawn
+from everturn.testing.provider.png import draw_png as drawn
 
 DEEDS = Path(os.environ.get("RIG_HOME", "/nowhere")) / "deeds.jsonl"
 SECRET = "hunter2-7391"
@@ -24,7 +24,7 @@ def did(what: str, **how: Any) -> None:
         file.write(json.dumps({"did": what, "at": time.time(), **how}) + "\n")
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def look(place: str) -> str:
     """Look at a place.
 
@@ -34,14 +34,14 @@ async def look(place: str) -> str:
     return f"In the {place} there is a lamp and a letter."
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def weather(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> Output:
     """Tell the weather of a city."""
     await asyncio.sleep(0.4)
     return Output(f"{city}: 18 °C, light rain", title=f"Weather in {city}")
 
 
-@tool(effects="once", execute="ask")
+@tool(approval="always")
 async def send_mail(
     to: str, subject: str, body: str = "", urgent: bool = False, copies: list[str] | None = None
 ) -> str:
@@ -58,14 +58,14 @@ async def send_mail(
     return f"sent to {to}"
 
 
-@tool(effects="once", execute="ask_once", subjects={"command": "command"})
+@tool(approval="ask", subjects={"command": "command"})
 async def run(command: str) -> str:
     """Run a command line; here it is only written down."""
     did("run", command=command)
     return f"$ {command}\nok"
 
 
-@tool(effects="once", timeout=120)
+@tool(timeout=120)
 async def slow(seconds: float = 3.0) -> AsyncIterator[Progress | str]:
     """Take its time, and say how far it is."""
     began = time.monotonic()
@@ -77,14 +77,14 @@ async def slow(seconds: float = 3.0) -> AsyncIterator[Progress | str]:
     yield f"finished after {seconds:g} seconds"
 
 
-@tool(effects="read", result="ask")
+@tool(read_only=True, review="always")
 async def lookup(name: str) -> str:
     """Look up an account; a person reads what comes of it first."""
     did("lookup", name=name)
     return f"account: {name}\npassword: {SECRET}\nlast seen: yesterday\nhint: the password is not {SECRET}x"
 
 
-@tool(effects="write")
+@tool(idempotent=True)
 async def errand(ctx: ToolContext, to: str = "ann@example.org") -> str:
     """Look around, and mail what was seen: it makes calls of its own."""
     seen = await ctx.run_tool("look", {"place": "hall"})
@@ -92,7 +92,7 @@ async def errand(ctx: ToolContext, to: str = "ann@example.org") -> str:
     return f"{seen.text} {sent.text}"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def inquire(ctx: ToolContext) -> str:
     """Ask the person for what is missing, by a form."""
     schema = {
@@ -104,17 +104,17 @@ async def inquire(ctx: ToolContext) -> str:
         },
         "required": ["name", "size"],
     }
-    verdict = await ctx.ask(Question("Which shirt shall it be?", schema=schema))
-    return verdict.result or f"no answer: {verdict.reason}"
+    resolution = await ctx.ask(Question("Which shirt shall it be?", schema=schema))
+    return resolution.result or f"no answer: {resolution.reason}"
 
 
-@tool(effects="once")
+@tool()
 async def measure(thing: str) -> str:
     """Measure a thing; a person does that by hand, where an agent says so."""
     raise ToolError(f"nobody has measured {thing}")
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def draw(ctx: ToolContext) -> Output:
     """Draw a picture."""
     assert ctx.blobs is not None
@@ -123,19 +123,19 @@ async def draw(ctx: ToolContext) -> Output:
     return Output("a picture, 64 by 64", title="A picture", attachments=(file,))
 
 
-@tool(effects="read", untrusted=True, limit=2_000)
+@tool(read_only=True, untrusted=True, limit=2_000)
 async def read_page(size: int = 40) -> str:
     """Read a long page that a stranger wrote."""
     return "\n".join(f"{at}: all work and no play makes a long page" for at in range(size))
 
 
-@tool(effects="read", execute="deny")
+@tool(read_only=True, approval="deny")
 async def forbidden() -> str:
     """Nobody may."""
     return "never"
 
 
-@tool(effects="read")
+@tool(read_only=True)
 async def fail(why: str = "the door is locked") -> str:
     """Fail."""
     raise ToolError(why)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from everturn.testing.provider import Item, Provider, Seen, Usage
+from everturn.testing.provider import Item, Provider, RecordedRequest, Usage
 from tests.web.doing import Asked, choose
 
 NAMES: Final = ("rig-model", "rig-other")
@@ -73,7 +73,7 @@ class ModelServer:
         return f"{self._provider.url}/v1"
 
     @property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[RecordedRequest]:
         """The last requests."""
         return self._provider.seen
 

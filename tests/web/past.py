@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from everturn import Chat, Output, tool
 from everturn.models.scripted import Answer, ScriptedModel, call, calls, say, think
+from everturn.stores.export import export_session
 from everturn.stores.memory import MemoryStore
-from everturn.stores.portable import export_session
 from tests.web import texts
 from tests.web.rig import Rig
 
@@ -36,7 +36,7 @@ class Said(Struct, frozen=True):
         return [[think(self.thinks), calls(call("look", place=self.looks))], say(self.answer)]
 
 
-@tool(effects="read")
+@tool(read_only=True)
 def look(place: str) -> Output:
     """Look at a place."""
     return Output(f"There is a lamp and a letter: {place}", title=place[:200])

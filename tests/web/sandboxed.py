@@ -15,16 +15,16 @@ from typing import Any, Final
 from msgspec import Struct
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from everturn.server import sandbox
-from everturn.server.pages import ELSEWHERE, HERE
+from everturn.server.routes import js_sandbox
+from everturn.server.routes.web_ui import BUILD_DIRECTORY, BUILD_VARIABLE
 from tests.web.conftest import ARGUMENTS, CHROMIUM, missing
 from tests.web.rig import Rig
 
 RUN: Final = """
 async ([run, files, code, limit, session]) => {
   const { run: begin } = await import(run);
-  const { filesOf } = await import(files);
-  const kept = await filesOf(session);
+  const { openFiles } = await import(files);
+  const kept = await openFiles(session);
   let ticks = 0;
   const ticking = setInterval(() => ticks++, 50);
   const began = performance.now();
@@ -111,7 +111,7 @@ class Bench:
 
     def __init__(self, rig: Rig, page: Page) -> None:
         self.rig, self.page = rig, page
-        self._root = Path(os.environ.get(ELSEWHERE) or HERE)
+        self._root = Path(os.environ.get(BUILD_VARIABLE) or BUILD_DIRECTORY)
         manifest = json.loads((self._root / ".vite" / "manifest.json").read_text())
         self.chunks = [f"/{manifest[f'src/sandbox/{name}.ts']['file']}" for name in ("run", "files")]
         page.goto(rig.url)
@@ -127,7 +127,7 @@ class Bench:
 
     def serve_instead(self, frame: str, policy: str = "") -> None:
         """Let the page have another frame: with its own policy as we would make it, or with this one."""
-        headers = {"content-security-policy": policy or sandbox.policy(frame.encode())}
+        headers = {"content-security-policy": policy or js_sandbox.sandbox_csp(frame.encode())}
 
         def answer(route: Route) -> None:
             route.fulfill(body=frame, content_type="text/html", headers=headers)

@@ -130,8 +130,8 @@ def test_up_edits_the_last_message_and_escape_leaves_it(screen: Screen) -> None:
 
 def test_a_pasted_picture_is_sent_and_shown(screen: Screen) -> None:
     screen.box.evaluate(PASTE % DOT)
-    expect(screen.page.locator(".attached li img")).to_be_visible()
-    expect(screen.page.locator(".attached .spinner")).to_have_count(0)
+    expect(screen.page.locator(".attachment-list li img")).to_be_visible()
+    expect(screen.page.locator(".attachment-list .spinner")).to_have_count(0)
     screen.say("plain 3")
     picture = screen.said().locator("img")
     expect(picture).to_be_visible()

@@ -35,7 +35,7 @@ LOOK: Final = """
       }
     }
   }
-  for (const one of document.querySelectorAll('.markdown > .block, .message.user > .said > .plain'))
+  for (const one of document.querySelectorAll('.markdown > .block, .message.user > .user-text > .plain'))
     if (getComputedStyle(one).overflowY === 'visible') bad.push('marks may reach beyond ' + one.className);
   return { bad, pwned: window.pwned ?? null, polluted: {}.polluted ?? null, at: location.hash };
 }
@@ -182,13 +182,13 @@ def test_questions_and_results_do_nothing(rig: Rig, visit: Visit) -> None:
     wait_for(lambda: len(rig.gates(session)) >= len(mails[::3]), 30)
     visitor, asked = come(visit)
     screen = visitor.open(session)
-    expect(screen.page.locator("[data-gate][data-open]").first).to_be_visible(timeout=15_000)
+    expect(screen.page.locator("[data-gate][data-open]").first).to_be_visible(timeout=60_000)
     unfold(screen)
     judge(visitor, screen, asked)
     boxes = visitor.open(path="#/inbox")
-    expect(boxes.page.locator("[data-gate][data-open]").first).to_be_visible(timeout=15_000)
+    expect(boxes.page.locator("[data-gate][data-open]").first).to_be_visible(timeout=60_000)
     judge(visitor, boxes, asked)
-    shown = " ".join(boxes.page.locator(".gate .exact").all_text_contents())
+    shown = " ".join(boxes.page.locator(".gate .visible-text").all_text_contents())
     assert mails[0]["to"] in shown
     assert "\u202e" not in shown  # what turns text around is written out where somebody decides
 
@@ -229,7 +229,7 @@ def test_names_titles_and_what_was_found_do_nothing(rig: Rig, visit: Visit) -> N
     judge(visitor, beside, asked)
     assert some[0] in (beside.page.get_by_role("main").text_content() or "")
     screen.page.locator(".sidebar .find input").fill("needle")
-    expect(screen.page.locator("ul.found li").nth(5)).to_be_attached(timeout=10_000)
+    expect(screen.page.locator("ul.search-results li").nth(5)).to_be_attached(timeout=10_000)
     judge(visitor, screen, asked)
 
 

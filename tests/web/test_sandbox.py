@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser
 
-from everturn.server import sandbox
+from everturn.server.routes import js_sandbox
 from tests.web.rig import Rig
 from tests.web.sandboxed import LAX, NO_WORKER, Bench, Canary, a_browser, bare
 
@@ -142,7 +142,7 @@ def test_a_channel_of_the_same_name_is_another_one(bench: Bench) -> None:
 
 
 def test_a_page_that_is_not_ours_cannot_have_the_frame_and_ours_cannot_be_framed(rig: Rig, bench: Bench) -> None:
-    answer = bench.page.request.get(rig.url + sandbox.PATH)
+    answer = bench.page.request.get(rig.url + js_sandbox.PATH)
     assert answer.headers["x-frame-options"] == "SAMEORIGIN"
     assert "frame-ancestors 'self'" in answer.headers["content-security-policy"]
     assert answer.headers["cache-control"] == "no-store"

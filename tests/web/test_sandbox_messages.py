@@ -40,8 +40,8 @@ SPOILT: Final = {
 FORGING: Final = """
 async ([run, files]) => {
   const { run: begin } = await import(run);
-  const { filesOf } = await import(files);
-  const running = begin("await new Promise((go) => setTimeout(go, 400)); return 'own'", 3000, await filesOf("probes"));
+  const { openFiles } = await import(files);
+  const running = begin("await new Promise((go) => setTimeout(go, 400)); return 'own'", 3000, await openFiles("probes"));
   const frame = [...document.querySelectorAll("iframe")].at(-1);
   await new Promise((go) => frame.addEventListener("load", go));
   const { port1, port2 } = new MessageChannel();

@@ -118,7 +118,7 @@ def test_keys_answer_a_question(rig: Rig, screen: Screen) -> None:
     assert len(rig.deeds("mail")) == before + 1
 
 
-def test_a_tool_asks_by_a_form_and_a_person_does_it_by_hand(screen: Screen) -> None:
+def test_a_tool_asks_by_a_form_and_a_person_does_it_manual(screen: Screen) -> None:
     screen.say("form")
     question = screen.question("inquire")
     question.place.get_by_label("name").fill("Ann")
@@ -127,7 +127,7 @@ def test_a_tool_asks_by_a_form_and_a_person_does_it_by_hand(screen: Screen) -> N
     screen.sees('"name":"Ann"')
     screen.wait_idle()
     screen.say("hand")
-    screen.question("measure").by_hand("72 cm")
+    screen.question("measure").manual("72 cm")
     screen.sees("It came to this: 72 cm")
 
 

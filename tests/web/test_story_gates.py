@@ -33,7 +33,7 @@ def test_what_cannot_be_seen_is_written_out(screen: Screen) -> None:
     place = screen.question("send_mail").place
     for code in ("U+202E", "U+200B", "U+00A0"):
         expect(place).to_contain_text(code)
-    expect(place.locator(".oddities")).to_contain_text("mixes letters of several alphabets")
+    expect(place.locator(".text-warnings")).to_contain_text("mixes letters of several alphabets")
 
 
 def test_a_command_line_has_hints(screen: Screen) -> None:

@@ -1,8 +1,9 @@
+/** Entry point of the web UI: applies the settings and renders the app shell. */
 import "./styles/tokens.css";
 import "./styles/base.css";
 import { render } from "preact";
-import { wear } from "./app/settings";
+import { applySettings } from "./app/settings";
 import { Shell } from "./app/shell";
 
-wear();
+applySettings();
 render(<Shell />, document.getElementById("app")!);

@@ -6,7 +6,7 @@ from typing import Any
 
 import aiohttp
 
-from .by_hand import ByHand
+from .manual import ByHand
 
 DISTRIBUTION = "aiohttp"
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from httpx_sse import aconnect_sse
 
-from .by_hand import ByHand
+from .manual import ByHand
 
 DISTRIBUTION = "httpx"
 

@@ -10,7 +10,7 @@ from toolbox import TOOLS
 from everturn import Chat, TextDelta, tool
 from everturn.core.commands import Send
 from everturn.core.events import Event, TurnStarted
-from everturn.models.named import named
+from everturn.models.registry import get_model
 from everturn.testing import MemoryStore, ScriptedModel, say
 
 DISTRIBUTION = "everturn"
@@ -19,8 +19,8 @@ SESSION = "peer"
 
 class Adapter:
     def __init__(self, base: str, model: str, tools: Sequence[str], history: list[dict[str, Any]]) -> None:
-        self.model = named("compatible:" + model, base_url=base)
-        self.tools = [tool(effects="read", repeatable=True)(TOOLS[name]) for name in tools]
+        self.model = get_model("compatible:" + model, base_url=base)
+        self.tools = [tool(read_only=True, repeatable=True)(TOOLS[name]) for name in tools]
         self.texts = [message["content"] for message in history]
         self.log: list[Event] = []
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from .by_hand import ByHand, Messages, go_on
+from .manual import ByHand, Messages, go_on
 
 DISTRIBUTION = "openai"
 

@@ -1,11 +1,47 @@
-"""Who is asking, and what they may do: the one layer between faces that serve strangers and everything that is kept.
+"""Access control: authenticates callers, and decides what each may see and do.
 
-entrance   what somebody shows at the door → a `Principal`, or a refusal
-access     a `Principal` → what they may see and do; every id that comes from outside is checked here, and only here
-agents     the configured agents: a name → the options of a turn
+This is the one layer between the HTTP server and the stored data. `authentication` turns a credential into a
+`Principal`; `Access(server_context, principal)` offers everything that this principal may do, by resource
+(`access.sessions.list()`, `access.gates.resolve(...)`), and checks every id from outside against its tenant. Each
+method declares its role with `@needs`.
+
+Authentication:
+
+- `authentication`: API keys, login links, cookies and OpenID Connect tokens
+- `auth_options`: the configuration of OpenID Connect
+- `token_file`: the local operator's token, in a file
+- `csrf`: CSRF tokens
+- `oidc`: verifies tokens of an OpenID Connect provider
+- `oidc_claims`: maps token claims to a user and a role
+- `oidc_login`: the browser login with a provider
+
+Access, by resource:
+
+- `access`: `Access`, which holds the resources, and the inbox
+- `sessions`: `access.sessions`: sessions, messages and turns, search, export and import
+- `log`: `access.log`: the event log, and queued messages
+- `gates`: `access.gates`: gates, claims, and grants of a session
+- `files`: `access.files`: uploads, blobs, and reverting files
+- `accounts`: `access.accounts`: users, API keys, tenants, usage, the audit log
+- `admin`: `access.admin`: rules, grants of the tenant, MCP servers, the model
+- `scope`: what the resources share: tenant check, redaction, idempotency keys, audit records
+- `roles`: `@needs`, the role check
+- `server_context`: `ServerContext`: the runtime, accounts and agents of a node
+
+Helpers:
+
+- `agents`: the configured agents and limits of tenants
+- `turn_options`: what a client may choose for a turn
+- `quotas`: rate limits and budgets of tenants
+- `role_redaction`: what is hidden from roles below approver
+- `subagent_visibility`: who may read the session of a sub-agent
+- `explain`: explains how the rules decide on a call
+- `session_archive`: checks of exported and imported sessions
+- `titles`: titles of sessions that have not started
+- `upload_handles`: signed handles of uploaded files
 """
 
 from everturn.access.access import Access
-from everturn.access.needs import needs, role_of
+from everturn.access.roles import needs, role_of
 
 __all__ = ["Access", "needs", "role_of"]

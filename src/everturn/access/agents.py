@@ -1,4 +1,4 @@
-"""The agents that can be talked to: a name → what a turn is told when it begins."""
+"""Agents: the configured agents by name, and the limits of tenants."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class AgentSpec(Struct, frozen=True):
     name: str
     options: TurnOptions
     description: str = ""
-    models: tuple[str, ...] = ()  # others that a message may ask for instead
+    models: tuple[str, ...] = ()  # other models that a message may choose
 
 
 class TenantLimits(Struct, frozen=True):
-    """How much a tenant may ask for; 0 is no limit."""
+    """The limits of a tenant; 0 is no limit."""
 
     requests: float = 50.0  # per second, in the long run; twice that at once
-    turns: int = 0  # under way at once
+    turns: int = 0  # running at once
     budget: Budget = Budget()  # of all its turns
-    period: float = 0.0  # seconds of the past that count for it; 0: all
+    period: float = 0.0  # seconds over which the budget counts; 0: all time
     streams: int = 1000  # open at once, on one node
     uploads: int = 100_000_000  # bytes of one file
     uploaded: int = 5_000_000_000  # bytes of all files in a day, on one node; that many may come at once
 
 
 class Agents:
-    """The agents there are now. They may be replaced while turns run: a turn keeps what it began with."""
+    """The current agents. They may be replaced while turns run: a turn keeps the options it started with."""
 
     def __init__(
         self,
@@ -48,27 +48,27 @@ class Agents:
     def replace(
         self, agents: Iterable[AgentSpec], limits: Mapping[str, TenantLimits], default_limits: TenantLimits
     ) -> None:
-        """Let these be the agents from now on; the first is the default.
+        """Replace the agents; the first is the default.
 
         Raises:
-            ConfigError: there is none, or two of one name; the old ones stay.
+            ConfigError: there is no agent, or two have one name; the old ones stay.
         """
-        given = list(agents)
-        named = {agent.name: agent for agent in given}
-        if not named or len(named) != len(given):
+        new = list(agents)
+        by_name = {agent.name: agent for agent in new}
+        if not by_name or len(by_name) != len(new):
             raise ConfigError("there must be an agent, and no two of one name")
-        self._agents, self._limits, self._default = named, dict(limits), default_limits
+        self._agents, self._limits, self._default = by_name, dict(limits), default_limits
 
     @property
     def all(self) -> list[AgentSpec]:
-        """All of them, the default one first."""
+        """All agents, the default one first."""
         return list(self._agents.values())
 
     def get(self, name: str) -> AgentSpec:
-        """An agent by its name; "" is the first.
+        """An agent by its name; "" is the default.
 
         Raises:
-            UnknownAgent: there is none of this name.
+            UnknownAgent: there is no agent of this name.
         """
         if not name:
             return next(iter(self._agents.values()))
@@ -77,5 +77,5 @@ class Agents:
         return self._agents[name]
 
     def limits(self, tenant: str) -> TenantLimits:
-        """How much a tenant may ask for."""
+        """The limits of a tenant."""
         return self._limits.get(tenant, self._default)

@@ -1,6 +1,6 @@
-"""A browser that logs in with an OpenID Connect provider: there and back, by the code flow with PKCE, state and nonce.
+"""OpenID Connect login: the authorization code flow with PKCE, state and nonce.
 
-Nothing is kept here meanwhile: what must be known again comes back in a cookie of this browser, signed by us.
+The server stores nothing meanwhile: the state of the flow is in a cookie of this browser, signed by the server.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from urllib.parse import quote_plus, urlencode
 import msgspec
 from msgspec import Struct
 
+from everturn.access.auth_options import OidcOptions
 from everturn.access.oidc import Issuer
-from everturn.access.options import OidcOptions
-from everturn.core.canonical import canonical
+from everturn.core.canonical_json import encode_canonical
 from everturn.errors import NotRecognised
 
 log = logging.getLogger(__name__)
 
-GOOD_FOR: Final = 600.0  # seconds from there to back
-AGAIN: Final = "this login was not begun here, by this browser, in the last minutes; log in again"
+FLOW_SECONDS: Final = 600.0  # seconds from the redirect to the callback
+LOGIN_AGAIN: Final = "this login was not begun here, by this browser, in the last minutes; log in again"
 
 
-class Flow(Struct, frozen=True):
-    """Where to send a browser, and what it is to bring back: as a cookie that scripts cannot read."""
+class LoginFlow(Struct, frozen=True):
+    """The URL to redirect a browser to, and the cookie to set (HttpOnly)."""
 
     url: str
     cookie: str
 
 
-class _Begun(Struct, frozen=True):
+class _LoginState(Struct, frozen=True):
     state: str
     nonce: str
     verifier: str
@@ -43,73 +43,80 @@ class _Begun(Struct, frozen=True):
     until: float
 
 
-async def begin_flow(issuer: Issuer, secret: bytes, redirect: str, now: float) -> Flow:
-    """Begin a login."""
+async def begin_flow(issuer: Issuer, secret: bytes, redirect: str, now: float) -> LoginFlow:
+    """Start a login."""
     state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-    begun = _Begun(state, nonce, verifier, redirect, now + GOOD_FOR)
-    where = (await issuer.document()).get("authorization_endpoint")
-    if not isinstance(where, str):
+    login_state = _LoginState(state, nonce, verifier, redirect, now + FLOW_SECONDS)
+    endpoint = (await issuer.document()).get("authorization_endpoint")
+    if not isinstance(endpoint, str):
         raise NotRecognised("the provider of logins does not say where one logs in")
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(begun.verifier.encode()).digest()).rstrip(b"=").decode()
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(login_state.verifier.encode()).digest()).rstrip(b"=").decode()
     query = {
         "response_type": "code",
         "client_id": issuer.options.client_id,
         "redirect_uri": redirect,
         "scope": "openid profile email",
-        "state": begun.state,
-        "nonce": begun.nonce,
+        "state": login_state.state,
+        "nonce": login_state.nonce,
         "code_challenge": challenge,
         "code_challenge_method": "S256",
     }
-    said = msgspec.json.encode(begun)
-    cookie = f"{_text(said)}.{_text(_mac(secret, said))}"
-    return Flow(f"{where}{'&' if '?' in where else '?'}{urlencode(query)}", cookie)
+    data = msgspec.json.encode(login_state)
+    cookie = f"{_text(data)}.{_text(_mac(secret, data))}"
+    return LoginFlow(f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", cookie)
 
 
 async def finish_flow(
     issuer: Issuer, secret: bytes, code: str, state: str, cookie: str, redirect: str, now: float
 ) -> dict[str, Any]:
-    """End a login: the claims of whoever has logged in.
+    """Finish a login. Returns the claims of the user.
 
     Raises:
-        NotRecognised: it was not begun by this browser, or the provider does not know of it.
+        NotRecognised: this browser has not started the login, or the provider does not confirm it.
     """
-    begun = _begun(secret, cookie)
-    is_same = hmac.compare_digest(begun.state.encode(), state.encode("utf-8", "replace")) and begun.redirect == redirect
-    if not is_same or now >= begun.until or not code:
-        raise NotRecognised(AGAIN)
+    login_state = _read_cookie(secret, cookie)
+    is_same = (
+        hmac.compare_digest(login_state.state.encode(), state.encode("utf-8", "replace"))
+        and login_state.redirect == redirect
+    )
+    if not is_same or now >= login_state.until or not code:
+        raise NotRecognised(LOGIN_AGAIN)
     document = await issuer.document()
-    where = document.get("token_endpoint")
+    endpoint = document.get("token_endpoint")
     form = {
         "grant_type": "authorization_code",
         "code": code,
         "redirect_uri": redirect,
         "client_id": issuer.options.client_id,
-        "code_verifier": begun.verifier,
+        "code_verifier": login_state.verifier,
     }
     headers: dict[str, str] = {}
     if issuer.options.client_secret:
-        prove(document, issuer.options, form, headers)
+        add_client_secret(document, issuer.options, form, headers)
     try:
-        answer: dict[str, Any] = msgspec.json.decode(await issuer.ask(str(where), form, headers), type=dict[str, Any])
+        answer: dict[str, Any] = msgspec.json.decode(
+            await issuer.request(str(endpoint), form, headers), type=dict[str, Any]
+        )
     except (OSError, ValueError, TimeoutError, msgspec.MsgspecError) as error:
-        log.warning("a login was not confirmed: %s: %s", where, error)
+        log.warning("a login was not confirmed: %s: %s", endpoint, error)
         raise NotRecognised("the provider of logins did not confirm this login; log in again") from None
     token = answer.get("id_token")
     if not isinstance(token, str):
         raise NotRecognised("the provider of logins did not say who this is")
     claims = await issuer.claims(token, issuer.options.client_id, is_login=True)
-    if not hmac.compare_digest(str(claims.get("nonce")).encode(), begun.nonce.encode()):
-        raise NotRecognised(AGAIN)
+    if not hmac.compare_digest(str(claims.get("nonce")).encode(), login_state.nonce.encode()):
+        raise NotRecognised(LOGIN_AGAIN)
     return claims
 
 
-def prove(document: Mapping[str, Any], options: OidcOptions, form: dict[str, str], headers: dict[str, str]) -> None:
-    """Show the secret in the way that the provider takes: in a header, unless it only takes it in the form."""
+def add_client_secret(
+    document: Mapping[str, Any], options: OidcOptions, form: dict[str, str], headers: dict[str, str]
+) -> None:
+    """Authenticate the client with its secret: in a header, unless the provider only takes it in the form."""
     listed: Any = document.get("token_endpoint_auth_methods_supported")
     methods = (
         cast("list[Any]", listed) if isinstance(listed, list) else ["client_secret_basic"]
-    )  # as the standard has it
+    )  # the default of the standard
     if "client_secret_post" in methods and "client_secret_basic" not in methods:
         form["client_secret"] = options.client_secret
         return
@@ -117,18 +124,20 @@ def prove(document: Mapping[str, Any], options: OidcOptions, form: dict[str, str
     headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
-def _begun(secret: bytes, cookie: str) -> _Begun:
+def _read_cookie(secret: bytes, cookie: str) -> _LoginState:
     try:
-        said, mac = (base64.b64decode(one + "=" * (-len(one) % 4), b"-_", validate=True) for one in cookie.split("."))
-        if not hmac.compare_digest(mac, _mac(secret, said)):
-            raise NotRecognised(AGAIN)
-        return msgspec.json.decode(said, type=_Begun)
+        data, mac = (
+            base64.b64decode(part + "=" * (-len(part) % 4), b"-_", validate=True) for part in cookie.split(".")
+        )
+        if not hmac.compare_digest(mac, _mac(secret, data)):
+            raise NotRecognised(LOGIN_AGAIN)
+        return msgspec.json.decode(data, type=_LoginState)
     except (ValueError, msgspec.MsgspecError):
-        raise NotRecognised(AGAIN) from None
+        raise NotRecognised(LOGIN_AGAIN) from None
 
 
-def _mac(secret: bytes, said: bytes) -> bytes:
-    return hmac.digest(secret, canonical(["login", said.hex()]).encode(), hashlib.sha256)
+def _mac(secret: bytes, data: bytes) -> bytes:
+    return hmac.digest(secret, encode_canonical(["login", data.hex()]).encode(), hashlib.sha256)
 
 
 def _text(data: bytes) -> str:

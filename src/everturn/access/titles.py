@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from everturn.core.commands import Send
 from everturn.core.ports import SessionInfo, Store
-from everturn.core.titles import title_of
+from everturn.core.titles import derive_title
 from everturn.errors import UnknownSession
 
 
@@ -24,7 +24,7 @@ async def with_title(store: Store, info: SessionInfo) -> SessionInfo:
         waiting = await store.inbox(info.id)
     except UnknownSession:  # erased meanwhile
         return info
-    titles = (title_of(command.parts) for command in waiting if isinstance(command, Send))
+    titles = (derive_title(command.parts) for command in waiting if isinstance(command, Send))
     return replace(info, title=next(filter(None, titles), ""))
 
 

@@ -1,4 +1,4 @@
-"""A file ⇄ the token of whoever runs the server on their own machine. Nobody else on the machine may read it."""
+"""Token file: the token of the local operator, in a file that no other user of the machine can read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _TOKEN: Final = re.compile(r"evk_[A-Za-z0-9_-]{32,128}")
 LONGEST: Final = 1024  # bytes that are read of it
 
 
-def token_in(path: Path, made: str) -> str:
-    """The token in a file; `made` is put there when there is none.
+def load_or_create_token(path: Path, made: str) -> str:
+    """The token in a file; `made` is written there when there is none.
 
     Raises:
-        ConfigError: others can read it, it is a link, or somebody else's, or holds no token.
+        ConfigError: other users can read the file, it is a link or another user's, or it holds no token.
     """
-    for _ in range(3):  # it may come, or go, between the two looks
+    for _ in range(3):  # it may be created or removed between the two attempts
         try:
             return _read(path)
         except FileNotFoundError:
@@ -32,14 +32,14 @@ def token_in(path: Path, made: str) -> str:
 
 
 def _make(path: Path, token: str) -> bool:
-    """Write the file, whole or not at all; False when somebody else was first."""
+    """Write the file atomically; False if another process was first."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    opened = os.open(new, flags, 0o600)
+    descriptor = os.open(new, flags, 0o600)
     try:
-        with os.fdopen(opened, "w") as file:
-            os.fchmod(file.fileno(), 0o600)  # whatever the mask says
+        with os.fdopen(descriptor, "w") as file:
+            os.fchmod(file.fileno(), 0o600)  # whatever the umask is
             file.write(token + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -53,23 +53,25 @@ def _make(path: Path, token: str) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ENOENT:
             raise FileNotFoundError(path) from None
-        why = "it is a link" if error.errno == errno.ELOOP else error.strerror
-        raise ConfigError(f"{path}: the token file cannot be read: {why}; remove it, and a new one is made") from None
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise ConfigError(
+            f"{path}: the token file cannot be read: {reason}; remove it, and a new one is made"
+        ) from None
     try:
-        found = os.fstat(opened)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise ConfigError(f"{path}: the token file is no plain file; remove it, and a new one is made")
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise ConfigError(f"{path}: the token file belongs to somebody else; remove it, and a new one is made")
-        if found.st_mode & 0o077:
+        if status.st_mode & 0o077:
             raise ConfigError(f"{path}: others can read the token file, so it is not used: chmod 600 {path}")
-        text = os.read(opened, LONGEST).decode("ascii", "replace").strip()
+        text = os.read(descriptor, LONGEST).decode("ascii", "replace").strip()
     finally:
-        os.close(opened)
+        os.close(descriptor)
     if not _TOKEN.fullmatch(text):
         raise ConfigError(f"{path}: there is no token in it; remove it, and a new one is made")
     return text

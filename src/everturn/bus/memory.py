@@ -1,7 +1,7 @@
-"""The live edge inside one process.
+"""Memory bus: live deltas and signals inside one process.
 
-A channel keeps the frames since the last entry of its turn's log, so that a reader who comes in the middle of a step
-sees what has been said so far. A reader that is slow misses nothing either: frames that were dropped stand in the log.
+A channel keeps the frames since the last log entry of its turn, so that a reader who joins in the middle of a step gets the
+step so far. A slow reader misses nothing either: frames that were dropped are in the log.
 """
 
 from __future__ import annotations
@@ -9,40 +9,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from everturn.core.deltas import Delta, DriverGone, Frame, LogMoved, merge
+from everturn.core.deltas import Delta, DriverGone, Frame, LogAdvanced, merge_frames
 
-MERGE = 512  # deltas kept one by one; older ones are merged, or a long answer would be kept in crumbs
+MERGE_AFTER = 512  # deltas kept one by one; older ones are merged, or a long answer would be kept in tiny pieces
 
 
 class _Channel:
-    __slots__ = ("frames", "is_closed", "kicks", "merged", "readers", "start", "waiters")
+    __slots__ = ("frames", "is_closed", "merged", "readers", "start", "waiters", "wakeups")
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.start = 0  # the number of the first frame kept
-        self.merged = 0  # how many of those kept are merged ones
+        self.merged = 0  # how many of the kept frames are merged ones
         self.waiters: list[asyncio.Future[None]] = []
         self.is_closed = False
-        self.readers = self.kicks = 0
+        self.readers = self.wakeups = 0
 
     def add(self, frames: Sequence[Frame]) -> None:
         if type(frames[0]) is DriverGone:
-            self.kicks += 1  # for those who are here; whoever comes later asks whether somebody drives again
-        elif type(frames[0]) is LogMoved:
-            # The log holds everything up to here, so what was shown live may go.
+            self.wakeups += 1  # for current readers; a later one checks by itself whether the turn is driven again
+        elif type(frames[0]) is LogAdvanced:
+            # The log has everything up to here, so the live frames can be dropped.
             self.start += len(self.frames)
             self.frames, self.merged = list(frames), 0
         else:
-            if len(self.frames) - self.merged > MERGE:
-                self.merge()  # before: whoever has kept up is shown only what is new
+            if len(self.frames) - self.merged > MERGE_AFTER:
+                self.merge()  # before: a reader that has kept up gets only what is new
             self.frames.extend(frames)
         if self.waiters:
             self.wake()
 
     def merge(self) -> None:
-        """Keep frames as a few long ones, under numbers that end where theirs did."""
+        """Merge frames into a few long ones, whose numbers end where theirs did."""
         before = len(self.frames)
-        self.frames[self.merged :] = merge(self.frames[self.merged :])
+        self.frames[self.merged :] = merge_frames(self.frames[self.merged :])
         self.merged = len(self.frames)
         self.start += before - self.merged
 
@@ -53,29 +53,29 @@ class _Channel:
         self.waiters = []
 
 
-class _Tail:
-    """One reader of a channel. It holds its channel from the moment it was asked for, read or not."""
+class _MemoryTail:
+    """One reader of a channel. It holds its channel from its creation, read or not."""
 
     def __init__(self, bus: MemoryBus, turn: str, channel: _Channel) -> None:
         self._bus, self._turn, self._channel = bus, turn, channel
-        self._at, self._kicks = channel.start, channel.kicks
+        self._at, self._kicks = channel.start, channel.wakeups
         channel.readers += 1
         self._has_left = False
 
-    def __aiter__(self) -> _Tail:
+    def __aiter__(self) -> _MemoryTail:
         return self
 
     async def __anext__(self) -> Sequence[Frame]:
         channel = self._channel
         while not self._has_left:
             if self._at < channel.start + channel.merged:
-                # In the middle of what is merged now: from its beginning, for a reader shows nothing twice.
+                # In the middle of what is merged now: start at its beginning, because a reader shows nothing twice.
                 self._at = channel.start
             if fresh := channel.frames[self._at - channel.start :]:
                 self._at += len(fresh)
                 return fresh
-            if channel.kicks > self._kicks:
-                self._kicks = channel.kicks
+            if channel.wakeups > self._kicks:
+                self._kicks = channel.wakeups
                 return ()
             if channel.is_closed:
                 break
@@ -85,7 +85,7 @@ class _Tail:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Stop reading; the last to leave a channel with nothing in it takes it away."""
+        """Stop reading; the last reader removes a channel that is not streaming."""
         if self._has_left:
             return
         self._has_left = True
@@ -96,23 +96,23 @@ class _Tail:
             del self._bus.channels[self._turn]
 
 
-class _Ear:
+class _MemoryListener:
     def __init__(self, bus: MemoryBus, session: str) -> None:
         self._bus, self._session = bus, session
-        self.rung = asyncio.Event()
+        self.signalled = asyncio.Event()
 
     async def wait(self) -> None:
-        """Return once the session was signalled since the last time."""
-        await self.rung.wait()
-        self.rung.clear()
+        """Wait until the session was signalled since the last call."""
+        await self.signalled.wait()
+        self.signalled.clear()
 
     def close(self) -> None:
         """Stop listening."""
-        ears = self._bus.ears.get(self._session, [])
-        if self in ears:
-            ears.remove(self)
-        if not ears:
-            self._bus.ears.pop(self._session, None)
+        listeners = self._bus.listeners.get(self._session, [])
+        if self in listeners:
+            listeners.remove(self)
+        if not listeners:
+            self._bus.listeners.pop(self._session, None)
 
 
 class MemoryBus:
@@ -120,38 +120,38 @@ class MemoryBus:
 
     def __init__(self) -> None:
         self.channels: dict[str, _Channel] = {}
-        self.ears: dict[str, list[_Ear]] = {}
+        self.listeners: dict[str, list[_MemoryListener]] = {}
 
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
-        """Show frames of a turn to whoever follows it."""
+        """Publish frames of a turn to its readers."""
         channel = self.channels.get(turn)
         if channel is None:
-            # Nobody follows it, and what the log holds need not be kept here.
+            # No reader follows it, and what the log has need not be kept here.
             if not isinstance(frames[0], Delta):
                 return
             channel = self.channels[turn] = _Channel()
-        elif not channel.readers and isinstance(frames[0], LogMoved):
-            del self.channels[turn]  # the same: the log has all of it, and nobody looks
+        elif not channel.readers and isinstance(frames[0], LogAdvanced):
+            del self.channels[turn]  # the same: the log has all of it, and there is no reader
             return
         channel.add(frames)
 
-    def tail(self, turn: str) -> _Tail:
-        """Follow a turn: what of the present step is still known, then what comes, until it is closed."""
-        return _Tail(self, turn, self.channels.setdefault(turn, _Channel()))
+    def tail(self, turn: str) -> _MemoryTail:
+        """Follow a turn: the frames of the current step so far, then new ones, until the turn is closed."""
+        return _MemoryTail(self, turn, self.channels.setdefault(turn, _Channel()))
 
     def close(self, turn: str) -> None:
-        """The turn is over: drop what is kept of it; its log says it all."""
+        """Drop the channel of a turn that is over; the log has all of it."""
         if (channel := self.channels.pop(turn, None)) is not None:
             channel.is_closed = True
             channel.wake()
 
     def signal(self, session: str) -> None:
-        """Tell whoever drives a session that its inbox has something."""
-        for ear in self.ears.get(session, ()):
-            ear.rung.set()
+        """Signal the driver of a session that its inbox has something."""
+        for listener in self.listeners.get(session, ()):
+            listener.signalled.set()
 
-    def listen(self, session: str) -> _Ear:
-        """Hear the signals of a session."""
-        ear = _Ear(self, session)
-        self.ears.setdefault(session, []).append(ear)
-        return ear
+    def listen(self, session: str) -> _MemoryListener:
+        """Listen to the signals of a session."""
+        listener = _MemoryListener(self, session)
+        self.listeners.setdefault(session, []).append(listener)
+        return listener

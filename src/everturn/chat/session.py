@@ -1,4 +1,4 @@
-"""A session from outside: messages go in, turns come out, and its tree can be walked and cut."""
+"""Chat: one session of the library API: send messages, follow turns, edit the message tree, answer gates."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from msgspec.structs import replace
 
-from everturn.chat.answering import Reply, answer, claim, name_of
-from everturn.chat.door import (
-    Input,
-    check_by_hand,
-    check_clients,
-    checked_options,
-    id_of,
-    kind_of,
-    parts_of,
-    plain_params,
-    refuse_with_runtime,
-)
-from everturn.chat.steering import id_of_turn, steered_by
+from everturn.chat.replies import GateReply, answer_gate, checked_name, claim_call
+from everturn.chat.steering import find_steered_turn, id_of_turn
 from everturn.chat.turn import Turn
+from everturn.chat.validation import (
+    MessageInput,
+    check_clients,
+    check_manual,
+    guess_media_type,
+    id_of,
+    message_parts,
+    refuse_with_runtime,
+    validate_options,
+    validate_params,
+)
 from everturn.core.accounts import LOCAL
-from everturn.core.asking import Claimed, Gate, Grant
-from everturn.core.canonical import clean
+from everturn.core.canonical_json import replace_surrogates
 from everturn.core.commands import Delete, Revert, Revoke, Select, Send
 from everturn.core.events import FilesReverted, TurnStarted
+from everturn.core.gates import CallClaim, Gate, Grant
 from everturn.core.hooks import HOOKS
 from everturn.core.messages import Message
-from everturn.core.modality import Modality, missing, modality_of, unfit
-from everturn.core.options import ClientTool, HistoryPolicy, LatePolicy, TurnOptions
+from everturn.core.modality import Modality, explain_invalid_message, explain_missing_input, modality_of
+from everturn.core.options import ClientTool, LatePolicy, ToolHistory, TurnOptions
 from everturn.core.parts import FilePart, FilesPart, Part
-from everturn.core.policy import Rule
-from everturn.core.ports import Model, Store, Tool, ToolSource
+from everturn.core.ports import Model, Tool, ToolSource, TurnStore
+from everturn.core.rules.policy import Rule
 from everturn.core.state import Phase, fold
-from everturn.core.tree import Tree
+from everturn.core.tree import MessageTree
 from everturn.errors import CommandRefused, ConfigError, MissingInput, UnknownSession, UnknownTurn
+from everturn.running.active_turn import Prompt, TurnSettings
+from everturn.running.subagent_index import active_subagent_sessions, detached_subagent_sessions
+from everturn.runtime import Runtime, StatusListener
 from everturn.tools.agent import Agent
-from everturn.tools.groups import Group
-from everturn.tools.registry import Registry
-from everturn.turn.descent import detached_below, sessions_below
-from everturn.turn.request import merge
-from everturn.turn.run import Prompt, Settings
-from everturn.wiring import Listener, Runtime
+from everturn.tools.groups import ToolGroup
+from everturn.tools.registry import ToolRegistry
+from everturn.turn.request import merge_params
 
 
-class Stamp(TypedDict):
-    """Where, whose and when: what every command says."""
+class CommandStamp(TypedDict):
+    """The fields of every command: session, tenant and time."""
 
     session: str
     tenant: str
@@ -56,7 +56,7 @@ class Stamp(TypedDict):
 
 
 class Chat:
-    """A conversation with a model that may call tools: a session, and what it runs on.
+    """A conversation with a model that may call tools: a session, and the runtime it runs on.
 
     Everything else is a plugin, a wrapper around a model or a tool, or a field of `settings`.
     """
@@ -65,26 +65,26 @@ class Chat:
         self,
         model: Model | str,
         *,
-        tools: Iterable[Tool | Group | ToolSource] | Registry = (),
+        tools: Iterable[Tool | ToolGroup | ToolSource] | ToolRegistry = (),
         plugins: Iterable[object] = (),
         system: str = "",
         session: str | None = None,
-        store: Store | str | None = None,
+        store: TurnStore | str | None = None,
         options: TurnOptions | None = None,
-        settings: Settings | None = None,
+        settings: TurnSettings | None = None,
         rules: Iterable[Rule] | str | Path = (),
         runtime: Runtime | None = None,
         tenant: str = LOCAL,
     ) -> None:
-        if hasattr(tools, "spec") or isinstance(tools, Group) or any(hasattr(plugins, hook) for hook in HOOKS):
+        if hasattr(tools, "spec") or isinstance(tools, ToolGroup) or any(hasattr(plugins, hook) for hook in HOOKS):
             raise ConfigError("tools and plugins are lists: tools=[search], plugins=[Timing()]")
-        tools, plugins = tools if isinstance(tools, Registry) else list(tools), list(plugins)
+        tools, plugins = tools if isinstance(tools, ToolRegistry) else list(tools), list(plugins)
         if isinstance(options, dict) or isinstance(settings, dict):
             raise ConfigError("options is a TurnOptions(...), settings is a Settings(...)")
         if runtime is None:
             if settings is not None and system:
                 raise ConfigError("give `system`, or `settings` with a prompt of its own, not both")
-            settings = settings or Settings(prompt=Prompt(agent=system))
+            settings = settings or TurnSettings(prompt=Prompt(agent=system))
             runtime = Runtime(model, tools=tools, plugins=plugins, store=store, settings=settings, rules=rules)
         else:
             given = {"tools": tools, "plugins": plugins, "system": system, "rules": rules}
@@ -97,13 +97,13 @@ class Chat:
 
     async def send(
         self,
-        message: Input,
+        message: MessageInput,
         *,
         after: str | Message | None = None,
         key: str | None = None,
         model: Model | str | None = None,
         params: Mapping[str, Any] | None = None,
-        history: HistoryPolicy | None = None,
+        tool_history: ToolHistory | None = None,
         late: LatePolicy | None = None,
         max_steps: int | None = None,
         tools: Iterable[str] | None = None,
@@ -114,69 +114,69 @@ class Chat:
     ) -> Turn:
         """Send a message at the end of the selected branch, or `after` a message, and start a turn.
 
-        The message is safe when this returns. With the same `key` the same turn is returned, however often. Another
-        `model` than the chat's may answer, of any vendor. `tools` are those of this turn, by patterns of their names,
-        and `@group` for all of a group, though it is off otherwise. `clients` are tools that whoever sends this runs.
-        `beside` a turn, the message begins a branch where that turn began, and is not waiting for it.
+        The message is durable when this returns. The same `key` always returns the same turn. `model` selects another
+        model, of any vendor. `tools` selects the tools of this turn by patterns of their names; `@group` selects a
+        whole group, even if it is off. `clients` are tools that the caller runs. `beside` a turn, the message starts a
+        branch where that turn started, and does not wait for it.
 
-        With `steer` it joins the turn that is under way on the selected branch, or the one that is named, between two
-        of its steps, and what else is said here does not count; the turn that is returned is that one. If that ends
-        before it could join, or has no step left, the message starts a turn of its own, as it does when nothing is
-        under way. To `await` what is returned is to wait for the turn that has the message, whichever it is.
+        With `steer` the message joins the running turn of the selected branch, or the given turn, between two of its
+        steps, and the other options have no effect; that turn is returned. If it ends before the message could join, or
+        has no step left, or if no turn is running, the message starts a turn of its own. To `await` the returned turn
+        waits for the turn that has the message.
 
         Raises:
-            SessionBusy: it was to be `alone`, and another turn is under way, or asked for.
-            CommandRefused: it was to steer a sub-turn, which answers to the turn above it and to nobody else; or one
-                that runs tools in the client of somebody else.
+            SessionBusy: `alone` was set, and another turn is running or queued.
+            CommandRefused: `steer` names a sub-agent run, which only its parent turn directs, or a turn with client
+                tools of another user.
         """
         options = self._turn_options(
             model=model,
             params=params,
-            history=history,
+            tool_history=tool_history,
             late=late,
             max_steps=max_steps,
             tools=tools,
             clients=None if clients is None else tuple(clients),
         )
-        place = None if after is None else id_of(after)
+        parent = None if after is None else id_of(after)
         if beside is not None:
             if after is not None:
                 raise ConfigError("a message is sent after a message, or beside a turn, not both")
-            place = await self._beginning_of(beside)
-        steered = None
+            parent = await self._beginning_of(beside)
+        joined_turn = None
         if steer is not False:
             if after is not None or beside is not None or alone:
                 raise ConfigError("a message that steers has its place in the turn; leave after, beside and alone out")
-            named = steer if steer is True else id_of_turn(steer)
-            steered = await steered_by(self.runtime.store, self.session, named, options.by)
+            target = steer if steer is True else id_of_turn(steer)
+            joined_turn = await find_steered_turn(self.runtime.store, self.session, target, options.by)
         at_leaf = after is None and beside is None
-        return await self._send(parts_of(message), place, at_leaf, key, options, alone, steered)
+        return await self._send(message_parts(message), parent, at_leaf, key, options, alone, joined_turn)
 
     async def _beginning_of(self, turn: str | Turn) -> str | None:
-        """The message under which a turn began; None: it began the conversation."""
+        """The parent message of a turn; None: it started the conversation."""
         state = await self.turn(id_of_turn(turn)).state()
         if state.phase is Phase.IDLE:
             raise UnknownTurn(f"there is no turn {state.id!r} in this session, or it has not begun")
         return state.parent
 
     def _turn_options(self, **changed: Any) -> TurnOptions:
-        given = {name: value for name, value in changed.items() if value is not None}
-        if "model" in given:
-            given["model"] = self.runtime.add_model(given["model"])
+        overrides = {name: value for name, value in changed.items() if value is not None}
+        if "model" in overrides:
+            overrides["model"] = self.runtime.add_model(overrides["model"])
         fields = {name: getattr(self._options, name) for name in TurnOptions.__struct_fields__}
-        if "model" in given and self.runtime.modality_of(given["model"]) != "chat":
-            fields["params"] = None  # those of the chat were meant for talk
-        if "params" in given:
-            given["params"] = merge((fields["params"] or {}, plain_params(given["params"])))
-        return self._checked(TurnOptions(**{**fields, **given}))
+        if "model" in overrides and self.runtime.modality_of(overrides["model"]) != "chat":
+            fields["params"] = None  # the chat's parameters are for chat models
+        if "params" in overrides:
+            overrides["params"] = merge_params((fields["params"] or {}, validate_params(overrides["params"])))
+        return self._checked(TurnOptions(**{**fields, **overrides}))
 
     def _checked(self, options: TurnOptions) -> TurnOptions:
-        """Options that make sense, and name only tools that there are."""
+        """Validate options, and check that the tools they name exist."""
         if getattr(options, "tools", None) is not None:
-            options = replace(options, tools=self.runtime.registry.check(options.tools))
-        options = checked_options(options)
-        if not self.runtime.sources:  # or tools may be meant that are still to come
-            check_by_hand(options.by_hand, self.runtime.tools)
+            options = replace(options, tools=self.runtime.registry.check_selection(options.tools))
+        options = validate_options(options)
+        if not self.runtime.sources:  # otherwise a source may still publish them
+            check_manual(options.manual, self.runtime.tools)
         check_clients(options.clients, self.runtime.tools)
         return options
 
@@ -210,33 +210,35 @@ class Chat:
             options=options,
         )
         receipt = await self.runtime.command(command)
-        taken = receipt.command
-        assert isinstance(taken, Send)
-        turn = Turn(self.runtime, self.session, taken.turn, taken.key, self.tenant)
-        # Sent once more, it may have begun a turn of its own meanwhile; a new one is still to join.
-        if taken.joins and (receipt.is_new or not await self.runtime.store.events(self.session, turn=taken.turn)):
-            turn = Turn(self.runtime, self.session, taken.joins, taken.key, self.tenant, otherwise=taken.turn)
-        turn.message, turn.is_new = taken.message, receipt.is_new
+        admitted = receipt.command
+        assert isinstance(admitted, Send)
+        turn = Turn(self.runtime, self.session, admitted.turn, admitted.key, self.tenant)
+        # If sent again, it may have started its own turn meanwhile; a new one has yet to join.
+        if admitted.joins and (receipt.is_new or not await self.runtime.store.events(self.session, turn=admitted.turn)):
+            turn = Turn(self.runtime, self.session, admitted.joins, admitted.key, self.tenant, otherwise=admitted.turn)
+        turn.message, turn.is_new = admitted.message, receipt.is_new
         return turn
 
     async def _check(
         self, modality: Modality, parts: tuple[Part, ...] | None, parent: str | None, at_leaf: bool, key: str | None
     ) -> None:
-        """Refuse what a model that is not for chat could not work on, before anything is created.
+        """Check the input of a model that is not for chat, before anything is created.
 
         Raises:
-            MissingInput: and it says what is missing.
+            MissingInput: the input is incomplete; the text says what is missing.
         """
         branch = await self.messages() if at_leaf else await self.messages(parent) if parent else []
         if parts is None and branch:
             parts = branch[-1].parts
-        lack = missing(modality, branch, parts or ())
-        may_come = not unfit(modality, parts or ()) and await self._is_busy()  # it is looked at again in its turn
-        if lack and not may_come and not (key is not None and await self._was_taken(key)):
-            raise MissingInput(lack)
+        problem = explain_missing_input(modality, branch, parts or ())
+        may_come = (
+            not explain_invalid_message(modality, parts or ()) and await self._is_busy()
+        )  # it is checked again when its turn starts
+        if problem and not may_come and not (key is not None and await self._was_taken(key)):
+            raise MissingInput(problem)
 
     async def _is_busy(self) -> bool:
-        """Whether there is a turn under way, or to come, that may bring a file."""
+        """Whether a turn is running or queued that may produce a file."""
         try:
             store = self.runtime.store
             return bool(await store.inbox(self.session) or await store.open_turns(self.session))
@@ -244,7 +246,9 @@ class Chat:
             return False
 
     async def _was_taken(self, key: str) -> bool:
-        """Whether a message with this key was taken before: the same again is the same turn, whatever is there now."""
+        """Whether a message with this key was admitted before: a repeat returns the same turn, whatever the branch has
+        now.
+        """
         try:
             log = await self.runtime.store.events(self.session)
         except UnknownSession:
@@ -265,39 +269,42 @@ class Chat:
         params: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> Turn:
-        """Answer again: a new version beside an answer, or another answer to a message of the person's.
+        """Regenerate: a new version beside an answer, or another answer to a user message.
 
-        An answer that was no talk (a picture, a voice) is made again as it was made, unless another model is given.
+        An answer of a model that is not for chat (a picture, speech) is generated by the same model, unless `model` is
+        given.
         """
-        found = (await self.tree()).get(id_of(message))
-        parent = found.parent if found.role == "assistant" else found.id
-        if model is None and found.role == "assistant" and self.runtime.modality_of(found.by) != "chat":
-            model = found.by
-            params = {**await self._params_of(found.turn), **(params or {})}
+        original = (await self.tree()).get(id_of(message))
+        parent = original.parent if original.role == "assistant" else original.id
+        if model is None and original.role == "assistant" and self.runtime.modality_of(original.by) != "chat":
+            model = original.by
+            params = {**await self._params_of(original.turn), **(params or {})}
         return await self._send(None, parent, False, key, self._turn_options(model=model, params=params))
 
     async def _params_of(self, turn: str) -> Mapping[str, Any]:
-        """What a turn was told when it began."""
+        """The parameters that a turn started with."""
         for entry in await self.runtime.store.events(self.session, turn=turn):
             if isinstance(entry.event, TurnStarted):
                 return entry.event.options.params or {}
         return {}
 
     async def edit(
-        self, message: str | Message, text: Input, *, model: Model | str | None = None, key: str | None = None
+        self, message: str | Message, text: MessageInput, *, model: Model | str | None = None, key: str | None = None
     ) -> Turn:
-        """Say it differently: a new version beside a message of the person's, and an answer to it."""
-        found = (await self.tree()).get(id_of(message))
-        if found.role != "user":
+        """Edit a user message: a new version beside it, and an answer to it."""
+        original = (await self.tree()).get(id_of(message))
+        if original.role != "user":
             raise ConfigError("edit is for what a person wrote; rerun gives another answer")
-        return await self._send(parts_of(text), found.parent, False, key, self._turn_options(model=model))
+        return await self._send(message_parts(text), original.parent, False, key, self._turn_options(model=model))
 
-    async def insert(self, after: str | Message, text: Input, *, model: Model | str | None = None) -> Turn:
-        """Say something after an earlier message: a new branch, beside whatever followed there."""
-        return await self._send(parts_of(text), id_of(after), at_leaf=False, options=self._turn_options(model=model))
+    async def insert(self, after: str | Message, text: MessageInput, *, model: Model | str | None = None) -> Turn:
+        """Send a message after an earlier one: a new branch beside the existing messages."""
+        return await self._send(
+            message_parts(text), id_of(after), at_leaf=False, options=self._turn_options(model=model)
+        )
 
     async def fork(self, message: str | Message | None) -> None:
-        """Go on from an earlier message (None: from the beginning): the next `send` starts a branch there."""
+        """Continue from an earlier message (None: from the beginning): the next `send` starts a branch there."""
         to = None if message is None else id_of(message)
         await self._tell(Select(key=self._key(), message=to, **self._stamp()))
 
@@ -305,39 +312,39 @@ class Chat:
 
     async def delete(self, message: str | Message) -> None:
         """Hide a message and everything under it."""
-        gone = (await self.tree()).get(id_of(message)).id
-        await self._tell(Delete(key=self._key(), message=gone, **self._stamp()))
+        message_id = (await self.tree()).get(id_of(message)).id
+        await self._tell(Delete(key=self._key(), message=message_id, **self._stamp()))
 
     def _key(self) -> str:
         return self.runtime.ids.new("cmd")
 
-    def _stamp(self) -> Stamp:
-        """What every command of this session carries."""
-        return Stamp(session=self.session, tenant=self.tenant, at=self.runtime.clock.now())
+    def _stamp(self) -> CommandStamp:
+        """The common fields of a command of this session."""
+        return CommandStamp(session=self.session, tenant=self.tenant, at=self.runtime.clock.now())
 
     async def _tell(self, command: Select | Delete | Revoke | Revert) -> None:
         after = await self.runtime.store.head(self.session)
         await self.runtime.command(command)
-        await self.runtime.acted_on(command, after)
+        await self.runtime.wait_until_carried_out(command, after)
 
-    async def tree(self) -> Tree:
+    async def tree(self) -> MessageTree:
         """All messages of the session."""
         try:
             return await self.runtime.store.tree(self.session)
-        except UnknownSession:  # it begins with its first message
-            return Tree()
+        except UnknownSession:  # the session is created by its first message
+            return MessageTree()
 
     async def messages(self, leaf: str | Message | None = None) -> list[Message]:
         """The selected branch, or the one that ends at `leaf`, oldest first."""
         store = self.runtime.store
         try:
             path = await store.path(self.session, id_of(leaf) if leaf else (await store.info(self.session)).leaf)
-        except UnknownSession:  # it begins with its first message
+        except UnknownSession:  # the session is created by its first message
             return []
         return [message for message in path if not message.hidden]
 
     async def attach(self, file: bytes | Path | str, media_type: str = "", name: str = "") -> FilePart:
-        """Keep a file with the session's store, to be sent: `send([TextPart("What is this?"), await attach(path)])`."""
+        """Store a file in order to send it: `send([TextPart("What is this?"), await attach(path)])`."""
         if not isinstance(file, bytes):
             file = Path(file)
             name = name or file.name
@@ -346,66 +353,70 @@ class Chat:
             data = file
         if not data:
             raise ConfigError(f"{name or 'the file'} is empty; there is nothing to send")
-        name = clean(name)
-        return FilePart(await self.runtime.store.put_blob(data), media_type or kind_of(name, data), len(data), name)
+        name = replace_surrogates(name)
+        return FilePart(
+            await self.runtime.store.put_blob(data), media_type or guess_media_type(name, data), len(data), name
+        )
 
     async def read(self, file: FilePart) -> bytes:
-        """The bytes of a file: one that was attached, or that a model or a tool has made."""
+        """The bytes of a file that was attached, or that a model or a tool generated."""
         return await self.runtime.store.blob(file.blob)
 
-    # Around it -----------------------------------------------------------------------------------------------------
+    # Gates and grants-----------------------------------------------------------------------------------------------
 
     async def gates(self) -> list[Gate]:
-        """The questions that wait for a person in this session, and in the sub-turns that run for it."""
+        """The open gates of this session and its sub-agent runs."""
         store = self.runtime.store
         try:
-            found = [row.gate for row in await store.gates(self.session)]
+            gates = [row.gate for row in await store.gates(self.session)]
             logs = [await store.events(self.session, turn=turn) for turn in await store.open_turns(self.session)]
-        except UnknownSession:  # it begins with its first message
+        except UnknownSession:  # the session is created by its first message
             return []
         states = [fold(entry.event for entry in log) for log in logs if log]
-        below = await sessions_below(store, self.session, states)
-        if any(isinstance(tool, Agent) and tool.asks.detached for tool in self.runtime.tools.values()):
-            below += [name for name in await detached_below(store, self.session) if name not in below]
-        for name in below:
-            found += [row.gate for row in await store.gates(name)]
-        return found
+        subagent_sessions = await active_subagent_sessions(store, self.session, states)
+        if any(isinstance(tool, Agent) and tool.request.detached for tool in self.runtime.tools.values()):
+            subagent_sessions += [
+                name for name in await detached_subagent_sessions(store, self.session) if name not in subagent_sessions
+            ]
+        for name in subagent_sessions:
+            gates += [row.gate for row in await store.gates(name)]
+        return gates
 
-    async def answer(self, gate: Gate, **reply: Unpack[Reply]) -> bool:
-        """Answer a gate; see `Turn.answer`. False when this very answer was given before."""
-        return await answer(self.runtime, self.session, self.tenant, gate, reply)
+    async def answer(self, gate: Gate, **reply: Unpack[GateReply]) -> bool:
+        """Answer a gate; see `Turn.answer`. False if the same answer was given before."""
+        return await answer_gate(self.runtime, self.session, self.tenant, gate, reply)
 
-    async def claim(self, gate: Gate, by: str, lease: float = 60.0) -> Claimed:
-        """Take a call upon yourself that is for a client, for `lease` seconds; again, to have more time.
+    async def claim(self, gate: Gate, by: str, lease: float = 60.0) -> CallClaim:
+        """Claim a client call for `lease` seconds; claim it again to extend the lease.
 
         Answer it with `answer(gate, result=…, claim=by)`, or with `failed=True` and what went wrong.
 
         Raises:
-            ClaimedOtherwise: another client has it.
-            AnsweredOtherwise, GateClosed, GateExpired: nobody waits for it any more.
+            ClaimedOtherwise: another client has claimed it.
+            AnsweredOtherwise, GateClosed, GateExpired: the gate is no longer open.
         """
-        return await claim(self.runtime, self.session, self.tenant, gate, by, lease)
+        return await claim_call(self.runtime, self.session, self.tenant, gate, by, lease)
 
     async def revert(
         self, files: FilesPart, *, to: Literal["before", "after"] = "before", by: str = "person"
     ) -> FilesReverted:
-        """Let files be what they were before (or after) a step; what they are now can be had back with `unrevert`.
+        """Restore files to their state before (or after) a step; `unrevert` undoes this.
 
         Raises:
-            SessionBusy: a turn is under way.
-            CommandRefused: nobody here keeps these files, or they could not be restored.
+            SessionBusy: a turn is running.
+            CommandRefused: no plugin handles these files, or the restore failed.
         """
         if to not in ("before", "after"):
             raise ConfigError(f'to={to!r}: "before" the step, or "after" it')
         return await self._revert(files.root, files.before if to == "before" else files.after, by)
 
     async def unrevert(self, undo: FilesReverted, *, by: str = "person") -> FilesReverted:
-        """Let files be what they were before they were reverted."""
+        """Undo a revert."""
         return await self._revert(undo.root, undo.before, by)
 
     async def _revert(self, root: str, tree: str, by: str) -> FilesReverted:
         key = self._key()
-        command = Revert(key=key, root=root, tree=tree, by=name_of(by), **self._stamp())
+        command = Revert(key=key, root=root, tree=tree, by=checked_name(by), **self._stamp())
         after = await self.runtime.store.head(self.session)
         await self._tell(command)
         for entry in await self.runtime.store.events(self.session, after):
@@ -414,41 +425,41 @@ class Chat:
         raise CommandRefused("it was not done")
 
     async def grants(self) -> list[Grant]:
-        """What people have allowed from now on, and holds in this session."""
+        """The valid grants of this session."""
         try:
             return await self.runtime.store.grants(self.session, self.runtime.clock.now())
-        except UnknownSession:  # it begins with its first message
+        except UnknownSession:  # the session is created by its first message
             return []
 
     async def revoke(self, grant: Grant, *, by: str = "person") -> None:
-        """Let a remembered answer hold no more.
+        """Revoke a grant.
 
         Raises:
-            UnknownGrant: it was revoked before, or holds elsewhere.
+            UnknownGrant: it was revoked before, or belongs to another session.
         """
         if not isinstance(grant, Grant):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError("revoke the grant itself: one of chat.grants()")
-        await self._tell(Revoke(key=self._key(), grant=grant.id, by=name_of(by), **self._stamp()))
+        await self._tell(Revoke(key=self._key(), grant=grant.id, by=checked_name(by), **self._stamp()))
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Tell `listener` of every phase a turn enters, before its work starts; returns how to stop."""
+    def subscribe(self, listener: StatusListener) -> Callable[[], None]:
+        """Call `listener` for every phase a turn enters, before its work starts; returns a function that unsubscribes."""
 
-        def mine(snapshot: Any) -> None:
-            if snapshot.session == self.session:
-                listener(snapshot)
+        def filtered(status: Any) -> None:
+            if status.session == self.session:
+                listener(status)
 
-        self.runtime.listeners.append(mine)
-        return lambda: self.runtime.listeners.remove(mine) if mine in self.runtime.listeners else None
+        self.runtime.listeners.append(filtered)
+        return lambda: self.runtime.listeners.remove(filtered) if filtered in self.runtime.listeners else None
 
     async def __aenter__(self) -> Chat:
-        """Start, and go on with whatever the store has unfinished."""
+        """Start the runtime; unfinished turns of the store continue."""
         await self.runtime.start()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Stop driving; nothing in the store is lost by it."""
+        """Stop driving; nothing in the store is lost."""
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop driving; nothing in the store is lost by it."""
+        """Stop driving; nothing in the store is lost."""
         await self.runtime.aclose()

@@ -1,4 +1,4 @@
-"""A message that steers → the turn that it is to join, or none."""
+"""Steering target: finds the running turn that a steering message joins."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from everturn.core.ports import Store
 from everturn.core.state import TurnState, fold
 from everturn.errors import CommandRefused, UnknownSession, UnknownTurn
 
-OF_ANOTHER = (
+NOT_YOUR_TURN = (
     "this turn has tools that run with whoever began it, and they alone steer it; send this as the next message instead"
 )
-OF_A_TURN = "this is a sub-turn: it answers to the turn above it, and a person steers that one"
+IS_SUBAGENT = "this is a sub-agent run: it answers to the turn above it, and a person steers that one"
 
 
 def id_of_turn(turn: str | Turn) -> str:
-    """A turn, by its id."""
+    """The id of a turn."""
     return turn if isinstance(turn, str) else turn.id
 
 
-async def steered_by(store: Store, session: str, turn: str | bool, by: str = "") -> str:
-    """The turn that a message joins: this one, or (True) the one on the selected branch; "" when none is under way.
+async def find_steered_turn(store: Store, session: str, turn: str | bool, by: str = "") -> str:
+    """The turn that a message joins: the given one, or (True) that of the selected branch; "" if none is running.
 
     Raises:
         UnknownTurn: there is no such turn in this session.
-        CommandRefused: it is a sub-turn, or runs tools in the client of somebody who is not `by`.
+        CommandRefused: it is a sub-agent run, or has client tools of a user other than `by`.
     """
     try:
-        # The inbox first: a turn that begins between the two looks is then seen by one of them.
-        asked = [one for one in await store.inbox(session) if isinstance(one, Send) and not one.joins]
+        # The inbox first: a turn that starts between the two reads is then seen by one of them.
+        queued = [command for command in await store.inbox(session) if isinstance(command, Send) and not command.joins]
         if isinstance(turn, str):
-            return await _named(store, session, turn, asked, by)
+            return await _given_turn(store, session, turn, queued, by)
         turns, leaf = await store.open_turns(session), (await store.info(session)).leaf
         for name in turns:
             state = await _state(store, session, name)
             if leaf in state.messages or leaf == state.tip:
-                return _checked(name, state.options, by)
-    except UnknownSession:  # it begins with this
+                return _checked_target(name, state.options, by)
+    except UnknownSession:  # the session is created by this message
         return ""
-    return _checked(asked[0].turn, asked[0].options, by) if asked and not turns else ""
+    return _checked_target(queued[0].turn, queued[0].options, by) if queued and not turns else ""
 
 
-async def _named(store: Store, session: str, turn: str, asked: list[Send], by: str) -> str:
-    for one in asked:
-        if one.turn == turn:
-            return _checked(turn, one.options, by)
-    if not await store.asked_for(session, turn):
+async def _given_turn(store: Store, session: str, turn: str, queued: list[Send], by: str) -> str:
+    for send in queued:
+        if send.turn == turn:
+            return _checked_target(turn, send.options, by)
+    if not await store.has_turn_command(session, turn):
         raise UnknownTurn(f"there is no turn {turn!r} in this session")
-    return _checked(turn, (await _state(store, session, turn)).options, by)
+    return _checked_target(turn, (await _state(store, session, turn)).options, by)
 
 
 async def _state(store: Store, session: str, turn: str) -> TurnState:
@@ -56,9 +56,9 @@ async def _state(store: Store, session: str, turn: str) -> TurnState:
     return fold(entry.event for entry in entries) if entries else TurnState(turn)
 
 
-def _checked(turn: str, options: TurnOptions, by: str) -> str:
+def _checked_target(turn: str, options: TurnOptions, by: str) -> str:
     if options.clients and options.by != by:
-        raise CommandRefused(OF_ANOTHER)
-    if options.above is not None:
-        raise CommandRefused(OF_A_TURN)
+        raise CommandRefused(NOT_YOUR_TURN)
+    if options.lineage is not None:
+        raise CommandRefused(IS_SUBAGENT)
     return turn

@@ -1,6 +1,22 @@
-"""Words on a command line → the command they ask for, and an exit code.
+"""Command line: `main` parses the arguments, runs the command they name, and returns the exit code.
 
-What a command needs is imported when it is asked for: `everturn --help` answers at once, and knows nothing of it.
+A command's module is imported only when that command runs, so `everturn --help` stays fast. Errors that the user can
+fix are printed in one line with a next step; every other error asks for a bug report.
+
+Sub-packages and modules, in the order of the flow:
+
+- `args`: the argument parser of every command, with help texts, examples and exit codes
+- `commands`: one module per command; each command is a function from the parsed options to an exit code
+- `run`: input, output, gates and the local or remote chat of `everturn run`
+- `store`: the store or server that a command works on, and store sharing between processes
+- `doctor`: the checks of `everturn doctor`
+- `first_run`: bare `everturn` on a machine without a configuration: choose a model, write the configuration, chat
+- `first_run_texts`: messages and configuration template of the first run, in English and Chinese
+- `early_input`: keys typed while the full-screen UI starts
+- `config_options`: the configuration file and the store that the options of a command name
+- `connect_token`: the token for `--connect URL`
+- `port_owner`: which user listens on a local port
+- `output`: error lines, confirmation questions and the notice for slow operations
 """
 
 from __future__ import annotations
@@ -13,32 +29,33 @@ from importlib import import_module
 from typing import Any, Final, TextIO
 
 from everturn import errors
-from everturn.cli.saying import complain, is_terminal
-from everturn.cli.words import make_parser as _parser
+from everturn.cli.args.commands import make_parser as _parser
+from everturn.cli.output import is_terminal, print_error
 
-INTERRUPTED = 130  # what shells say of a program that Ctrl-C has ended
-BROKEN_PIPE = 141  # and of one whose reader has gone away
+INTERRUPTED = 130  # the exit code by which shells mean that Ctrl-C ended a program
+BROKEN_PIPE = 141  # and that the reader of its output closed the pipe
 COMMANDS: Final[Mapping[str, str]] = {
-    "chat": "everturn.cli.chatting:chat",
-    "run": "everturn.cli.running:run",
-    "demo": "everturn.cli.telling:demo",
-    "serve": "everturn.cli.serving:serve",
-    "worker": "everturn.cli.working:worker",
-    "sessions": "everturn.cli.keeping:sessions",
-    "ps": "everturn.cli.working:ps",
-    "replay": "everturn.cli.replaying:replay",
-    "permissions": "everturn.cli.permitting:permissions",
-    "version": "everturn.cli.telling:version",
-    "export": "everturn.cli.keeping:export",
-    "import": "everturn.cli.keeping:bring_in",
-    "login": "everturn.cli.people:people",
-    "keys": "everturn.cli.people:people",
-    "users": "everturn.cli.people:people",
-    "completion": "everturn.cli.completing:completion",
+    "chat": "everturn.cli.commands.chat:chat",
+    "run": "everturn.cli.commands.run:run",
+    "demo": "everturn.cli.commands.version:demo",
+    "serve": "everturn.cli.commands.serve:serve",
+    "worker": "everturn.cli.commands.worker:worker",
+    "sessions": "everturn.cli.commands.sessions:sessions",
+    "ps": "everturn.cli.commands.worker:ps",
+    "replay": "everturn.cli.commands.replay:replay",
+    "permissions": "everturn.cli.commands.permissions:permissions",
+    "version": "everturn.cli.commands.version:version",
+    "export": "everturn.cli.commands.sessions:export",
+    "import": "everturn.cli.commands.sessions:import_session",
+    "login": "everturn.cli.commands.accounts:run_account_command",
+    "keys": "everturn.cli.commands.accounts:run_account_command",
+    "users": "everturn.cli.commands.accounts:run_account_command",
+    "completion": "everturn.cli.commands.completion:completion",
 }
-"""Where each command is, with the function that does it: given what was said, it returns the exit code."""
+"""Command name → "module:function" of the function that runs it; that function takes the parsed options and returns the
+exit code."""
 
-SAID: Final = (
+USER_ERRORS: Final = (
     errors.ConfigError,
     errors.BadArguments,
     errors.StoreBusy,
@@ -56,66 +73,66 @@ SAID: Final = (
     errors.TooMuch,
     errors.NeedsLogin,
 )
-"""What a person can do something about: its text is all there is to say. Everything else is a bug of ours."""
+"""Errors that the user can fix: only their text is printed. Every other EverturnError is a bug in Everturn."""
 
-NEXT: Final[Mapping[type[Exception], str]] = {
+NEXT_STEPS: Final[Mapping[type[Exception], str]] = {
     errors.StoreUnavailable: "is it running, and is this its address? `everturn doctor` looks",
     errors.EngineUnavailable: "is it running, and is this its address? `everturn doctor` looks",
     errors.ServerUnavailable: "is it running? `everturn serve` starts one",
     errors.NotRecognised: "`everturn keys add USER` makes a key where the server runs; set EVERTURN_TOKEN to it",
     errors.Forbidden: "ask whoever runs the server for another role",
 }
-"""What to do about what does not say so itself."""
+"""Next step to print after an error whose own text names none."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the command line asks, and return the exit code."""
+    """Run the command that the arguments name, and return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     if sys.stdout is None:  # `>&-`
-        return complain("there is nowhere to write to: the output is closed", 1)
-    _take_every_character(sys.stdout)
+        return print_error("there is nowhere to write to: the output is closed", 1)
+    _escape_unencodable(sys.stdout)
     code = 1
     try:
-        code = _do(words)
+        code = _dispatch(words)
         sys.stdout.flush()
-    except* SAID as failed:
-        code = complain(_with_next(_first(failed)), 2)
+    except* USER_ERRORS as failed:
+        code = print_error(_add_next_step(_first_leaf(failed)), 2)
     except* errors.EverturnError as failed:
-        code = complain(f"{_first(failed)}; please report this, and what you did before", 1)
-    except* BrokenPipeError:  # `| head` has read enough, and that is no news
-        _write_no_more()
+        code = print_error(f"{_first_leaf(failed)}; please report this, and what you did before", 1)
+    except* BrokenPipeError:  # `| head` has read enough, which is not an error
+        _discard_stdout()
         code = BROKEN_PIPE
     except* OSError as failed:  # a full disk, say
-        _write_no_more()
-        error = _first(failed)
-        code = complain(f"the output cannot be written: {getattr(error, 'strerror', None) or error}", 1)
-    except* KeyboardInterrupt:  # pressed before, or after, the command listens for it
+        _discard_stdout()
+        error = _first_leaf(failed)
+        code = print_error(f"the output cannot be written: {getattr(error, 'strerror', None) or error}", 1)
+    except* KeyboardInterrupt:  # pressed before the command handles it, or afterwards
         code = INTERRUPTED
     return code
 
 
-def _do(words: list[str]) -> int:
+def _dispatch(words: list[str]) -> int:
     if not words:
-        return _begin()
-    if words[0] == "help":  # as many say it
+        return _start_without_arguments()
+    if words[0] == "help":  # as git and others have it
         words = [*words[1:], "--help"]
     try:
-        if words[:1] == ["mcp"]:  # it has a parser of its own, for `everturn mcp --model …` means `mcp serve`
-            return import_module("everturn.cli.mcp").mcp(words[1:])
+        if words[:1] == ["mcp"]:  # it has its own parser, because `everturn mcp --model …` means `mcp serve`
+            return import_module("everturn.cli.commands.mcp").mcp(words[1:])
         options = _parser().parse_args(words)
-    except SystemExit as left:  # the help was printed, or what is wrong
-        return left.code if isinstance(left.code, int) else 0
+    except SystemExit as system_exit:  # argparse has printed the help, or the error
+        return system_exit.code if isinstance(system_exit.code, int) else 0
     if options.command is None:
         return _help()
     if options.command in ("doctor", "config"):
         return {"doctor": _doctor, "config": _config}[options.command](options)
-    return _function(COMMANDS[options.command])(options)
+    return _load_function(COMMANDS[options.command])(options)
 
 
-def _begin() -> int:
-    """Nothing was said: talk, or choose a model first. Where there is no terminal nobody could."""
+def _start_without_arguments() -> int:
+    """Bare `everturn`: start the chat, after choosing a model on the first run; without a terminal, print the help."""
     if is_terminal(sys.stdin) and is_terminal(sys.stdout):
-        return import_module("everturn.cli.first_run").begin()
+        return import_module("everturn.cli.first_run").start_first_run()
     return _help()
 
 
@@ -125,45 +142,45 @@ def _help() -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from everturn.cli.doctor import doctor
+    from everturn.cli.commands.doctor import doctor
 
     return doctor([*(["--json"] if options.json else []), *(["--no-color"] if options.no_color else [])])
 
 
 def _config(options: argparse.Namespace) -> int:
-    from everturn.cli.configuring import config
+    from everturn.cli.commands.config import config
 
     try:
         return config(options)
-    except errors.ConfigError as error:  # a line for each thing that is wrong
-        from everturn.terminal.screen import printable
+    except errors.ConfigError as error:  # one line per problem
+        from everturn.terminal.text.screen import escape_unprintable
 
-        print("\n".join(map(printable, str(error).split("\n"))), file=sys.stderr)
+        print("\n".join(map(escape_unprintable, str(error).split("\n"))), file=sys.stderr)
         return 2
 
 
-def _function(place: str) -> Callable[[argparse.Namespace], int]:
+def _load_function(place: str) -> Callable[[argparse.Namespace], int]:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
 
-def _take_every_character(out: TextIO) -> None:
+def _escape_unencodable(out: TextIO) -> None:
     reconfigure: Any = getattr(out, "reconfigure", None)
     if reconfigure is not None:
-        reconfigure(errors="backslashreplace")  # a ? could hide a part of what is to be allowed
+        reconfigure(errors="backslashreplace")  # a "?" could hide a part of what the user is asked to allow
 
 
-def _write_no_more() -> None:
-    """Nobody reads on: leaving must not try to write the rest."""
+def _discard_stdout() -> None:
+    """Point stdout at /dev/null, because its reader is gone: the flush at exit must not fail on the rest."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _with_next(error: BaseException) -> str:
-    then = next((text for kind, text in NEXT.items() if isinstance(error, kind)), "")
-    return f"{error}; {then}" if then else str(error)
+def _add_next_step(error: BaseException) -> str:
+    next_step = next((text for kind, text in NEXT_STEPS.items() if isinstance(error, kind)), "")
+    return f"{error}; {next_step}" if next_step else str(error)
 
 
-def _first(error: Any) -> BaseException:
+def _first_leaf(error: Any) -> BaseException:
     while hasattr(error, "exceptions"):
         error = error.exceptions[0]
     return error

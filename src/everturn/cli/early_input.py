@@ -1,4 +1,4 @@
-"""Terminal input typed while the program starts: kept in order until the full-screen UI reads it."""
+"""Early terminal input: keys typed while the program starts are held in order until the full-screen UI reads them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from types import FrameType
 from typing import Any, Final
 
 STDIN: Final = 0
-TOLD: Final = (signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
+TERMINATION_SIGNALS: Final = (signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
 
 
 class EarlyInput:
-    """What was typed before the terminal was told to keep keys as they are pressed, and the way back."""
+    """Text typed before the terminal was switched to unbuffered mode, and the function that restores the old mode."""
 
     def __init__(self, typed: str = "", restore: Callable[[], None] = lambda: None) -> None:
         self.typed, self.restore = typed, restore
 
 
 @contextmanager
-def early_input() -> Generator[EarlyInput]:
-    """Let the terminal keep each key as it is pressed, and echo none; Ctrl+C still interrupts.
+def capture_early_input() -> Generator[EarlyInput]:
+    """Switch the terminal to unbuffered input without echo; Ctrl+C still interrupts.
 
-    Until a program says so, a terminal works line by line: Enter arrives as Ctrl+J, and Ctrl+Q and Ctrl+S do not arrive.
+    Without this, a terminal works line by line: Enter arrives as Ctrl+J, and Ctrl+Q and Ctrl+S do not arrive.
     """
     try:
         import termios
-    except ImportError:  # not on this system
+    except ImportError:  # not on this platform
         yield EarlyInput()
         return
     before = termios.tcgetattr(STDIN)
@@ -42,17 +42,17 @@ def early_input() -> Generator[EarlyInput]:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    handlers = {number: signal.signal(number, leave) for number in TOLD}
+    handlers = {number: signal.signal(number, leave) for number in TERMINATION_SIGNALS}
     try:
-        yield EarlyInput(_switch(), restore)
+        yield EarlyInput(_enter_raw_mode(), restore)
     finally:
         restore()
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
-def _switch() -> str:
-    """Change the mode; what was typed before."""
+def _enter_raw_mode() -> str:
+    """Switch the terminal mode, and return what was typed before."""
     import termios
 
     mode: list[Any] = termios.tcgetattr(STDIN)

@@ -1,6 +1,7 @@
-"""`everturn` alone: a machine on which nothing is configured → one question, a configuration, and a chat.
+"""First run: bare `everturn` on a machine without a configuration asks for a model, writes the configuration, and
+starts the chat.
 
-It is asked once. Whoever has a configuration, or names a model in the environment, goes straight into the chat.
+The question comes once. With a configuration, or a model in the environment, the chat starts at once.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from typing import Final
 from msgspec import Struct
 
 from everturn import api
-from everturn.cli.first_words import ABOUT, FILE, WORDS, language
+from everturn.cli.first_run_texts import CONFIG_TEMPLATE, MESSAGES, MODEL_COMMENTS, detect_language
+from everturn.config.discovery import LOCAL_SERVERS, LocalModelServer, discover_models, server_setup
 from everturn.config.layers import SYSTEM_FILE, user_file
-from everturn.config.loading import Loaded, load
-from everturn.config.models import make_model, usual_model
-from everturn.config.surveying import PLACES, Place, survey, way_to
+from everturn.config.load import LoadedConfig, load_config
+from everturn.config.models import default_model, make_model
 from everturn.config.tools import data_folder
 from everturn.errors import ConfigError
-from everturn.models.named import named
 from everturn.models.offline import OFFLINE
-from everturn.terminal.screen import printable
+from everturn.models.registry import get_model
+from everturn.terminal.text.screen import escape_unprintable
 
 AGENT: Final = "assistant"
-MOST: Final = 5  # models of one server that are offered
+MAX_MODELS_PER_SERVER: Final = 5  # models offered per server
 UNUSABLE, INTERRUPTED = 2, 130
 
 
-class Way(Struct, frozen=True):
-    """One who could answer: a line about it, and what is written for it."""
+class ModelChoice(Struct, frozen=True):
+    """A model that the user can choose: its line in the menu, and the configuration written for it."""
 
     line: str
     model: str
@@ -42,9 +43,9 @@ class Way(Struct, frozen=True):
     toml: str
 
 
-def begin() -> int:
-    """Ask who is to answer if nobody has said so, and talk; return the exit code."""
-    words, environ = WORDS[language(os.environ)], os.environ
+def start_first_run() -> int:
+    """Ask which model to use if none is configured, then start the chat; return the exit code."""
+    words, environ = MESSAGES[detect_language(os.environ)], os.environ
     file = user_file(environ)
     if is_configured(file, environ):
         return _chat()
@@ -53,7 +54,7 @@ def begin() -> int:
     if file is None:
         return _complain(words["no_place"])
     try:
-        way = _choose(ways(environ, words, PLACES), words, file)
+        choice = _choose(list_model_choices(environ, words, LOCAL_SERVERS), words, file)
     except EOFError:
         print(f"\n{words['left']}")
         return 0
@@ -61,63 +62,70 @@ def begin() -> int:
         print(f"\n{words['left']}")
         return INTERRUPTED
     try:
-        write(file, text_for(way, environ))
+        write_config(file, render_config(choice, environ))
     except FileExistsError:
-        pass  # another start was faster, and what it wrote counts
+        pass  # another first run was faster, and its configuration counts
     except OSError as error:
-        why = error.strerror or str(error)
-        return _complain(words["unwritable"].format(file=file, why=why, model=way.model))
+        reason = error.strerror or str(error)
+        return _complain(words["unwritable"].format(file=file, why=reason, model=choice.model))
     print(words["written"].format(file=file))
     return _chat()
 
 
 def is_configured(file: Path | None, environ: Mapping[str, str]) -> bool:
-    """Whether somebody has said who answers, or at least has begun to configure something."""
+    """Whether a model is set in the environment, or a configuration file exists (even an incomplete one)."""
     if any(environ.get(name, "").strip() for name in ("EVERTURN_MODEL", "EVERTURN_CONFIG")):
         return True
-    return any(os.path.lexists(one) for one in (file, SYSTEM_FILE) if one is not None)
+    return any(os.path.lexists(path) for path in (file, SYSTEM_FILE) if path is not None)
 
 
-def ways(environ: Mapping[str, str], words: Mapping[str, str], places: Sequence[Place]) -> list[Way]:
-    """Who could answer here: by keys in the environment, by servers on this machine, and the demo, which always can."""
+def list_model_choices(
+    environ: Mapping[str, str], words: Mapping[str, str], places: Sequence[LocalModelServer]
+) -> list[ModelChoice]:
+    """List the models that can answer here: by API keys in the environment, by local model servers, and the offline
+    demo."""
 
     async def look() -> list[api.WayIn]:
-        return (await survey(load(None, environ), environ, places)(AGENT, "")).ways
+        return (await discover_models(load_config(None, environ), environ, places)(AGENT, "")).options
 
-    found: list[Way] = []
+    choices: list[ModelChoice] = []
     for way in asyncio.run(look()):
-        place = next((one for one in places if one.name == way.name), None)
-        for model in way.models[:MOST]:
-            toml = way.toml if place is None else way_to(place, [model], AGENT, ()).toml
-            said = {"model": printable(model), "name": way.name, "address": way.address}
-            found.append(Way(words[way.kind].format(**said), model, ABOUT[way.kind].format(**said), toml))
+        server = next((candidate for candidate in places if candidate.name == way.name), None)
+        for model in way.models[:MAX_MODELS_PER_SERVER]:
+            toml = way.toml if server is None else server_setup(server, [model], AGENT, ()).toml
+            fields = {"model": escape_unprintable(model), "name": way.name, "address": way.address}
+            choices.append(
+                ModelChoice(words[way.kind].format(**fields), model, MODEL_COMMENTS[way.kind].format(**fields), toml)
+            )
     demo = f'[agents.{AGENT}]\nmodel = "{OFFLINE}"\n'
-    return [*found, Way(words["demo"], OFFLINE, ABOUT["demo"], demo)]
+    return [*choices, ModelChoice(words["demo"], OFFLINE, MODEL_COMMENTS["demo"], demo)]
 
 
-def _choose(found: Sequence[Way], words: Mapping[str, str], file: Path) -> Way:
+def _choose(choices: Sequence[ModelChoice], words: Mapping[str, str], file: Path) -> ModelChoice:
     print(words["welcome"])
-    for number, way in enumerate(found, 1):
-        print(f"  {number}  {way.line}")
+    for number, choice in enumerate(choices, 1):
+        print(f"  {number}  {choice.line}")
     print(words["again"].format(file=file))
     while True:
-        said = input(words["which"].format(count=len(found))).strip() or "1"
-        if said.isdecimal() and len(said) < 4 and 1 <= int(said) <= len(found):
-            return found[int(said) - 1]
-        print(words["none"].format(said=printable(said), count=len(found)))
+        reply = input(words["which"].format(count=len(choices))).strip() or "1"
+        if reply.isdecimal() and len(reply) < 4 and 1 <= int(reply) <= len(choices):
+            return choices[int(reply) - 1]
+        print(words["none"].format(said=escape_unprintable(reply), count=len(choices)))
 
 
-def text_for(way: Way, environ: Mapping[str, str]) -> str:
-    """The configuration for one who answers, with a word on everything in it."""
-    return FILE.format(about=way.about, toml=way.toml, store=printable(str(data_folder(environ) / "everturn.db")))
+def render_config(choice: ModelChoice, environ: Mapping[str, str]) -> str:
+    """Render the configuration file for a choice, with comments on each setting."""
+    return CONFIG_TEMPLATE.format(
+        about=choice.about, toml=choice.toml, store=escape_unprintable(str(data_folder(environ) / "everturn.db"))
+    )
 
 
-def write(file: Path, text: str) -> None:
-    """Write a file for its owner alone: all of it or nothing, and never in the place of another.
+def write_config(file: Path, text: str) -> None:
+    """Write a file for its owner alone: completely or not at all, and never over an existing file.
 
     Raises:
-        FileExistsError: there is one by now.
-        OSError: it cannot be written.
+        FileExistsError: the file exists by now.
+        OSError: the file cannot be written.
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
@@ -127,7 +135,7 @@ def write(file: Path, text: str) -> None:
             opened.flush()
             os.fsync(opened.fileno())
         try:
-            os.link(partial, file)  # unlike a rename, it takes nobody's place
+            os.link(partial, file)  # unlike a rename, a link never replaces a file
         except FileExistsError:
             raise
         except OSError:  # a file system without links
@@ -139,33 +147,33 @@ def write(file: Path, text: str) -> None:
 
 
 def _chat() -> int:
-    """Talk, as it is configured: on the whole screen where that can be had, or line by line."""
-    from everturn.cli import chatting
-    from everturn.cli.words import make_parser
+    """Start the configured chat: full-screen where possible, else line by line."""
+    from everturn.cli.args.commands import make_parser
+    from everturn.cli.commands import chat
 
     try:
-        words = configured(load(os.environ.get("EVERTURN_CONFIG") or None), os.environ)
+        model_arguments = make_model_arguments(load_config(os.environ.get("EVERTURN_CONFIG") or None), os.environ)
     except ConfigError as error:
         return _complain(str(error))
-    if not chatting.no_screen(make_parser().parse_args(["chat"])):
-        return chatting.chat_now()
-    return chatting.chat(make_parser().parse_args(["chat", *words]))
+    if not chat.find_tui_obstacle(make_parser().parse_args(["chat"])):
+        return chat.start_default_chat()
+    return chat.chat(make_parser().parse_args(["chat", *model_arguments]))
 
 
-def configured(loaded: Loaded, environ: Mapping[str, str]) -> list[str]:
-    """The model that is configured to answer, as a command line names it.
+def make_model_arguments(loaded: LoadedConfig, environ: Mapping[str, str]) -> list[str]:
+    """Return the configured model as command-line arguments.
 
     Raises:
-        ConfigError: it cannot be had here; the text says which line names it, and what is missing.
+        ConfigError: the model is not available here; the text says which line names it, and what is missing.
     """
     name, agent = next(iter(loaded.config.agents.items()), ("", None))
-    wanted = (agent.model if agent is not None else "") or usual_model(environ)
+    wanted = (agent.model if agent is not None else "") or default_model(environ)
     table = loaded.config.models.get(wanted)
     try:
         if table is not None:
             make_model(wanted, table, environ)
         else:
-            named(wanted, environ=environ)
+            get_model(wanted, environ=environ)
     except ConfigError as error:
         path = ("models", wanted, "model") if table is not None else ("agents", name, "model")
         where = loaded.tree.where(path) if table is not None or (agent is not None and agent.model) else ""
@@ -180,5 +188,5 @@ def _is_terminal(stream: object) -> bool:
 
 
 def _complain(text: str) -> int:
-    print(f"everturn: {printable(text)}", file=sys.stderr)
+    print(f"everturn: {escape_unprintable(text)}", file=sys.stderr)
     return UNUSABLE

@@ -1,12 +1,17 @@
-"""A server from afar: what `Chat` and `Turn` are in one process, over HTTP, with the same events.
+"""HTTP client: sessions and turns of an Everturn server, with the events and errors of `Chat` and `Turn`.
 
     async with Server("http://127.0.0.1:8000", token) as server:
         turn = await server.begin("What is the time?")
         async for shown in turn:
             ...
 
-What breaks off goes on by itself: a stream where it was, a request with the same key. Several addresses are several nodes
-of one cluster; when one does not answer, the next is asked.
+A broken stream resumes at its cursor, and a failed request is retried with the same idempotency key. Several URLs are
+the nodes of one cluster; if one does not answer, the client tries the next.
+
+- `server`: `Server`, `RemoteSession` and `RemoteTurn`
+- `event_stream`: event streams (SSE) that reconnect and resume
+- `http`: requests with retries and failover, and the errors of a server
+- `bodies`: request bodies for messages and gate answers
 """
 
 from everturn.client.server import RemoteSession, RemoteTurn, Server

@@ -1,4 +1,4 @@
-"""NATS addresses: one URL or several with commas between them, in clear or with TLS, and the files that TLS needs. Pure."""
+"""NATS addresses: one URL or several, separated by commas, with or without TLS. Pure."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ EXAMPLE = "write nats://host:4222, or several with commas between them; tls:// w
 
 
 def nats_servers(text: str) -> list[str]:
-    """The servers of an address.
+    """Parse the servers of an address.
 
     Raises:
-        ConfigError: one of them is none, or some would be reached with TLS and others without.
+        ConfigError: one of them is invalid, or some use TLS and others do not.
     """
-    servers = [one if "://" in one else f"nats://{one}" for one in map(str.strip, text.split(",")) if one]
+    servers = [
+        server if "://" in server else f"nats://{server}" for server in map(str.strip, text.split(",")) if server
+    ]
     schemes: set[str] = set()
     for server in servers:
         try:
             parts = urlsplit(server)
             is_host = _HOST.fullmatch(parts.hostname or "") is not None
-            is_good = parts.scheme in SCHEMES and is_host and (parts.port is None or parts.port > 0)
+            is_valid = parts.scheme in SCHEMES and is_host and (parts.port is None or parts.port > 0)
         except ValueError:
-            is_good = False
-        if not is_good:
+            is_valid = False
+        if not is_valid:
             raise ConfigError(f"{server.rpartition('@')[2]!r} is no NATS server; {EXAMPLE}")
         schemes.add(urlsplit(server).scheme)
     if not servers:
@@ -40,5 +42,5 @@ def nats_servers(text: str) -> list[str]:
 
 
 def is_encrypted(servers: list[str]) -> bool:
-    """Whether these servers are reached with TLS."""
+    """Whether these servers use TLS."""
     return servers[0].startswith("tls://")

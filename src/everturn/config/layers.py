@@ -1,10 +1,10 @@
-"""Files and the environment → one tree of plain values, and where each of them stands.
+"""Configuration layers: merges files and the environment into one tree of plain values, with the position of each.
 
 Built-in defaults < /etc/everturn/everturn.toml < ~/.config/everturn/everturn.toml < the environment. A file that is
-named takes the place of both files: what a service does then depends on one file alone. A file that merely lies in the
-current folder is never read, for it may be a stranger's.
+given by name replaces both files: a service then depends on one file alone. A file that merely is in the current folder
+is never read, because another user may have put it there.
 
-A later layer wins, key by key. Rules are the exception: those of all layers hold together, so that no file takes back
+A later layer wins, key by key. Rules are the exception: the rules of all layers apply together, so that no file revokes
 what another one denies.
 """
 
@@ -19,9 +19,9 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from everturn.config.positions import Path, positions
-from everturn.config.reading import FromVariable
-from everturn.config.trouble import ConfigTroubles, Trouble, Where
+from everturn.config.decode import EnvironmentValue
+from everturn.config.errors import ConfigProblem, ConfigProblems, SourcePosition
+from everturn.config.toml_positions import KeyPath, find_positions
 from everturn.errors import ConfigError
 
 SYSTEM_FILE: Final = File("/etc/everturn/everturn.toml")
@@ -31,46 +31,46 @@ VARIABLE: Final = re.compile(r"EVERTURN_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _AT_LINE: Final = re.compile(r" \(at line (\d+), column (\d+)\)| \(at end of document\)")
 
 
-class Layer(Struct, frozen=True):
+class ConfigLayer(Struct, frozen=True):
     """One source: a file as it was read, or the environment (which has no path)."""
 
     tree: dict[str, Any]
-    places: dict[Path, Where]
+    places: dict[KeyPath, SourcePosition]
     path: str = ""
     text: str = ""
 
 
-class Tree(Struct, frozen=True):
-    """All layers in one."""
+class ConfigTree(Struct, frozen=True):
+    """All layers merged."""
 
     values: dict[str, Any]
-    places: dict[Path, Where]
+    places: dict[KeyPath, SourcePosition]
     files: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()  # what was in them, to see whether they have changed
+    texts: tuple[str, ...] = ()  # their content, to detect changes
 
-    def where(self, path: Path) -> Where:
-        """Where a key stands; or, if it does not, the table it would be in."""
+    def where(self, path: KeyPath) -> SourcePosition:
+        """Return the position of a key; or, if it is not set, of the table it would be in."""
         for end in range(len(path), 0, -1):
-            if (found := self.places.get(path[:end])) is not None:
-                return found
-        return Where(self.files[-1] if self.files else "the environment")
+            if (position := self.places.get(path[:end])) is not None:
+                return position
+        return SourcePosition(self.files[-1] if self.files else "the environment")
 
 
 def user_file(environ: Mapping[str, str]) -> File | None:
-    """The file of whoever runs this."""
+    """Return the user's configuration file."""
     if base := environ.get("XDG_CONFIG_HOME"):
         return File(base) / "everturn" / NAME if os.path.isabs(base) else None
     home = environ.get("HOME")
     return File(home) / ".config" / "everturn" / NAME if home and os.path.isabs(home) else None
 
 
-def gather(named: str | None, environ: Mapping[str, str], system: File = SYSTEM_FILE) -> Tree:
-    """Read all layers.
+def load_layers(named: str | None, environ: Mapping[str, str], system: File = SYSTEM_FILE) -> ConfigTree:
+    """Read and merge all layers.
 
     Raises:
-        ConfigError: a file cannot be read, or is no TOML.
+        ConfigError: a file cannot be read, or is invalid TOML.
     """
-    layers: list[Layer] = []
+    layers: list[ConfigLayer] = []
     if named is not None:
         layers.append(read_file(File(named).expanduser()))
     else:
@@ -80,11 +80,11 @@ def gather(named: str | None, environ: Mapping[str, str], system: File = SYSTEM_
     return merge(layers)
 
 
-def read_file(path: File) -> Layer:
-    """A file as a layer.
+def read_file(path: File) -> ConfigLayer:
+    """Read a file as a layer.
 
     Raises:
-        ConfigError: it cannot be read, or is no TOML; the text says where.
+        ConfigError: it cannot be read, or is invalid TOML; the message says where.
     """
     try:
         with path.open("rb") as file:
@@ -98,57 +98,64 @@ def read_file(path: File) -> Layer:
         raise ConfigError(f"{path}: too large for a configuration: there may be {SIZE_LIMIT} bytes")
     try:
         tree = tomllib.loads(text)
-        found = positions(text)
+        key_positions = find_positions(text)
     except tomllib.TOMLDecodeError as error:
         at = _AT_LINE.search(str(error))
         line, column = (int(at[1]), int(at[2])) if at and at[1] else (text.count("\n") + 1, 1)
-        said = f"this is no TOML: {_AT_LINE.sub('', str(error))}"
-        raise ConfigTroubles([Trouble(Where(str(path), line, column), "", said)]) from None
+        message = f"this is no TOML: {_AT_LINE.sub('', str(error))}"
+        raise ConfigProblems([ConfigProblem(SourcePosition(str(path), line, column), "", message)]) from None
     except RecursionError:
         raise ConfigError(f"{path}: this is no TOML: it is nested too deep") from None
-    return Layer(tree, {key: Where(str(path), *place) for key, place in found.items()}, str(path), text)
+    return ConfigLayer(
+        tree, {key: SourcePosition(str(path), *place) for key, place in key_positions.items()}, str(path), text
+    )
 
 
-def read_variables(environ: Mapping[str, str]) -> Layer:
-    """The environment as a layer: `EVERTURN_SERVER__PORT=8001` is `port` of `[server]`.
+def read_variables(environ: Mapping[str, str]) -> ConfigLayer:
+    """Read the environment as a layer: `EVERTURN_SERVER__PORT=8001` is `port` of `[server]`.
 
     Raises:
-        ConfigError: one variable is beneath another.
+        ConfigError: a variable is nested in another.
     """
     tree: dict[str, Any] = {}
-    places: dict[Path, Where] = {}
+    places: dict[KeyPath, SourcePosition] = {}
     for name in sorted(environ):
         if VARIABLE.fullmatch(name) is None:
             continue
         path = tuple(name.removeprefix("EVERTURN_").lower().split("__"))
         table: Any = tree
         for end, piece in enumerate(path[:-1], 1):
-            places.setdefault(path[:end], Where(name))
+            places.setdefault(path[:end], SourcePosition(name))
             table = table.setdefault(piece, {})
             if isinstance(table, str):
                 raise ConfigError(f"{name}: there is another variable for what it would be a part of")
-        table[path[-1]] = FromVariable(environ[name])
-        places[path] = Where(name)
-    return Layer(tree, places)
+        table[path[-1]] = EnvironmentValue(environ[name])
+        places[path] = SourcePosition(name)
+    return ConfigLayer(tree, places)
 
 
-def merge(layers: list[Layer]) -> Tree:
-    """All layers in one: later ones win, and rules add up."""
+def merge(layers: list[ConfigLayer]) -> ConfigTree:
+    """Merge all layers: later ones win, and rules add up."""
     values: dict[str, Any] = {}
-    places: dict[Path, Where] = {}
+    places: dict[KeyPath, SourcePosition] = {}
     for layer in layers:
         _merge(values, layer.tree, places, layer.places, (), ())
     files = [layer for layer in layers if layer.path]
-    return Tree(values, places, tuple(file.path for file in files), tuple(file.text for file in files))
+    return ConfigTree(values, places, tuple(file.path for file in files), tuple(file.text for file in files))
 
 
 def _merge(
-    into: dict[str, Any], new: dict[str, Any], places: dict[Path, Where], found: dict[Path, Where], to: Path, at: Path
+    into: dict[str, Any],
+    new: dict[str, Any],
+    places: dict[KeyPath, SourcePosition],
+    found: dict[KeyPath, SourcePosition],
+    to: KeyPath,
+    at: KeyPath,
 ) -> None:
     for key, value in new.items():
         old = into.get(key)
         if isinstance(value, dict) and isinstance(old, dict):
-            places.setdefault((*to, key), found.get((*at, key), Where("")))
+            places.setdefault((*to, key), found.get((*at, key), SourcePosition("")))
             _merge(cast("dict[str, Any]", old), cast("dict[str, Any]", value), places, found, (*to, key), (*at, key))
             continue
         shift = 0
@@ -162,8 +169,10 @@ def _merge(
         _take(places, found, (*to, key), (*at, key), shift)
 
 
-def _take(places: dict[Path, Where], found: dict[Path, Where], to: Path, at: Path, shift: int) -> None:
-    """Take over the places beneath a key; items of a list are counted on."""
+def _take(
+    places: dict[KeyPath, SourcePosition], found: dict[KeyPath, SourcePosition], to: KeyPath, at: KeyPath, shift: int
+) -> None:
+    """Copy the positions below a key; list items are renumbered."""
     for path, place in found.items():
         if path[: len(at)] == at:
             rest = path[len(at) :]
@@ -174,5 +183,5 @@ def _take(places: dict[Path, Where], found: dict[Path, Where], to: Path, at: Pat
 
 def _copy(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _copy(one) for key, one in cast("dict[str, Any]", value).items()}
-    return [_copy(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {key: _copy(item) for key, item in cast("dict[str, Any]", value).items()}
+    return [_copy(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value

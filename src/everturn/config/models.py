@@ -1,4 +1,4 @@
-"""`[models]` → models: under a name of one's own, with a key by reference; and the one that is meant if none is named."""
+"""Configured models: the models of `[models]`, with their own names and keys by reference, and the default model."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from everturn.core.chunks import Chunk
 from everturn.core.modality import Modality, modality_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
-from everturn.models.named import named
 from everturn.models.offline import OFFLINE
-from everturn.models.prices import NO_FACTS, Facts
+from everturn.models.prices import NO_FACTS, ModelFacts
+from everturn.models.registry import get_model
 
-USUAL_MODELS: Final[Mapping[str, str]] = {
+DEFAULT_MODELS: Final[Mapping[str, str]] = {
     "ANTHROPIC_API_KEY": "anthropic:claude-opus-5",
     "OPENAI_API_KEY": "openai:gpt-5.2",
     "GEMINI_API_KEY": "gemini:gemini-3-pro",
 }
-"""The model that is meant if none is named, by the key that is in the environment; the first one counts."""
+"""The default model, by the key that is in the environment; the first one counts."""
 
 
-class Configured:
-    """A model under a name of one's own, with parameters of its own; a turn's come last."""
+class ConfiguredModel:
+    """A model with a name and default parameters from the configuration; a turn's parameters override them."""
 
     def __init__(self, name: str, model: Model, params: Mapping[str, Any]) -> None:
         self._name, self._model, self._params = name, model, dict(params)
 
     @property
     def name(self) -> str:
-        """As it is configured."""
+        """The configured name."""
         return self._name
 
     @property
@@ -44,37 +44,37 @@ class Configured:
         """The model's own words for itself."""
         return f"<Configured {self._name} {self._model!r}>"
 
-    async def facts(self) -> Facts:
-        """What the model costs and how much it can read, where that is known."""
+    async def facts(self) -> ModelFacts:
+        """Return the model's price and context window, where they are known."""
         facts = getattr(self._model, "facts", None)
         return NO_FACTS if facts is None else await facts()
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        """Ask."""
+        """Send the request."""
         return self._model.stream(replace(request, params={**self._params, **request.params}))
 
 
-def usual_model(environ: Mapping[str, str]) -> str:
-    """The model of an installation for which nobody has named one."""
+def default_model(environ: Mapping[str, str]) -> str:
+    """Return the default model of an installation."""
     if name := environ.get("EVERTURN_MODEL", "").strip():
         return name
-    return next((model for key, model in USUAL_MODELS.items() if environ.get(key, "").strip()), OFFLINE)
+    return next((model for key, model in DEFAULT_MODELS.items() if environ.get(key, "").strip()), OFFLINE)
 
 
 def make_model(name: str, table: ModelTable, environ: Mapping[str, str]) -> Model:
-    """A model that is configured under a name.
+    """Create a model of `[models]`.
 
     Raises:
-        ConfigError: its key cannot be had.
+        ConfigError: its key cannot be resolved.
     """
     key = table.api_key.resolved(environ) if table.api_key else ""
-    made = named(
+    model = get_model(
         table.model,
         base_url=table.base_url,
         key=key,
         price=table.price,
         window=table.window,
-        paradigm=table.paradigm,
+        tool_format=table.tool_format,
         environ=environ,
     )
-    return Configured(name, made, table.params)
+    return ConfiguredModel(name, model, table.params)

@@ -1,4 +1,4 @@
-"""What may stand in a file: one Struct per table, one field per key. Defaults are those of a server without a file."""
+"""Configuration schema: one Struct per table, one field per key. The defaults are those of a server without a file."""
 
 from __future__ import annotations
 
@@ -7,58 +7,58 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from everturn.access.agents import TenantLimits
-from everturn.access.options import OidcOptions
-from everturn.config.options import ServerOptions
-from everturn.config.secrets import Address, Header, Secret
+from everturn.access.auth_options import OidcOptions
+from everturn.config.secrets import AddressRef, HeaderRef, SecretRef
+from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Role
-from everturn.core.events import Effects
-from everturn.core.options import Budget, HistoryPolicy, LatePolicy, ResultPolicy
+from everturn.core.options import Approval, Budget, LatePolicy, Review, ToolHistory
+from everturn.mcp.config import Annotation
 from everturn.models.prices import Price
 
 Seconds = Annotated[float, Meta(ge=0)]
-NO_SECRET = Secret("")
-NOWHERE = Address("")
+NO_SECRET = SecretRef("")
+NO_ADDRESS = AddressRef("")
 
 
 class StoreTable(Struct, frozen=True):
-    """`[store]`: where sessions are kept."""
+    """`[store]`: where sessions are stored."""
 
-    url: Address = NOWHERE  # a file, postgresql://…, or memory; "": a file among the data of whoever runs it
-    keep: Annotated[float, Meta(ge=0)] = 0.0  # days after which a session in which nothing happens is erased; 0: never
+    url: AddressRef = NO_ADDRESS  # a file, postgresql://…, or memory; "": a file in the user's data folder
+    retention_days: Annotated[float, Meta(ge=0)] = 0.0  # days after which an idle session is erased; 0: never
 
 
 class ClusterTable(Struct, frozen=True):
-    """`[cluster]`: where the parts of a cluster are; meant only when a server or worker is told to be in one."""
+    """`[cluster]`: the addresses of a cluster; used only by servers and workers that are started for one."""
 
-    database: Address = NOWHERE
-    restate: Address = NOWHERE
-    admin: Address = NOWHERE
-    nats: Address = NOWHERE
+    database: AddressRef = NO_ADDRESS
+    restate: AddressRef = NO_ADDRESS
+    admin: AddressRef = NO_ADDRESS
+    nats: AddressRef = NO_ADDRESS
     listen: str = ""
-    advertise: Address = NOWHERE
+    advertise: AddressRef = NO_ADDRESS
     writes: Annotated[int, Meta(ge=0)] = 0
-    live_bytes: Annotated[int, Meta(ge=2**20)] = 64 * 2**20  # of live text that NATS keeps for readers that come late
+    live_bytes: Annotated[int, Meta(ge=2**20)] = 64 * 2**20  # of live text that NATS keeps for late readers
     nats_ca: str = ""  # files in PEM, for tls://
     nats_certificate: str = ""
     nats_key: str = ""
-    identity_key: str = ""  # publickeyv1_…, of the Restate that workers obey
-    loop_timeout: Annotated[float, Meta(ge=0)] = 5.0  # seconds a worker's event loop may stand still; 0: for ever
+    identity_key: str = ""  # publickeyv1_…, of the Restate server that calls the workers
+    loop_timeout: Annotated[float, Meta(ge=0)] = 5.0  # seconds that a worker's event loop may be blocked; 0: for ever
 
 
 class ModelTable(Struct, frozen=True):
-    """`[models.NAME]`: a model under a name of one's own."""
+    """`[models.NAME]`: a model with a name of its own."""
 
     model: str  # vendor:model
     base_url: str = ""
-    api_key: Secret = NO_SECRET  # none: the vendor's own variable
+    api_key: SecretRef = NO_SECRET  # unset: the vendor's own variable
     price: Price | None = None
     window: Annotated[int, Meta(ge=1)] | None = None
-    paradigm: str = ""
+    tool_format: str = ""
     params: dict[str, Any] = {}
 
 
 class RuleTable(Struct, frozen=True):
-    """`[[permissions]]`: a rule; `permissions.reading` says what makes sense in it."""
+    """`[[permissions]]`: a rule; `permissions.rules_file` validates it."""
 
     tool: str
     action: Literal["allow", "ask", "deny"]
@@ -66,49 +66,45 @@ class RuleTable(Struct, frozen=True):
 
 
 class AgentTable(Struct, frozen=True):
-    """`[agents.NAME]`: what a turn is told when it begins. The first agent is the default."""
+    """`[agents.NAME]`: an agent, the default options of its turns. The first agent is the default."""
 
     description: str = ""
-    model: str = ""  # vendor:model, or a name under [models]; "": the model of the installation
+    model: str = ""  # vendor:model, or a name under [models]; "": the default model
     models: tuple[str, ...] = ()
     system: str = ""
-    system_file: str = ""  # beneath the folder of the file that names it
+    system_file: str = ""  # inside the folder of the file that names it
     tools: tuple[str, ...] | None = None
     groups: tuple[str, ...] = ()
     permissions: tuple[RuleTable, ...] = ()
     budget: Budget = Budget()
     max_steps: Annotated[int, Meta(ge=1)] = 10
-    history: HistoryPolicy = "full"
+    tool_history: ToolHistory = "full"
     late: LatePolicy = "inject"
-    result: ResultPolicy = "auto"
-    by_hand: tuple[str, ...] = ()
+    review: Review = "never"
+    manual: tuple[str, ...] = ()
     timeout: Seconds = 0.0
     gate_timeout: Seconds = 0.0
     params: dict[str, Any] = {}
 
 
-Approval = Literal["always", "ask", "auto", "deny"]
-"""Who decides on a call: a person every time; a person unless a rule or a remembered answer allows it; nobody."""
-
-
 class FilesTable(Struct, frozen=True):
-    """`[tools.files]`, where more is to be said than the folder."""
+    """`[tools.files]` with more options than the folder."""
 
     folder: str  # DIR or DIR:ro
     approval: Approval = "ask"
 
 
 class ShellTable(Struct, frozen=True):
-    """`[tools.shell]`, where more is to be said than the folder."""
+    """`[tools.shell]` with more options than the folder."""
 
     folder: str = ""  # DIR or DIR:rw; "": none
     approval: Approval | None = None  # None: "ask"; in a server "always"
 
 
 class ToolsTable(Struct, frozen=True):
-    """`[tools]`: what agents may be given. All tenants share it: a folder here is seen by every one of them."""
+    """`[tools]`: the available tools. All tenants share them: a folder here is visible to all of them."""
 
-    python: tuple[str, ...] = ()  # module or file.py, or one tool of it behind a colon
+    python: tuple[str, ...] = ()  # module or file.py, or one tool of it after a colon
     files: str | FilesTable = ""  # DIR or DIR:ro
     virtual_files: bool = False
     code: bool = False
@@ -117,7 +113,7 @@ class ToolsTable(Struct, frozen=True):
 
 
 class McpTable(Struct, frozen=True):
-    """`[mcp.NAME]`: an MCP server of the operator's; `mcp.config` says what makes sense in it."""
+    """`[mcp.NAME]`: an MCP server of the operator; `mcp.config` validates it."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -127,7 +123,7 @@ class McpTable(Struct, frozen=True):
     headers: dict[str, str] = {}
     timeout: Seconds = 60.0
     cancel: Literal["tell", "leave"] = "tell"
-    effects: dict[str, Effects] = {}
+    annotations: dict[str, Annotation] = {}
     auth: Literal["none", "oauth"] = "none"
     insecure: bool = False
     login_hosts: tuple[str, ...] = ()
@@ -136,15 +132,15 @@ class McpTable(Struct, frozen=True):
 
 
 class UserTable(Struct, frozen=True):
-    """`[tenants.NAME.users.ID]`: somebody who is to be there."""
+    """`[tenants.NAME.users.ID]`: a user that is created."""
 
     name: str = ""
     role: Role = "member"
-    origin: str = ""  # the issuer whose tokens speak of them; "": none does
+    origin: str = ""  # the issuer of the user's tokens; "": none
 
 
 class TenantTable(Struct, frozen=True):
-    """`[tenants.NAME]`: a tenant that is to be there."""
+    """`[tenants.NAME]`: a tenant that is created."""
 
     name: str = ""
     limits: TenantLimits | None = None
@@ -152,33 +148,33 @@ class TenantTable(Struct, frozen=True):
 
 
 class OidcTable(OidcOptions, frozen=True):
-    """`[auth.oidc]`: as the door has it, but with the secret by reference."""
+    """`[auth.oidc]`: the OIDC options, with the secret by reference."""
 
-    client_secret: Secret = NO_SECRET  # pyright: ignore[reportIncompatibleVariableOverride]
+    client_secret: SecretRef = NO_SECRET  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 class AuthTable(Struct, frozen=True):
-    """`[auth]`: who is let in beside the holders of keys."""
+    """`[auth]`: authentication beside API keys."""
 
     oidc: OidcTable | None = None
 
 
 class TelemetryTable(Struct, frozen=True):
-    """`[telemetry]`: what is told of the server, and to whom."""
+    """`[telemetry]`: traces, metrics and logs, and where they are sent."""
 
-    otlp: Address = NOWHERE  # where an OpenTelemetry collector takes OTLP over HTTP; "": nowhere
-    headers: dict[str, Header] = {}  # for the collector
-    content: bool = False  # whether what is said in conversations goes there too
-    ratio: float = 1.0  # the part of all turns that is traced
+    otlp: AddressRef = NO_ADDRESS  # the OTLP/HTTP address of an OpenTelemetry collector; "": none
+    headers: dict[str, HeaderRef] = {}  # for the collector
+    content: bool = False  # whether the content of conversations is sent, too
+    ratio: float = 1.0  # the ratio of turns that are traced
     interval: float = 30.0  # seconds between two reports of metrics to the collector
     service: str = "everturn"
     logs: Literal["text", "json"] = "text"
     level: Literal["debug", "info", "warning", "error"] = "info"
-    expose: str = ""  # host:port at which a worker, which has no HTTP of its own, shows its counts
+    expose: str = ""  # host:port of the metrics of a worker, which has no HTTP server of its own
 
 
 class Config(Struct, frozen=True):
-    """Everything that can be configured."""
+    """The whole configuration."""
 
     server: ServerOptions = ServerOptions()
     store: StoreTable = StoreTable()
@@ -194,7 +190,7 @@ class Config(Struct, frozen=True):
     telemetry: TelemetryTable = TelemetryTable()
 
 
-ELSEWHERE: dict[tuple[str | int, ...], str] = {
+SET_IN_OTHER_TABLE: dict[tuple[str | int, ...], str] = {
     ("server", "oidc"): "a provider of logins is configured under [auth.oidc]"
 }
-"""Fields that are filled from another table."""
+"""Fields that are set from another table."""

@@ -1,6 +1,6 @@
-"""A secret as it may stand in a file: by reference, `"${env:NAME}"` or `"${file:/run/secrets/name}"`.
+"""Secrets by reference: `"${env:NAME}"` or `"${file:/run/secrets/name}"` in a configuration file.
 
-What it stands for is read when something is made of it, and shown nowhere: a text that is shown has the reference.
+The value is read when it is needed, and never shown: a text that is shown has the reference.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from everturn.errors import ConfigError
 REFERENCE: Final = re.compile(r"\$\{(env|file):([^{}]+)\}")
 _LOOSE: Final = re.compile(r"\$\{[^}]*\}?")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SIZE_LIMIT = 64 * 1024  # bytes of a file that holds a secret
+SIZE_LIMIT = 64 * 1024  # bytes of a file with a secret
 LITERAL = 'a secret stands here by reference, "${env:NAME}" or "${file:/run/secrets/name}", and never itself'
 
 
-class Hidden(str):
-    """A text that is not shown by accident: where values are listed it is three stars."""
+class SecretStr(str):
+    """A text that is not shown by accident: its repr is three stars."""
 
     __slots__ = ()
 
@@ -31,8 +31,8 @@ class Hidden(str):
         return "'***'"
 
 
-class Written:
-    """A text that may hold references. It shows what is written, and never what that stands for."""
+class TextWithRefs:
+    """A text that may contain references. It shows what is written, never the values."""
 
     __slots__ = ("written",)
 
@@ -42,10 +42,10 @@ class Written:
 
     def _check(self) -> None:
         for loose in _LOOSE.findall(self.written):
-            found = REFERENCE.fullmatch(loose)
-            if found is None or (found[1] == "env" and _VARIABLE.fullmatch(found[2]) is None):
+            match = REFERENCE.fullmatch(loose)
+            if match is None or (match[1] == "env" and _VARIABLE.fullmatch(match[2]) is None):
                 raise ConfigError('a reference is "${env:NAME}" or "${file:/run/secrets/name}"')
-            if found[1] == "file" and not os.path.isabs(found[2]):
+            if match[1] == "file" and not os.path.isabs(match[2]):
                 raise ConfigError("a file that holds a secret is named by its whole path, from / on")
 
     def __repr__(self) -> str:
@@ -57,40 +57,40 @@ class Written:
         return self.written
 
     def __bool__(self) -> bool:
-        """Whether anything is."""
+        """Whether the text is not empty."""
         return bool(self.written)
 
     def __eq__(self, other: object) -> bool:
-        """Written the same, and meant the same."""
+        """Whether type and text are the same."""
         return type(other) is type(self) and getattr(other, "written", None) == self.written
 
     def __hash__(self) -> int:
-        """Of what is written."""
+        """Hash of type and text."""
         return hash((type(self), self.written))
 
     def missing(self, environ: Mapping[str, str]) -> list[str]:
-        """The references in it for which there is nothing here."""
+        """Return the references that cannot be resolved here."""
         return [
-            found[0]
-            for found in REFERENCE.finditer(self.written)
-            if not (environ.get(found[2]) if found[1] == "env" else os.path.isfile(found[2]))
+            match[0]
+            for match in REFERENCE.finditer(self.written)
+            if not (environ.get(match[2]) if match[1] == "env" else os.path.isfile(match[2]))
         ]
 
     def resolved(self, environ: Mapping[str, str] | None = None) -> str:
-        """What it stands for.
+        """Return the text with all references replaced by their values.
 
         Raises:
-            ConfigError: there is no such variable or file; the text has the reference.
+            ConfigError: a variable or file does not exist; the message has the reference.
         """
         known = os.environ if environ is None else environ
-        return Hidden(REFERENCE.sub(lambda found: self._placed(found, _read(found, known)), self.written))
+        return SecretStr(REFERENCE.sub(lambda found: self._placed(found, _read(found, known)), self.written))
 
     def _placed(self, found: re.Match[str], value: str) -> str:
         return value
 
 
-class Secret(Written):
-    """A secret: one reference and nothing beside it."""
+class SecretRef(TextWithRefs):
+    """A secret: one reference and nothing else."""
 
     __slots__ = ()
 
@@ -100,8 +100,8 @@ class Secret(Written):
         super()._check()
 
 
-class Header(Written):
-    """The value of a header: a secret by reference, and what stands around it, as in `Bearer ${env:TOKEN}`."""
+class HeaderRef(TextWithRefs):
+    """The value of a header: a secret by reference, with text around it, as in `Bearer ${env:TOKEN}`."""
 
     __slots__ = ()
 
@@ -111,8 +111,8 @@ class Header(Written):
         super()._check()
 
 
-class Address(Written):
-    """A file or an address, which may hold references. A password in it must be one."""
+class AddressRef(TextWithRefs):
+    """A file or a URL, which may contain references. A password in it must be one."""
 
     __slots__ = ()
 
@@ -120,15 +120,17 @@ class Address(Written):
         super()._check()
         try:
             bare = REFERENCE.sub("", self.written)
-            # Several servers with commas between them are several addresses.
-            secret = any(urlsplit(one).password for one in re.split(r",(?=\s*\w+://)", bare) if "://" in one)
+            # Servers separated by commas are several addresses.
+            secret = any(
+                urlsplit(address).password for address in re.split(r",(?=\s*\w+://)", bare) if "://" in address
+            )
         except ValueError:
             raise ConfigError("this is no address") from None
         if secret:
             raise ConfigError(f"there is a password in this address: {LITERAL}")
 
     def _placed(self, found: re.Match[str], value: str) -> str:
-        """In front of an @ it is a name or a password, whose own @ and / must not be read as those of the address."""
+        """Quote a user name or password in front of an @: its own @ and / must not be parsed as part of the URL."""
         before, behind = self.written[: found.start()], self.written[found.end() :]
         return quote(value, safe="") if "://" in before and "@" in behind else value
 
@@ -144,8 +146,8 @@ def _read(found: re.Match[str], environ: Mapping[str, str]) -> str:
             data = file.read(SIZE_LIMIT + 1)
         text = data.decode().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not a text in UTF-8"
-        raise ConfigError(f"{found[0]}: the file cannot be read: {why}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text in UTF-8"
+        raise ConfigError(f"{found[0]}: the file cannot be read: {reason}") from None
     if len(data) > SIZE_LIMIT or not text:
         raise ConfigError(f"{found[0]}: the file is {'empty' if not text else 'too large for a secret'}")
     return text

@@ -1,7 +1,6 @@
-"""`[tools]` and `[mcp]` → tools, plugins and sources of tools; or a word on what of it cannot be had here.
+"""Configured tools: creates the tools, plugins and tool sources of `[tools]` and `[mcp]`.
 
-To name a module is to run it: whoever writes the configuration trusts it as they trust any program. All tenants share
-what is brought here.
+Naming a module runs it: the author of the configuration trusts it as any program. All tenants share these tools.
 """
 
 from __future__ import annotations
@@ -17,68 +16,64 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 from zlib import crc32
 
 from msgspec import Struct, field
 
-from everturn.config.loading import Loaded
-from everturn.config.schema import Approval, FilesTable, ShellTable
-from everturn.core.globs import escape
-from everturn.core.requests import Execute, ToolSpec
-from everturn.core.sandboxes import GUARANTEES
+from everturn.config.load import LoadedConfig
+from everturn.config.schema import FilesTable, ShellTable
+from everturn.core.requests import ToolSpec
+from everturn.core.rules.globs import escape_glob
+from everturn.core.sandbox import GUARANTEES
 from everturn.errors import ConfigError
-from everturn.tools.groups import Group
+from everturn.tools.groups import ToolGroup
 
 log = logging.getLogger(__name__)
 READ_ONLY, WRITABLE = ":ro", ":rw"
 
 
-class Brought(Struct):
-    """What came of it."""
+class ConfiguredTools(Struct):
+    """The tools and plugins of a configuration."""
 
     tools: list[Any] = field(default_factory=list[Any])
     plugins: list[Any] = field(default_factory=list[Any])
 
 
-EXECUTE: Final[Mapping[Approval, Execute]] = {"always": "ask", "ask": "ask_once", "auto": "auto", "deny": "deny"}
+def create_tools(loaded: LoadedConfig, environ: Mapping[str, str], is_personal: bool = False) -> ConfiguredTools:
+    """Create everything that is configured. It inspects this machine, so it takes a moment.
 
-
-def bring(loaded: Loaded, environ: Mapping[str, str], is_personal: bool = False) -> Brought:
-    """Everything that is configured. It looks at this machine, so it takes a moment.
-
-    Where one person alone uses it (`is_personal`: a terminal, a run), the shell asks unless a rule or a remembered answer
-    allows the command. A server has users, or will have: there it asks every time, unless `tools.shell.approval` says
-    otherwise.
+    For a single user (`is_personal`: a terminal, a run), the shell asks unless a rule or a grant allows the command. A
+    server has several users: there it asks every time, unless `tools.shell.approval` says otherwise.
 
     Raises:
-        ConfigError: something of it cannot be had here.
+        ConfigError: something is not available here.
     """
-    brought, table = Brought(), loaded.config.tools
-    for at, word in enumerate(table.python):
+    configured, table = ConfiguredTools(), loaded.config.tools
+    for at, name in enumerate(table.python):
         where = loaded.tree.where(("tools", "python", at))
         try:
-            brought.tools += load_tools(word, Path(where.source).resolve().parent if where.line else None)
+            configured.tools += load_tools(name, Path(where.source).resolve().parent if where.line else None)
         except ConfigError as error:
             raise ConfigError(f"{where}: tools.python: {error}") from None
-    folders = _files(loaded, brought, environ)
+    folders = _files(loaded, configured, environ)
     if table.code:
-        brought.tools += _code()
+        configured.tools += _code()
     if table.shell:
-        _shell(table.shell, folders, brought, is_personal)
+        _shell(table.shell, folders, configured, is_personal)
     if table.web:
         from everturn.tools.web import fetch_url
 
-        brought.tools.append(fetch_url())
+        configured.tools.append(fetch_url())
     if folders:
-        _snapshots(folders, brought, environ)
+        _snapshots(folders, configured, environ)
     if loaded.config.mcp:
-        brought.tools.append(_servers(loaded, environ))
-    return brought
+        configured.tools.append(_servers(loaded, environ))
+    return configured
 
 
 def load_tools(word: str, folder: Path | None) -> list[Any]:
-    """The tools of a module or file, or (behind a colon) one of them; a file is meant from a folder.
+    """Return the tools of a module or file, or (after a colon) one of them; a file is relative to a folder.
 
     Raises:
         ConfigError: there is none.
@@ -86,16 +81,16 @@ def load_tools(word: str, folder: Path | None) -> list[Any]:
     place, colon, name = word.rpartition(":")
     if not colon or not name.isidentifier():
         place, name = word, ""
-    there = {key: thing for key, thing in vars(_module(place, folder)).items() if _is_tool(thing)}
-    if name and name not in there:
-        raise ConfigError(f"{name!r} is no tool of {place}; there are: {', '.join(there) or 'none'}")
-    if not there:
+    tools = {key: thing for key, thing in vars(_module(place, folder)).items() if _is_tool(thing)}
+    if name and name not in tools:
+        raise ConfigError(f"{name!r} is no tool of {place}; there are: {', '.join(tools) or 'none'}")
+    if not tools:
         raise ConfigError(f"there is no tool in {place}; put @tool above a function")
-    found: list[Any] = []
-    for thing in [there[name]] if name else there.values():
-        if not any(thing is other for other in found):
-            found.append(thing)
-    return found
+    unique: list[Any] = []
+    for thing in [tools[name]] if name else tools.values():
+        if not any(thing is other for other in unique):
+            unique.append(thing)
+    return unique
 
 
 def _module(place: str, folder: Path | None) -> ModuleType:
@@ -115,13 +110,13 @@ def _module(place: str, folder: Path | None) -> ModuleType:
 
 def _run(path: Path) -> ModuleType:
     name = f"everturn_tools_{path.stem}_{crc32(os.fsencode(path.resolve())):x}"
-    if name in sys.modules:  # what is named twice is run once
+    if name in sys.modules:  # a file that is named twice runs once
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise ConfigError(f"there is no file {path}")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # annotations are looked up there
+    sys.modules[name] = module  # annotations are resolved there
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -131,16 +126,16 @@ def _run(path: Path) -> ModuleType:
 
 
 def _is_tool(thing: Any) -> bool:
-    if isinstance(thing, Group):
+    if isinstance(thing, ToolGroup):
         return True
     try:
         return not isinstance(thing, type) and isinstance(getattr(thing, "spec", None), ToolSpec)
-    except Exception:  # somebody's property, and not ours to mind
+    except Exception:  # a property of an unrelated object may raise anything
         return False
 
 
-def _files(loaded: Loaded, brought: Brought, environ: Mapping[str, str]) -> dict[str, Path]:
-    """File tools; and the folder that they write to, by the name of its root."""
+def _files(loaded: LoadedConfig, brought: ConfiguredTools, environ: Mapping[str, str]) -> dict[str, Path]:
+    """Add the file tools; return the folder that they write to, by the name of its root."""
     from everturn.tools.files import PROTECTED, files, virtual_files
 
     table = loaded.config.tools
@@ -152,14 +147,14 @@ def _files(loaded: Loaded, brought: Brought, environ: Mapping[str, str]) -> dict
     folder, is_read_only = _folder("tools.files", chosen.folder, READ_ONLY)
     ours = (*(Path(file) for file in loaded.files), data_folder(environ), state_folder(environ))
     inside = [path.resolve().relative_to(folder) for path in ours if path.resolve().is_relative_to(folder)]
-    kept = PROTECTED.also(secrets=[escape(path.as_posix()) for path in inside if path.parts])
-    how = EXECUTE[chosen.approval]
-    brought.tools.append(files(folder, read_only=is_read_only, protect=kept, execute=how).enabled())
+    kept = PROTECTED.adding(secrets=[escape_glob(path.as_posix()) for path in inside if path.parts])
+    approval = chosen.approval
+    brought.tools.append(files(folder, read_only=is_read_only, protect=kept, approval=approval).enabled())
     return {} if is_read_only else {"work": folder}
 
 
 def _folder(key: str, word: str, ending: str) -> tuple[Path, bool]:
-    """A folder, and whether the ending is there."""
+    """Return a folder, and whether the suffix is there."""
     has_ending = word.endswith(ending) and not os.path.isdir(word)
     path = Path(word.removesuffix(ending) if has_ending else word).expanduser()
     if not path.is_absolute():
@@ -173,58 +168,63 @@ def _code() -> list[Any]:
     from everturn.sandbox import monty
     from everturn.tools.code import javascript, python
 
-    why = {"run_python": monty.check().lacks(GUARANTEES), "run_javascript": javascript.absent()}
-    made = {"run_python": python.run_python, "run_javascript": javascript.run_javascript}
-    if all(why.values()):
-        raise ConfigError(f"tools.code: {'; '.join(f'{name} cannot be had: {text}' for name, text in why.items())}")
-    for name, text in why.items():
+    reasons = {
+        "run_python": monty.check().explain_missing(GUARANTEES),
+        "run_javascript": javascript.why_javascript_unavailable(),
+    }
+    factories = {"run_python": python.run_python, "run_javascript": javascript.run_javascript}
+    if all(reasons.values()):
+        raise ConfigError(f"tools.code: {'; '.join(f'{name} cannot be had: {text}' for name, text in reasons.items())}")
+    for name, text in reasons.items():
         if text:
             log.warning("%s is not offered: %s", name, text)
-    return [made[name]() for name, text in why.items() if not text]
+    return [factories[name]() for name, text in reasons.items() if not text]
 
 
-def _shell(given: str | bool | ShellTable, folders: dict[str, Path], brought: Brought, is_personal: bool) -> None:
+def _shell(
+    given: str | bool | ShellTable, folders: dict[str, Path], brought: ConfiguredTools, is_personal: bool
+) -> None:
     from everturn.tools.code import shell
 
-    if reason := shell.absent():
+    if reason := shell.why_shell_unavailable():
         raise ConfigError(f"tools.shell: run_shell cannot keep here what it promises: {reason}")
     chosen = given if isinstance(given, ShellTable) else ShellTable("" if given is True else str(given))
-    how = EXECUTE[chosen.approval or ("ask" if is_personal else "always")]
+    approval = chosen.approval or ("ask" if is_personal else "always")
     if not chosen.folder:
-        brought.tools.append(shell.run_shell(execute=how))
+        brought.tools.append(shell.run_shell(approval=approval))
         return
     folder, is_writable = _folder("tools.shell", chosen.folder, WRITABLE)
     if is_writable and any(folder in other.parents for other in folders.values()):
         raise ConfigError(f"tools.shell: {folder} is around the folder of tools.files, and could be put in its place")
-    brought.tools.append(shell.run_shell(folder, writable=is_writable, execute=how))
+    brought.tools.append(shell.run_shell(folder, writable=is_writable, approval=approval))
     if is_writable and not any(folder.is_relative_to(other) for other in folders.values()):
         folders["shell"] = folder
 
 
-def _snapshots(folders: dict[str, Path], brought: Brought, environ: Mapping[str, str]) -> None:
+def _snapshots(folders: dict[str, Path], brought: ConfiguredTools, environ: Mapping[str, str]) -> None:
     if shutil.which("git") is None:
         log.warning("no snapshots are taken, so that nothing can be reverted: git is not installed")
         return
-    from everturn.plugins.snapshots import Snapshots
+    from everturn.plugins.file_snapshots import FileSnapshots
 
     name = hashlib.sha256("\0".join(map(str, folders.values())).encode(errors="surrogateescape")).hexdigest()[:16]
-    brought.plugins.append(Snapshots(folders, store_dir=state_folder(environ) / "snapshots" / name))
+    brought.plugins.append(FileSnapshots(folders, store_dir=state_folder(environ) / "snapshots" / name))
 
 
-def _servers(loaded: Loaded, environ: Mapping[str, str]) -> Any:
-    """The operator's own servers: to name them in this file is to trust them."""
+def _servers(loaded: LoadedConfig, environ: Mapping[str, str]) -> Any:
+    """Create the operator's MCP servers: naming them in this file means trusting them."""
     if find_spec("mcp") is None:
         raise ConfigError("[mcp] needs mcp: pip install 'everturn[mcp]'")
     from everturn.mcp import McpServers
     from everturn.mcp.config import ServerSpec, read_servers
 
-    found: dict[str, ServerSpec | ConfigError] = {}
+    specs_by_name: dict[str, ServerSpec | ConfigError] = {}
     for file in loaded.files:
         if any(place.source == file for path, place in loaded.tree.places.items() if path[0] == "mcp"):
-            found |= read_servers(file, environ)
+            specs_by_name |= read_servers(file, environ)
     specs: list[ServerSpec] = []
-    for name, spec in found.items():
-        if loaded.config.mcp[name].disabled:  # a later file may say so of a server that another one names
+    for name, spec in specs_by_name.items():
+        if loaded.config.mcp[name].disabled:  # a later file may disable a server of an earlier one
             continue
         if isinstance(spec, ConfigError):
             raise ConfigError(f"{loaded.tree.where(('mcp', name))}: {spec}")
@@ -233,21 +233,21 @@ def _servers(loaded: Loaded, environ: Mapping[str, str]) -> Any:
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:
-    """Where what is kept between two runs lies."""
+    """Return the folder for state that is kept between runs."""
     return _home(environ, "XDG_STATE_HOME", ".local/state")
 
 
 def data_folder(environ: Mapping[str, str]) -> Path:
-    """Where sessions are kept if nothing is said."""
+    """Return the default folder for sessions."""
     return _home(environ, "XDG_DATA_HOME", ".local/share")
 
 
 def _home(environ: Mapping[str, str], variable: str, usual: str) -> Path:
-    given = environ.get(variable, "")
-    if os.path.isabs(given):
-        return Path(given) / "everturn"
+    value = environ.get(variable, "")
+    if os.path.isabs(value):
+        return Path(value) / "everturn"
     try:
         home = Path(environ.get("HOME") or "~").expanduser()
-    except RuntimeError:  # a bare number for a user, as containers have them
+    except RuntimeError:  # a numeric user without a home, as in containers
         raise ConfigError("nobody says where your home folder is; set HOME, or name a --store") from None
     return home / usual / "everturn"

@@ -1,7 +1,7 @@
-"""Who may come in: tenants, their users and what those show at the door; and the port behind which they are kept.
+"""Accounts: tenants, users, credentials and audit records, and the port of the store that keeps them.
 
-A tenant is the wall: whatever is kept belongs to one, and nothing is seen through it. Inside of it a role says what
-somebody may do. Of what people show at the door only a hash is kept.
+A tenant isolates its data: every stored row belongs to one tenant, and no other tenant can see it. Inside a tenant, a
+role decides what a user may do. The store keeps only a hash of each secret.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 Role = Literal["viewer", "member", "approver", "owner", "operator"]
-"""What somebody may do: read; talk and cancel; answer gates; see to users, keys and what is allowed everywhere; and, of
-the whole installation, see to the processes. Each may do what those before it may."""
+"""Roles, each of which includes the ones before it: viewer (read), member (send and cancel), approver (resolve gates),
+owner (manage users, keys and tenant-wide grants), operator (manage the processes of the whole installation)."""
 
 ROLES: Final[tuple[Role, ...]] = ("viewer", "member", "approver", "owner", "operator")
 
 LOCAL: Final = "local"
-"""The tenant of whoever runs the server on their own machine."""
+"""The tenant of a server that runs on its user's own machine."""
 
 
 def is_at_least(role: Role, needed: Role) -> bool:
-    """Whether a role is enough."""
+    """Whether a role includes the needed one."""
     return ROLES.index(role) >= ROLES.index(needed)
 
 
-def least(one: Role, other: Role) -> Role:
-    """The one that may do less."""
+def lower_role(one: Role, other: Role) -> Role:
+    """The lower of two roles."""
     return one if is_at_least(other, one) else other
 
 
 class Tenant(Struct, frozen=True, omit_defaults=True):
-    """Whom sessions belong to."""
+    """The owner of sessions, users and grants, isolated from every other tenant."""
 
     id: str
     name: str = ""
@@ -44,7 +44,7 @@ class Tenant(Struct, frozen=True, omit_defaults=True):
 
 
 class User(Struct, frozen=True, omit_defaults=True):
-    """Somebody in a tenant. Whoever is in two of them is two."""
+    """A user of one tenant. A person in two tenants has two users."""
 
     tenant: str
     id: str
@@ -52,27 +52,27 @@ class User(Struct, frozen=True, omit_defaults=True):
     role: Role = "member"
     is_active: bool = True
     created: float = 0.0
-    origin: str = ""  # the issuer whose tokens speak of them; "": none does, whatever it calls somebody
+    origin: str = ""  # the issuer whose tokens may authenticate this user; "": no issuer may, whatever its tokens claim
 
 
 def is_last_owner(users: Iterable[User], after: User) -> bool:
-    """Whether nobody is left who sees to a tenant once somebody is as they are to be."""
-    owners = {one.id for one in users if one.is_active and is_at_least(one.role, "owner")}
+    """Whether the change to `after` would leave a tenant without an active owner."""
+    owners = {user.id for user in users if user.is_active and is_at_least(user.role, "owner")}
     return owners == {after.id} and not (after.is_active and is_at_least(after.role, "owner"))
 
 
 CredentialKind = Literal["key", "login", "link"]
-"""An API key; a browser that has logged in; a link that logs one in, once."""
+"""`key`: an API key. `login`: a browser session. `link`: a login link that works once."""
 
 
 class Credential(Struct, frozen=True, omit_defaults=True):
-    """What somebody shows at the door, without the secret itself: `hash` is all that is kept of it."""
+    """An API key, browser session or login link. The secret itself is not stored, only its `hash`."""
 
     id: str
     tenant: str
     user: str
     kind: CredentialKind
-    hash: str  # SHA-256 of the secret, in hex; secrets are long and random, so that no slower one is needed
+    hash: str  # SHA-256 of the secret, in hex; secrets are long and random, so no slower hash is needed
     name: str = ""
     role: Role = "operator"  # at most this, whatever the user may do
     created: float = 0.0
@@ -80,8 +80,8 @@ class Credential(Struct, frozen=True, omit_defaults=True):
     revoked: float = 0.0  # when
 
 
-class Known(Struct, frozen=True):
-    """A credential that was found by its hash, and whose it is; whether it holds is for the finder to say."""
+class KnownCredential(Struct, frozen=True):
+    """A credential found by its hash, with its user and tenant. The caller checks whether it is still valid."""
 
     credential: Credential
     user: User
@@ -89,18 +89,21 @@ class Known(Struct, frozen=True):
 
 
 class Principal(Struct, frozen=True, omit_defaults=True):
-    """Whoever asks for something, as they were recognised at the door."""
+    """The authenticated identity of a request: tenant, user and effective role."""
 
     tenant: str
     user: str
     role: Role
-    credential: str = ""  # its id; of a token that somebody else has issued, a hash of it
+    credential: str = ""  # its id; for a token of an external issuer, a hash of the token
     kind: Literal["key", "login", "token"] = "key"
     expires: float = 0.0  # 0: until it is revoked
 
 
 class AuditRecord(Struct, frozen=True, omit_defaults=True):
-    """Something that somebody did, or was refused. `hash` covers all of it and the record before, so that none can go."""
+    """An audit log record: an action, done or refused.
+
+    `hash` covers it and the record before, so removing one shows.
+    """
 
     tenant: str
     at: float
@@ -108,64 +111,64 @@ class AuditRecord(Struct, frozen=True, omit_defaults=True):
     credential: str
     did: str  # "session.erase", "gate.answer", "key.create", "door.refused", …
     on: str = ""  # the id it was done to
-    detail: str = ""  # JSON; never a secret, never what was said in a conversation
+    detail: str = ""  # JSON; never a secret, never the content of a conversation
     n: int = 0  # its number in the tenant, from 1
     hash: str = ""
 
 
-def chained(record: AuditRecord, before: AuditRecord | None) -> AuditRecord:
-    """A record as it stands behind another, or (None) as the first of its tenant: with its number and its hash."""
+def append_to_chain(record: AuditRecord, before: AuditRecord | None) -> AuditRecord:
+    """A record with its number and hash, following `before` (None: the first record of its tenant)."""
     n, link = (1, "") if before is None else (before.n + 1, before.hash)
     covered = (link, record.tenant, n, record.at, record.by, record.credential, record.did, record.on, record.detail)
     return replace(record, n=n, hash=hashlib.sha256(msgspec.json.encode(covered)).hexdigest())
 
 
 def check_chain(records: Iterable[AuditRecord], before: AuditRecord | None = None) -> list[str]:
-    """What is wrong with the records of one tenant, oldest first, in words; `before` is the one they stand behind.
+    """The violations in the hash chain of one tenant's records, oldest first; `before` is the record they follow.
 
-    That the last ones were taken away cannot be seen in what is left: whoever has to know keeps the last hash elsewhere.
+    The chain cannot show that its last records were removed. To detect that, keep the last hash elsewhere.
     """
     violations: list[str] = []
     for record in records:
-        place = 1 if before is None else before.n + 1
+        expected = 1 if before is None else before.n + 1
         if before is not None and record.tenant != before.tenant:
             violations.append(f"record {record.n} is of tenant {record.tenant!r}, not of {before.tenant!r}")
-        if record.n != place:
-            violations.append(f"where record {place} should be there is record {record.n}")
-        elif record != chained(record, before):
+        if record.n != expected:
+            violations.append(f"where record {expected} should be there is record {record.n}")
+        elif record != append_to_chain(record, before):
             violations.append(f"record {record.n} is not what was written, or not behind what was written before it")
         before = record
     return violations
 
 
-class Mark(Struct, frozen=True):
-    """By what a conversation is known again that a client brings along as text: where it ended here."""
+class ConversationFingerprint(Struct, frozen=True):
+    """Where a conversation ended here, so that a client that resends it as text continues in the same session."""
 
     session: str
     message: str
 
 
 class Accounts(Protocol):
-    """Tenants, users, credentials, and what was done. Kept beside sessions, and shared by all nodes."""
+    """The port for tenants, users, credentials and the audit log. All nodes share one, beside the sessions."""
 
     async def put_tenant(self, tenant: Tenant) -> None:
-        """Make a tenant, or change it."""
+        """Create or update a tenant."""
         ...
 
     async def tenants(self) -> list[Tenant]:
-        """All of them, by id."""
+        """All tenants, by id."""
         ...
 
     async def put_user(self, user: User, *, keeps_owner: bool = False) -> None:
-        """Make a user, or change one; with `keeps_owner` not so that nobody is left who sees to the tenant.
+        """Create or update a user; with `keeps_owner`, only if the tenant still has an active owner afterwards.
 
         Raises:
-            Forbidden: nobody would be; of two at once who demote each other, one is refused.
+            Forbidden: the tenant would have no owner; if two owners demote each other at once, one of them is refused.
         """
         ...
 
     async def add_user(self, user: User) -> bool:
-        """Make a user; False, and nothing is changed, when there is one of this id."""
+        """Create a user; False, and nothing changes, if the id is taken."""
         ...
 
     async def users(self, tenant: str) -> list[User]:
@@ -173,60 +176,63 @@ class Accounts(Protocol):
         ...
 
     async def user(self, tenant: str, user: str) -> tuple[User, Tenant] | None:
-        """One of them, and their tenant."""
+        """A user and its tenant."""
         ...
 
     async def put_credential(self, credential: Credential) -> None:
-        """Keep a new credential.
+        """Store a new credential.
 
         Raises:
-            KeyConflict: there is one of this id or hash.
+            KeyConflict: a credential with this id or hash exists.
         """
         ...
 
-    async def known(self, hash: str) -> Known | None:
-        """Whose credential this is; also one that is revoked or expired, or whose user is no longer active."""
+    async def find_credential(self, hash: str) -> KnownCredential | None:
+        """The credential with this hash, even if it is revoked or expired, or its user is inactive."""
         ...
 
     async def credentials(self, tenant: str, user: str | None = None) -> list[Credential]:
         """The credentials of a tenant, or of one of its users, oldest first."""
         ...
 
-    async def use_link(self, hash: str, now: float) -> Known | None:
-        """Use up a link: it is revoked in the same write, so of two who try one has it.
+    async def use_link(self, hash: str, now: float) -> KnownCredential | None:
+        """Use a login link. The same write revokes it, so that of two concurrent attempts one succeeds.
 
-        None: there is no such link, or it was used, revoked or has expired. Whether its user is active is for the caller.
+        None: the link does not exist, or was used, revoked or has expired. The caller checks that its user is active.
         """
         ...
 
     async def revoke(self, tenant: str, credential: str, now: float) -> bool:
-        """Let a credential hold no more; False when this tenant has none of this id that did."""
+        """Revoke a credential; False if this tenant has no valid credential with this id."""
         ...
 
-    async def standing(self, credentials: Collection[str]) -> dict[str, Known]:
-        """Those of these credentials that are there, as they are now: how a node sees what was revoked elsewhere."""
+    async def active_credentials(self, credentials: Collection[str]) -> dict[str, KnownCredential]:
+        """The current state of those of these credentials that exist: how a node learns of revocations on other nodes."""
         ...
 
     async def secret(self, name: str) -> bytes:
-        """32 random bytes of this name, made by whoever asks first and the same on every node ever after."""
+        """32 random bytes under this name; the first call creates them, and every node reads the same ones afterwards."""
         ...
 
-    async def note(self, record: AuditRecord) -> AuditRecord:
-        """Write down what was done, behind what was done before in this tenant; `n` and `hash` are given here."""
+    async def append_audit(self, record: AuditRecord) -> AuditRecord:
+        """Append an audit record to its tenant's chain. The store sets `n` and `hash`."""
         ...
 
-    async def last_note(self, tenant: str, on: str, did: Collection[str]) -> AuditRecord | None:
-        """The last record of one of these deeds to this subject; None when there is none."""
+    async def last_audit(self, tenant: str, on: str, did: Collection[str]) -> AuditRecord | None:
+        """The last record of one of these actions on this object; None if there is none."""
         ...
 
     async def audit(self, tenant: str, after: int = 0, limit: int = 100) -> list[AuditRecord]:
-        """What was done in a tenant, oldest first."""
+        """The audit records of a tenant, oldest first."""
         ...
 
-    async def put_mark(self, tenant: str, hash: str, mark: Mark, now: float) -> None:
-        """Remember where a conversation ended; the last one of a hash counts. Old ones go, and those of erased sessions."""
+    async def put_fingerprint(self, tenant: str, hash: str, mark: ConversationFingerprint, now: float) -> None:
+        """Store where a conversation ended; the last write for a hash wins.
+
+        Old ones and those of erased sessions expire.
+        """
         ...
 
-    async def mark(self, tenant: str, hash: str) -> Mark | None:
+    async def fingerprint(self, tenant: str, hash: str) -> ConversationFingerprint | None:
         """Where a conversation with this hash ended here."""
         ...

@@ -1,7 +1,7 @@
-"""The machine of one call.
+"""State machine of one tool call.
 
 Rule 1: every transition is a row in `CALL_TRANSITIONS`. If it is not in the table it cannot happen.
-Rule 2: a settled call stays as it is; a late result is attached to it and changes nothing else.
+Rule 2: a finished call stays as it is; a late result is attached to it and changes nothing else.
 """
 
 from __future__ import annotations
@@ -11,115 +11,120 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from everturn.core.asking import WITHIN, Gate, Verdict
 from everturn.core.events import (
-    CallBelow,
-    CallJudged,
-    CallPaused,
+    CallFinished,
+    CallNotified,
     CallResumed,
-    CallSettled,
     CallStarted,
-    CallStirred,
+    CallSuspended,
     Event,
-    GateAnswered,
     GateOpened,
-    LateArrived,
+    GateResolved,
+    LateResultReceived,
+    PermissionDecided,
+    SubagentStarted,
 )
-from everturn.core.loops import mark_of
+from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, Gate, GateResolution
+from everturn.core.loop_detection import fingerprint_of_text
 from everturn.core.parts import CallState, Output
 from everturn.errors import InvalidEvent
 
-SETTLED: Final[frozenset[CallState]] = frozenset(
+FINAL_CALL_STATES: Final[frozenset[CallState]] = frozenset(
     {"completed", "failed", "denied", "withheld", "cancelled", "outcome_unknown"}
 )
 
 _ASKED: Final[frozenset[CallState]] = frozenset({"running", "reviewing"})
 
 CALL_TRANSITIONS: Final[dict[CallState, dict[type[Event], CallState | frozenset[CallState]]]] = {
-    # An unknown tool, broken arguments or a cancel settle a call that never asked and never ran.
-    "pending": {GateOpened: "asking", CallJudged: "pending", CallStarted: "running", CallSettled: SETTLED},
-    # An answer sends it back to pending: the verdict is known, the effect has not begun.
-    "asking": {GateAnswered: "pending", CallSettled: SETTLED},
-    # It may ask by itself, and be put aside meanwhile; what it brought may be for a person to read first.
+    # An unknown tool, invalid arguments or a cancel finish a call that never opened a gate and never ran.
+    "pending": {
+        GateOpened: "asking",
+        PermissionDecided: "pending",
+        CallStarted: "running",
+        CallFinished: FINAL_CALL_STATES,
+    },
+    # An answer sends it back to pending: the resolution is known, the effect has not started.
+    "asking": {GateResolved: "pending", CallFinished: FINAL_CALL_STATES},
+    # A running tool may open gates of its own and be suspended meanwhile; a person may have to review its result.
     "running": {
         GateOpened: _ASKED,
-        GateAnswered: "running",
-        CallBelow: "running",
-        CallStirred: "running",  # before it was put aside: whoever puts it aside looks again
-        CallPaused: "waiting",
-        CallSettled: SETTLED,
+        GateResolved: "running",
+        SubagentStarted: "running",
+        CallNotified: "running",  # before it was suspended: the code that suspends it checks again
+        CallSuspended: "waiting",
+        CallFinished: FINAL_CALL_STATES,
     },
-    # What it did at the same time is still written.
+    # Events of what the tool did concurrently are still written.
     "waiting": {
         GateOpened: "waiting",
-        GateAnswered: "waiting",
-        CallBelow: "waiting",
-        CallPaused: "waiting",
-        CallStirred: "waiting",
+        GateResolved: "waiting",
+        SubagentStarted: "waiting",
+        CallSuspended: "waiting",
+        CallNotified: "waiting",
         CallResumed: "running",
-        CallSettled: SETTLED,
+        CallFinished: FINAL_CALL_STATES,
     },
-    "reviewing": {GateAnswered: "reviewing", CallSettled: SETTLED},
+    "reviewing": {GateResolved: "reviewing", CallFinished: FINAL_CALL_STATES},
     "completed": {},
     "failed": {},
     "denied": {},
     "withheld": {},
-    "cancelled": {LateArrived: "cancelled"},
+    "cancelled": {LateResultReceived: "cancelled"},
     "outcome_unknown": {},
 }
 
 
-CallMove = (
-    CallJudged
+CallTransitionEvent = (
+    PermissionDecided
     | GateOpened
-    | GateAnswered
+    | GateResolved
     | CallStarted
-    | CallBelow
-    | CallPaused
-    | CallStirred
+    | SubagentStarted
+    | CallSuspended
+    | CallNotified
     | CallResumed
-    | CallSettled
-    | LateArrived
+    | CallFinished
+    | LateResultReceived
 )
 
 
-class Call(Struct):
-    """A call as the fold sees it."""
+class CallRecord(Struct):
+    """The state of one call, folded from its events."""
 
     id: str
     step: int
     index: int
     name: str
     arguments: str
-    message: str = ""  # the answer it stands in
+    message: str = ""  # the answer that contains it
     state: CallState = "pending"
     gate: Gate | None = None
-    verdict: Verdict | None = None
-    judged: CallJudged | None = None
+    resolution: GateResolution | None = None
+    decision: PermissionDecided | None = None
     started: CallStarted | None = None
-    review: Gate | None = None  # of its result
-    reviewed: Verdict | None = None
+    review: Gate | None = None  # the review gate of its result
+    reviewed: GateResolution | None = None
     identity: str = ""  # of the tool the model was offered
-    known_as: str = ""  # its mark, once it was understood
-    trail: tuple[str, ...] = ()  # of the sub-turn it was
+    fingerprint: str = ""  # its fingerprint, once its arguments were parsed
+    recent_calls: tuple[str, ...] = ()  # fingerprints of the last calls of its sub-agent run
     parent: str = ""  # the call whose tool made it
-    below: dict[int, tuple[str, str]] = {}  # number -> session and turn of a sub-turn it has had run
-    paused: CallPaused | None = None  # its tool was put aside, and when it is begun again this is what it kept
-    output: Output | None = None  # what it came to
-    is_stirred: bool = False  # the sub-turn it waits for is about to be over
+    children: dict[int, tuple[str, str]] = {}  # number -> session and turn of a sub-agent run it started
+    suspended: CallSuspended | None = None  # its last suspension, with the state that its tool saved
+    output: Output | None = None  # its result
+    is_notified: bool = False  # the sub-agent run it waits for is about to end
     is_late: bool = False
-    is_out: bool = False  # its tool runs on without it
+    is_still_running: bool = False  # its tool still runs although the call is finished
 
     @property
-    def is_settled(self) -> bool:
-        """Whether it has its one result."""
-        return self.state in SETTLED
+    def is_finished(self) -> bool:
+        """Whether it has its final result."""
+        return self.state in FINAL_CALL_STATES
 
-    def advance(self, event: CallMove) -> None:
-        """Move on, or refuse and stay.
+    def advance(self, event: CallTransitionEvent) -> None:
+        """Apply an event, or raise and leave the record unchanged.
 
         Raises:
-            InvalidEvent: the table has no such row, or the event names another gate.
+            InvalidEvent: the table has no row for this event, or the event names another gate.
         """
         to = CALL_TRANSITIONS[self.state].get(type(event))
         if to is None:
@@ -127,43 +132,48 @@ class Call(Struct):
         kind = type(event)
         if kind is CallStarted:
             self._start(cast("CallStarted", event))
-        elif kind is CallSettled:
-            self._settle(cast("CallSettled", event))
-        elif kind is CallJudged:
-            self._judge(cast("CallJudged", event))
+        elif kind is CallFinished:
+            self._finish(cast("CallFinished", event))
+        elif kind is PermissionDecided:
+            self._record_decision(cast("PermissionDecided", event))
         elif kind is GateOpened:
             self._ask(cast("GateOpened", event))
-        elif kind is GateAnswered:
-            self._answer(cast("GateAnswered", event))
+        elif kind is GateResolved:
+            self._answer(cast("GateResolved", event))
         elif kind in _ASIDE:
             _ASIDE[kind](self, event)
         elif self.is_late:
             raise InvalidEvent(f"call {self.id} has a late result already")
         else:
-            self.is_late, self.is_out = True, False
+            self.is_late, self.is_still_running = True, False
 
-    def _judge(self, event: CallJudged) -> None:
-        if self.judged is not None:
+    def _record_decision(self, event: PermissionDecided) -> None:
+        if self.decision is not None:
             raise InvalidEvent(f"call {self.id} was judged already")
-        self.judged, self.known_as = event, event.mark or self.known_as
+        self.decision, self.fingerprint = event, event.fingerprint or self.fingerprint
 
     def _start(self, event: CallStarted) -> None:
-        judged = self.judged
-        if judged is None or not judged.allowed or (judged.tool, judged.hash) != (event.tool, event.hash):
+        decision = self.decision
+        if decision is None or not decision.allowed or (decision.tool, decision.hash) != (event.tool, event.hash):
             raise InvalidEvent(f"call {self.id} cannot start: this was not allowed")
-        if self.verdict is not None and not self.verdict.allowed:
+        if self.resolution is not None and not self.resolution.allowed:
             raise InvalidEvent(f"call {self.id} was denied; it cannot start")
         self.started, self.state = event, "running"
 
-    def _settle(self, event: CallSettled) -> None:
-        if event.state not in SETTLED:
+    def _finish(self, event: CallFinished) -> None:
+        if event.state not in FINAL_CALL_STATES:
             raise InvalidEvent(f"a call cannot be settled as {event.state}")
-        if event.out and self.state != "running":
+        if event.still_running and self.state != "running":
             raise InvalidEvent(f"call {self.id} is {self.state}: it has no tool that could run on")
-        self.state, self.is_out, self.trail, self.output = event.state, event.out, event.trail, event.output
+        self.state, self.is_still_running, self.recent_calls, self.output = (
+            event.state,
+            event.still_running,
+            event.recent_calls,
+            event.output,
+        )
 
     def _ask(self, event: GateOpened) -> None:
-        if event.gate.kind in WITHIN:
+        if event.gate.kind in GATE_KINDS_OF_RUNNING_TOOL:
             if self.state not in ("running", "waiting"):
                 raise InvalidEvent(f"call {self.id} is {self.state}: its tool cannot ask")
             return
@@ -175,54 +185,56 @@ class Call(Struct):
         if is_review:
             self.review, self.state = event.gate, "reviewing"
             return
-        if self.verdict is not None:
+        if self.resolution is not None:
             raise InvalidEvent(f"call {self.id} has been answered already; it cannot ask again")
-        if self.judged is not None and not self.judged.allowed:
+        if self.decision is not None and not self.decision.allowed:
             raise InvalidEvent(f"call {self.id} was not allowed; nobody is asked about it any more")
         self.gate, self.state = event.gate, "asking"
-        self.known_as = event.gate.mark
+        self.fingerprint = event.gate.fingerprint
 
-    def _answer(self, event: GateAnswered) -> None:
+    def _answer(self, event: GateResolved) -> None:
         if self.state in ("running", "waiting"):
-            return  # its tool asked, and the turn knows what
-        gate = self.asks
+            return  # its tool asked; the turn keeps these answers
+        gate = self.open_gate
         if gate is None or gate.id != event.gate:
             raise InvalidEvent(f"call {self.id} does not wait at gate {event.gate}")
         if gate.kind == "result":
-            self.reviewed = event.verdict
+            self.reviewed = event.resolution
         else:
-            self.verdict, self.state = event.verdict, "pending"
+            self.resolution, self.state = event.resolution, "pending"
 
-    def _descend(self, event: CallBelow) -> None:
-        if event.number in self.below:
-            raise InvalidEvent(f"call {self.id} has asked for its sub-turn {event.number} before")
-        self.below[event.number] = event.session, event.below
+    def _descend(self, event: SubagentStarted) -> None:
+        if event.number in self.children:
+            raise InvalidEvent(f"call {self.id} has asked for its sub-agent run {event.number} before")
+        self.children[event.number] = event.session, event.child
 
-    def _pause(self, event: CallPaused) -> None:
-        self.paused, self.state = event, "waiting"
+    def _pause(self, event: CallSuspended) -> None:
+        self.suspended, self.state = event, "waiting"
 
-    def _stir(self, event: CallStirred) -> None:
-        self.is_stirred = True
+    def _stir(self, event: CallNotified) -> None:
+        self.is_notified = True
 
     def _resume(self, event: CallResumed) -> None:
-        self.state, self.is_stirred = "running", False
+        self.state, self.is_notified = "running", False
 
     @property
     def mark(self) -> str:
-        """By what the same call is known again: what is meant by it or, where that was never understood, its words."""
-        return self.known_as or mark_of(self.name, self.arguments)
+        """The fingerprint of the call, for loop detection: of its parsed arguments or, if those never parsed, of its
+        text.
+        """
+        return self.fingerprint or fingerprint_of_text(self.name, self.arguments)
 
     @property
-    def asks(self) -> Gate | None:
-        """The gate at which it waits."""
+    def open_gate(self) -> Gate | None:
+        """The gate it waits for, if any."""
         if self.state == "reviewing":
             return self.review if self.reviewed is None else None
         return self.gate if self.state == "asking" else None
 
 
-_ASIDE: Final[dict[type[Event], Callable[[Call, Any], None]]] = {
-    CallBelow: Call._descend,  # pyright: ignore[reportPrivateUsage]
-    CallPaused: Call._pause,  # pyright: ignore[reportPrivateUsage]
-    CallStirred: Call._stir,  # pyright: ignore[reportPrivateUsage]
-    CallResumed: Call._resume,  # pyright: ignore[reportPrivateUsage]
+_ASIDE: Final[dict[type[Event], Callable[[CallRecord, Any], None]]] = {
+    SubagentStarted: CallRecord._descend,  # pyright: ignore[reportPrivateUsage]
+    CallSuspended: CallRecord._pause,  # pyright: ignore[reportPrivateUsage]
+    CallNotified: CallRecord._stir,  # pyright: ignore[reportPrivateUsage]
+    CallResumed: CallRecord._resume,  # pyright: ignore[reportPrivateUsage]
 }

@@ -1,4 +1,4 @@
-"""What a model streams: small neutral chunks, in the batches in which they arrived.
+"""Stream chunks of a model: small provider-neutral pieces, in the batches in which they arrived.
 
 This is the hot path. A chunk is made once per token, so it holds two or three fields and no behaviour.
 """
@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from everturn.core.parts import Finish, Opaque, Usage
 
-MOST_CALLS = 128  # that one step may run: more take the event loop too long at once
-TOO_MANY = f"at most {MOST_CALLS} calls in one step; this one was not run. Make the others in the next"
+MAX_CALLS_PER_STEP = 128  # calls that one step may run: more would block the event loop for too long
+TOO_MANY_CALLS = f"at most {MAX_CALLS_PER_STEP} calls in one step; this one was not run. Make the others in the next"
 
 
 class TextChunk(Struct, frozen=True, gc=False):
@@ -28,7 +28,7 @@ class ReasoningChunk(Struct, frozen=True, gc=False):
 
 
 class CallChunk(Struct, frozen=True, gc=False):
-    """A piece of a call. The first one of a slot brings the name; the arguments arrive in any number of pieces."""
+    """A piece of a call. The first one of a slot has the name; the arguments arrive in any number of pieces."""
 
     slot: int
     arguments: str = ""
@@ -37,9 +37,10 @@ class CallChunk(Struct, frozen=True, gc=False):
 
 
 class OpaqueChunk(Struct, frozen=True, gc=False):
-    """A sealed payload, of the part streamed last or, said outright, of reasoning, of text, or of the call in `slot`.
+    """A provider's opaque payload for the last streamed part or, with `part`, for reasoning, text or the call in
+    `slot`.
 
-    Where the last part is of another kind or sealed already, the payload is a part that shows nothing of itself.
+    If the last part is of another kind or has a payload already, the payload becomes an empty part of its own.
     """
 
     opaque: Opaque
@@ -48,7 +49,7 @@ class OpaqueChunk(Struct, frozen=True, gc=False):
 
 
 class FileChunk(Struct, frozen=True, gc=False):
-    """A file the model made, whole: it is kept as a blob, and the part that shows it holds no bytes."""
+    """A whole file that the model generated: it is stored as a blob, and its part holds no bytes."""
 
     data: bytes
     media_type: str
@@ -56,13 +57,13 @@ class FileChunk(Struct, frozen=True, gc=False):
 
 
 class UsageChunk(Struct, frozen=True, gc=False):
-    """Tokens so far; the last one wins, as providers send running totals."""
+    """Token usage so far; the last chunk wins, as providers send running totals."""
 
     usage: Usage
 
 
 class FinishChunk(Struct, frozen=True, gc=False):
-    """The stream ended well. One that ends without it was cut off."""
+    """The stream completed. A stream that ends without this chunk was cut off."""
 
     reason: Finish
     raw: str = ""
@@ -71,7 +72,10 @@ class FinishChunk(Struct, frozen=True, gc=False):
 Chunk = TextChunk | ReasoningChunk | CallChunk | FileChunk | OpaqueChunk | UsageChunk | FinishChunk
 
 
-def is_beyond(call: str) -> bool:
-    """Whether a call is one too many for its step. Its id, which we made when it was streamed, ends in its number."""
+def exceeds_call_limit(call: str) -> bool:
+    """Whether a call exceeds `MAX_CALLS_PER_STEP` in its step.
+
+    The runtime makes call ids while streaming; they end in the number.
+    """
     number = call.rpartition("-")[2]
-    return number.isdecimal() and int(number) > MOST_CALLS
+    return number.isdecimal() and int(number) > MAX_CALLS_PER_STEP

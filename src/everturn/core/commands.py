@@ -1,4 +1,4 @@
-"""What may be asked of a session. A command is durable before it is acknowledged, and acted on by the driver.
+"""Commands: the requests to a session. A command is durable before it is acknowledged; the driver carries it out.
 
 `key` makes a command idempotent: the same key with the same body is the same command, with another body a conflict.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.asking import Verdict
+from everturn.core.gates import GateResolution
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, Part
 
 
 class Command(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The root of all commands."""
+    """Base class of all commands."""
 
     key: str
     session: str
@@ -23,16 +23,16 @@ class Command(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
 
     @property
     def body(self) -> Command:
-        """What makes two commands the same one: everything but when it came."""
+        """The command as it is compared for idempotency: everything but its time."""
         return replace(self, at=0.0)
 
 
 class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Start a turn: with `parts` as a new message, or (None) by answering once more what is at `parent`.
+    """Start a turn: with `parts` as a new message, or (None) by regenerating the answer to `parent`.
 
-    With `at_leaf` the place is whatever end of the selected branch is there when the turn can begin. `alone` is not
-    admitted while another turn is under way, or asked for. One that `steers` joins the turn `joins` between two of its
-    steps; where that cannot be any more, or nothing was under way, it starts a turn of its own like any other.
+    With `at_leaf` the parent is the end of the selected branch at the time the turn starts. A command with `alone` is
+    not admitted while another turn runs or is queued. A command that `steers` joins the turn `joins` between two of its
+    steps; if that is no longer possible, or no turn was running, it starts a turn of its own.
     """
 
     turn: str
@@ -47,16 +47,16 @@ class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
 
     @property
     def body(self) -> Command:
-        """The ids are made anew for every try, so they do not count; nor does what happened to be under way."""
+        """Without the ids, which every attempt makes anew, and without the turn that happened to be running."""
         return replace(self, at=0.0, turn="", message="", joins="")
 
 
-class Answer(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Answer a gate; `hash` echoes what was shown."""
+class ResolveGate(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Resolve a gate; `hash` repeats the hash of what the person was shown."""
 
     gate: str
     hash: str
-    verdict: Verdict
+    resolution: GateResolution
 
 
 class Cancel(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -67,7 +67,7 @@ class Cancel(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
 
 
 class Select(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Select the branch that ends at a message (None: begin anew at the root)."""
+    """Select the branch that ends at a message (None: start at the root)."""
 
     message: str | None
 
@@ -78,8 +78,8 @@ class Delete(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
     message: str
 
 
-class Late(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A tool that outlived its turn hands in its result."""
+class LateResult(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Deliver the result of a tool that outlived its turn."""
 
     turn: str
     call: str
@@ -87,14 +87,14 @@ class Late(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
 
 
 class Revoke(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Let a remembered answer hold no more."""
+    """Revoke a grant."""
 
     grant: str
     by: str = ""
 
 
-class Take(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A client claims a call, so that it alone does it; once more before its time is over, to have more of it."""
+class ClaimCall(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Claim a call for one client, which alone runs it; a second claim before the lease ends extends the lease."""
 
     gate: str
     hash: str
@@ -102,19 +102,19 @@ class Take(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
     lease: float  # seconds
 
 
-class Stir(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The sub-turn that a call waits for is about to be over."""
+class NotifyCall(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Tell a call that the sub-agent run it waits for is about to end."""
 
     turn: str
     call: str
 
 
 class Revert(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Let the files beneath a root be what they were, as a tree that was recorded here."""
+    """Restore the files under a root to a recorded tree."""
 
     root: str
     tree: str
     by: str = ""
 
 
-AnyCommand = Send | Answer | Cancel | Select | Delete | Late | Revoke | Take | Stir | Revert
+AnyCommand = Send | ResolveGate | Cancel | Select | Delete | LateResult | Revoke | ClaimCall | NotifyCall | Revert

@@ -1,8 +1,8 @@
-"""The live edge: what is shown while a step streams, and how a reader sees every character exactly once.
+"""Live deltas: the pieces of a step that is still streaming, and a reader that shows every character exactly once.
 
-A delta belongs to the step that began at `seq` in the log, and starts at `offset` inside part number `part`. Because a
-finished step holds the same characters, a reader that missed deltas (it came late, it was slow, the driver died) is
-given the missing rest out of the log: `Reader` is that rule, and it is pure.
+A delta belongs to the step that began at `seq` in the log, and starts at `offset` inside part number `part`. A finished
+step holds the same characters, so a reader that missed deltas (it came late, it was slow, the driver died) takes the
+missing rest from the log. `TurnReader` implements that rule without I/O.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from everturn.core.parts import FilePart, ReasoningPart, StreamedPart, TextPart
 
 CURSOR_LIMIT = 65_536  # characters of a cursor
 PARTS_LIMIT = 256
-"""Parts of a step that are shown while they stream. A cursor counts each of them, and every message has one: of a step
-with more parts, the others are shown when it ends."""
-UNSEEN = -1  # nothing of a part was shown, not even that it is there
+"""Parts of a step that are shown while they stream. A cursor has an offset for each of them, and every sent message
+carries a cursor. Further parts are shown when the step ends."""
+UNSEEN = -1  # nothing of a part was shown, not even that it exists
 
 
 class Delta(Struct, frozen=True, gc=False, tag=True):
@@ -49,32 +49,32 @@ class CallDelta(Delta, frozen=True, gc=False, tag=True):
 
 
 class CallProgress(Struct, frozen=True, gc=False, tag=True):
-    """What a running tool says of itself; shown when it happens, and to nobody later."""
+    """Progress of a running tool; shown when it happens, and never stored or repeated."""
 
     turn: str
     call: str
     text: str
 
 
-class LogMoved(Struct, frozen=True, gc=False, tag=True):
+class LogAdvanced(Struct, frozen=True, gc=False, tag=True):
     """The log reached `seq`: read on there."""
 
     seq: int
 
 
 class DriverGone(Struct, frozen=True, gc=False, tag=True):
-    """Nobody drives this turn any more in the process that did; its log is intact."""
+    """The process that drove this turn has stopped driving it; the log is intact."""
 
     text: str
 
 
-Frame = TextDelta | ReasoningDelta | CallDelta | CallProgress | LogMoved | DriverGone
-Shown = Event | Delta | CallProgress
-"""What a reader of a turn is shown: log events, and deltas between them."""
+Frame = TextDelta | ReasoningDelta | CallDelta | CallProgress | LogAdvanced | DriverGone
+TurnItem = Event | Delta | CallProgress
+"""What a reader of a turn shows: log events, and deltas between them."""
 
 
 class Cursor(Struct, frozen=True):
-    """A place in a turn: the last event seen and, inside a step that streams, how much of each part."""
+    """A position in a turn: the last event seen and, inside a streaming step, the offset in each part."""
 
     seq: int = 0
     offsets: tuple[int, ...] = ()
@@ -85,44 +85,44 @@ class Cursor(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Cursor:
-        """Read what `str` wrote; anything else is the beginning, for a cursor comes from strangers."""
-        if len(text) > CURSOR_LIMIT:  # what is left of a cursor that was cut is another one, and one that lies
+        """Parse what `str` wrote. Invalid text gives the beginning: cursors are untrusted input."""
+        if len(text) > CURSOR_LIMIT:  # a truncated cursor would be another, wrong cursor
             return cls()
         seq, _, offsets = text.partition(":")
         try:
-            seen = tuple(_number(one, UNSEEN) for one in offsets.split(",")) if offsets else ()
+            seen = tuple(_number(offset, UNSEEN) for offset in offsets.split(",")) if offsets else ()
             return cls(_number(seq, 0), seen) if len(seen) <= PARTS_LIMIT else cls()
         except ValueError:
             return cls()
 
 
 def _number(text: str, least: int) -> int:
-    """A number of a cursor, which comes from strangers."""
+    """A number of a cursor, which is untrusted input."""
     if len(text) > 20:
         raise ValueError(text)
     return min(max(int(text), least), 2**63 - 1)
 
 
-def merge(frames: Sequence[Frame]) -> list[Frame]:
-    """Frames that were shown before, for those who come later: the deltas of a part in one where they go on.
+def merge_frames(frames: Sequence[Frame]) -> list[Frame]:
+    """Compact published frames for late subscribers: contiguous deltas of a part become one.
 
-    Progress is left out, for it is shown when it happens.
+    Progress is left out, as it is shown only when it happens.
     """
     merged: list[Frame] = []
     run: list[Delta] = []
     for frame in (*frames, None):
-        if run and not (isinstance(frame, Delta) and _goes_on(run[-1], frame)):
+        if run and not (isinstance(frame, Delta) and _is_contiguous(run[-1], frame)):
             whole = replace(run[-1], offset=run[0].offset, text="".join(delta.text for delta in run))
             merged.append(cast("Frame", whole))
             run = []
         if isinstance(frame, Delta):
             run.append(frame)
-        elif isinstance(frame, LogMoved | DriverGone):
+        elif isinstance(frame, LogAdvanced | DriverGone):
             merged.append(frame)
     return merged
 
 
-def _goes_on(before: Delta, delta: Delta) -> bool:
+def _is_contiguous(before: Delta, delta: Delta) -> bool:
     return (
         type(before) is type(delta)
         and (before.seq, before.part) == (delta.seq, delta.part)
@@ -130,43 +130,43 @@ def _goes_on(before: Delta, delta: Delta) -> bool:
     )
 
 
-def rest(turn: str, seq: int, parts: Sequence[StreamedPart], seen: Sequence[int]) -> Iterator[Delta]:
+def missing_deltas(turn: str, seq: int, parts: Sequence[StreamedPart], seen: Sequence[int]) -> Iterator[Delta]:
     """The deltas of a finished step that a reader has not seen yet."""
-    for at, part in enumerate(parts):
-        shown = seen[at] if at < len(seen) else UNSEEN
+    for index, part in enumerate(parts):
+        shown = seen[index] if index < len(seen) else UNSEEN
         have = max(shown, 0)
         match part:
             case TextPart(text=text):
                 if have < len(text):
-                    yield TextDelta(turn, seq, at, have, text[have:])
+                    yield TextDelta(turn, seq, index, have, text[have:])
             case ReasoningPart(text=text):
                 if have < len(text):
-                    yield ReasoningDelta(turn, seq, at, have, text[have:])
+                    yield ReasoningDelta(turn, seq, index, have, text[have:])
             case FilePart():
-                pass  # it is shown whole, by the event that ends its step
+                pass  # the event that ends its step shows it whole
             case _:
                 if have < len(part.arguments) or shown == UNSEEN:
-                    yield CallDelta(turn, seq, at, have, part.arguments[have:], part.call, part.name)
+                    yield CallDelta(turn, seq, index, have, part.arguments[have:], part.call, part.name)
 
 
-class Reader:
-    """Turns log entries and deltas, in whatever pieces they come, into what one reader of a turn is shown."""
+class TurnReader:
+    """Turns log entries and deltas, in whatever pieces they arrive, into what one reader of a turn shows."""
 
     def __init__(self, turn: str, cursor: Cursor | None = None) -> None:
         cursor = cursor or Cursor()
         self.turn = turn
         self.seq = cursor.seq
-        # Deltas flow only between a step's start and its end, so a cursor with offsets stands at that start.
+        # Deltas exist only between a step's start and its end, so a cursor with offsets points at that start.
         self._step = cursor.seq
         self._seen = list(cursor.offsets)
 
     @property
     def cursor(self) -> Cursor:
-        """Where this reader is; another one can go on from here, on any node."""
+        """The position of this reader; another reader can continue from it, on any node."""
         return Cursor(self.seq, tuple(self._seen))
 
-    def entry(self, entry: Entry) -> Iterator[Shown]:
-        """Show an entry of the log, and before it what was missed of the step it ends."""
+    def entry(self, entry: Entry) -> Iterator[TurnItem]:
+        """Show an entry of the log, and before it the missed rest of the step that it ends."""
         if entry.seq <= self.seq:
             return
         event = entry.event
@@ -174,7 +174,7 @@ class Reader:
             case StepStarted() | StepRestarted():
                 self._step, self._seen = entry.seq, []
             case StepFinished(parts=parts) | StepInterrupted(parts=parts):
-                for delta in rest(self.turn, self._step, parts, tuple(self._seen)):
+                for delta in missing_deltas(self.turn, self._step, parts, tuple(self._seen)):
                     self._note(delta)
                     yield delta
                 self._seen = []
@@ -191,11 +191,11 @@ class Reader:
         self._seen[delta.part] = delta.offset + len(delta.text)
 
     def delta(self, delta: Delta) -> Delta | None:
-        """Show a delta, or the part of it that is new; None when it is old, void, or after a gap."""
+        """Show a delta, or the part of it that is new; None if it is old, of another step, or after a gap."""
         if delta.seq != self._step or self.seq != self._step or delta.part >= PARTS_LIMIT:
             return None
         seen, part = self._seen, delta.part
-        if part < len(seen) and seen[part] == delta.offset and delta.text:  # what nearly every delta is like
+        if part < len(seen) and seen[part] == delta.offset and delta.text:  # the common case
             seen[part] += len(delta.text)
             return delta
         shown = seen[part] if part < len(seen) else UNSEEN

@@ -1,7 +1,7 @@
-"""Everything that can happen in a session, in the past tense. The list of these is the log, and the log is the truth.
+"""Events of the session log, named in the past tense. The log is the only source of truth.
 
-Events are frozen data, versioned by `everturn.wire`. Whatever is not here (a piece of text that is still streaming, a
-tool's progress) is a delta: shown, and never stored.
+Events are frozen data, versioned by `everturn.wire`. Everything else (text that is still streaming, a tool's progress)
+is a delta: shown, and never stored.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from typing import Literal
 
 from msgspec import Struct
 
-from everturn.core.asking import Claimed, Gate, Grant, Verdict
+from everturn.core.gates import CallClaim, Gate, GateResolution, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent, TurnOptions
 from everturn.core.parts import CallState, FileChange, Finish, Output, StreamedPart, Usage
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 
 Outcome = Literal["completed", "error", "cancelled"]
-Effects = Literal["read", "write", "once"]
-Scope = Literal["turn", "above", "session", "tenant"]
+Scope = Literal["turn", "parent", "session", "tenant"]
 
 
 class Problem(Struct, frozen=True, gc=False):
@@ -28,7 +27,7 @@ class Problem(Struct, frozen=True, gc=False):
     text: str
 
 
-class Append(Struct, frozen=True, gc=False, omit_defaults=True):
+class DeferredMessage(Struct, frozen=True, gc=False, omit_defaults=True):
     """A message a plugin has deferred until every plugin is done with the step."""
 
     message: Message
@@ -37,7 +36,7 @@ class Append(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Event(Struct, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The root of all events; `at` is when it was written down."""
+    """Base class of all events; `at` is when the event was written."""
 
     at: float = 0.0
 
@@ -49,7 +48,7 @@ class TurnEvent(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defau
 
 
 class TurnStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A turn began: with a new input, or (a re-run) under a message that is already there."""
+    """A turn started: with a new input, or (a re-run) under an existing message."""
 
     parent: str | None = None
     input: Message | None = None
@@ -58,8 +57,8 @@ class TurnStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
     untitled: bool = False
 
 
-class AnswerOpened(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The placeholder the next steps fill."""
+class AnswerStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The placeholder of the answer was added; the next steps fill it."""
 
     message: Message
 
@@ -67,7 +66,7 @@ class AnswerOpened(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
 class MessageAdded(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """A plugin, or the runtime itself, appended a message; `request` asks for another step.
 
-    With a `command` it is a person's, who sent it while the turn was under way.
+    With a `command` it is a steering message that a person sent while the turn was running.
     """
 
     message: Message
@@ -76,7 +75,7 @@ class MessageAdded(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
 
 
 class StepStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A model request is about to go out; a `closing` one carries no tools and is the last."""
+    """A model request is about to be sent; a `closing` one has no tools and is the last."""
 
     step: int
     closing: bool = False
@@ -89,7 +88,7 @@ class StepRestarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, om
 
 
 class StepFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The step's stream ended well, and these are its parts."""
+    """The step's stream completed with these parts."""
 
     step: int
     parts: tuple[StreamedPart, ...]
@@ -108,31 +107,31 @@ class StepInterrupted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, 
 
 
 class GateOpened(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A call asks a person."""
+    """A call, a tool or a plugin opened a gate."""
 
     gate: Gate
 
 
-class GateAnswered(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Somebody who may has answered, once."""
+class GateResolved(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """An authorised person or client resolved a gate. A gate is resolved at most once."""
 
     gate: str
     call: str
-    verdict: Verdict
+    resolution: GateResolution
     command: str = ""
     grant: Grant | None = None
 
 
-class GateClaimed(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A client has taken a call upon itself; nobody else may do it meanwhile."""
+class CallClaimed(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A client claimed a call; no other client may run it until the claim expires."""
 
     gate: str
-    claim: Claimed
+    claim: CallClaim
     command: str = ""
 
 
-class CallMade(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A tool that runs makes a call of its own: it is judged, asked about and run like any, and no model sees it."""
+class NestedCallRequested(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A running tool made a call of its own: it passes the same rules and gates as any call, and no model sees it."""
 
     call: str
     parent: str
@@ -141,8 +140,8 @@ class CallMade(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_de
     identity: str = ""
 
 
-class CallJudged(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The rules, or a person at a gate, have decided about a call. One stands before every start, in the same append."""
+class PermissionDecided(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The rules, or a person at a gate, decided about a call. It precedes every `CallStarted`, in the same append."""
 
     call: str
     tool: str
@@ -151,12 +150,12 @@ class CallJudged(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_
     allowed: bool
     why: str
     rule: Rule | None = None
-    gate: str = ""  # at which a person decided
-    mark: str = ""  # by which the loop guard knows the call again
+    gate: str = ""  # the gate at which a person decided
+    fingerprint: str = ""  # the fingerprint of the call, for loop detection
 
 
 class LimitReached(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A budget is used up, or a loop was denied: no call starts any more, and the next request is the last."""
+    """A budget is used up, or a person denied a loop: no further call starts, and the next request is the last."""
 
     limit: str  # steps | calls | tokens | cost | seconds | loop
     scope: Scope
@@ -170,58 +169,64 @@ class CallStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
     tool: str
     arguments: str
     hash: str
-    effects: Effects
     key: str
+    read_only: bool = False
+    idempotent: bool = False
+
+    @property
+    def at_most_once(self) -> bool:
+        """Whether a second run of the tool could do harm, so that a crash must not repeat it."""
+        return not (self.read_only or self.idempotent)
 
 
-class CallBelow(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A call is about to have a sub-turn run: this one, in this session."""
+class SubagentStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A call is about to start this sub-agent run, in this session."""
 
     call: str
     session: str
-    below: str  # the turn
-    number: int = 1  # of those that this call asks for
+    child: str  # the turn
+    number: int = 1  # its number among the sub-agent runs of this call
 
 
-class CallPaused(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A tool was put aside until these gates are answered, these calls settled, this sub-turn over.
+class CallSuspended(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A tool was suspended until these gates are resolved, these calls finished and this sub-agent run over.
 
-    Nothing of it is held in memory but what it `kept` for when it is begun again.
+    Only its `saved_state` survives until it is resumed; nothing is held in memory.
     """
 
     call: str
-    kept: str = ""
+    saved_state: str = ""
     gates: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
-    below: str = ""  # the turn
+    child: str = ""  # the turn
 
 
-class CallStirred(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The sub-turn that a call waits for is about to be over."""
+class CallNotified(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The sub-agent run that a call waits for is about to end."""
 
     call: str
     command: str = ""
 
 
 class CallResumed(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A tool that was put aside is about to be begun again. Written before the effect, always."""
+    """A suspended tool is about to be resumed. Written before the effect, always."""
 
     call: str
 
 
-class CallSettled(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A call has its one result. When it is `out` its tool runs on without it, and hands in a late one."""
+class CallFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A call has its final result. With `still_running` its tool still runs, and delivers a late result."""
 
     call: str
     state: CallState
     output: Output
-    out: bool = False
-    spent: Spent | None = None  # by the sub-turn it was,
-    trail: tuple[str, ...] = ()  # and the marks of the last calls in there
+    still_running: bool = False
+    spent: Spent | None = None  # by its sub-agent run
+    recent_calls: tuple[str, ...] = ()  # fingerprints of the last calls of that run
 
 
 class FilesChanged(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """What became of files beneath a root in a step; "" is the session's own, where a call changes them one by one."""
+    """Files under a root changed in a step; "" is the session's own root, where each call records its changes."""
 
     step: int
     before: str
@@ -229,11 +234,11 @@ class FilesChanged(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
     root: str = ""
     changes: tuple[FileChange, ...] = ()
     call: str = ""
-    blobs: tuple[str, ...] = ()  # that the tree after it needs and the one before did not
+    blobs: tuple[str, ...] = ()  # blobs that the new tree needs and the old one did not
 
 
-class LateArrived(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A tool finished after its call had been settled as cancelled; the result stays beside the call."""
+class LateResultReceived(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A tool finished after its call was cancelled; the result is kept beside the call."""
 
     call: str
     output: Output
@@ -241,21 +246,21 @@ class LateArrived(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
 
 
 class HookFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A plugin is done with a step, and these are the appends it deferred."""
+    """A plugin is done with a step, and deferred these messages."""
 
     step: int
     plugin: str
-    deferred: tuple[Append, ...] = ()
+    deferred: tuple[DeferredMessage, ...] = ()
 
 
-class TurnParked(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Every plugin that is not done waits for something from outside; nothing is held in memory."""
+class TurnSuspended(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Every plugin that is not done waits for an external event; nothing is held in memory."""
 
     step: int
 
 
-class TurnEnding(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The outcome is known; what is left is to settle, tidy up and say so."""
+class TurnFinishing(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The outcome is known; open calls are finished and clean-ups run before the terminal event."""
 
     outcome: Outcome
     problem: Problem | None = None
@@ -264,14 +269,14 @@ class TurnEnding(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_
 
 
 class TurnCompleted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The turn ended well."""
+    """The turn completed."""
 
     usage: Usage = Usage()
     reports: tuple[Problem, ...] = ()
 
 
 class TurnFailed(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The turn ended in an error."""
+    """The turn failed."""
 
     problem: Problem
     usage: Usage = Usage()
@@ -286,7 +291,7 @@ class TurnCancelled(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, om
 
 
 class TitleSet(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """The session has a title."""
+    """The session got a title."""
 
     title: str
 
@@ -306,7 +311,7 @@ class MessageDeleted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_
 
 
 class GrantRevoked(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A remembered answer holds no more."""
+    """A grant was revoked."""
 
     grant: str
     by: str = ""
@@ -314,16 +319,16 @@ class GrantRevoked(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_de
 
 
 class RevertStarted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Files are about to be what they were; `before` is what they are now."""
+    """A revert is about to start; `before` is the present tree, `after` the one to restore."""
 
     root: str
     before: str
     after: str
-    key: str  # of the command
+    key: str  # the key of the command
 
 
 class FilesReverted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """Files are again what they were; `before` is what they were until now, so that this can be taken back."""
+    """Files were restored; `before` is the tree before the revert, so that it can be undone."""
 
     root: str
     before: str
@@ -333,7 +338,7 @@ class FilesReverted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_d
 
 
 class CommandDropped(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """An admitted command had lost its object when its turn came (a cancel of a turn that was over)."""
+    """An admitted command was dropped because its object was gone (for example, a cancel of a finished turn)."""
 
     command: str
     reason: str
@@ -343,29 +348,29 @@ Terminal = TurnCompleted | TurnFailed | TurnCancelled
 
 LogEvent = (
     TurnStarted
-    | AnswerOpened
+    | AnswerStarted
     | MessageAdded
     | StepStarted
     | StepRestarted
     | StepFinished
     | StepInterrupted
     | GateOpened
-    | GateAnswered
-    | GateClaimed
-    | CallMade
-    | CallJudged
+    | GateResolved
+    | CallClaimed
+    | NestedCallRequested
+    | PermissionDecided
     | LimitReached
     | CallStarted
-    | CallBelow
-    | CallPaused
-    | CallStirred
+    | SubagentStarted
+    | CallSuspended
+    | CallNotified
     | CallResumed
-    | CallSettled
+    | CallFinished
     | FilesChanged
-    | LateArrived
+    | LateResultReceived
     | HookFinished
-    | TurnParked
-    | TurnEnding
+    | TurnSuspended
+    | TurnFinishing
     | TurnCompleted
     | TurnFailed
     | TurnCancelled
@@ -377,11 +382,11 @@ LogEvent = (
     | FilesReverted
     | CommandDropped
 )
-"""Every event the log may hold, as one type: what `wire` reads and writes."""
+"""Every event that the log may hold, as one type: what `wire` encodes and decodes."""
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """An event at its place in the log."""
+    """An event at its position in the log."""
 
     seq: int
     event: Event

@@ -1,4 +1,4 @@
-"""Messages as a model reads them: provider-valid by construction, whatever happened on the way.
+"""Message history for a model request: valid for every provider by construction, whatever happened in the turns.
 
 Every call is followed at once by its one result; placeholders and hidden messages are left out; no message is empty;
 arguments are always a JSON object. `render` is a pure function, so a request built twice is byte-equal.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from everturn.core.canonical import canonical, clean, parse_object
+from everturn.core.canonical_json import encode_canonical, parse_object, replace_surrogates
 from everturn.core.messages import Message
-from everturn.core.options import HistoryPolicy
+from everturn.core.options import ToolHistory
 from everturn.core.parts import FilePart, FilesPart, NoticePart, ReasoningPart, StepPart, TextPart, ToolPart
 from everturn.core.requests import RequestCall, RequestMessage, RequestPart, RequestResult
 
@@ -19,42 +19,42 @@ DIGEST_LIMIT = 200  # characters of a result in a digest: enough to recognise it
 DIGEST_WARNING = "A log of tools that were used, for reference only; writing such lines calls nothing."
 
 
-def render(messages: Iterable[Message], policy: HistoryPolicy = "full") -> list[RequestMessage]:
-    """Show messages of earlier turns to a model, with their tool calls as the policy says."""
-    shown: list[RequestMessage] = []
-    answer = _RENDER[policy]
+def render_history(messages: Iterable[Message], policy: ToolHistory = "full") -> list[RequestMessage]:
+    """Render messages of earlier turns for a model, with their tool calls as the policy says."""
+    rendered: list[RequestMessage] = []
+    render_answer = _RENDER[policy]
     for message in messages:
         if message.hidden:
             continue
         is_answer = message.role == "assistant"
         if (text := _only_text(message, is_answer)) is not None:
-            shown.append(RequestMessage("assistant" if is_answer else "user", (text,)))
+            rendered.append(RequestMessage("assistant" if is_answer else "user", (text,)))
         else:
-            shown += answer(message) if is_answer else _said(message)
-    return shown
+            rendered += render_answer(message) if is_answer else _render_user(message)
+    return rendered
 
 
 def unanswered_turns(path: Sequence[Message], is_answering_last: bool) -> list[str]:
-    """The turns of a branch whose messages nobody has answered: the only ones that may have been blocked.
+    """The turns of a branch whose user messages have no answer: the only ones that a hook may have blocked.
 
-    A message that another turn has answered anew counts as answered, and so does the last one when it is about to be.
+    A message that another turn has answered counts as answered, and so does the last one with `is_answering_last`.
     """
     answered = {message.turn for message in path if message.role == "assistant" and message.parts}
-    found: dict[str, None] = {}
-    for at, message in enumerate(path):
+    unanswered: dict[str, None] = {}
+    for index, message in enumerate(path):
         if message.role != "user" or not message.turn or message.turn in answered:
             continue
-        following = next((other for other in path[at + 1 :] if other.turn != message.turn), None)
+        following = next((other for other in path[index + 1 :] if other.turn != message.turn), None)
         is_answered = (
             is_answering_last if following is None else following.turn in answered and following.role != "user"
         )
         if not is_answered:
-            found[message.turn] = None
-    return list(found)
+            unanswered[message.turn] = None
+    return list(unanswered)
 
 
 def _only_text(message: Message, is_answer: bool) -> TextPart | None:
-    """What nearly every message is: one text and nothing else, which every policy shows alike."""
+    """The only text of a message with nothing else, as most have: every policy renders it alike."""
     parts = message.parts
     if len(parts) == 1 + is_answer and type(parts[0]) is TextPart and parts[0].text:
         if not is_answer or type(parts[1]) is StepPart:
@@ -62,15 +62,15 @@ def _only_text(message: Message, is_answer: bool) -> TextPart | None:
     return None
 
 
-def render_own(message: Message, after: int = 0) -> list[RequestMessage]:
-    """Show a turn one of its own messages, from its part number `after` on, which must begin a step.
+def render_own_message(message: Message, after: int = 0) -> list[RequestMessage]:
+    """Render one of the present turn's own messages, from part number `after` on, which must begin a step.
 
-    Always in full, hidden ones too, for their calls are still being worked on.
+    It is always rendered in full, even if it is hidden, because its calls are still in progress.
     """
-    return list(_full(message, after) if message.role == "assistant" else _said(message))
+    return list(_render_full(message, after) if message.role == "assistant" else _render_user(message))
 
 
-def _said(message: Message) -> Iterator[RequestMessage]:
+def _render_user(message: Message) -> Iterator[RequestMessage]:
     parts = tuple(
         part
         for part in message.parts
@@ -80,85 +80,93 @@ def _said(message: Message) -> Iterator[RequestMessage]:
         yield RequestMessage("user", parts)
 
 
-def _full(message: Message, after: int = 0) -> Iterator[RequestMessage]:
+def _render_full(message: Message, after: int = 0) -> Iterator[RequestMessage]:
     """One assistant message per step, each followed by the results of its calls."""
-    said: list[RequestPart] = []
+    parts: list[RequestPart] = []
     results: list[RequestResult] = []
     for part in (*message.parts[after:], None):
         match part:
             case None | StepPart():
-                if said:
-                    yield RequestMessage("assistant", tuple(said))
+                if parts:
+                    yield RequestMessage("assistant", tuple(parts))
                 if results:
                     yield RequestMessage("tool", tuple(results))
-                said, results = [], []
+                parts, results = [], []
             case ToolPart(parent=parent):
-                if parent:  # it was no model that made it
+                if parent:  # a tool made this call, not the model
                     continue
-                said.append(RequestCall(part.call, part.name, as_object(part.arguments), part.opaque, part.given))
+                parts.append(
+                    RequestCall(
+                        part.call, part.name, arguments_as_object(part.arguments), part.opaque, part.provider_id
+                    )
+                )
                 results.append(_result(part))
             case TextPart(text=text) | ReasoningPart(text=text):
                 if text or part.opaque:
-                    said.append(part)
+                    parts.append(part)
             case FilePart():
-                said.append(part)
+                parts.append(part)
             case NoticePart() | FilesPart():
                 pass
 
 
-def _called(message: Message) -> Iterator[ToolPart]:
-    """The calls that the model made; not those of its tools."""
+def _model_calls(message: Message) -> Iterator[ToolPart]:
+    """The calls that the model made, without nested calls of tools."""
     return (part for part in message.parts if isinstance(part, ToolPart) and not part.parent)
 
 
 def _result(part: ToolPart) -> RequestResult:
     if part.output is None:
         return RequestResult(part.call, part.name, NO_RESULT, is_error=True)
-    # Otherwise the model would puzzle over a result that does not fit what it asked for.
+    # Otherwise the model would not understand a result that does not fit its arguments.
     note = f"[The person changed the arguments to {part.used}]\n" if part.is_edited else ""
     text = note + part.output.text
     is_error = part.state != "completed"
     return RequestResult(part.call, part.name, text, is_error, part.output.attachments, part.state)
 
 
-def as_object(arguments: str) -> str:
-    """Arguments as the JSON object every provider demands; a broken text is shown as what it is, not as `{}`."""
+def arguments_as_object(arguments: str) -> str:
+    """Arguments as the JSON object every provider demands; invalid JSON is shown as such, not as `{}`."""
     if not arguments.strip():
-        return "{}"  # none at all, which is how some models call a tool without parameters
-    return arguments if parse_object(arguments) is not None else canonical({"invalid_json": clean(arguments)})
+        return "{}"  # some models send no text at all for a tool without parameters
+    return (
+        arguments
+        if parse_object(arguments) is not None
+        else encode_canonical({"invalid_json": replace_surrogates(arguments)})
+    )
 
 
-def _results(message: Message) -> Iterator[RequestMessage]:
-    """Calls dropped, results kept: in a notice before the answer, so that nothing poses as the model's own words."""
-    found = [f"{part.name}: {_result(part).text}" for part in _called(message)]
-    if found:
-        yield RequestMessage("user", (NoticePart("tool_results", "Results of tools used:\n" + "\n".join(found)),))
-    yield from _none(message)
+def _render_results(message: Message) -> Iterator[RequestMessage]:
+    """Calls dropped, results kept in a notice before the answer, so that they do not pose as the model's own text."""
+    lines = [f"{part.name}: {_result(part).text}" for part in _model_calls(message)]
+    if lines:
+        yield RequestMessage("user", (NoticePart("tool_results", "Results of tools used:\n" + "\n".join(lines)),))
+    yield from _render_none(message)
 
 
-def _none(message: Message) -> Iterator[RequestMessage]:
-    yield from _answer(message, message.text)
+def _render_none(message: Message) -> Iterator[RequestMessage]:
+    yield from _render_answer(message, message.text)
 
 
-def _digest(message: Message) -> Iterator[RequestMessage]:
-    yield from _answer(message, *digest_of(message))
+def _render_digest(message: Message) -> Iterator[RequestMessage]:
+    yield from _render_answer(message, *answer_with_digest(message))
 
 
-def _answer(message: Message, text: str, hint_size: int = 0) -> Iterator[RequestMessage]:
-    """An answer in one piece, with the files it brought: those are no part of the tool chain."""
+def _render_answer(message: Message, text: str, hint_size: int = 0) -> Iterator[RequestMessage]:
+    """An answer in one message, with its files: those are not part of the tool chain."""
     parts = (*([TextPart(text)] if text else []), *(part for part in message.parts if isinstance(part, FilePart)))
     if parts:
         yield RequestMessage("assistant", parts, hint_size=hint_size)
 
 
-def digest_of(message: Message) -> tuple[str, int]:
-    """An answer with its tool chain folded into a hint in front, and how long that hint is: a face can fold it."""
-    lines = [_line(part) for part in _called(message)]
+def answer_with_digest(message: Message) -> tuple[str, int]:
+    """An answer with a digest of its tool calls in front, and the length of that digest, so that a UI can collapse it."""
+    lines = [_digest_line(part) for part in _model_calls(message)]
     hint = f"[{DIGEST_WARNING}\n" + "\n".join(lines) + "]\n\n" if lines else ""
     return hint + message.text, len(hint)
 
 
-def _line(part: ToolPart) -> str:
+def _digest_line(part: ToolPart) -> str:
     return f"{part.name} {_excerpt(part.used or part.arguments)} -> {part.state}: {_excerpt(_result(part).text)}"
 
 
@@ -167,4 +175,4 @@ def _excerpt(text: str) -> str:
     return text if len(text) <= DIGEST_LIMIT else text[:DIGEST_LIMIT] + "…"
 
 
-_RENDER = {"full": _full, "results": _results, "digest": _digest, "none": _none}
+_RENDER = {"full": _render_full, "results": _render_results, "digest": _render_digest, "none": _render_none}

@@ -1,9 +1,9 @@
-"""Every plugin hook, on one page. A plugin is any object with some of these methods, plain or async.
+"""Plugin hooks. A plugin is any object with some of these methods, plain or async.
 
     on_turn_start ─ on_message_append (the answer) ─┐
       ┌── on_system_prompt · on_params · on_before_request · on_stream_chunk … · on_after_request ──┐   once per step
       │        └ on_call_start · on_gate · on_call_end (per call)   └ on_message_append (per append) │
-      └────────────────────── again while calls were settled or somebody asked ─────────────────────┘
+      └───────────── again while calls finished or a plugin asked for another request ──────────────┘
     on_turn_end | on_error ─ clean-ups, last in first out
     on_revert, between turns
 
@@ -17,30 +17,30 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from everturn.core.calls import Call
-from everturn.core.canonical import JsonObject
+from everturn.core.calls import CallRecord
+from everturn.core.canonical_json import JsonObject
 from everturn.core.chunks import Chunk
-from everturn.core.events import Gate, Problem, TurnOptions, Verdict
+from everturn.core.events import Gate, GateResolution, Problem, TurnOptions
 from everturn.core.messages import Message, Role
 from everturn.core.parts import Finish, Output, Part, Usage
 from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec
 
 
-class Pending(Enum):
+class Suspend(Enum):
     """What `on_after_request` returns when it is not done with the step."""
 
-    PENDING = "pending"
+    SUSPEND = "suspend"
 
 
-PENDING: Final = Pending.PENDING
-"""Not done: park the turn, hold nothing in memory, and call again when something for this turn has arrived."""
+SUSPEND: Final = Suspend.SUSPEND
+"""Not done: suspend the turn, hold nothing in memory, and call the hook again when something for this turn arrives."""
 
 Cleanup: TypeAlias = Callable[[], Awaitable[None] | None]
 MaybeAwaitable: TypeAlias = Awaitable[None] | None
 
 
 class TurnContext(Protocol):
-    """What every hook may know."""
+    """What every hook can read."""
 
     session: str
     turn: str
@@ -48,7 +48,7 @@ class TurnContext(Protocol):
 
     @property
     def messages(self) -> list[Message]:
-        """The turn's own messages so far: its input, its answers, what plugins appended."""
+        """The turn's own messages so far: its input, its answers, and messages that plugins appended."""
         ...
 
     @property
@@ -58,7 +58,7 @@ class TurnContext(Protocol):
 
 
 class RequestContext(TurnContext, Protocol):
-    """A request that is being made. `system` and `params` are there first, `body` once it is assembled."""
+    """A model request in preparation. `system` and `params` are set first, `body` once it is assembled."""
 
     step: int
     closing: bool  # the last request of a turn that ran out of steps: no tools
@@ -71,7 +71,7 @@ class RequestContext(TurnContext, Protocol):
         ...
 
 
-class Draft(Protocol):
+class PartialAnswer(Protocol):
     """The answer as far as it has arrived."""
 
     @property
@@ -81,7 +81,7 @@ class Draft(Protocol):
 
 
 class StepContext(TurnContext, Protocol):
-    """A step whose stream has ended."""
+    """A step whose stream has completed."""
 
     step: int
     finish: Finish
@@ -93,7 +93,7 @@ class StepContext(TurnContext, Protocol):
         ...
 
     @property
-    def calls(self) -> list[Call]:
+    def calls(self) -> list[CallRecord]:
         """The calls of this step, in the order in which the model made them."""
         ...
 
@@ -108,7 +108,8 @@ class StepContext(TurnContext, Protocol):
     ) -> None:
         """Append a message now, or (`deferred`) once every plugin is done, high `priority` first.
 
-        The message's id is made of (plugin, step, position), so a hook that runs again after a crash adds nothing.
+        The message's id is made of (plugin, step, position), so a hook that runs again after a crash adds nothing
+        twice.
         """
         ...
 
@@ -118,13 +119,13 @@ class StepContext(TurnContext, Protocol):
         """Append a message and ask for another step."""
         ...
 
-    async def ask(self, question: str) -> Verdict | None:
-        """Put a question to a person, once; None while it is not answered (then return `PENDING`)."""
+    async def ask(self, question: str) -> GateResolution | None:
+        """Ask a person a question, once; None until it is answered (return `SUSPEND` then)."""
         ...
 
 
 class AppendContext(TurnContext, Protocol):
-    """A message that is about to join the tree; assign to `message` to change it."""
+    """A message that is about to be added to the tree; assign to `message` to change it."""
 
     message: Message
 
@@ -134,9 +135,9 @@ class AppendContext(TurnContext, Protocol):
 
 
 class CallContext(TurnContext, Protocol):
-    """A call around its run: `arguments` may be replaced before, `output` and `state` after it."""
+    """A call before or after its run: a hook may replace `arguments` before, `output` and `state` after it."""
 
-    call: Call
+    call: CallRecord
     tool: ToolSpec
     arguments: JsonObject
     output: Output
@@ -144,7 +145,7 @@ class CallContext(TurnContext, Protocol):
 
 
 class GateContext(TurnContext, Protocol):
-    """A gate that is about to open. It may be answered; it can not be made wider than the call it is for."""
+    """A gate that is about to open. A hook may answer it, but cannot widen it beyond its call."""
 
     gate: Gate
 
@@ -154,34 +155,37 @@ class GateContext(TurnContext, Protocol):
         ...
 
     def allow(self) -> None:
-        """Answer: this once."""
+        """Approve this call once."""
         ...
 
     def deny(self, reason: str = "") -> None:
-        """Answer: no, and why."""
+        """Deny this call, with a reason."""
         ...
 
 
 class RevertContext(Protocol):
-    """Files beneath a root that are to be what they were: asked twice, to record what they are and to restore them."""
+    """A revert of the files under a root.
+
+    The hook runs twice: to record the present tree, then to restore the old one.
+    """
 
     session: str
     root: str
-    tree: str  # what they are to be
-    before: str  # what they are; empty while it is not known: record it and set it, and do nothing else
-    is_done: bool  # set it once they are restored
+    tree: str  # the tree to restore
+    before: str  # the present tree; empty in the first run: record it, set it, and do nothing else
+    is_done: bool  # set it once the files are restored
 
 
 class Plugin:
-    """The hooks. How and when each is called, and what happens when it fails, is said beside it."""
+    """Base class with every hook. Each docstring says when the hook runs and what a failure does."""
 
     @property
     def name(self) -> str:
-        """Under which name its finished work is recorded."""
+        """The name under which the log records that this plugin is done with a step."""
         return type(self).__name__
 
     def on_turn_start(self, ctx: TurnContext) -> Awaitable[Cleanup | None] | Cleanup | None:
-        """Input admitted, before the first request; again when a process takes the turn over to go on with it.
+        """Input admitted, before the first request; again when another process takes over the turn.
 
         In registration order. A failure ends the turn; clean-ups of those that ran still run.
         """
@@ -195,29 +199,29 @@ class Plugin:
     def on_before_request(self, ctx: RequestContext) -> MaybeAwaitable:
         """Body assembled, each step, in order; may change `ctx.body`. A failure ends the turn."""
 
-    def on_stream_chunk(self, ctx: TurnContext, chunk: Chunk, message: Draft) -> MaybeAwaitable:
+    def on_stream_chunk(self, ctx: TurnContext, chunk: Chunk, message: PartialAnswer) -> MaybeAwaitable:
         """Every chunk, every plugin. A failure ends the turn."""
 
-    def on_after_request(self, ctx: StepContext) -> Awaitable[Pending | None] | Pending | None:
-        """The step's stream ended well; all plugins at once. One failure ends the turn.
+    def on_after_request(self, ctx: StepContext) -> Awaitable[Suspend | None] | Suspend | None:
+        """The step's stream completed; all plugins run at once. One failure ends the turn.
 
-        Finishing is recorded, so that after a crash only those run again that were not done.
+        The log records each plugin that is done, so that after a crash only the others run again.
         """
 
     def on_message_append(self, ctx: AppendContext) -> MaybeAwaitable:
-        """Before an answer or a plugin's message joins the tree (not the person's own), in order. A failure ends."""
+        """Before an answer or a plugin's message (not the user's own) is added, in order. A failure ends the turn."""
 
     def on_call_start(self, ctx: CallContext) -> MaybeAwaitable:
-        """Before a call is checked, asked about and run; may change `ctx.arguments`. A failure fails the call."""
+        """Before a call is checked, approved and run; may change `ctx.arguments`. A failure fails the call."""
 
     def on_call_end(self, ctx: CallContext) -> MaybeAwaitable:
         """After a call ran, also a late one; may change `ctx.output`. A failure fails the call."""
 
     def on_gate(self, ctx: GateContext) -> MaybeAwaitable:
-        """A gate is about to open; may answer it. A failure leaves it to the person."""
+        """A gate is about to open; may answer it. On a failure the person is asked."""
 
     def on_revert(self, ctx: RevertContext) -> MaybeAwaitable:
-        """Files are to be what they were, outside of any turn. A failure refuses it."""
+        """A revert of files, outside of any turn. A failure refuses it."""
 
     def on_turn_end(self, ctx: TurnContext) -> MaybeAwaitable:
         """Turn completed or cancelled (not after an error), in order. A failure is reported."""

@@ -1,6 +1,6 @@
-"""What a model is for, and what it must be given: known before anything is created.
+"""Model types (chat, image, audio) and the input that each needs, checked before a turn is created.
 
-`chat` talks and calls tools. The others make one thing out of another and call nothing.
+A `chat` model converses and calls tools. The others convert one kind of input into one output and call no tools.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Final, Literal, get_args
 
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, Part, ToolPart, text_of
+from everturn.core.parts import FilePart, Part, ToolPart, join_text
 
 Modality = Literal["chat", "image-gen", "image-edit", "audio-stt", "audio-tts"]
 MODALITIES: Final[tuple[Modality, ...]] = get_args(Modality)
 
-# The kinds of files it works on; what is said in a film is heard as well.
+# The media types it works on; a transcription model reads the sound of a video as well.
 _READS: Final[dict[Modality, tuple[str, ...]]] = {"image-edit": ("image/",), "audio-stt": ("audio/", "video/")}
 _ASKS: Final[dict[Modality, str]] = {
     "image-gen": "say what the picture should show",
@@ -28,22 +28,22 @@ _LACKS: Final[dict[Modality, str]] = {
 
 
 def modality_of(model: object) -> Modality:
-    """What a model is for; one that does not say is for chat."""
+    """The type of a model; `chat` if it declares none."""
     return getattr(model, "modality", "chat")
 
 
-def missing(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> str:
-    """What a message lacks to be worked on, or has too much, in words for whoever wrote it; "" when it is right."""
-    if wrong := unfit(modality, said):
-        return wrong
-    if modality in _READS and not files_for(modality, branch, said):
+def explain_missing_input(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> str:
+    """Why a model of this type cannot answer a message, as a text for its author; "" if it can."""
+    if problem := explain_invalid_message(modality, said):
+        return problem
+    if modality in _READS and not input_files(modality, branch, said):
         return f"a model of the type {modality} needs a file: {_LACKS[modality]}"
     return ""
 
 
-def unfit(modality: Modality, said: Sequence[Part]) -> str:
-    """What is wrong with a message in itself, whatever stands before it."""
-    if modality in _ASKS and not text_of(tuple(said)).strip():
+def explain_invalid_message(modality: Modality, said: Sequence[Part]) -> str:
+    """Why a message is invalid for a model of this type, whatever the branch before it; "" if it is valid."""
+    if modality in _ASKS and not join_text(tuple(said)).strip():
         return f"a model of the type {modality} needs words: {_ASKS[modality]}"
     if modality in _ASKS and modality not in _READS and any(isinstance(part, FilePart) for part in said):
         hint = "; one that changes pictures is called vendor:model@image-edit" if modality == "image-gen" else ""
@@ -57,13 +57,13 @@ def _files(part: Part) -> tuple[FilePart, ...]:
     return (part,) if isinstance(part, FilePart) else ()
 
 
-def files_for(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> list[FilePart]:
-    """The files it works on: those that came with the message or, when there are none, the last ones of the branch."""
+def input_files(modality: Modality, branch: Sequence[Message], said: Sequence[Part]) -> list[FilePart]:
+    """The files the model works on: those of the message or, if it has none, the last ones of the branch."""
     kinds = _READS.get(modality)
     if kinds is None:
         return []
     for parts in (said, *(message.parts for message in reversed(branch) if not message.hidden)):
-        found = [file for part in parts for file in _files(part) if file.media_type.startswith(kinds)]
-        if found:
-            return found
+        files = [file for part in parts for file in _files(part) if file.media_type.startswith(kinds)]
+        if files:
+            return files
     return []

@@ -1,4 +1,4 @@
-"""What is decided for a turn when it begins: its model, its tools, its rules, and how much it may use."""
+"""Turn options: model, tools, rules, budget and timeouts, fixed when a turn starts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Literal
 from msgspec import Struct
 
 from everturn.core.parts import Usage
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 
-HistoryPolicy = Literal["full", "results", "digest", "none"]
-LatePolicy = Literal["inject", "hold", "discard"]
-ResultPolicy = Literal["auto", "on_error", "ask"]
+Approval = Literal["auto", "ask", "always", "deny"]
+"""Who decides about a call: nobody, a person unless a rule or a grant allows it, a person every time; deny refuses it."""
+ToolHistory = Literal["full", "results", "digest", "none"]
+LatePolicy = Literal["inject", "keep", "discard"]
+Review = Literal["never", "on_error", "always"]
+"""When a person reviews a result before the model reads it."""
 
 
 class Budget(Struct, frozen=True, gc=False, omit_defaults=True):
-    """How much may be used; 0 is no limit. `seconds` count from the start, waiting included."""
+    """Limits of a turn; 0 is no limit. `seconds` count from the start, waiting included."""
 
     steps: int = 0
     calls: int = 0
@@ -25,83 +28,92 @@ class Budget(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What turns have used."""
+    """Steps, calls and tokens that turns have used."""
 
     steps: int = 0
     calls: int = 0
     usage: Usage = Usage()
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens."""
+        return self.usage.input + self.usage.output
 
     def __add__(self, other: Spent) -> Spent:
         """Sum."""
         return Spent(self.steps + other.steps, self.calls + other.calls, self.usage + other.usage)
 
 
-class Authority(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a turn may do: the rules beside the runtime's, and the tools it has."""
+class TurnPermissions(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a turn may do: its rules in addition to the runtime's, and its tools."""
 
     rules: tuple[Rule, ...] = ()
     tools: tuple[str, ...] | None = None
 
 
 class Lineage(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Where a sub-turn comes from, and what it may do and use because of that."""
+    """The ancestry of a sub-agent run, and the limits it inherits from its ancestors."""
 
-    session: str  # of the turn at the top, as are the next two
+    session: str  # of the top-level turn, like the next two
     turn: str
     depth: int = 1
-    left: Budget = Budget()  # of the budget at the top, for all that comes of it
-    until: float = 0.0  # when its time is over
-    within: tuple[Authority, ...] = ()  # of the turns above: it may do at most what each of them may
-    trail: tuple[str, ...] = ()  # marks of the calls above, for the loop guard
-    untrusted: bool = False  # it was given what strangers wrote
-    private: bool = False  # or what is private
-    by: tuple[str, str, str] = ("", "", "")  # the session, turn and call that asked for it
-    is_detached: bool = False  # it goes on when that turn has ended
+    left: Budget = Budget()  # the rest of the top-level budget, for all its sub-agent runs
+    until: float = 0.0  # when its time budget ends
+    ancestors: tuple[TurnPermissions, ...] = ()  # of the parent turns: the run may do at most what each of them may
+    recent_calls: tuple[str, ...] = ()  # fingerprints of recent calls of the parents, for loop detection
+    untrusted: bool = False  # its input contains untrusted text
+    private: bool = False  # its input contains private values
+    by: tuple[str, str, str] = ("", "", "")  # the session, turn and call that started it
+    is_detached: bool = False  # it continues after that turn has ended
 
 
 class ClientTool(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A tool that a face brings with it: its client does what is asked, and answers with what came of it."""
+    """A tool that a client provides: the client runs the calls and answers with the results."""
 
     name: str
     description: str
     schema: dict[str, object]
-    result: dict[str, object] | None = None  # the JSON Schema of what it answers; None: a text
-    effects: Literal["read", "write", "once"] = "once"
-    execute: Literal["auto", "ask_once", "ask", "deny"] = "auto"
-    timeout: float = 0.0  # seconds until somebody must have answered; 0: as long as any gate of the turn
-    lease: float = 60.0  # seconds that a client may have it before it says so again
+    output_schema: dict[str, object] | None = None  # the JSON Schema of its result; None: a text
+    read_only: bool = False
+    idempotent: bool = False
+    approval: Approval = "auto"
+    timeout: float = 0.0  # seconds in which a client must answer; 0: the gate timeout of the turn
+    lease: float = 60.0  # seconds for which a client claims a call before it renews the claim
 
 
 class TurnOptions(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was decided for a turn when it began, and holds until it ends."""
+    """The options of a turn, fixed from its start to its end."""
 
     model: str = ""
     max_steps: int = 10
-    history: HistoryPolicy = "full"
+    tool_history: ToolHistory = "full"
     late: LatePolicy = "inject"
     system: str = ""
     params: dict[str, object] | None = None
     timeout: float = 0.0  # seconds from its start after which a turn is ended, waiting included; 0: never
     gate_timeout: float = 0.0  # seconds a person has to answer; 0: as long as the turn waits
-    tools: tuple[str, ...] | None = None  # patterns of names, or `@group`; None: whatever is on
-    rules: tuple[Rule, ...] = ()  # of the agent and the session, beside those of the runtime
-    result: ResultPolicy = "auto"  # who reads results first; a tool may be stricter
-    by_hand: tuple[str, ...] = ()  # patterns of tools whose calls a person runs
+    tools: tuple[str, ...] | None = None  # patterns of names, or `@group`; None: all enabled tools
+    rules: tuple[Rule, ...] = ()  # of the agent and the session, in addition to the runtime's
+    review: Review = "never"  # whether a person reviews results first; a tool may be stricter
+    manual: tuple[str, ...] = ()  # patterns of tools whose calls a person runs by hand
     budget: Budget = Budget()
-    above: Lineage | None = None  # for a sub-turn
-    clients: tuple[ClientTool, ...] = ()  # tools of the face that asks for this turn
-    agent: str = ""  # the name under which all this is configured, where it is
-    by: str = ""  # the user who asked for it, where users are known
+    lineage: Lineage | None = None  # for a sub-agent run
+    clients: tuple[ClientTool, ...] = ()  # tools of the client that starts this turn
+    agent: str = ""  # the name of the configured agent, if any
+    by: str = ""  # the user who started it, if users are known
 
     def until(self, started: float) -> float:
-        """When the budget of time of a turn that began then is used up; 0: never."""
-        ends = (started + self.budget.seconds if self.budget.seconds else 0.0, self.above.until if self.above else 0.0)
+        """When the time budget of a turn that started then is used up; 0: never."""
+        ends = (
+            started + self.budget.seconds if self.budget.seconds else 0.0,
+            self.lineage.until if self.lineage else 0.0,
+        )
         return min((end for end in ends if end), default=0.0)
 
     def due(self, started: float, is_out_of_time: bool) -> float:
-        """When a turn that began then is to be looked at although nothing comes; 0: never.
+        """The next deadline (timeout or time budget) of a turn that started then; 0: none.
 
-        `is_out_of_time`: its budget of time is used up, and that was noticed.
+        `is_out_of_time`: the log already records that its time budget is used up.
         """
         ends = (started + self.timeout if self.timeout else 0.0, 0.0 if is_out_of_time else self.until(started))
         return min((end for end in ends if end), default=0.0)

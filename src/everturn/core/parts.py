@@ -1,6 +1,6 @@
-"""What a message is made of: text, reasoning, tool calls with their results, files, step boundaries, notices.
+"""Message parts: text, reasoning, tool calls with their results, files, step boundaries and notices.
 
-Parts are plain frozen data. Text in them is whatever a model, a tool or a person wrote: nothing here is markup.
+Parts are plain frozen data. Their text is what a model, a tool or a person wrote: nothing in it is markup.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ CallState = Literal[
     "cancelled",
     "outcome_unknown",
 ]
-"""The states of a call, as a tool part shows them. `core.calls` says how they follow one another."""
+"""The states of a call, as a tool part shows them. `core.calls` has the transitions."""
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "other", "cancelled", "error"]
-"""Why a step's stream ended. The last two are ours: the turn was cancelled, or the stream broke."""
+"""Why a step's stream ended. The last two are Everturn's: the turn was cancelled, or the stream broke."""
 
 
-MOST_USED = 2**53  # of anything: what comes after it no JSON number can tell apart
+MAX_USAGE_COUNT = 2**53  # upper bound of every count: beyond it JSON numbers lose precision
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens of a request, as the provider counted them, and what they cost.
+    """Token usage of a request, as the provider counted it, and its cost.
 
     `cached` (read from a cache) and `written` (to one) are part of `input`, `reasoning` is part of `output`.
     """
@@ -42,11 +42,11 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     cached: int = 0
     reasoning: int = 0
     written: int = 0
-    cost: float | None = None  # in US dollars; None where no price is known
-    estimated: bool = False  # the provider counted nothing, so we guessed some of it
+    cost: float | None = None  # in US dollars; None if no price is known
+    estimated: bool = False  # the provider reported no usage, so some of it is estimated
 
     def __add__(self, other: Usage) -> Usage:
-        """Sum two requests. The cost is that of those whose price is known."""
+        """Sum two requests. The cost covers those whose price is known."""
         return Usage(
             _tokens(self.input + other.input),
             _tokens(self.output + other.output),
@@ -58,7 +58,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
         )
 
     def clamped(self) -> Usage:
-        """The same, as far as it makes sense: a count below nothing would give back what others have used."""
+        """The same with invalid values replaced: a negative count would give back what other requests used."""
         return Usage(
             _tokens(self.input),
             _tokens(self.output),
@@ -71,19 +71,19 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def _tokens(count: object) -> int:
-    """A count as somebody outside says it, who may say anything."""
-    if not isinstance(count, int | float) or count != count:  # as NaN alone is not itself
+    """A token count from an untrusted source, clamped to a valid range."""
+    if not isinstance(count, int | float) or count != count:  # only NaN differs from itself
         return 0
-    return int(min(max(count, 0), MOST_USED))
+    return int(min(max(count, 0), MAX_USAGE_COUNT))
 
 
 def _cost(cost: object) -> float | None:
-    """A cost as somebody outside says it; what is no amount of money is not known."""
-    return min(cost, float(MOST_USED)) if isinstance(cost, int | float) and 0 <= cost < float("inf") else None
+    """A cost from an untrusted source; None if it is not an amount of money."""
+    return min(cost, float(MAX_USAGE_COUNT)) if isinstance(cost, int | float) and 0 <= cost < float("inf") else None
 
 
 class Opaque(Struct, frozen=True, gc=False):
-    """A provider's sealed payload (a signature, encrypted reasoning), to be replayed to its issuer and nobody else."""
+    """A provider's opaque payload (a signature, encrypted reasoning), to be replayed to its issuer only."""
 
     issuer: str
     data: str
@@ -97,7 +97,7 @@ class TextPart(Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
 
 
 class ReasoningPart(Struct, frozen=True, gc=False, tag="reasoning", omit_defaults=True):
-    """What the model thought on the way."""
+    """The model's reasoning."""
 
     text: str
     opaque: Opaque | None = None
@@ -113,10 +113,10 @@ class FilePart(Struct, frozen=True, gc=False, tag="file", omit_defaults=True):
 
 
 class Output(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a call came to. `text` is exactly what the model reads; `blob` holds the whole when `text` is an excerpt.
+    """The result of a call. `text` is exactly what the model reads; `blob` holds the whole if `text` is an excerpt.
 
-    `origin` says where the tool came from. What is `untrusted` was written by somebody the person did not ask; the
-    values of fields that are `private` are in a blob of that name, and only stand-ins for them in `text`.
+    `origin` names the source of the tool. An `untrusted` result contains text from third parties. The values of private
+    fields are in the blob named by `private`, and `text` has only placeholder tokens for them.
     """
 
     text: str
@@ -128,12 +128,12 @@ class Output(Struct, frozen=True, gc=False, omit_defaults=True):
     origin: str = ""
     untrusted: bool = False
     private: str = ""
-    sensitive: bool = False  # what it was made of was private
-    redacted: bool = False  # a person took something out
+    sensitive: bool = False  # it was computed from private values
+    redacted: bool = False  # a person removed something from it
 
 
 class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True):
-    """A call and, once it is settled, its result. `arguments` is the text the model wrote, valid JSON or not."""
+    """A call and, once it is finished, its result. `arguments` is the text the model wrote, valid JSON or not."""
 
     call: str
     name: str
@@ -141,16 +141,16 @@ class ToolPart(Struct, frozen=True, gc=False, tag="tool", omit_defaults=True):
     state: CallState = "pending"
     output: Output | None = None
     late: Output | None = None
-    used: str = ""  # the arguments it really ran with, where a plugin or a person changed them
-    is_edited: bool = False  # it was the person
-    given: str = ""  # the provider's own id of the call; ours is `call`, unique by construction
+    used: str = ""  # the arguments it ran with, if a plugin or a person changed them
+    is_edited: bool = False  # a person changed them
+    provider_id: str = ""  # the provider's id of the call; `call` is Everturn's, unique by construction
     opaque: Opaque | None = None
     identity: str = ""  # of the tool that was offered under this name when the model called it
     parent: str = ""  # the call whose tool made this one; no model sees it
 
 
 class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True):
-    """Where a step ended, and what it used."""
+    """The end of a step, and its token usage."""
 
     step: int
     finish: Finish
@@ -158,7 +158,7 @@ class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True):
 
 
 class FileChange(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A file that is not what it was: how, and by how many lines."""
+    """A changed file: the kind of change, and the lines added and removed."""
 
     path: str
     kind: Literal["added", "modified", "deleted"]
@@ -167,7 +167,7 @@ class FileChange(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class FilesPart(Struct, frozen=True, gc=False, tag="files", omit_defaults=True):
-    """What became of files in a step: the tree before and after it, and what changed. "" is the session's own root."""
+    """The files that a step changed, with the trees before and after it. "" is the session's own root."""
 
     step: int
     before: str
@@ -177,7 +177,7 @@ class FilesPart(Struct, frozen=True, gc=False, tag="files", omit_defaults=True):
 
 
 class NoticePart(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
-    """Something the runtime or a plugin has to say to the model; never a person's words."""
+    """A message of the runtime or a plugin to the model; never a person's text."""
 
     kind: str
     text: str
@@ -187,18 +187,18 @@ Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart | 
 StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart
 
 
-def text_of(parts: tuple[Part, ...]) -> str:
-    """Only what was said: the text parts, one after the other, steps with a blank line between."""
-    said: list[str] = [""]
+def join_text(parts: tuple[Part, ...]) -> str:
+    """The text parts joined, with a blank line between steps."""
+    texts: list[str] = [""]
     for part in parts:
         if type(part) is TextPart:
-            said[-1] += part.text
-        elif type(part) is StepPart and said[-1]:
-            said.append("")
-    return "\n\n".join(said if said[-1] else said[:-1])
+            texts[-1] += part.text
+        elif type(part) is StepPart and texts[-1]:
+            texts.append("")
+    return "\n\n".join(texts if texts[-1] else texts[:-1])
 
 
-def last_text(parts: tuple[Part, ...]) -> str:
-    """What was said in the end: the text of the last step, without what came between the calls before it."""
-    ends = [at for at, part in enumerate(parts) if isinstance(part, StepPart)]
-    return text_of(parts[ends[-2] + 1 :] if len(ends) > 1 else parts)
+def final_text(parts: tuple[Part, ...]) -> str:
+    """The text of the last step, without the text between the calls before it."""
+    ends = [index for index, part in enumerate(parts) if isinstance(part, StepPart)]
+    return join_text(parts[ends[-2] + 1 :] if len(ends) > 1 else parts)

@@ -1,5 +1,7 @@
-"""Where the world comes in: the only seams. That of tools is in `core.tooling`. Each adapter of a port passes the suite
-of the same name in `everturn.testing`; the in-memory ones are the reference.
+"""Ports: the Protocols for model, store, engine, bus, clock and ids. The tool port is in `core.tool`.
+
+Each adapter of a port passes the contract suite of the same name in `everturn.testing`; the in-memory adapters are the
+reference.
 """
 
 from __future__ import annotations
@@ -11,47 +13,47 @@ from typing import Protocol
 from msgspec import Struct
 
 from everturn.core.accounts import Accounts
-from everturn.core.asking import Grant
 from everturn.core.chunks import Chunk
 from everturn.core.commands import AnyCommand
 from everturn.core.deltas import Frame
 from everturn.core.events import (
     Entry,
     Event,
-    GateAnswered,
     GateOpened,
+    GateResolved,
     TitleSet,
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
-    TurnParked,
     TurnStarted,
+    TurnSuspended,
 )
-from everturn.core.gates import GateRow
+from everturn.core.gate_rows import GateRow
+from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.parts import Output
 from everturn.core.requests import ModelRequest
-from everturn.core.tooling import (
-    Blobs,
-    Files,
+from everturn.core.tool import (
+    BlobStorage,
+    FileStorage,
     Preview,
     Progress,
     Question,
-    SubAnswer,
-    SubTurn,
+    SubagentRequest,
+    SubagentResult,
     Tool,
     ToolContext,
     ToolSource,
 )
-from everturn.core.tree import Tree
+from everturn.core.tree import MessageTree
 
 
 class Model(Protocol):
     """Answers a request with a stream of chunks, in the batches in which they arrive.
 
     Closing the iterator ends the request. A stream without a `FinishChunk` was cut off. A model that is not for chat
-    says so with an attribute `modality`; see `core.modality` for what its request holds.
+    has an attribute `modality`; see `core.modality` for what its request holds.
 
     Raises:
         ModelError: the request failed, or the stream broke.
@@ -59,16 +61,16 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """The badge a face shows."""
+        """The display name of the model."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        """Ask; each item is what one read from the wire brought."""
+        """Send the request and stream the answer; each item holds the chunks of one read from the network."""
         ...
 
 
 class Receipt(Struct, frozen=True):
-    """A command that is safe. For a repeat it holds the command as it was admitted first."""
+    """The acknowledgement of a durable command. For a repeat it holds the command as it was first admitted."""
 
     command: AnyCommand
     is_new: bool
@@ -80,138 +82,119 @@ class SessionInfo(Struct, frozen=True):
     id: str
     title: str = ""
     leaf: str | None = None
-    is_awake: bool = False  # it has commands to act on, turns that do not merely wait, or tools that outlived theirs
-    due: float = 0.0  # when somebody should look at it again although nothing comes; 0: never
-    stuck: str = ""  # why nobody drives it any more, until somebody asks something new of it
+    is_awake: bool = False  # it has pending commands, turns that do more than wait, or tools that outlived their turn
+    due: float = 0.0  # when it must be driven again even if nothing arrives; 0: never
+    quarantined: str = ""  # why it is quarantined, until a new command arrives; "": it is not
     tenant: str = "local"
-    agent: str = ""  # of the turn that was asked for last
-    by: str = ""  # who began it
-    above: str = ""  # the session whose turn had it begun, for a sub-turn
+    agent: str = ""  # of the turn that was requested last
+    by: str = ""  # the user who started it
+    above: str = ""  # for a sub-agent run: the parent session
     created: float = 0.0
     touched: float = (
-        0.0  # when it was last asked for something, or a turn began, asks, waits or is over (see `is_shown`)
+        0.0  # when a command arrived last, or a turn started, opened a gate, suspended or ended (see `is_shown`)
     )
 
 
 _SHOWN: frozenset[type[Event]] = frozenset(
-    (TurnStarted, GateOpened, GateAnswered, TurnParked, TurnCompleted, TurnFailed, TurnCancelled, TitleSet)
+    (TurnStarted, GateOpened, GateResolved, TurnSuspended, TurnCompleted, TurnFailed, TurnCancelled, TitleSet)
 )
 
 
-def is_shown(event: Event) -> bool:
-    """Whether an event changes what a list of sessions shows, so that `touched` moves. The steps of a turn do not:
-    a list is ordered by it, and would be written anew with each of them.
+def changes_session_list(event: Event) -> bool:
+    """Whether an event changes what a list of sessions shows, so that `touched` is updated.
+
+    The steps of a turn do not: lists are ordered by `touched`, and every step would rewrite its index.
     """
     return type(event) in _SHOWN
 
 
-TRIES = 3  # claims without a move after which a session rests before it is claimed again
-RETRY_PAUSES = (3.0, 7.0, 15.0)  # seconds it rests after the third, the fourth and the fifth claim without a move
-STUCK_FOR = 600.0  # seconds it rests after each further one: by then it is it that stops its drivers, not a neighbour
-RESTS = "session {session} stopped its driver {tries} times without moving on; it is tried again by itself, apart from others"
-STUCK = "session {session} stopped its driver {tries} times without moving on and is left alone; send or cancel to try again"
+MAX_QUICK_CLAIMS = 3  # claims without progress after which a session is claimed again only after a pause
+RETRY_PAUSES = (3.0, 7.0, 15.0)  # seconds of pause after the third, fourth and fifth claim without progress
+QUARANTINE_SECONDS = (
+    600.0  # seconds of quarantine after each further one: by then the session itself stops its drivers, not a neighbour
+)
+PAUSED_TEXT = "session {session} stopped its driver {tries} times without moving on; it is tried again by itself, apart from others"
+QUARANTINED_TEXT = "session {session} stopped its driver {tries} times without moving on and is left alone; send or cancel to try again"
 
 
 def retry_pause(tries: int) -> float:
-    """Seconds for which a session rests that was claimed so often without a move.
+    """Seconds of pause before the next claim of a session with so many claims without progress.
 
-    A worker that dies takes the tries of all its sessions along, and cannot say which of them stopped it. So the quick tries
-    are followed by a few at growing distances, at which a session meets other neighbours; one that stops its driver then, too,
-    is left alone.
+    When a worker dies, the count of all its sessions goes up, because the store cannot tell which of them stopped it.
+    The quick tries are therefore followed by a few after growing pauses, when the session runs beside other neighbours.
+    A session that still stops its driver is quarantined.
     """
-    if tries < TRIES:
+    if tries < MAX_QUICK_CLAIMS:
         return 0.0
-    return RETRY_PAUSES[tries - TRIES] if tries < TRIES + len(RETRY_PAUSES) else STUCK_FOR
+    return (
+        RETRY_PAUSES[tries - MAX_QUICK_CLAIMS] if tries < MAX_QUICK_CLAIMS + len(RETRY_PAUSES) else QUARANTINE_SECONDS
+    )
 
 
-def is_stuck(tries: int) -> bool:
-    """Whether a session that was claimed so often without a move is left alone (quarantined) for a long time."""
-    return tries >= TRIES + len(RETRY_PAUSES)
+def is_quarantined(tries: int) -> bool:
+    """Whether a session with so many claims without progress is quarantined."""
+    return tries >= MAX_QUICK_CLAIMS + len(RETRY_PAUSES)
 
 
-class Claim(Struct, frozen=True):
-    """A session as its new driver finds it. From now on only appends with this epoch are taken."""
+class SessionClaim(Struct, frozen=True):
+    """A session as its new driver finds it. From now on the store accepts only appends with this epoch."""
 
     epoch: int
     head: int
     info: SessionInfo
     inbox: Sequence[AnyCommand] = ()
-    turns: Sequence[Sequence[Entry]] = ()  # the events of every turn that is open, or whose tools are still out
-    tries: int = 1  # how many have claimed it since it last moved, this one included
+    turns: Sequence[Sequence[Entry]] = ()  # the events of every turn that is open, or whose tools still run
+    tries: int = 1  # claims since its last progress, this one included
 
 
-class Tally(Struct, frozen=True):
-    """What is counted of a whole store, for whoever looks after it."""
+class StoreCounts(Struct, frozen=True):
+    """Counts over a whole store, for monitoring."""
 
-    gates: int = 0  # that stand open
-    live: int = 0  # sessions that somebody should drive, now or when they are due
-    stuck: int = 0  # sessions that stopped their drivers again and again, and are left alone for now
-    oldest: float = (
-        0.0  # since when a command waits for somebody to act on it, in a session no turn of which runs; 0: none
-    )
+    gates: int = 0  # open gates
+    live: int = 0  # sessions to be driven, now or when they are due
+    quarantined: int = 0  # quarantined sessions
+    oldest: float = 0.0  # when the oldest waiting command arrived, of sessions in which no turn runs; 0: none
 
 
-class Store(Protocol):
-    """The log, the inbox and their projections. Every write is one transaction."""
+class EventLog(Protocol):
+    """The event log of each session, the claims of its drivers, and what is read from it while turns run.
 
-    async def admit(self, command: AnyCommand) -> Receipt:
-        """Check a command at the door and keep it, or say why not.
+    Every write is one transaction.
+    """
 
-        Raises:
-            KeyConflict: the key was used before, for something else.
-            UnknownSession: it is not there, or another tenant's; so are UnknownTurn, UnknownMessage, UnknownGate.
-            HashMismatch: the answer is for other bytes than the gate shows.
-            AnswerUnfit: it is no answer to what the gate asks.
-            GateClosed: its turn is over or being cancelled; AnsweredOtherwise, GateExpired: it was, or has.
-            ClaimedOtherwise: another client does this call; NotClaimed: it is not this client's to answer.
-            UnknownGrant: there is none to be revoked.
-            SessionBusy: files are not reverted, nor is anything sent `alone`, while a turn is open, or asked for.
-        """
-        ...
+    async def claim(self, session: str, now: float) -> SessionClaim | None:
+        """Become the driver of a session; None if there is nothing to do in it by `now`.
 
-    async def inbox(self, session: str) -> list[AnyCommand]:
-        """The admitted commands no event has answered yet, oldest first."""
-        ...
-
-    async def hold(self) -> None:
-        """Be the one process that drives what is in here, for an engine that knows only its own process.
+        The driver that claimed it before can no longer write. A session that is claimed repeatedly without progress
+        kills its drivers: after three claims it is claimed again only after growing pauses (`retry_pause`), and then
+        quarantined until a new command arrives or a long time has passed.
 
         Raises:
-            StoreBusy: another process is.
-        """
-        ...
-
-    async def claim(self, session: str, now: float) -> Claim | None:
-        """Become the driver of a session; None when there is nothing to do in it by `now`.
-
-        Whoever claimed it before can write no more. A session that is claimed again and again and never moves kills
-        its drivers: after three claims it is claimed again only after pauses that grow (`retry_pause`), and then left
-        alone until a new command or a long time gives it another chance.
-
-        Raises:
-            SessionStuck: it rests until `retry_at`, or (0) is left alone.
-            UnknownSession: it is not there.
+            SessionQuarantined: it may be claimed again at `retry_at`, or (0) is quarantined.
+            UnknownSession: it does not exist.
         """
         ...
 
     async def release(self, session: str, epoch: int, tries: int = 0) -> None:
-        """Say that a driver which wrote nothing has ended well, so that its claim does not count; `tries` others do."""
+        """Release a claim whose driver wrote nothing and ended without an error: it does not count; `tries` earlier
+        ones do.
+        """
         ...
 
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
-        """Write events behind position `after`, all or none, and return the new position.
+        """Append events after position `after`, all or none, and return the new position.
 
         Raises:
-            Stale: the log has moved on, or the session was claimed since; the writer is no longer the one writer.
+            Stale: the log has grown, or another driver has claimed the session; this writer lost the claim.
         """
         ...
 
     async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
-        """The log behind `after`: all of it, or one turn's."""
+        """The log after position `after`: all entries, or those of one turn."""
         ...
 
-    async def page(self, session: str, after: int, most: int) -> list[Entry]:
-        """The log behind `after`, at most so many entries of it."""
+    async def event_page(self, session: str, after: int, most: int) -> list[Entry]:
+        """The log after position `after`, at most `most` entries."""
         ...
 
     async def head(self, session: str) -> int:
@@ -219,31 +202,119 @@ class Store(Protocol):
         ...
 
     async def heads(self, sessions: Sequence[str]) -> dict[str, int]:
-        """The positions of many sessions in one query; those that are not there are left out."""
+        """The positions of many sessions in one query; unknown sessions are left out."""
         ...
 
     async def open_turns(self, session: str) -> list[str]:
-        """The turns that are not over, oldest first."""
+        """The turns that have not ended, oldest first."""
         ...
 
-    async def asked_for(self, session: str, turn: str) -> bool:
-        """Whether somebody asked for a turn whose command is still kept: begun, waiting, or dropped before it began."""
+    async def info(self, session: str) -> SessionInfo:
+        """The entry of one session."""
         ...
 
-    async def under_way(self, tenant: str) -> int:
-        """How many turns of a tenant run or are asked for, sub-turns among them; those that wait for somebody do not."""
+    async def sessions(
+        self,
+        awake: bool = False,
+        *,
+        quarantined: bool = False,
+        limit: int | None = None,
+        after: tuple[float, str] | None = None,
+    ) -> list[SessionInfo]:
+        """The sessions, oldest first, by (created, id); `after` is that pair of the last row of the previous page.
+
+        With `awake` only those to be driven, now or when they are due; with `quarantined` only the quarantined ones.
+        """
+        ...
+
+    async def overdue(self, before: float, now: float) -> list[str]:
+        """Sessions to be driven without activity since `before`; of concurrent callers, one gets each session."""
         ...
 
     async def path(self, session: str, leaf: str | None, limit: int | None = None) -> list[Message]:
-        """The branch that ends at `leaf`, oldest first; with a limit, the last so many. Its cost is its own length."""
+        """The branch that ends at `leaf`, oldest first; with a limit, the last so many.
+
+        The cost grows with its length only.
+        """
         ...
 
-    async def tree(self, session: str) -> Tree:
+    async def tree(self, session: str) -> MessageTree:
         """All messages of a session."""
         ...
 
     async def gates(self, session: str | None = None, *, tenant: str | None = None) -> list[GateRow]:
-        """The gates that stand open: in one session, in all of a tenant's, or in all there are."""
+        """The open gates: of one session, of a tenant, or of the whole store."""
+        ...
+
+    async def grants(self, session: str, now: float) -> list[Grant]:
+        """The valid grants of a session: its own, and those of its tenant."""
+        ...
+
+    async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
+        """Usage of a session with its sub-agent runs, of the sub-agent runs of the turn `top`, or of a tenant.
+
+        Running turns count with the steps and calls they have finished. For a tenant: turns with events after `since`.
+        """
+        ...
+
+    async def recorded_trees(self, session: str) -> dict[str, str]:
+        """The last recorded tree of each root; for a restored log only of the session's own root ("")."""
+        ...
+
+
+class CommandInbox(Protocol):
+    """Admission: checks commands, and keeps the admitted ones until an event has completed them."""
+
+    async def admit(self, command: AnyCommand) -> Receipt:
+        """Check a command and store it, or raise.
+
+        Raises:
+            KeyConflict: the key was used before, for another command.
+            UnknownSession, UnknownTurn, UnknownMessage, UnknownGate, UnknownGrant: it does not exist, or belongs to
+                another tenant.
+            HashMismatch: the answer is for other bytes than the gate shows.
+            AnswerUnfit: the answer does not fit the gate.
+            GateClosed: the turn is over or being cancelled.
+            AnsweredOtherwise: the gate has another answer.
+            GateExpired: the gate has expired.
+            ClaimedOtherwise: another client holds the claim of this call.
+            NotClaimed: the client that answers does not hold the claim.
+            SessionBusy: a revert, or a message sent `alone`, while a turn is open or queued.
+        """
+        ...
+
+    async def inbox(self, session: str) -> list[AnyCommand]:
+        """The admitted commands that no event has completed yet, oldest first."""
+        ...
+
+    async def has_turn_command(self, session: str, turn: str) -> bool:
+        """Whether the store has a command for this turn: started, queued, or dropped before its start."""
+        ...
+
+    async def lock_for_process(self) -> None:
+        """Take the lock of the one process that drives this store, for an engine that works in one process only.
+
+        Raises:
+            StoreBusy: another process holds the lock.
+        """
+        ...
+
+
+class SessionDirectory(Protocol):
+    """Lists, counts and search over many sessions, and the import and erasure of whole sessions."""
+
+    async def infos(self, sessions: Sequence[str]) -> dict[str, SessionInfo]:
+        """The entries of those of these sessions that exist, by id."""
+        ...
+
+    async def session_page(
+        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
+    ) -> list[SessionInfo]:
+        """A page of a tenant's sessions, without sub-agent runs: last touched first, by (touched, id).
+
+        `before` is that pair of the last row of the previous page; `since` leaves out sessions touched before that
+        time.
+        """
         ...
 
     async def gate_page(
@@ -254,157 +325,124 @@ class Store(Protocol):
         limit: int | None = 200,
         after: tuple[float, str, str] | None = None,
     ) -> list[tuple[str, GateRow]]:
-        """A page of the gates that stand open, each with its session: the oldest first, by (opened, session, gate).
+        """A page of the open gates, each with its session: oldest first, by (opened, session, gate).
 
-        Of one session and its sub-turns, of all of a tenant's, or of all there are. `after` is that triple of the last one
-        that was seen; None as the limit is all of them.
+        Of one session and its sub-agent runs, of a tenant, or of the whole store. `after` is that triple of the last
+        row of the previous page. Without a limit (None) all are returned.
         """
         ...
 
-    async def waiting(self, sessions: Sequence[str]) -> set[str]:
-        """Of these sessions, those in which a gate stands open, or in a sub-turn of theirs."""
+    async def sessions_with_open_gates(self, sessions: Sequence[str]) -> set[str]:
+        """Those of these sessions that have an open gate, in themselves or in a sub-agent run."""
         ...
 
-    async def tally(self) -> Tally:
-        """What is counted of the whole store. It reads no bodies, so it may be asked often."""
+    async def count_all(self) -> StoreCounts:
+        """Counts over the whole store. It reads no bodies, so it may be called often."""
         ...
 
-    async def grants(self, session: str, now: float) -> list[Grant]:
-        """The remembered answers that hold in a session at this time: its own, and those of its tenant."""
-        ...
-
-    async def granted(self, tenant: str, now: float, limit: int = 200) -> list[tuple[str, Grant]]:
-        """The remembered answers of a tenant that hold somewhere, newest first, each with the session it was given in."""
-        ...
-
-    async def spent(self, *, session: str = "", top: str = "", tenant: str = "", since: float = 0.0) -> Spent:
-        """What was used: in a session with all sub-turns of it, by the sub-turns of the turn `top`, or by a tenant.
-
-        Turns under way count with the steps and calls they have ended. Of a tenant, turns that moved after `since`.
+    async def count_active_turns(self, tenant: str) -> int:
+        """The number of running or queued turns of a tenant, sub-agent runs included, without those that wait for a
+        person.
         """
         ...
 
-    async def roots(self, session: str) -> dict[str, str]:
-        """The tree that was last recorded for each root; of a restored log for the session's own ("") only."""
+    async def tenant_grants(self, tenant: str, now: float, limit: int = 200) -> list[tuple[str, Grant]]:
+        """The valid grants of a tenant, newest first, each with the session it was given in."""
         ...
 
-    async def sessions(
-        self,
-        awake: bool = False,
-        *,
-        stuck: bool = False,
-        limit: int | None = None,
-        after: tuple[float, str] | None = None,
-    ) -> list[SessionInfo]:
-        """The sessions, the oldest first, by (created, id); `after` is that pair of the last one that was seen.
-
-        With `awake` only those that somebody should drive, now or when they are due; with `stuck` only those that nobody
-        drives any more.
-        """
-        ...
-
-    async def listed(
-        self, tenant: str, *, limit: int = 50, before: tuple[float, str] | None = None, since: float = 0.0
-    ) -> list[SessionInfo]:
-        """A page of a tenant's sessions, without those of sub-turns: those touched last come first, by (touched, id).
-
-        `before` is that pair of the last one that was seen; `since` leaves out what was touched before that time.
-        """
-        ...
-
-    async def used(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
-        """What a tenant's turns have used, by day (since 1970, UTC) and agent, oldest first."""
-        ...
-
-    async def mentions(self, session: str, blob: str) -> bool:
-        """Whether a session, or one of its sub-turns and theirs, speaks of a blob."""
-        ...
-
-    async def overdue(self, before: float, now: float) -> list[str]:
-        """Sessions to be driven that nobody has touched since `before`; of many who ask, one is told of each."""
-        ...
-
-    async def info(self, session: str) -> SessionInfo:
-        """One session."""
-        ...
-
-    async def infos(self, sessions: Sequence[str]) -> dict[str, SessionInfo]:
-        """Those of these sessions that there are, by id."""
+    async def usage_by_day(self, tenant: str, since: float = 0.0) -> list[tuple[int, str, Spent]]:
+        """Usage of a tenant's turns by day (since 1970, UTC) and agent, oldest first."""
         ...
 
     async def search(self, text: str, tenant: str | None = None, limit: int = 50) -> list[tuple[str, Message]]:
-        """Messages with all these words (or words that begin so), newest first, with their sessions.
+        """Messages with all these words (or words with these prefixes), newest first, with their sessions.
 
-        An answer is found when its turn is over; what was deleted or hidden is not.
+        An answer is found once its turn is over; deleted and hidden messages are not.
         """
         ...
 
-    async def put_blob(self, data: bytes) -> str:
-        """Keep bytes under their hash."""
-        ...
-
-    async def blob(self, name: str) -> bytes:
-        """The bytes behind a hash."""
+    async def refers_to_blob(self, session: str, blob: str) -> bool:
+        """Whether a session, or one of its sub-agent runs (at any depth), refers to a blob."""
         ...
 
     async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
-        """Make a session that is not there yet from the log of another. Nothing in it is remembered as granted.
+        """Create a session from an imported log. Its grants are not restored.
 
         Raises:
-            KeyConflict: there is, or was, a session of this name.
+            KeyConflict: a session with this id exists, or existed.
         """
         ...
 
     async def erase(self, session: str) -> None:
-        """Take everything out of a session and those of its sub-turns but that they were there: names and positions stay.
+        """Erase the content of a session and its sub-agent runs. Their ids and log positions stay.
 
         Raises:
-            SessionBusy: a turn is under way; cancel it first.
+            SessionBusy: a turn is running; cancel it first.
         """
         ...
 
-    def within(self, tenant: str) -> AbstractContextManager[None]:
-        """Read inside of it as this tenant: where the store has walls, rows of others are not there for such reads."""
+    def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
+        """A context in which reads are this tenant's: with row-level security, rows of other tenants are invisible."""
         ...
+
+
+class BlobStore(Protocol):
+    """Bytes by their hash: files, and outputs too large for an event."""
+
+    async def put_blob(self, data: bytes) -> str:
+        """Store bytes under their hash, and return it."""
+        ...
+
+    async def blob(self, name: str) -> bytes:
+        """The bytes with this hash."""
+        ...
+
+
+class TurnStore(EventLog, CommandInbox, Protocol):
+    """The two ports that are enough to run turns: what a new store implements first."""
+
+    async def aclose(self) -> None:
+        """Close connections and files. Acknowledged writes are durable."""
+        ...
+
+
+class Store(TurnStore, SessionDirectory, BlobStore, Protocol):
+    """A whole store: the log, the inbox, the directory, the blobs, and the accounts beside them."""
 
     @property
     def accounts(self) -> Accounts:
-        """Who may come in, kept beside the sessions."""
-        ...
-
-    async def aclose(self) -> None:
-        """Let go of what it holds. What was acknowledged is safe."""
+        """The accounts, stored beside the sessions."""
         ...
 
 
 class Engine(Protocol):
-    """Sees to it that a woken session is driven: by one driver at a time, and again if that one dies."""
+    """Schedules drivers: a woken session is driven by one driver at a time, and again if that one dies."""
 
     is_durable: bool
-    """Whether its wakes outlive this process. If not, the one process wakes what it finds unfinished at its start."""
+    """Whether wakes outlive this process. If not, the process wakes unfinished sessions at its start."""
 
     async def wake(self, session: str, at: float | None = None, *, is_reminder: bool = False) -> None:
-        """Ask that somebody drive a session, at once or at a time. Many wakes are as good as one.
+        """Request that a session is driven, at once or at a time. Wakes are idempotent.
 
-        A reminder, for what may merely stand in line, adds nothing to a line in which one of it stands.
+        A reminder, for a session that may be queued already, is dropped if the queue has one for it.
         """
         ...
 
     async def serve(self, drive: Callable[[str], Awaitable[None]]) -> None:
-        """Give the engine the function that drives; it returns once sessions can be woken."""
+        """Start the engine with the function that drives a session; returns once sessions can be woken."""
         ...
 
-    async def leave(self) -> None:
-        """Begin nothing new here; what is under way goes on until it is closed."""
+    async def stop_accepting(self) -> None:
+        """Start no new drives here; running drives continue until `aclose`."""
         ...
 
     async def aclose(self) -> None:
-        """Stop driving. What was under way stays in the log and goes on elsewhere."""
+        """Stop driving. Unfinished turns stay in the log and continue on another node."""
         ...
 
 
-class Listening(Protocol):
-    """A driver's ear."""
+class SignalListener(Protocol):
+    """A driver's subscription to the signals of its session."""
 
     async def wait(self) -> None:
         """Return once the session was signalled since the last time."""
@@ -415,8 +453,8 @@ class Listening(Protocol):
         ...
 
 
-class Tail(Protocol):
-    """A reader's end of a turn's live edge."""
+class LiveTail(Protocol):
+    """A reader's subscription to the live frames of a turn."""
 
     def __aiter__(self) -> AsyncIterator[Sequence[Frame]]: ...
 
@@ -428,39 +466,39 @@ class Tail(Protocol):
 
 
 class Bus(Protocol):
-    """Carries the live edge. It may lose frames: every reader can make them up from the log."""
+    """Publishes live frames and session signals. It may lose frames: every reader can recover them from the log."""
 
     def publish(self, turn: str, frames: Sequence[Frame]) -> None:
-        """Show frames of a turn to whoever follows it."""
+        """Publish frames of a turn to its subscribers."""
         ...
 
-    def tail(self, turn: str) -> Tail:
-        """Follow a turn: what of the present step is still known, then what comes, until it is closed."""
+    def tail(self, turn: str) -> LiveTail:
+        """Subscribe to a turn: the retained frames of the present step, then new ones, until it is closed."""
         ...
 
     def close(self, turn: str) -> None:
-        """The turn is over; those who follow it have been told, and nothing more comes."""
+        """End the stream of a finished turn; its subscribers have got the last frame."""
         ...
 
     def signal(self, session: str) -> None:
-        """Tell whoever drives a session that its inbox has something."""
+        """Tell the driver of a session that its inbox has a command."""
         ...
 
-    def listen(self, session: str) -> Listening:
-        """Hear the signals of a session."""
+    def listen(self, session: str) -> SignalListener:
+        """Subscribe to the signals of a session."""
         ...
 
 
 class Timer(Protocol):
-    """Something that will happen unless it is cancelled."""
+    """A scheduled callback."""
 
     def cancel(self) -> None:
-        """Let it not happen."""
+        """Cancel the callback."""
         ...
 
 
 class Clock(Protocol):
-    """Time, so that a test can own it."""
+    """Time, as a port, so that a test can control it."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -471,35 +509,35 @@ class Clock(Protocol):
         ...
 
 
-class Ids(Protocol):
-    """Fresh names, so that a test can foresee them."""
+class IdSource(Protocol):
+    """Unique ids, as a port, so that a test can predict them."""
 
     def new(self, kind: str) -> str:
-        """A name nobody has used."""
+        """A new unique id."""
         ...
 
 
 __all__ = [
-    "Blobs",
+    "BlobStorage",
     "Bus",
-    "Claim",
     "Clock",
     "Engine",
-    "Files",
-    "Ids",
-    "Listening",
+    "FileStorage",
+    "IdSource",
+    "LiveTail",
     "Model",
     "Output",
     "Preview",
     "Progress",
     "Question",
     "Receipt",
+    "SessionClaim",
     "SessionInfo",
+    "SignalListener",
     "Store",
-    "SubAnswer",
-    "SubTurn",
-    "Tail",
-    "Tally",
+    "StoreCounts",
+    "SubagentRequest",
+    "SubagentResult",
     "Timer",
     "Tool",
     "ToolContext",

@@ -1,4 +1,4 @@
-"""What a model is shown: a neutral request that every adapter renders into its own wire format."""
+"""Model requests: a provider-neutral request that every adapter renders into its own wire format."""
 
 from __future__ import annotations
 
@@ -7,42 +7,44 @@ from typing import Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from everturn.core.canonical import JsonObject, digest
-from everturn.core.events import Effects
-from everturn.core.options import ResultPolicy
+from everturn.core.canonical_json import JsonObject, hash_values
+from everturn.core.options import Approval, Review
 from everturn.core.parts import CallState, FilePart, NoticePart, Opaque, ReasoningPart, TextPart
-from everturn.core.policy import SubjectKind
+from everturn.core.rules.policy import SubjectKind
 from everturn.errors import ConfigError
-
-Execute = Literal["auto", "ask_once", "ask", "deny"]
-"""Who decides about a call where no rule does: nobody, a person until they have said `always`, a person every time."""
 
 
 class ToolSpec(Struct, frozen=True, gc=False):
-    """What a tool is called, takes and does. Only name, description and schema are shown to a model."""
+    """The specification of a tool. A model sees only name, description and schema."""
 
     name: str
     description: str
     schema: JsonObject
-    effects: Effects = "once"
-    execute: Execute = "auto"
+    read_only: bool = False
+    idempotent: bool = False
+    approval: Approval = "auto"
     timeout: float = 60.0
-    result: ResultPolicy = "auto"  # who reads its results before the model does
-    subjects: dict[str, SubjectKind] = {}  # arguments that say what it is done to
-    repeatable: bool = False  # to call it again and again with the same arguments is no loop
-    egress: bool = False  # what it is given leaves the house
-    untrusted: bool = False  # what it brings was written by somebody else
-    private: tuple[str, ...] = ()  # fields of its result that no model sees
-    limit: int = 0  # characters of a result that a model is shown; 0: as many as of any
+    review: Review = "never"  # whether a person reviews its results before the model reads them
+    subjects: dict[str, SubjectKind] = {}  # arguments that rules match as paths, URLs or commands
+    repeatable: bool = False  # repeated calls with the same arguments are not a loop
+    egress: bool = False  # its arguments are sent outside
+    untrusted: bool = False  # its results contain text from third parties
+    private: tuple[str, ...] = ()  # fields of its result that are hidden from the model
+    limit: int = 0  # characters of a result that the model reads; 0: the default
     origin: str = "function"
-    by_hand: bool = False  # a person runs it
-    echoes: bool = False  # what it is given may come back in any form: it is given no private values
-    resumes: bool = False  # begun again with what it was told, it does nothing twice
+    manual: bool = False  # a person runs its calls by hand
+    echoes: bool = False  # its result may repeat its arguments in any form: it gets no private values
+    resumable: bool = False  # it can be suspended: run again with its recorded answers, it repeats no effect
+
+    @property
+    def at_most_once(self) -> bool:
+        """Whether a second run could do harm: a call is not run again after a crash."""
+        return not (self.read_only or self.idempotent)
 
     @property
     def identity(self) -> str:
-        """The hash of what a model and a person were told it is, and of where it comes from."""
-        return digest(self.name, self.schema, self.description, self.origin)[:32]
+        """The hash of its name, schema, description and origin: what a model and a person were shown."""
+        return hash_values(self.name, self.schema, self.description, self.origin)[:32]
 
 
 class RequestCall(Struct, frozen=True, gc=False, tag="call"):
@@ -52,25 +54,25 @@ class RequestCall(Struct, frozen=True, gc=False, tag="call"):
     name: str
     arguments: str
     opaque: Opaque | None = None
-    given: str = ""  # the id the provider gave it
+    provider_id: str = ""  # the provider's id of the call
 
 
 class RequestResult(Struct, frozen=True, gc=False, tag="result"):
-    """What that call came to."""
+    """The result of such a call."""
 
     call: str
     name: str
     text: str
     is_error: bool = False
     files: tuple[FilePart, ...] = ()
-    state: CallState = "completed"  # how it was settled
+    state: CallState = "completed"  # the final state of the call
 
 
 RequestPart = TextPart | ReasoningPart | FilePart | NoticePart | RequestCall | RequestResult
 
 
 class RequestMessage(Struct, frozen=True, gc=False):
-    """One message of a request. `hint_size` is how much of its text is a digest of tools, in front of the answer."""
+    """One message of a request. `hint_size` is the length of the digest of tool calls in front of its text."""
 
     role: Literal["user", "assistant", "tool"]
     parts: tuple[RequestPart, ...]
@@ -87,28 +89,30 @@ REQUEST_MESSAGE_FIELDS: Final = frozenset(RequestMessage.__struct_fields__)
 
 
 class ModelRequest(Struct):
-    """A request as it goes to a model. Plugins may change it until it is sent; nobody may after that."""
+    """A request to a model. Plugins may change it until it is sent, and not after that."""
 
     model: str
     system: str
     messages: list[RequestMessage]
     tools: list[ToolSpec]
     params: dict[str, Any]
-    files: dict[str, bytes] = {}  # the blobs its messages mention
-    memo: dict[str, Any] = {}  # what a model may keep from one request of a turn to the next; lost with the process
+    files: dict[str, bytes] = {}  # the blobs that its messages refer to
+    memo: dict[
+        str, Any
+    ] = {}  # a cache that a model adapter may use across the requests of a turn; lost with the process
 
 
-def request_message(source: RequestMessage | Mapping[str, Any], fields: Iterable[str]) -> RequestMessage:
+def build_request_message(source: RequestMessage | Mapping[str, Any], fields: Iterable[str]) -> RequestMessage:
     """Make a request message out of a plugin's, keeping only `fields`; `content` is short for a single text part."""
-    given: Mapping[str, Any]
+    attributes: Mapping[str, Any]
     if isinstance(source, RequestMessage):
-        given = {name: getattr(source, name) for name in source.__struct_fields__}
+        attributes = {name: getattr(source, name) for name in source.__struct_fields__}
     else:
-        given = dict(source)
-        if "content" in given:
-            given = {**given, "parts": (TextPart(str(given["content"])),)}
-    kept: dict[str, Any] = {name: given[name] for name in fields if name in given}
-    if "role" not in kept or "parts" not in kept:
-        raise ConfigError(f"a request message needs a role and parts (or content); this one has {sorted(given)}")
-    kept["parts"] = tuple(cast("Iterable[RequestPart]", kept["parts"]))
-    return RequestMessage(**kept)
+        attributes = dict(source)
+        if "content" in attributes:
+            attributes = {**attributes, "parts": (TextPart(str(attributes["content"])),)}
+    values: dict[str, Any] = {name: attributes[name] for name in fields if name in attributes}
+    if "role" not in values or "parts" not in values:
+        raise ConfigError(f"a request message needs a role and parts (or content); this one has {sorted(attributes)}")
+    values["parts"] = tuple(cast("Iterable[RequestPart]", values["parts"]))
+    return RequestMessage(**values)

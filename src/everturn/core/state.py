@@ -2,8 +2,8 @@
 
 Rule 1: every change of phase is a row in `TRANSITIONS`. If it is not in the table it cannot happen.
 Rule 2: this file decides; it does not act. It reads no clock and awaits nothing.
-Rule 3: there is nothing else to know. A process that takes a turn over reads the log, folds, decides, and goes on
-        exactly as the one that began it would have.
+Rule 3: there is no other state. A process that takes over a turn reads the log, folds, decides, and continues exactly
+        as the process that started it would have.
 """
 
 from __future__ import annotations
@@ -14,53 +14,53 @@ from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
 
-from everturn.core.asking import WITHIN, Claimed, Gate, Verdict
-from everturn.core.calls import Call
+from everturn.core.calls import CallRecord
 from everturn.core.events import (
-    AnswerOpened,
-    Append,
-    CallBelow,
-    CallJudged,
-    CallMade,
-    CallPaused,
+    AnswerStarted,
+    CallClaimed,
+    CallFinished,
+    CallNotified,
     CallResumed,
-    CallSettled,
     CallStarted,
-    CallStirred,
+    CallSuspended,
+    DeferredMessage,
     Event,
     FilesChanged,
-    GateAnswered,
-    GateClaimed,
     GateOpened,
+    GateResolved,
     HookFinished,
-    LateArrived,
+    LateResultReceived,
     LimitReached,
     MessageAdded,
+    NestedCallRequested,
     Outcome,
+    PermissionDecided,
     Problem,
     StepFinished,
     StepInterrupted,
     StepRestarted,
     StepStarted,
+    SubagentStarted,
     TitleSet,
     TurnCancelled,
     TurnCompleted,
-    TurnEnding,
     TurnEvent,
     TurnFailed,
-    TurnParked,
+    TurnFinishing,
     TurnStarted,
+    TurnSuspended,
 )
-from everturn.core.gates import due_of
+from everturn.core.gate_rows import gate_deadline
+from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, CallClaim, Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import Spent, TurnOptions
 from everturn.core.parts import Finish, ToolPart, Usage
-from everturn.core.tree import CallEvent, called_by, with_call, with_files, with_made, with_step
+from everturn.core.tree import CallEvent, call_of_event, with_call, with_files, with_nested_call, with_step
 from everturn.errors import InvalidEvent
 
 
 class Phase(StrEnum):
-    """Where a turn is, as anyone may see it. Each phase is announced before its work starts."""
+    """The phase of a turn, as clients see it. Each phase is announced before its work starts."""
 
     IDLE = "idle"
     PREPARING = "preparing"
@@ -84,11 +84,11 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
     _P.IDLE: {TurnStarted: _P.PREPARING},
     _P.PREPARING: {
         TitleSet: _P.PREPARING,  # with the first turn of a session
-        MessageAdded: _P.PREPARING,  # late results, or a person's second thought, before the first request
-        AnswerOpened: _P.PREPARING,
+        MessageAdded: _P.PREPARING,  # late results, or a steering message, before the first request
+        AnswerStarted: _P.PREPARING,
         LimitReached: _P.PREPARING,
         StepStarted: _P.STREAMING,
-        TurnEnding: _P.FINALIZING,
+        TurnFinishing: _P.FINALIZING,
     },
     _P.STREAMING: {
         StepRestarted: _P.STREAMING,
@@ -96,56 +96,56 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
         StepInterrupted: _P.STREAMING,
         HookFinished: _P.STREAMING,
         MessageAdded: _P.STREAMING,
-        AnswerOpened: _P.STREAMING,
+        AnswerStarted: _P.STREAMING,
         StepStarted: _P.STREAMING,  # a plugin asked for another request
         LimitReached: _P.STREAMING,
         FilesChanged: _P.STREAMING,
-        CallJudged: _P.TOOL_CALL,
+        PermissionDecided: _P.TOOL_CALL,
         GateOpened: _P.TOOL_CALL,
-        CallSettled: _P.TOOL_CALL,
-        TurnParked: _P.WAITING,
-        TurnEnding: _P.FINALIZING,
+        CallFinished: _P.TOOL_CALL,
+        TurnSuspended: _P.WAITING,
+        TurnFinishing: _P.FINALIZING,
     },
     _P.TOOL_CALL: {
         LimitReached: _P.TOOL_CALL,
-        CallJudged: _P.TOOL_CALL,
+        PermissionDecided: _P.TOOL_CALL,
         GateOpened: _P.TOOL_CALL,
-        GateAnswered: _P.TOOL_CALL,
-        GateClaimed: _P.TOOL_CALL,
-        CallMade: _P.TOOL_CALL,
+        GateResolved: _P.TOOL_CALL,
+        CallClaimed: _P.TOOL_CALL,
+        NestedCallRequested: _P.TOOL_CALL,
         CallStarted: _P.TOOL_CALL,
-        CallBelow: _P.TOOL_CALL,
-        CallPaused: _P.TOOL_CALL,
-        CallStirred: _P.TOOL_CALL,
+        SubagentStarted: _P.TOOL_CALL,
+        CallSuspended: _P.TOOL_CALL,
+        CallNotified: _P.TOOL_CALL,
         CallResumed: _P.TOOL_CALL,
-        CallSettled: _P.TOOL_CALL,
+        CallFinished: _P.TOOL_CALL,
         FilesChanged: _P.TOOL_CALL,
         HookFinished: _P.TOOL_CALL,
         MessageAdded: _P.TOOL_CALL,
-        AnswerOpened: _P.TOOL_CALL,
+        AnswerStarted: _P.TOOL_CALL,
         StepStarted: _P.STREAMING,
-        TurnParked: _P.WAITING,
-        TurnEnding: _P.FINALIZING,
+        TurnSuspended: _P.WAITING,
+        TurnFinishing: _P.FINALIZING,
     },
     _P.WAITING: {
-        GateAnswered: _P.TOOL_CALL,
-        GateClaimed: _P.WAITING,
-        CallStirred: _P.TOOL_CALL,
+        GateResolved: _P.TOOL_CALL,
+        CallClaimed: _P.WAITING,
+        CallNotified: _P.TOOL_CALL,
         LimitReached: _P.TOOL_CALL,
-        TurnEnding: _P.FINALIZING,
+        TurnFinishing: _P.FINALIZING,
     },
     _P.FINALIZING: {
-        CallSettled: _P.FINALIZING,
+        CallFinished: _P.FINALIZING,
         FilesChanged: _P.FINALIZING,
         TitleSet: _P.FINALIZING,
-        LateArrived: _P.FINALIZING,
+        LateResultReceived: _P.FINALIZING,
         TurnCompleted: _P.COMPLETED,
         TurnFailed: _P.ERROR,
         TurnCancelled: _P.CANCELLED,
     },
-    _P.COMPLETED: {LateArrived: _P.COMPLETED},
-    _P.ERROR: {LateArrived: _P.ERROR},
-    _P.CANCELLED: {LateArrived: _P.CANCELLED},
+    _P.COMPLETED: {LateResultReceived: _P.COMPLETED},
+    _P.ERROR: {LateResultReceived: _P.ERROR},
+    _P.CANCELLED: {LateResultReceived: _P.CANCELLED},
 }
 
 _OUTCOME_OF: Final[dict[type[Event], Outcome]] = {
@@ -158,27 +158,27 @@ _OUTCOME_OF: Final[dict[type[Event], Outcome]] = {
 _HELD: Final = ("running", "waiting")
 
 
-class Step(Struct):
-    """One model request, the calls it made, and what plugins still want of it."""
+class StepState(Struct):
+    """The state of one step: a model request, its calls, and the plugins that are not done with it."""
 
     number: int
     closing: bool = False
     finish: Finish | None = None
-    broke_off: bool = False  # its stream did not end well: none of its calls may start
+    broke_off: bool = False  # its stream was interrupted: none of its calls may start
     problem: Problem | None = None
-    calls: list[Call] = field(default_factory=list[Call])
+    calls: list[CallRecord] = field(default_factory=list[CallRecord])
     done: set[str] = field(default_factory=set[str])  # plugins whose on_after_request is finished
-    deferred: list[tuple[str, Append]] = field(default_factory=list[tuple[str, Append]])
-    request: bool = False  # somebody asked for another step
+    deferred: list[tuple[str, DeferredMessage]] = field(default_factory=list[tuple[str, DeferredMessage]])
+    request: bool = False  # a plugin asked for another step
 
     @property
     def is_open(self) -> bool:
-        """Whether its stream is still to come, or under way."""
+        """Whether its stream has not ended yet."""
         return self.finish is None
 
 
 class TurnState(Struct):
-    """The fold of one turn's events. Owned by whoever folds; everyone else reads."""
+    """The fold of one turn's events. Only the code that folds may change it."""
 
     id: str
     phase: Phase = Phase.IDLE
@@ -186,74 +186,80 @@ class TurnState(Struct):
     started: float = 0.0
     parent: str | None = None
     input: str | None = None
-    messages: dict[str, Message] = {}  # the turn's own, in the order in which they joined: a chain
+    messages: dict[str, Message] = {}  # the turn's own, in the order in which they were added: a chain
     tip: str | None = None
     answer: str | None = None
-    step: Step | None = None
-    calls: dict[str, Call] = {}
-    gates: dict[str, Verdict | None] = {}  # every gate of this turn, with its answer
-    asked: dict[str, Gate] = {}  # what each of them shows
-    claims: dict[str, Claimed] = {}  # gate -> the client that has its call
+    step: StepState | None = None
+    calls: dict[str, CallRecord] = {}
+    gates: dict[str, GateResolution | None] = {}  # every gate of this turn -> its resolution
+    gate_details: dict[str, Gate] = {}  # gate id -> gate
+    claims: dict[str, CallClaim] = {}  # gate -> the client's claim of its call
     trees: dict[str, str] = {}  # root -> the tree that was recorded last
-    has_parked: bool = False
-    has_made: bool = False  # some tool of it has made calls of its own
+    has_suspended: bool = False
+    has_nested_calls: bool = False  # one of its tools made nested calls
     usage: Usage = Usage()
-    begun: int = 0  # calls that were started
-    below: Spent = Spent()  # by its sub-turns
-    has_cut: bool = False  # some result of it was too long to show
+    calls_started: int = 0  # calls that were started
+    child_spend: Spent = Spent()  # by its sub-agent runs
+    has_truncated: bool = False  # one of its results was truncated
     has_private: bool = False
     has_untrusted: bool = False
     limit: LimitReached | None = None
-    is_unnamed: bool = False  # its session had no title when it began, and has none yet
-    ending: TurnEnding | None = None
+    needs_title: bool = False  # its session had no title when it started, and has none yet
+    ending: TurnFinishing | None = None
 
     @property
     def due(self) -> float:
-        """When something happens in it although nothing comes: it or a gate of it has had its time; 0: never."""
+        """The next deadline of the turn or of one of its gates; 0: none."""
         if self.ending is not None:
             return 0.0
         deadline = self.options.due(self.started, self.is_out_of_time)
-        expiries = (due_of(gate, self.claims.get(name)) for name, gate in self.asked.items() if self.is_asked(name))
+        expiries = (
+            gate_deadline(gate, self.claims.get(name))
+            for name, gate in self.gate_details.items()
+            if self.is_gate_open(name)
+        )
         return min((time for time in (deadline, *expiries) if time), default=0.0)
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether its budget of time is used up, and that was noticed."""
+        """Whether the log records that its time budget is used up."""
         return self.limit is not None and self.limit.limit == "seconds"
 
     @property
     def spent(self) -> Spent:
-        """What it has used so far, its sub-turns included."""
-        return self.own + self.below
+        """Usage so far, sub-agent runs included."""
+        return self.own_usage + self.child_spend
 
     @property
-    def own(self) -> Spent:
-        """What it has used itself."""
+    def own_usage(self) -> Spent:
+        """Usage so far, without sub-agent runs."""
         steps = 0 if self.step is None else self.step.number - self.step.is_open
-        return Spent(steps, self.begun, self.usage)
+        return Spent(steps, self.calls_started, self.usage)
 
-    def is_asked(self, gate: str) -> bool:
-        """Whether a gate still waits for its answer: it has none, and its call was not settled without one."""
-        asked = self.asked[gate]
-        call = self.calls.get(asked.call)
-        waits = ("running", "waiting") if asked.kind in WITHIN else ("asking", "reviewing")
+    def is_gate_open(self, gate: str) -> bool:
+        """Whether a gate still waits: it has no answer, and its call was not finished without one."""
+        opened = self.gate_details[gate]
+        call = self.calls.get(opened.call)
+        waits = ("running", "waiting") if opened.kind in GATE_KINDS_OF_RUNNING_TOOL else ("asking", "reviewing")
         return self.gates[gate] is None and (call is None or call.state in waits)
 
     @property
     def is_blocked(self) -> bool:
-        """Whether a hook failed before the first request was sent: the model has read nothing of it, and never does."""
+        """Whether a hook failed before the first request was sent: no model reads the message of this turn, now or
+        later.
+        """
         problem = None if self.ending is None else self.ending.problem
         is_unsent = self.step is None or (self.step.number == 1 and self.step.is_open)
         return self.phase is Phase.ERROR and is_unsent and problem is not None and problem.kind == "hook"
 
     @property
-    def out(self) -> list[str]:
-        """The calls whose tools run on without the turn."""
-        return [call.id for call in self.calls.values() if call.is_out]
+    def still_running(self) -> list[str]:
+        """The finished calls whose tools still run."""
+        return [call.id for call in self.calls.values() if call.is_still_running]
 
     @property
     def is_joinable(self) -> bool:
-        """Whether a person's message may join here: between two steps, and another may still follow."""
+        """Whether a steering message may join now: between two steps, if another step may follow."""
         step = self.step
         if self.ending is not None or self.limit is not None:
             return False
@@ -261,20 +267,20 @@ class TurnState(Struct):
             return self.answer is None
         if step.is_open or step.broke_off or step.closing or step.number >= self.options.max_steps:
             return False
-        # An answer that was opened is written first, or it would stay empty.
+        # An answer that was started is written first, or it would stay empty.
         is_blank = self.answer is not None and self.answer == self.tip and not self.messages[self.answer].parts
-        return not is_blank and all(call.is_settled for call in step.calls)
+        return not is_blank and all(call.is_finished for call in step.calls)
 
     @property
-    def open_calls(self) -> list[Call]:
+    def open_calls(self) -> list[CallRecord]:
         """The calls without a result, in the order in which the model made them."""
-        return [call for call in self.calls.values() if not call.is_settled]
+        return [call for call in self.calls.values() if not call.is_finished]
 
     def apply(self, event: TurnEvent) -> None:
-        """Take one event in, or refuse it and stay as it was.
+        """Apply one event, or raise and leave the state unchanged.
 
         Raises:
-            InvalidEvent: it cannot happen here.
+            InvalidEvent: the event cannot happen in this phase.
         """
         to = TRANSITIONS[self.phase].get(type(event))
         if to is None or event.turn != self.id:
@@ -290,7 +296,7 @@ class TurnState(Struct):
         if event.input is not None:
             self._join(event.input)
             self.input = event.input.id
-        self.is_unnamed = event.untitled
+        self.needs_title = event.untitled
 
     def _join(self, message: Message) -> None:
         if message.parent != self.tip or message.id in self.messages:
@@ -305,33 +311,33 @@ class TurnState(Struct):
         if self.step is not None:
             self.step.request |= event.request
 
-    def _open(self, event: AnswerOpened) -> None:
+    def _open(self, event: AnswerStarted) -> None:
         message = event.message
         if self.answer is not None and self.answer == self.tip:
             raise InvalidEvent("there is an answer to write into already")
-        self._settled_step()
+        self._last_finished_step()
         self._join(message)
         self.answer = message.id
 
     def _begin(self, event: StepStarted) -> None:
-        number, last = event.step, self._settled_step()
+        number, last = event.step, self._last_finished_step()
         if number != last + 1 or self.answer is None or self.answer != self.tip:
             raise InvalidEvent(f"step {number} cannot follow step {last}")
-        self.step = Step(number, event.closing)
+        self.step = StepState(number, event.closing)
 
-    def _settled_step(self) -> int:
+    def _last_finished_step(self) -> int:
         if self.step is None:
             return 0
-        if self.step.is_open or any(not call.is_settled for call in self.step.calls):
+        if self.step.is_open or any(not call.is_finished for call in self.step.calls):
             raise InvalidEvent(f"step {self.step.number} is not settled yet")
         return self.step.number
 
-    def _open_step(self, number: int) -> Step:
+    def _open_step(self, number: int) -> StepState:
         if self.step is None or self.step.number != number or not self.step.is_open:
             raise InvalidEvent(f"step {number} is not open")
         return self.step
 
-    def _closed_step(self, number: int) -> Step:
+    def _closed_step(self, number: int) -> StepState:
         if self.step is None or self.step.number != number or self.step.is_open:
             raise InvalidEvent(f"step {number} has not finished")
         return self.step
@@ -346,14 +352,14 @@ class TurnState(Struct):
         step = self._end_step(event)
         step.broke_off, step.problem = True, event.problem
 
-    def _end_step(self, event: StepFinished | StepInterrupted) -> Step:
+    def _end_step(self, event: StepFinished | StepInterrupted) -> StepState:
         step = self._open_step(event.step)
-        made = [part for part in event.parts if type(part) is ToolPart]
-        ids = {part.call for part in made}
-        if self.answer is None or len(ids) < len(made) or not ids.isdisjoint(self.calls):
+        tool_parts = [part for part in event.parts if type(part) is ToolPart]
+        ids = {part.call for part in tool_parts}
+        if self.answer is None or len(ids) < len(tool_parts) or not ids.isdisjoint(self.calls):
             raise InvalidEvent(f"step {step.number} repeats a call")
-        for index, part in enumerate(made):
-            call = Call(part.call, step.number, index, part.name, part.arguments, self.answer)
+        for index, part in enumerate(tool_parts):
+            call = CallRecord(part.call, step.number, index, part.name, part.arguments, self.answer)
             call.identity = part.identity
             self.calls[part.call] = call
             step.calls.append(call)
@@ -379,63 +385,63 @@ class TurnState(Struct):
             # A gate without a call is a plugin's own question, about a step that has finished.
             raise InvalidEvent(f"gate {gate.id} cannot open: no step of turn {self.id} has finished")
         self.gates[gate.id] = None
-        self.asked[gate.id] = gate
+        self.gate_details[gate.id] = gate
 
-    def _answer_gate(self, event: GateAnswered) -> None:
-        asked = self.asked.get(event.gate)
-        if asked is None or asked.call != event.call or self.gates[event.gate] is not None:
+    def _answer_gate(self, event: GateResolved) -> None:
+        gate = self.gate_details.get(event.gate)
+        if gate is None or gate.call != event.call or self.gates[event.gate] is not None:
             raise InvalidEvent(f"gate {event.gate} was answered already, or never opened for call {event.call!r}")
         if event.call:
             self._advance_call(event)
-        self.gates[event.gate] = event.verdict
+        self.gates[event.gate] = event.resolution
 
     def _advance_call(self, event: CallEvent) -> None:
-        called = called_by(event)
-        call = self.calls.get(called)
+        call_id = call_of_event(event)
+        call = self.calls.get(call_id)
         if call is None:
-            raise InvalidEvent(f"there is no call {called} in turn {self.id}")
+            raise InvalidEvent(f"there is no call {call_id} in turn {self.id}")
         if type(event) is CallStarted and (self.step is None or self.step.broke_off):
-            raise InvalidEvent(f"the stream that made call {called} broke off; it cannot start")
+            raise InvalidEvent(f"the stream that made call {call_id} broke off; it cannot start")
         if type(event) is CallStarted and self.limit is not None:
-            raise InvalidEvent(f"turn {self.id} has reached a limit; call {called} cannot start")
-        if type(event) is CallPaused:
+            raise InvalidEvent(f"turn {self.id} has reached a limit; call {call_id} cannot start")
+        if type(event) is CallSuspended:
             self._check_pause(call, event)
         call.advance(event)
         if type(event) is CallStarted:
-            self.begun += 1
-        elif type(event) is CallSettled:
+            self.calls_started += 1
+        elif type(event) is CallFinished:
             self._take(event)
-        self.messages[call.message] = with_call(self.messages[call.message], called, event)
+        self.messages[call.message] = with_call(self.messages[call.message], call_id, event)
 
-    def _check_pause(self, call: Call, event: CallPaused) -> None:
-        """A suspended call waits only for what it asked for itself: the driver looks each of these up."""
-        asked = all(gate in self.asked and self.asked[gate].call == call.id for gate in event.gates)
-        made = all(name in self.calls and self.calls[name].parent == call.id for name in event.calls)
-        below = not event.below or any(event.below == turn for _, turn in call.below.values())
-        if not (asked and made and below):
-            raise InvalidEvent(f"call {call.id} waits for a gate, a call or a sub-turn that is not its own")
+    def _check_pause(self, call: CallRecord, event: CallSuspended) -> None:
+        """A suspended call may wait only for its own gates, calls and runs: the driver looks each of these up."""
+        owns_gates = all(gate in self.gate_details and self.gate_details[gate].call == call.id for gate in event.gates)
+        owns_calls = all(name in self.calls and self.calls[name].parent == call.id for name in event.calls)
+        owns_run = not event.child or any(event.child == turn for _, turn in call.children.values())
+        if not (owns_gates and owns_calls and owns_run):
+            raise InvalidEvent(f"call {call.id} waits for a gate, a call or a sub-agent run that is not its own")
 
-    def _take(self, event: CallSettled) -> None:
-        """What a result brings beside its text."""
+    def _take(self, event: CallFinished) -> None:
+        """Fold what a result contains beside its text."""
         output = event.output
         if event.spent is not None:
-            self.below = self.below + event.spent
-        self.has_cut |= bool(output.blob)
+            self.child_spend = self.child_spend + event.spent
+        self.has_truncated |= bool(output.blob)
         self.has_private |= bool(output.private) or output.sensitive
         self.has_untrusted |= output.untrusted
 
-    def _make(self, event: CallMade) -> None:
+    def _make(self, event: NestedCallRequested) -> None:
         parent, step = self.calls.get(event.parent), self.step
         if parent is None or parent.state not in _HELD or event.call in self.calls or step is None:
             raise InvalidEvent(f"call {event.parent} does not run, or has made call {event.call} before")
-        call = Call(event.call, parent.step, len(step.calls), event.name, event.arguments, parent.message)
+        call = CallRecord(event.call, parent.step, len(step.calls), event.name, event.arguments, parent.message)
         call.identity, call.parent = event.identity, event.parent
-        self.calls[call.id], self.has_made = call, True
+        self.calls[call.id], self.has_nested_calls = call, True
         step.calls.append(call)
-        self.messages[parent.message] = with_made(self.messages[parent.message], event)
+        self.messages[parent.message] = with_nested_call(self.messages[parent.message], event)
 
-    def _claim(self, event: GateClaimed) -> None:
-        if event.gate not in self.asked or not self.is_asked(event.gate):
+    def _claim(self, event: CallClaimed) -> None:
+        if event.gate not in self.gate_details or not self.is_gate_open(event.gate):
             raise InvalidEvent(f"gate {event.gate} cannot be claimed: nobody is asked")
         self.claims[event.gate] = event.claim
 
@@ -444,26 +450,26 @@ class TurnState(Struct):
         if self.answer is not None:
             self.messages[self.answer] = with_files(self.messages[self.answer], event)
 
-    def _judge(self, event: CallJudged) -> None:
+    def _record_decision(self, event: PermissionDecided) -> None:
         call = self.calls.get(event.call)
         if call is None:
             raise InvalidEvent(f"there is no call {event.call} in turn {self.id}")
         call.advance(event)
 
     def _reach(self, event: LimitReached) -> None:
-        # The time may run out behind another limit, for then nothing is waited for.
+        # The time may run out after another limit was reached, because then nothing waits any more.
         if self.limit is not None and (event.limit != "seconds" or self.limit.limit == "seconds"):
             raise InvalidEvent(f"turn {self.id} has reached a limit already")
         self.limit = event
 
-    def _park(self, event: TurnParked) -> None:
+    def _suspend(self, event: TurnSuspended) -> None:
         self._closed_step(event.step)
-        self.has_parked = True
+        self.has_suspended = True
 
     def _name(self, event: TitleSet) -> None:
-        self.is_unnamed = False
+        self.needs_title = False
 
-    def _begin_to_end(self, event: TurnEnding) -> None:
+    def _begin_to_end(self, event: TurnFinishing) -> None:
         self.ending = event
 
     def _end(self, event: TurnCompleted | TurnFailed | TurnCancelled) -> None:
@@ -472,10 +478,10 @@ class TurnState(Struct):
         if self.open_calls:
             raise InvalidEvent(f"{len(self.open_calls)} calls have no result yet")
 
-    # By exact type, a row per event: a class pattern that misses on a Struct costs more than most of these do.
+    # By exact type, a row per event: a class pattern that does not match a Struct costs more than most of these.
     _handlers: ClassVar[dict[type[Event], Callable[[Any, Any], None]]] = {
         TurnStarted: _start,
-        AnswerOpened: _open,
+        AnswerStarted: _open,
         MessageAdded: _append,
         StepStarted: _begin,
         StepRestarted: _restart,
@@ -483,22 +489,22 @@ class TurnState(Struct):
         StepInterrupted: _interrupt,
         HookFinished: _finish_hook,
         GateOpened: _open_gate,
-        GateAnswered: _answer_gate,
-        CallJudged: _judge,
+        GateResolved: _answer_gate,
+        PermissionDecided: _record_decision,
         LimitReached: _reach,
         CallStarted: _advance_call,
-        CallBelow: _advance_call,
-        CallPaused: _advance_call,
-        CallStirred: _advance_call,
+        SubagentStarted: _advance_call,
+        CallSuspended: _advance_call,
+        CallNotified: _advance_call,
         CallResumed: _advance_call,
-        CallSettled: _advance_call,
-        LateArrived: _advance_call,
-        CallMade: _make,
-        GateClaimed: _claim,
+        CallFinished: _advance_call,
+        LateResultReceived: _advance_call,
+        NestedCallRequested: _make,
+        CallClaimed: _claim,
         FilesChanged: _file,
-        TurnParked: _park,
+        TurnSuspended: _suspend,
         TitleSet: _name,
-        TurnEnding: _begin_to_end,
+        TurnFinishing: _begin_to_end,
         TurnCompleted: _end,
         TurnFailed: _end,
         TurnCancelled: _end,
@@ -526,34 +532,34 @@ def fold(events: Iterable[Event]) -> TurnState:
 # What happens next -----------------------------------------------------------------------------------------------
 
 
-class OpenAnswer(Struct, frozen=True):
-    """Make the placeholder the next step writes into."""
+class StartAnswer(Struct, frozen=True):
+    """Add the placeholder that the next step writes into."""
 
 
-class Request(Struct, frozen=True):
-    """Ask the model: a new step, or once more the one whose driver died."""
+class RequestModel(Struct, frozen=True):
+    """Request the model: a new step, or again the one whose driver died."""
 
     step: int
     closing: bool = False
     again: bool = False
 
 
-class SettleIncomplete(Struct, frozen=True):
-    """No step is left for the open calls, or no plugin wanted them: they get their result without running."""
+class FinishIncompleteCalls(Struct, frozen=True):
+    """No step is left for the open calls, or no plugin took them: they get a result without running."""
 
     reason: str  # max_steps_reached | nobody_answered | the limit that was reached
 
 
 class AfterRequest(Struct, frozen=True):
-    """Let these plugins do what they want of the step; they are not done with it."""
+    """Run `on_after_request` of these plugins, which are not done with the step."""
 
     plugins: tuple[str, ...]
 
 
 class WriteDeferred(Struct, frozen=True):
-    """Every plugin is done; what they deferred joins the tree, in this order."""
+    """Every plugin is done; add the messages they deferred, in this order."""
 
-    appends: tuple[Append, ...]
+    appends: tuple[DeferredMessage, ...]
 
 
 class Finalize(Struct, frozen=True):
@@ -563,69 +569,78 @@ class Finalize(Struct, frozen=True):
     problem: Problem | None = None
 
 
-class Wait(Struct, frozen=True):
+class WaitForInput(Struct, frozen=True):
     """Nothing can be done until something arrives."""
 
 
-class Done(Struct, frozen=True):
+class TurnDone(Struct, frozen=True):
     """The turn is over."""
 
 
-Action = OpenAnswer | Request | SettleIncomplete | AfterRequest | WriteDeferred | Finalize | Wait | Done
+TurnAction = (
+    StartAnswer
+    | RequestModel
+    | FinishIncompleteCalls
+    | AfterRequest
+    | WriteDeferred
+    | Finalize
+    | WaitForInput
+    | TurnDone
+)
 
 
 _UNRUN: Final = ("pending", "asking")
 
 
-def decide(state: TurnState, plugins: Sequence[str] = ()) -> Action:
+def decide(state: TurnState, plugins: Sequence[str] = ()) -> TurnAction:
     """Say what happens next in a turn; `plugins` are those with an `on_after_request`, in registration order."""
     step = state.step
     if state.phase.is_terminal:
-        return Done()
+        return TurnDone()
     if state.ending is not None:
         return Finalize(state.ending.outcome, state.ending.problem)
     if state.phase is Phase.WAITING:
-        return Wait()
+        return WaitForInput()
     if step is None:
         is_ready = state.answer is not None and state.answer == state.tip
-        return Request(1, closing=state.limit is not None) if is_ready else OpenAnswer()
+        return RequestModel(1, closing=state.limit is not None) if is_ready else StartAnswer()
     if step.is_open:
-        return Request(step.number, step.closing, again=True)
+        return RequestModel(step.number, step.closing, again=True)
     if step.broke_off:
         return Finalize("cancelled" if step.finish == "cancelled" else "error", step.problem)
-    return _after(state, step, plugins)
+    return _decide_after_stream(state, step, plugins)
 
 
-def _after(state: TurnState, step: Step, plugins: Sequence[str]) -> Action:
-    """What happens once a step's stream has ended well."""
+def _decide_after_stream(state: TurnState, step: StepState, plugins: Sequence[str]) -> TurnAction:
+    """The next action after a step's stream has completed."""
     limit = state.limit
     is_last = step.closing or step.number >= state.options.max_steps or limit is not None
-    open_calls = [call for call in step.calls if not call.is_settled]
-    # One that ran has something to say, limit or not.
+    open_calls = [call for call in step.calls if not call.is_finished]
+    # A call that ran has a result, limit or not.
     if is_last and open_calls and (limit is None or all(call.state in _UNRUN for call in open_calls)):
-        return SettleIncomplete("max_steps_reached" if limit is None else f"{limit.limit}_limit_reached")
-    if left := tuple(name for name in plugins if name not in step.done):
-        return AfterRequest(left)
+        return FinishIncompleteCalls("max_steps_reached" if limit is None else f"{limit.limit}_limit_reached")
+    if remaining := tuple(name for name in plugins if name not in step.done):
+        return AfterRequest(remaining)
     if open_calls:
-        return SettleIncomplete("nobody_answered")
-    if appends := _unwritten(state, step, plugins):
+        return FinishIncompleteCalls("nobody_answered")
+    if appends := _pending_deferred(state, step, plugins):
         return WriteDeferred(appends)
     wants_more = bool(step.calls) or step.request
     if not wants_more or step.closing:
         return Finalize("completed")
     if state.answer != state.tip:
-        return OpenAnswer()
-    return Request(step.number + 1, closing=is_last)
+        return StartAnswer()
+    return RequestModel(step.number + 1, closing=is_last)
 
 
-def is_time_to_join(state: TurnState, action: Action) -> bool:
-    """Whether a person's message may join before this action is carried out: after it, it would be too late for that."""
-    is_between = isinstance(action, OpenAnswer | Finalize) or (isinstance(action, Request) and not action.again)
+def may_steering_join(state: TurnState, action: TurnAction) -> bool:
+    """Whether steering messages may join before this action is carried out; after it, it would be too late."""
+    is_between = isinstance(action, StartAnswer | Finalize) or (isinstance(action, RequestModel) and not action.again)
     return is_between and state.is_joinable
 
 
-def _unwritten(state: TurnState, step: Step, plugins: Sequence[str]) -> tuple[Append, ...]:
-    """The deferred appends that have not joined yet: high priority first, then in registration order."""
+def _pending_deferred(state: TurnState, step: StepState, plugins: Sequence[str]) -> tuple[DeferredMessage, ...]:
+    """The deferred messages that have not been added yet: high priority first, then in registration order."""
     rank = {name: at for at, name in enumerate(plugins)}
     ordered = sorted(step.deferred, key=lambda item: (-item[1].priority, rank.get(item[0], len(rank))))
     return tuple(append for _, append in ordered if append.message.id not in state.messages)

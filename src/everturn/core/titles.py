@@ -1,7 +1,7 @@
-"""Session titles: the first message of a session, shortened to one line. Pure.
+"""Session titles: the first message of a session, shortened to one line.
 
 The title is an event of the log (`TitleSet`), written in the same append as the first `TurnStarted`. Before that append
-there is only the admitted command, and whoever lists sessions derives the same title from it.
+there is only the admitted command, and lists of sessions derive the same title from it.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from everturn.core.parts import FilePart, Part, TextPart
 
 TITLE_LENGTH: Final = 60  # characters, with the ellipsis
 ELLIPSIS: Final = "…"
-JOINERS: Final = "\u200c\u200d"  # invisible, and letters of some scripts are joined or parted by them
+JOINERS: Final = "\u200c\u200d"  # invisible characters that join or separate letters in some scripts
 
 
-def title_of(parts: Iterable[Part] | None) -> str:
+def derive_title(parts: Iterable[Part] | None) -> str:
     """The title that a message gives its session: its text, or the names of its files. Empty if it has neither."""
     parts = tuple(parts or ())
     text = _one_line(" ".join(part.text for part in parts if isinstance(part, TextPart)))
     if not text:
         files = (part for part in parts if isinstance(part, FilePart))
         text = ", ".join(filter(None, (_one_line(part.name) or _one_line(part.media_type) for part in files)))
-    return shorten(text)
+    return shorten_title(text)
 
 
-def shorten(text: str, length: int = TITLE_LENGTH) -> str:
-    """A text of at most so many characters, cut after a whole word where there is one, with an ellipsis if it was cut."""
+def shorten_title(text: str, length: int = TITLE_LENGTH) -> str:
+    """Shorten a text to `length` characters: cut after a whole word if possible, with an ellipsis."""
     if len(text) <= length:
         return text
-    room = length - len(ELLIPSIS)
-    at = room
-    # A language that is written without spaces, and a word that would leave less than half, are cut inside.
-    space = text.rfind(" ", room // 2, room + 1)
+    available = length - len(ELLIPSIS)
+    at = available
+    # Text without spaces is cut inside a word, as is a word whose removal would leave less than half.
+    space = text.rfind(" ", available // 2, available + 1)
     if space >= 0:
         at = space
     else:
@@ -44,7 +44,7 @@ def shorten(text: str, length: int = TITLE_LENGTH) -> str:
 
 
 def _is_joined(text: str, at: int) -> bool:
-    """Whether a cut here would part a character from the marks that belong to it."""
+    """Whether a cut here would separate a character from its combining marks."""
     return unicodedata.category(text[at]) in ("Mn", "Me", "Mc", "Cf", "Sk") or text[at - 1] == "\u200d"
 
 

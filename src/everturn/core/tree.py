@@ -1,7 +1,7 @@
-"""The tree that messages form.
+"""The message tree: the fold of a session's events into messages and branches.
 
-`Tree` is the fold of a session's events into messages. Messages are only ever added, completed by their own turn, or
-hidden by a delete: what stands beside or above a message never changes because of it.
+Messages are only ever added, completed by their own turn, or hidden by a delete: no message changes its siblings or
+ancestors.
 """
 
 from __future__ import annotations
@@ -12,48 +12,48 @@ from typing import Any, ClassVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.asking import WITHIN
-from everturn.core.canonical import is_same_value
+from everturn.core.canonical_json import is_same_value
 from everturn.core.events import (
-    AnswerOpened,
-    CallBelow,
-    CallMade,
-    CallPaused,
+    AnswerStarted,
+    CallFinished,
+    CallNotified,
     CallResumed,
-    CallSettled,
     CallStarted,
-    CallStirred,
+    CallSuspended,
     Event,
     FilesChanged,
-    GateAnswered,
     GateOpened,
-    LateArrived,
+    GateResolved,
+    LateResultReceived,
     LeafSelected,
     MessageAdded,
     MessageDeleted,
+    NestedCallRequested,
     StepFinished,
     StepInterrupted,
+    SubagentStarted,
     TitleSet,
     TurnStarted,
 )
+from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL
 from everturn.core.messages import Message
 from everturn.core.parts import FileChange, FilesPart, StepPart, ToolPart
 from everturn.errors import UnknownMessage
 
 CallEvent = (
     GateOpened
-    | GateAnswered
+    | GateResolved
     | CallStarted
-    | CallBelow
-    | CallPaused
-    | CallStirred
+    | SubagentStarted
+    | CallSuspended
+    | CallNotified
     | CallResumed
-    | CallSettled
-    | LateArrived
+    | CallFinished
+    | LateResultReceived
 )
 
 
-def called_by(event: CallEvent) -> str:
+def call_of_event(event: CallEvent) -> str:
     """The call an event is about."""
     return event.gate.call if type(event) is GateOpened else cast("CallStarted", event).call
 
@@ -64,106 +64,106 @@ def with_step(message: Message, event: StepFinished | StepInterrupted) -> Messag
 
 
 def with_call(message: Message, called: str, event: CallEvent) -> Message:
-    """A message whose call has moved on."""
+    """A message with the new state of one of its calls."""
     parts = message.parts
-    # From the end, where the calls of the present step are: a long turn must not cost more with every step.
+    # From the end, where the calls of the present step are: the cost must not grow with the length of the turn.
     for at in range(len(parts) - 1, -1, -1):
         part = parts[at]
         if type(part) is ToolPart and part.call == called:
             changed = list(parts)
-            changed[at] = _MOVED[type(event)](part, event)
+            changed[at] = _CALL_PART_UPDATES[type(event)](part, event)
             return replace(message, parts=tuple(changed))
     return message
 
 
-def with_made(message: Message, event: CallMade) -> Message:
-    """A message with a call that a tool made, at its end."""
-    made = ToolPart(event.call, event.name, event.arguments, identity=event.identity, parent=event.parent)
-    return replace(message, parts=(*message.parts, made))
+def with_nested_call(message: Message, event: NestedCallRequested) -> Message:
+    """A message with a nested call of a tool added at its end."""
+    part = ToolPart(event.call, event.name, event.arguments, identity=event.identity, parent=event.parent)
+    return replace(message, parts=(*message.parts, part))
 
 
 def with_files(message: Message, event: FilesChanged) -> Message:
-    """A message that says what became of files: once for a step and a root, however often they changed."""
+    """A message with the changed files of a step: one part for each step and root, however often they changed."""
     parts = message.parts
     for at in range(len(parts) - 1, -1, -1):
         part = parts[at]
         if type(part) is FilesPart and part.step == event.step and part.root == event.root:
-            changes = _joined(part.changes, event.changes)
+            changes = _merge_changes(part.changes, event.changes)
             merged = replace(part, after=event.after, changes=changes)
             return replace(message, parts=(*parts[:at], merged, *parts[at + 1 :]))
     if not event.changes:
         return message
-    made = FilesPart(event.step, event.before, event.after, event.changes, event.root)
-    return replace(message, parts=(*parts, made))
+    files_part = FilesPart(event.step, event.before, event.after, event.changes, event.root)
+    return replace(message, parts=(*parts, files_part))
 
 
-def _joined(first: tuple[FileChange, ...], then: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
-    """What two changes come to, one after the other."""
-    found = {change.path: change for change in first}
+def _merge_changes(first: tuple[FileChange, ...], then: tuple[FileChange, ...]) -> tuple[FileChange, ...]:
+    """Merge two consecutive lists of file changes."""
+    merged = {change.path: change for change in first}
     for change in then:
-        before = found.pop(change.path, None)
+        before = merged.pop(change.path, None)
         if before is None:
-            found[change.path] = change
+            merged[change.path] = change
         elif not (before.kind == "added" and change.kind == "deleted"):
             is_new, is_there = before.kind == "added", change.kind != "deleted"
             kind = "added" if is_new else "modified" if is_there else "deleted"
             added, removed = before.added + change.added, before.removed + change.removed
-            found[change.path] = FileChange(change.path, kind, added, removed)
-    return tuple(found.values())
+            merged[change.path] = FileChange(change.path, kind, added, removed)
+    return tuple(merged.values())
 
 
-def _answered(part: ToolPart, event: GateAnswered) -> ToolPart:
+def _on_answer(part: ToolPart, event: GateResolved) -> ToolPart:
     if part.state != "asking":
         return part
-    return replace(part, state="pending", is_edited=bool(event.verdict.arguments))
+    return replace(part, state="pending", is_edited=bool(event.resolution.arguments))
 
 
-def _started(part: ToolPart, event: CallStarted) -> ToolPart:
+def _on_start(part: ToolPart, event: CallStarted) -> ToolPart:
     used = "" if is_same_value(event.arguments, part.arguments) else event.arguments
     return replace(part, state="running", used=used)
 
 
-def _opened(part: ToolPart, event: GateOpened) -> ToolPart:
+def _on_gate(part: ToolPart, event: GateOpened) -> ToolPart:
     kind = event.gate.kind
-    if kind in WITHIN:  # its tool asks, and runs or was put aside meanwhile
+    if kind in GATE_KINDS_OF_RUNNING_TOOL:  # its tool asks, and still runs or is suspended
         return part
     return replace(part, state="reviewing" if kind == "result" else "asking")
 
 
-# By exact type: a class pattern that misses on a Struct costs more than the whole change.
-_MOVED: dict[type[Event], Callable[[ToolPart, Any], ToolPart]] = {
-    GateOpened: _opened,
-    GateAnswered: _answered,
-    CallStarted: _started,
-    CallBelow: lambda part, event: part,
-    CallPaused: lambda part, event: replace(part, state="waiting"),
-    CallStirred: lambda part, event: part,
+# By exact type: a class pattern that does not match a Struct costs more than the whole change.
+_CALL_PART_UPDATES: dict[type[Event], Callable[[ToolPart, Any], ToolPart]] = {
+    GateOpened: _on_gate,
+    GateResolved: _on_answer,
+    CallStarted: _on_start,
+    SubagentStarted: lambda part, event: part,
+    CallSuspended: lambda part, event: replace(part, state="waiting"),
+    CallNotified: lambda part, event: part,
     CallResumed: lambda part, event: replace(part, state="running"),
-    CallSettled: lambda part, event: replace(part, state=event.state, output=event.output),
-    LateArrived: lambda part, event: replace(part, late=event.output),
+    CallFinished: lambda part, event: replace(part, state=event.state, output=event.output),
+    LateResultReceived: lambda part, event: replace(part, late=event.output),
 }
 
 
-class Tree(Struct):
-    """A session's messages. `leaf` is the end of the branch that is selected."""
+class MessageTree(Struct):
+    """A session's messages. `leaf` is the end of the selected branch."""
 
     messages: dict[str, Message] = {}
     children: dict[str | None, list[str]] = {}
     deleted: set[str] = set()
     leaf: str | None = None
     title: str = ""
-    writing: dict[str, str] = {}  # turn -> the answer its events complete
-    calls: dict[str, str] = {}  # call -> the message it stands in
+    writing: dict[str, str] = {}  # turn -> the answer that its events complete
+    calls: dict[str, str] = {}  # call -> the message that contains it
 
     def apply(self, event: Event) -> None:
-        """Take one event in. Events that say nothing about messages are ignored."""
+        """Apply one event. Events that do not change messages are ignored."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(self, event)
 
-    def copy(self) -> Tree:
-        """The tree as it is now, whatever is applied to this one later."""
-        return Tree(
+    def copy(self) -> MessageTree:
+        """A copy that later events do not change."""
+        return MessageTree(
             dict(self.messages),
             {parent: list(children) for parent, children in self.children.items()},
             set(self.deleted),
@@ -178,7 +178,7 @@ class Tree(Struct):
             self._add(event.input)
         self.leaf = event.parent if event.input is None else event.input.id
 
-    def _open(self, event: AnswerOpened) -> None:
+    def _open(self, event: AnswerStarted) -> None:
         self._add(event.message)
         self.writing[event.turn] = event.message.id
         self._follow(event.message)
@@ -193,15 +193,15 @@ class Tree(Struct):
         self.calls.update((part.call, at) for part in event.parts if type(part) is ToolPart)
 
     def _call(self, event: CallEvent) -> None:
-        called = called_by(event)
-        at = self.calls.get(called)
-        if at is not None:  # a plugin's question is no call
-            self.messages[at] = with_call(self.messages[at], called, event)
+        call_id = call_of_event(event)
+        message_id = self.calls.get(call_id)
+        if message_id is not None:  # a plugin's question belongs to no call
+            self.messages[message_id] = with_call(self.messages[message_id], call_id, event)
 
-    def _make(self, event: CallMade) -> None:
+    def _make(self, event: NestedCallRequested) -> None:
         at = self.calls.get(event.parent)
         if at is not None:
-            self.messages[at] = with_made(self.messages[at], event)
+            self.messages[at] = with_nested_call(self.messages[at], event)
             self.calls[event.call] = at
 
     def _file(self, event: FilesChanged) -> None:
@@ -220,25 +220,25 @@ class Tree(Struct):
         self.children.setdefault(message.parent, []).append(message.id)
 
     def _follow(self, message: Message) -> None:
-        # Only the branch somebody looks at grows under their eyes: a second one that streams beside it
-        # must not pull the selection over to itself.
+        # Only the selected branch moves its leaf: a second branch that streams at the same time must not change the
+        # selection.
         if self.leaf == message.parent:
             self.leaf = message.id
 
     def _delete(self, event: MessageDeleted) -> None:
-        gone = event.message
-        below = list(self.below(gone))
-        self.deleted.update(below)
-        if self.leaf in below:
-            self.leaf = self.messages[gone].parent
+        deleted = event.message
+        subtree = list(self.below(deleted))
+        self.deleted.update(subtree)
+        if self.leaf in subtree:
+            self.leaf = self.messages[deleted].parent
 
     def below(self, message: str) -> Iterable[str]:
         """A message and everything under it."""
         stack = [message]
         while stack:
-            at = stack.pop()
-            yield at
-            stack.extend(self.children.get(at, ()))
+            message_id = stack.pop()
+            yield message_id
+            stack.extend(self.children.get(message_id, ()))
 
     def get(self, message: str) -> Message:
         """Look a message up.
@@ -252,29 +252,29 @@ class Tree(Struct):
 
     def path(self, leaf: str | None) -> list[Message]:
         """The branch that ends at a message, oldest first."""
-        found: list[Message] = []
-        at = leaf
-        while at is not None:
-            message = self.get(at)
-            found.append(message)
-            at = message.parent
-        found.reverse()
-        return found
+        messages: list[Message] = []
+        message_id = leaf
+        while message_id is not None:
+            message = self.get(message_id)
+            messages.append(message)
+            message_id = message.parent
+        messages.reverse()
+        return messages
 
     def versions(self, message: str) -> list[str]:
-        """A message and its siblings, oldest first: what a branch picker offers."""
+        """A message and its siblings, oldest first: the choices of a branch picker."""
         parent = self.get(message).parent
         return [other for other in self.children.get(parent, ()) if other not in self.deleted]
 
-    # By exact type, a row per event: a class pattern that misses on a Struct costs more than most of these do.
+    # By exact type, a row per event: a class pattern that does not match a Struct costs more than most of these.
     _handlers: ClassVar[dict[type[Event], Callable[[Any, Any], None]]] = {
         TurnStarted: _start,
-        AnswerOpened: _open,
+        AnswerStarted: _open,
         MessageAdded: _append,
         StepFinished: _step,
         StepInterrupted: _step,
-        **dict.fromkeys(_MOVED, _call),
-        CallMade: _make,
+        **dict.fromkeys(_CALL_PART_UPDATES, _call),
+        NestedCallRequested: _make,
         FilesChanged: _file,
         LeafSelected: _select,
         MessageDeleted: _delete,

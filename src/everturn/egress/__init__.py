@@ -1,17 +1,20 @@
-"""An address that a model named → what is there, or why nobody may go there. Whatever reaches out goes through here.
+"""Egress: requests to addresses that a model, a provider or a server named, with protection against SSRF.
 
-guard.py       a text → an address that was read, resolved and judged: the one guard
-addresses.py   an IP address → why it is nobody's business outside; pure
-resolving.py   a name → its IP addresses, by the machine's own resolver, bounded
-fetching.py    an address → a page: pinned, every hop judged again, all of it bounded
-policy.py      an address that a provider or server named → its answer: own origins, or judged by the guard
-bodies.py      bytes from the wire → the body, never more of it than agreed
+Every address is parsed, resolved and checked against a policy; connections go only to the checked IP addresses, and
+sizes and times are bounded. All outgoing requests of tools go through here.
+
+    policy        the egress policy: which addresses may be reached
+    ip_addresses  classification of IP addresses; pure
+    dns           name resolution with the machine's resolver, bounded
+    fetch         GET of a page: pinned addresses, every redirect checked again, all of it bounded
+    client        requests to a provider's or server's URLs: the operator's own origins, or checked by the policy
+    body          a response body with a size limit
 """
 
 from __future__ import annotations
 
-from everturn.egress.fetching import Limits, Page, fetch
-from everturn.egress.guard import Guard, Place
-from everturn.egress.policy import Answer, Policy
+from everturn.egress.client import EgressClient, EgressResponse
+from everturn.egress.fetch import FetchedPage, FetchLimits, fetch
+from everturn.egress.policy import EgressPolicy, ResolvedUrl
 
-__all__ = ["Answer", "Guard", "Limits", "Page", "Place", "Policy", "fetch"]
+__all__ = ["EgressClient", "EgressPolicy", "EgressResponse", "FetchLimits", "FetchedPage", "ResolvedUrl", "fetch"]

@@ -1,7 +1,29 @@
-"""MCP servers → tools: what a server is (`config`), whether it is still the one that was trusted (`trust`), who logs in
-(`oauth`), and the connections themselves.
+"""MCP client: connects to MCP servers (stdio and HTTP) and offers their tools to turns.
 
-Nothing of the `mcp` library is imported before the first server is opened.
+Servers come from a file or from code, are trusted by hash, and are kept connected in the background. The `mcp` library
+is imported only when the first server is opened.
+
+Modules, in the order of the flow:
+
+- `config`: `ServerSpec`, and the files that list servers
+- `trust`: which servers may be started, and which of their tools are unchanged
+- `servers`: `McpServers`, the source of tools that a runtime opens
+- `connection`: one server: connect, list its tools, watch it, reconnect
+- `session`: one session with the `mcp` library: list tools, call them
+- `events`: what a session reports to its connection
+- `subprocess`: the process of a stdio server
+- `stdio_framing`: bytes of a stdio server to JSON-RPC messages, with size limits
+- `stdio_bridge`: those messages as the streams of the `mcp` library
+- `http`: the streams of a server over HTTP, with limits and an egress policy
+- `logs`: sanitizes the log records of the libraries
+- `oauth`: OAuth tokens, and the login in a browser
+- `login`: logins under way, for user interfaces
+- `tool_list`: validation, limits and names of listed tools
+- `tool`: a server's tool as a tool of a turn
+- `in_flight_calls`: calls under way: timeouts, questions, and lost connections
+- `elicitation`: questions of a server to a person or a model, and their answers
+- `tool_results`: the result of a call as text and files
+- `private_file`: files that only their owner can read
 """
 
 from __future__ import annotations
@@ -12,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from everturn.mcp.config import ServerSpec as ServerSpec
     from everturn.mcp.config import load_servers as load_servers
-    from everturn.mcp.link import ServerStatus as ServerStatus
+    from everturn.mcp.connection import ServerStatus as ServerStatus
     from everturn.mcp.servers import McpServers as McpServers
     from everturn.mcp.trust import Trust as Trust
     from everturn.mcp.trust import TrustAll as TrustAll
@@ -21,7 +43,7 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "McpServers": "servers",
-    "ServerStatus": "link",
+    "ServerStatus": "connection",
     "ServerSpec": "config",
     "load_servers": "config",
     "Trust": "trust",

@@ -1,7 +1,7 @@
-"""A file that names MCP servers → `ServerSpec`s, or a line that says what is wrong in it and what is allowed.
+"""Configuration of MCP servers: reads a file that lists servers into `ServerSpec`s, or says what is wrong in it.
 
-A file is read when somebody names it, and never because it lies in a folder: what it says is run as a program. Secrets
-stand in it by reference (`${TOKEN}`), and are in no text that is shown.
+A file is read only when the user names it, never because it lies in a folder: its content is run as programs. Secrets
+are written as references (`${TOKEN}`), and appear in no text that is shown.
 """
 
 from __future__ import annotations
@@ -18,26 +18,28 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from everturn.core.canonical import digest
-from everturn.core.events import Effects
+from everturn.core.canonical_json import hash_values
 from everturn.errors import ConfigError
 
 NAME: Final = re.compile(r"[a-z0-9_-]{1,32}")
 SIZE_LIMIT = 1_000_000  # bytes of a file
-SERVERS = 100  # in one file
-LONGEST = 3600.0  # seconds a call may be given
+MAX_SERVERS = 100  # in one file
+MAX_TIMEOUT = 3600.0  # seconds; the largest timeout of a call
 _REFERENCE: Final = re.compile(r"\$\{(?:env:)?([^}:]*)(:-[^}]*)?\}|\$\{([^}]*)\}")
 _SECRET: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)  # a variable of that name
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TYPES: Final = ("stdio", "http", "streamable-http")
 
+Annotation = Literal["read_only", "idempotent", "at_most_once"]
+"""What the configuration says a repeated call of a tool does, whatever the server's own annotations claim."""
+
 
 class ServerSpec(Struct, frozen=True):
-    """A server: a program that is started here (`command`), or one that is reached at a `url`.
+    """An MCP server: a program to start (`command`), or an address to connect to (`url`).
 
     Raises:
-        ConfigError: it makes no sense; the text says what does.
+        ConfigError: a value is invalid; the text says what is valid.
     """
 
     name: str
@@ -48,57 +50,56 @@ class ServerSpec(Struct, frozen=True):
     url: str = ""
     headers: dict[str, str] = {}
     timeout: float = 60.0  # seconds for a call
-    cancel: Literal["tell", "leave"] = "tell"  # whether a server is told that nobody waits for a call any more
-    effects: dict[str, Effects] = {}  # what a repeat of a tool would do, whatever the server says of it
+    cancel: Literal["tell", "leave"] = "tell"  # whether a cancelled call is cancelled at the server, too
+    annotations: dict[str, Annotation] = {}  # overrides what the server's annotations say about repeating a tool
     auth: Literal["none", "oauth"] = "none"
     insecure: bool = False  # plain http to another machine
-    login_hosts: tuple[
-        str, ...
-    ] = ()  # host:port of an authorization server that is inside; others are public, by https
-    written: str = ""  # the line that starts it as it stands in a file: with references in the place of secrets
+    # host:port of an authorization server in the internal network; others must be public, with https
+    login_hosts: tuple[str, ...] = ()
+    source_line: str = ""  # its command line as written in a file, with references instead of secrets
 
     def __post_init__(self) -> None:
-        """See that it makes sense."""
+        """Validate the values."""
         if NAME.fullmatch(self.name) is None:
             raise ConfigError(f"{self.name!r} is not a name for a server; a-z, 0-9, '_' and '-', at most 32")
         if bool(self.command) == bool(self.url):
             raise ConfigError(f"server {self.name} needs either a command (a program to start) or a url, and not both")
-        if not 0 < self.timeout <= LONGEST:
-            raise ConfigError(f"server {self.name}: timeout is in seconds, above 0 and at most {LONGEST:g}")
+        if not 0 < self.timeout <= MAX_TIMEOUT:
+            raise ConfigError(f"server {self.name}: timeout is in seconds, above 0 and at most {MAX_TIMEOUT:g}")
         _check_program(self) if self.command else _check_address(self)
 
     @property
     def launch_hash(self) -> str:
-        """The hash of all that decides what is started or talked to; it tells nobody the secrets in it."""
-        env = {key: digest(value) for key, value in self.env.items()}
-        headers = {key.lower(): digest(value) for key, value in self.headers.items()}
+        """Hash of everything that decides what is started or connected to; it does not reveal the secrets in it."""
+        env = {key: hash_values(value) for key, value in self.env.items()}
+        headers = {key.lower(): hash_values(value) for key, value in self.headers.items()}
         more = (self.login_hosts,) if self.login_hosts else ()
-        return digest("launch", self.command, self.args, env, self.folder, self.url, headers, *more)
+        return hash_values("launch", self.command, self.args, env, self.folder, self.url, headers, *more)
 
     @property
     def folder(self) -> str:
-        """Where a program is started: what `python server.py` means depends on it. "" for a url."""
+        """The folder in which the program is started, because `python server.py` depends on it. "" for a url."""
         return self.cwd or (os.getcwd() if self.command else "")
 
     @property
     def line(self) -> str:
-        """What is started or talked to, for people. As a file has it, references show which variables are handed over;
-        of what code has made, values of variables and headers are not told."""
-        return self.written or _line(self)
+        """The command line or address, for people. From a file, references show which variables are passed on; of a
+        spec made in code, the values of variables and headers are left out."""
+        return self.source_line or _safe_line(self)
 
     def __repr__(self) -> str:
-        """Without anything that might be a secret: a spec may get into a log."""
+        """Leave out everything that might be a secret: a spec may get into a log."""
         return f"ServerSpec({self.name!r}, {urlsplit(self.url).netloc or self.command!r})"
 
 
 def load_servers(path: str | Path, environ: Mapping[str, str] | None = None) -> list[ServerSpec]:
-    """The servers of a file: TOML with tables `[mcp.NAME]`, or JSON with `mcpServers` or `servers`.
+    """Read the servers of a file: TOML with tables `[mcp.NAME]`, or JSON with `mcpServers` or `servers`.
 
-    A program is started in the folder of the file, from which a `cwd` is meant too: `python server.py` is another program
-    in another folder. `${VAR}` and `${VAR:-default}` stand for variables of `environ`.
+    A program is started in the folder of the file, and a `cwd` is relative to that folder: `python server.py` is
+    another program in another folder. `${VAR}` and `${VAR:-default}` stand for variables of `environ`.
 
     Raises:
-        ConfigError: the file cannot be read, or something in it makes no sense.
+        ConfigError: the file cannot be read, or a server in it is invalid.
     """
     specs: list[ServerSpec] = []
     for spec in read_servers(path, environ).values():
@@ -109,7 +110,7 @@ def load_servers(path: str | Path, environ: Mapping[str, str] | None = None) -> 
 
 
 def read_servers(path: str | Path, environ: Mapping[str, str] | None = None) -> dict[str, ServerSpec | ConfigError]:
-    """The same by name, with what is wrong in the place of a server that makes no sense: it harms no other.
+    """Read the servers of a file by name. An invalid server is its error, and does not affect the others.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -117,17 +118,17 @@ def read_servers(path: str | Path, environ: Mapping[str, str] | None = None) -> 
     path = Path(path).expanduser()
     key, tables = _tables(path)
     environ = os.environ if environ is None else environ
-    if len(tables) > SERVERS:
-        raise ConfigError(f"{path}: {len(tables)} servers are too many; there may be {SERVERS}")
-    found: dict[str, ServerSpec | ConfigError] = {}
+    if len(tables) > MAX_SERVERS:
+        raise ConfigError(f"{path}: {len(tables)} servers are too many; there may be {MAX_SERVERS}")
+    servers: dict[str, ServerSpec | ConfigError] = {}
     for name, table in tables.items():
         try:
             spec = _spec(path, f"{key}.{name}", name, table, environ)
         except ConfigError as error:
             spec = error
         if spec is not None:
-            found[name] = spec
-    return found
+            servers[name] = spec
+    return servers
 
 
 def _tables(path: Path) -> tuple[str, dict[str, Any]]:
@@ -144,19 +145,19 @@ def _tables(path: Path) -> tuple[str, dict[str, Any]]:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is neither JSON nor TOML as it should be: {error}") from None
-    whole = cast("dict[str, Any]", loaded if isinstance(loaded, dict) else {})
+    document = cast("dict[str, Any]", loaded if isinstance(loaded, dict) else {})
     keys = ("mcpServers", "servers") if is_json else ("mcp",)
-    key = next((key for key in keys if key in whole), None)
+    key = next((key for key in keys if key in document), None)
     if key is None:
-        wanted = '{"mcpServers": {"NAME": {…}}}' if is_json else "tables [mcp.NAME]"
-        raise ConfigError(f"{path}: there are no servers in it; it has {wanted}")
-    if not isinstance(whole[key], dict):
+        expected = '{"mcpServers": {"NAME": {…}}}' if is_json else "tables [mcp.NAME]"
+        raise ConfigError(f"{path}: there are no servers in it; it has {expected}")
+    if not isinstance(document[key], dict):
         raise ConfigError(f"{path}: {key} holds servers by their names, each with a command or a url")
-    return key, cast("dict[str, Any]", whole[key])
+    return key, cast("dict[str, Any]", document[key])
 
 
-class _Written(Struct, forbid_unknown_fields=True):
-    """A server as it is written, in the words that other programs use as well."""
+class _ServerEntry(Struct, forbid_unknown_fields=True):
+    """A server as written in a file, with the field names that other MCP clients use as well."""
 
     command: str = ""
     args: list[str] = []
@@ -166,7 +167,7 @@ class _Written(Struct, forbid_unknown_fields=True):
     headers: dict[str, str] = {}
     timeout: float = 60.0
     cancel: Literal["tell", "leave"] = "tell"
-    effects: dict[str, Effects] = {}
+    annotations: dict[str, Annotation] = {}
     auth: Literal["none", "oauth"] = "none"
     insecure: bool = False
     login_hosts: list[str] = []
@@ -176,15 +177,15 @@ class _Written(Struct, forbid_unknown_fields=True):
 
 def _spec(path: Path, key: str, name: str, table: Any, environ: Mapping[str, str]) -> ServerSpec | None:
     try:
-        written = msgspec.convert(table, _Written)
+        entry = msgspec.convert(table, _ServerEntry)
     except msgspec.ValidationError as error:
-        allowed = ", ".join(_Written.__struct_fields__)
+        allowed = ", ".join(_ServerEntry.__struct_fields__)
         raise ConfigError(f"{path}: {key}: {error}; a server may have: {allowed}") from None
-    if written.disabled:
+    if entry.disabled:
         return None
-    if written.type and written.type not in _TYPES:
-        raise ConfigError(f"{path}: {key}.type {written.type!r} is not spoken here; there are: {', '.join(_TYPES)}")
-    if written.type and (written.type == "stdio") != bool(written.command):
+    if entry.type and entry.type not in _TYPES:
+        raise ConfigError(f"{path}: {key}.type {entry.type!r} is not spoken here; there are: {', '.join(_TYPES)}")
+    if entry.type and (entry.type == "stdio") != bool(entry.command):
         raise ConfigError(f"{path}: {key}.type: stdio goes with a command, {' and '.join(_TYPES[1:])} with a url")
 
     def expand(field: str, text: str) -> str:
@@ -192,45 +193,45 @@ def _spec(path: Path, key: str, name: str, table: Any, environ: Mapping[str, str
 
     try:
         folder = ""
-        if written.command or written.cwd:
-            folder = str((path.parent / Path(expand("cwd", written.cwd)).expanduser()).resolve())
+        if entry.command or entry.cwd:
+            folder = str((path.parent / Path(expand("cwd", entry.cwd)).expanduser()).resolve())
         return ServerSpec(
             name,
-            expand("command", written.command),
-            tuple(expand(f"args[{at}]", word) for at, word in enumerate(written.args)),
-            {word: expand(f"env.{word}", _plain(value)) for word, value in written.env.items()},
+            expand("command", entry.command),
+            tuple(expand(f"args[{at}]", word) for at, word in enumerate(entry.args)),
+            {word: expand(f"env.{word}", _env_text(value)) for word, value in entry.env.items()},
             folder,
-            expand("url", written.url),
-            {word: expand(f"headers.{word}", value) for word, value in written.headers.items()},
-            written.timeout,
-            written.cancel,
-            written.effects,
-            written.auth,
-            written.insecure,
-            tuple(written.login_hosts),
-            _written_line(written, written.cwd if "${" in written.cwd else folder),
+            expand("url", entry.url),
+            {word: expand(f"headers.{word}", value) for word, value in entry.headers.items()},
+            entry.timeout,
+            entry.cancel,
+            entry.annotations,
+            entry.auth,
+            entry.insecure,
+            tuple(entry.login_hosts),
+            _written_line(entry, entry.cwd if "${" in entry.cwd else folder),
         )
     except ConfigError as error:
         text = str(error)
         raise ConfigError(text if text.startswith(str(path)) else f"{path}: {key}: {text}") from None
 
 
-def _plain(value: str | float | bool) -> str:
+def _env_text(value: str | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _expand(text: str, environ: Mapping[str, str], place: str) -> str:
-    def stand(found: re.Match[str]) -> str:
-        name, default = found[1] or "", found[2]
+def _expand(text: str, environ: Mapping[str, str], location: str) -> str:
+    def substitute(match: re.Match[str]) -> str:
+        name, default = match[1] or "", match[2]
         if _VARIABLE.fullmatch(name) is None:
-            raise ConfigError(f"{place}: {found[0]} is not known here; write ${{VAR}} or ${{VAR:-default}}")
+            raise ConfigError(f"{location}: {match[0]} is not known here; write ${{VAR}} or ${{VAR:-default}}")
         if environ.get(name):
             return environ[name]
         if default is None:
-            raise ConfigError(f"{place}: the variable {name} is not set; set it, or write ${{{name}:-default}}")
+            raise ConfigError(f"{location}: the variable {name} is not set; set it, or write ${{{name}:-default}}")
         return default[2:]
 
-    return _REFERENCE.sub(stand, text)
+    return _REFERENCE.sub(substitute, text)
 
 
 def _check_program(spec: ServerSpec) -> None:
@@ -277,36 +278,39 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _line(spec: ServerSpec) -> str:
+def _safe_line(spec: ServerSpec) -> str:
     if spec.url:
-        place, mark, _ = spec.url.partition("#")[0].partition("?")
-        place = f"{place}{'?…' if mark else ''}"
-        return f"{place} (headers: {', '.join(sorted(spec.headers))})" if spec.headers else place
-    return _program((f"{key}=…" for key in sorted(spec.env)), spec, spec.cwd)
+        address, separator, _ = spec.url.partition("#")[0].partition("?")
+        address = f"{address}{'?…' if separator else ''}"
+        return f"{address} (headers: {', '.join(sorted(spec.headers))})" if spec.headers else address
+    return _program_line((f"{key}=…" for key in sorted(spec.env)), spec, spec.cwd)
 
 
-def _written_line(written: _Written, folder: str) -> str:
-    """The line with every reference in it, and with every value of `env` that is not called a secret: some run code."""
-    if written.url:
-        place, mark, query = written.url.partition("#")[0].partition("?")
-        place = f"{place}{mark}{_references(query)}"
-        headers = ", ".join(f"{key}: {_references(value)}" for key, value in sorted(written.headers.items()))
-        return f"{place} (headers: {headers})" if headers else place
-    values = {key: _plain(value) for key, value in written.env.items()}
+def _written_line(entry: _ServerEntry, folder: str) -> str:
+    """Return the line with all references.
+
+    Of `env` it has every value whose name is not that of a secret: some values run code.
+    """
+    if entry.url:
+        address, separator, query = entry.url.partition("#")[0].partition("?")
+        address = f"{address}{separator}{_references(query)}"
+        headers = ", ".join(f"{key}: {_references(value)}" for key, value in sorted(entry.headers.items()))
+        return f"{address} (headers: {headers})" if headers else address
+    values = {key: _env_text(value) for key, value in entry.env.items()}
     env = (f"{key}={_references(value) if _SECRET.search(key) else value}" for key, value in sorted(values.items()))
-    return _program(env, written, folder)
+    return _program_line(env, entry, folder)
 
 
-def _program(env: Iterable[str], server: ServerSpec | _Written, folder: str) -> str:
-    words = " ".join(_quoted(word) for word in (*env, server.command, *server.args))
-    return f"{words} (in {folder})" if folder else words
+def _program_line(env: Iterable[str], server: ServerSpec | _ServerEntry, folder: str) -> str:
+    line = " ".join(_shell_quote(word) for word in (*env, server.command, *server.args))
+    return f"{line} (in {folder})" if folder else line
 
 
 def _references(text: str) -> str:
-    """Of a text that may be a secret only what it refers to: `Bearer ${TOKEN}` → `…${TOKEN}`."""
-    names = [f"${{{found[1] or ''}}}" for found in _REFERENCE.finditer(text)]
+    """Reduce a text that may be a secret to its references: `Bearer ${TOKEN}` → `…${TOKEN}`."""
+    names = [f"${{{match[1] or ''}}}" for match in _REFERENCE.finditer(text)]
     return ("" if _REFERENCE.fullmatch(text) or not text else "…") + "…".join(names)
 
 
-def _quoted(word: str) -> str:
+def _shell_quote(word: str) -> str:
     return word if re.fullmatch(r"[\w@%+=:,./…${}-]+", word) else "'" + word.replace("'", "'\\''") + "'"

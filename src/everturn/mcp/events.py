@@ -1,4 +1,4 @@
-"""What a session with a server tells its owner, and what is known of a call on its way."""
+"""Session events: what an MCP session reports to its connection, and whether a call was sent."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from typing import Final
 
 from msgspec import Struct
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
 
-UNREACHABLE: Final = -32062  # our own code, beside those that the protocol has: nobody is at the other end
+UNREACHABLE: Final = -32062  # our own error code, besides those of the protocol: the server cannot be reached
 
 CLOSED: Final = "its connection was closed"
 
 
-class Sending(Struct):
-    """A call on its way: whether its bytes may have reached the server, and what came back."""
+class SentCall(Struct):
+    """A call on its way: whether its bytes may have reached the server, and its result."""
 
-    tell: bool = True
+    cancels_at_server: bool = True
     is_sent: bool = False
     result: JsonObject = {}
 
 
-class Events:
-    """What a session tells its owner. Nothing here may wait, but for `asked`."""
+class SessionEvents:
+    """Callbacks of a session to its owner. None of them may block, except `asked`."""
 
-    def lost(self, why: str) -> None:
-        """It cannot be talked to any more."""
+    def connection_lost(self, why: str) -> None:
+        """The connection has ended."""
 
-    def changed(self) -> None:
-        """It has other tools now."""
+    def tools_changed(self) -> None:
+        """The list of tools has changed."""
 
-    def login(self, why: str) -> None:
-        """It wants to know who we are."""
+    def login_required(self, why: str) -> None:
+        """The server requires authentication."""
 
-    async def asked(self, method: str, params: JsonObject) -> JsonObject:
-        """It asks us something in the middle of a call.
+    async def answer_request(self, method: str, params: JsonObject) -> JsonObject:
+        """Answer a request of the server during a call.
 
         Raises:
-            PermissionError: with what it is told instead of an answer.
+            PermissionError: the request is refused; its text is sent to the server.
         """
         raise PermissionError("nobody is here to answer")

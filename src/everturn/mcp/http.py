@@ -1,7 +1,7 @@
-"""A url → the streams of a session over HTTP, with an end to everything: sizes, waits, and what a dead server breaks.
+"""MCP over HTTP: the streams of a session at a URL, with limits on sizes and times, and an egress policy for logins.
 
-The library lets an error of one request end the whole connection, and reads bodies of any size. So it is given a
-transport that raises nothing: a server that cannot be reached has answered, as far as the library can tell.
+The library lets an error of one request end the whole connection, and reads bodies of any size. So its transport here
+raises nothing: a server that cannot be reached looks to the library like one that answered with an error.
 """
 
 from __future__ import annotations
@@ -16,33 +16,34 @@ import httpx2
 import msgspec
 from mcp.client.streamable_http import streamable_http_client
 
-from everturn.egress import Limits, Policy
+from everturn.egress import EgressClient, FetchLimits
 from everturn.errors import AddressRefused, FetchFailed
 from everturn.mcp.config import ServerSpec
-from everturn.mcp.events import UNREACHABLE, Events, Sending
-from everturn.mcp.lines import LINE_LIMIT, SMALL, dropped, mended, read_message
+from everturn.mcp.events import UNREACHABLE, SentCall, SessionEvents
+from everturn.mcp.stdio_framing import LINE_LIMIT, SMALL, make_too_large_error, read_message, replace_lone_surrogates
 
 CONNECT: Final = 10.0  # seconds
-GOODBYE: Final = 1.0  # seconds for a server to be told that a session is over
+GOODBYE: Final = 1.0  # seconds to tell a server that a session has ended
 CONNECTIONS: Final = 256
-UNFIT: Final = -32061  # our own code: it answered, and not so that we could take it
-NOT_FOUND: Final = -32601  # as the protocol has it
+UNFIT: Final = -32061  # our own error code: its response is not valid MCP
+NOT_FOUND: Final = -32601  # of the protocol
 _LOGIN_HEADERS: Final = frozenset(("accept", "authorization", "content-type", "mcp-protocol-version", "user-agent"))
-"""What goes to whom a server has named: not the headers that the operator gave for the server."""
+"""Headers sent to addresses that a server names: without those that the operator configured for the server."""
 
-_LOGIN_LIMITS: Final = Limits(size=SMALL, total=30.0)
+_LOGIN_LIMITS: Final = FetchLimits(size=SMALL, total=30.0)
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
-class _Guarded(httpx2.AsyncBaseTransport):
-    def __init__(self, spec: ServerSpec, events: Events, sending: ContextVar[Sending | None]) -> None:
+class _GuardedTransport(httpx2.AsyncBaseTransport):
+    def __init__(self, spec: ServerSpec, events: SessionEvents, sending: ContextVar[SentCall | None]) -> None:
         limits = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=20)
         self._inner = httpx2.AsyncHTTPTransport(limits=limits)
         self._events, self._sending, self._has_login = events, sending, spec.auth != "none"
         self._policy = login_policy(spec)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        request.headers["accept-encoding"] = "identity"  # what is packed has no size until it is too late
+        # The size of a compressed body is known only when it is too late.
+        request.headers["accept-encoding"] = "identity"
         sending = self._sending.get() if request.method == "POST" else None
         if sending is not None:
             sending.is_sent = True
@@ -54,41 +55,41 @@ class _Guarded(httpx2.AsyncBaseTransport):
         except _UNSENT as error:
             if sending is not None:
                 sending.is_sent = False
-            return self._gone(f"it cannot be reached: {error or type(error).__name__}")
+            return self._unreachable(f"it cannot be reached: {error or type(error).__name__}")
         except (httpx2.TransportError, TimeoutError) as error:
-            return self._gone(f"its connection broke: {error or type(error).__name__}")
+            return self._unreachable(f"its connection broke: {error or type(error).__name__}")
 
-    def _gone(self, why: str) -> httpx2.Response:
-        self._events.lost(why)
-        return _error(503, UNREACHABLE, why)
+    def _unreachable(self, why: str) -> httpx2.Response:
+        self._events.connection_lost(why)
+        return _error_response(503, UNREACHABLE, why)
 
     async def _answer(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
-            return _error(502, UNFIT, "it packs its answers although it was told not to")
+            return _error_response(502, UNFIT, "it packs its answers although it was told not to")
         if response.status_code == 404 and "mcp-session-id" in request.headers:
             await response.aclose()
             if (sending := self._sending.get()) is not None:
-                sending.is_sent = False  # it does not know the session, so it did nothing in it
-            return self._gone("it has forgotten the session")
+                sending.is_sent = False  # an unknown session: the call was not run
+            return self._unreachable("it has forgotten the session")
         if response.status_code in (401, 403):
             if (sending := self._sending.get()) is not None:
                 sending.is_sent = False
             if not self._has_login:
-                self._events.login(f"it answers HTTP {response.status_code}: it wants to know who we are")
+                self._events.login_required(f"it answers HTTP {response.status_code}: it wants to know who we are")
         kind = response.headers.get("content-type", "").lower()
         if kind.startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _Mended(response.stream)
+            response.stream = _Utf8Lines(response.stream)
             return response
         if "text/event-stream" in request.headers.get("accept", "") and request.method == "POST":
-            if why := _unfit(response.status_code, kind):
+            if reason := _reject_reason(response.status_code, kind):
                 await response.aclose()
                 code = NOT_FOUND if response.status_code == 404 else UNFIT
-                return _error(max(response.status_code, 400), code, why)
+                return _error_response(max(response.status_code, 400), code, reason)
         try:
             async with asyncio.timeout(None if kind.startswith("application/json") else CONNECT):
-                body = await _body(response)
+                body = await _read_body(response)
         finally:
             await response.aclose()
         headers = [(key, value) for key, value in response.headers.multi_items() if key != "content-length"]
@@ -98,32 +99,33 @@ class _Guarded(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class LedAstray(httpx2.ConnectError):
-    """A server named an address to which nobody goes on its word."""
+class RedirectRefused(httpx2.ConnectError):
+    """A server named an address that the egress policy refuses."""
 
 
-def login_policy(spec: ServerSpec) -> Policy:
-    """Where a login may lead: to the server itself, and to what is public. A server names its authorization server."""
-    return Policy([spec.url], spec.login_hosts)
+def login_policy(spec: ServerSpec) -> EgressClient:
+    """Return the egress policy of a login: the server itself, and public addresses, because a server names its
+    authorization server."""
+    return EgressClient([spec.url], spec.login_hosts)
 
 
-async def _elsewhere(policy: Policy, request: httpx2.Request) -> httpx2.Response:
-    """Ask whom the server has named, as the policy has it."""
+async def _elsewhere(policy: EgressClient, request: httpx2.Request) -> httpx2.Response:
+    """Send a request to an address that the server named, under the egress policy."""
     headers = {name: value for name, value in request.headers.items() if name in _LOGIN_HEADERS}
     body = await request.aread()
     try:
-        answer = await policy.request(request.method, str(request.url), headers, body or None, limits=_LOGIN_LIMITS)
+        response = await policy.request(request.method, str(request.url), headers, body or None, limits=_LOGIN_LIMITS)
     except AddressRefused as error:
-        raise LedAstray(str(error), request=request) from None
+        raise RedirectRefused(str(error), request=request) from None
     except FetchFailed as error:
         raise httpx2.ConnectError(str(error), request=request) from None
-    return httpx2.Response(answer.status, headers=list(answer.headers), content=answer.body, request=request)
+    return httpx2.Response(response.status, headers=list(response.headers), content=response.body, request=request)
 
 
-class Bounded(httpx2.AsyncBaseTransport):
-    """For a login: what is larger than that has no place in it, a stream has no end, and where it leads is judged."""
+class BoundedResponse(httpx2.AsyncBaseTransport):
+    """Transport for logins: limits the size of responses, reads no event streams, and applies the egress policy."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: EgressClient) -> None:
         self._policy = policy
         self._inner = httpx2.AsyncHTTPTransport()
 
@@ -151,8 +153,8 @@ class Bounded(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class _Mended(httpx2.AsyncByteStream):
-    """The lines of a stream, as they come, without halves of characters."""
+class _Utf8Lines(httpx2.AsyncByteStream):
+    """The stream in whole lines, with broken surrogate escapes replaced."""
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
         self._inner = inner
@@ -160,25 +162,25 @@ class _Mended(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         rest = bytearray()
         async for chunk in self._inner:
-            ends = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
-            if ends or len(rest) > LINE_LIMIT:
-                yield _mended(bytes(rest) + chunk[:ends])
-                rest = bytearray(chunk[ends:])
+            line_end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+            if line_end or len(rest) > LINE_LIMIT:
+                yield _replace_surrogates(bytes(rest) + chunk[:line_end])
+                rest = bytearray(chunk[line_end:])
             else:
                 rest += chunk
         if rest:
-            yield _mended(bytes(rest))
+            yield _replace_surrogates(bytes(rest))
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-def _mended(data: bytes) -> bytes:
-    return mended(data) if b"\\ud" in data or b"\\uD" in data else data
+def _replace_surrogates(data: bytes) -> bytes:
+    return replace_lone_surrogates(data) if b"\\ud" in data or b"\\uD" in data else data
 
 
-def _unfit(status: int, kind: str) -> str:
-    """Why an answer is not one of an MCP server, in words for a person: the library only logs what it was."""
+def _reject_reason(status: int, kind: str) -> str:
+    """Say why a response is not one of an MCP server, for a person; the library only logs it."""
     if kind.startswith("application/json"):
         return ""
     if status >= 400 and status not in (401, 403):
@@ -188,19 +190,19 @@ def _unfit(status: int, kind: str) -> str:
     return ""
 
 
-async def _body(response: httpx2.Response) -> bytes:
-    """A body that is not too large, and in which nothing grows when it is read."""
+async def _read_body(response: httpx2.Response) -> bytes:
+    """Read a body up to the size limit; a large one is reduced to parts that do not grow when they are decoded."""
     body = bytearray()
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     async for chunk in response.stream:
         body += chunk
         if len(body) > LINE_LIMIT:
-            told = dropped(bytes(body[:256]), bytes(body[-256:]), LINE_LIMIT)
-            return _encoded(told[0]) if told else b"{}"
+            messages = make_too_large_error(bytes(body[:256]), bytes(body[-256:]), LINE_LIMIT)
+            return _encode_message(messages[0]) if messages else b"{}"
     if len(body) <= SMALL and _is_readable(bytes(body)):
         return bytes(body)
     message = await asyncio.to_thread(read_message, bytes(body))
-    return b"{}" if message is None else _encoded(message)
+    return b"{}" if message is None else _encode_message(message)
 
 
 def _is_readable(body: bytes) -> bool:
@@ -211,25 +213,29 @@ def _is_readable(body: bytes) -> bool:
     return True
 
 
-def _encoded(message: Any) -> bytes:
+def _encode_message(message: Any) -> bytes:
     fields: dict[str, Any] = {key: value for key, value in msgspec.structs.asdict(message).items() if value is not None}
     return msgspec.json.encode({"jsonrpc": "2.0", **fields})
 
 
-def _error(status: int, code: int, text: str) -> httpx2.Response:
+def _error_response(status: int, code: int, text: str) -> httpx2.Response:
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": text}}
     return httpx2.Response(status, json=body)
 
 
 @contextlib.asynccontextmanager
 async def http_streams(
-    spec: ServerSpec, events: Events, sending: ContextVar[Sending | None], auth: Any = None
+    spec: ServerSpec, events: SessionEvents, sending: ContextVar[SentCall | None], auth: Any = None
 ) -> AsyncGenerator[tuple[Any, Any]]:
-    """The streams of a session. How long a call may take is for others to say."""
+    """Open the streams of a session. Timeouts of calls are the caller's."""
     timeout = httpx2.Timeout(connect=CONNECT, read=None, write=CONNECT, pool=CONNECT)
     async with (
         httpx2.AsyncClient(
-            transport=_Guarded(spec, events, sending), headers=spec.headers, timeout=timeout, auth=auth, trust_env=False
+            transport=_GuardedTransport(spec, events, sending),
+            headers=spec.headers,
+            timeout=timeout,
+            auth=auth,
+            trust_env=False,
         ) as client,
         streamable_http_client(spec.url, http_client=client, max_sse_event_size=LINE_LIMIT) as streams,
     ):

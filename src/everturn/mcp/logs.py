@@ -1,7 +1,7 @@
-"""What the libraries log of a server → one line that does nothing to a terminal.
+"""Log sanitizing: reduces the log records of the MCP libraries to one line without control characters.
 
-A header, a reason or an address of a server is in their lines as it came, escape sequences and all; and where nobody has
-set up logging, Python prints them.
+Their records contain headers, reasons and addresses of a server unchanged, escape sequences included; and without a
+configured handler Python prints them.
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ import logging
 import os
 from typing import Final
 
-from everturn.mcp.trust import visible
+from everturn.mcp.trust import escape_invisible
 
 LIBRARIES: Final = ("mcp", "httpx2", "httpcore2")
-SHARED: Final = "client"  # what the library calls one of its own; others may have one of that name
+SHARED: Final = "client"  # a logger of the library with a generic name, which others may use as well
 LONGEST: Final = 1000  # characters
 
 
-class _Harmless(logging.Filter):
+class _SanitizingFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let it pass as one line that can be seen, with the kind of an error in the place of its traceback."""
+        """Reduce the record to one visible line, with the type of an error instead of its traceback."""
         if record.name == SHARED and f"{os.sep}mcp{os.sep}" not in record.pathname:
             return True
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
         text = record.getMessage() + (f": {kind}" if kind else "")
-        record.msg, record.args = visible(text[:LONGEST]), ()
+        record.msg, record.args = escape_invisible(text[:LONGEST]), ()
         record.exc_info = record.exc_text = record.stack_info = None
         return True
 
 
-_harmless = _Harmless()
+_sanitizer = _SanitizingFilter()
 
 
-def harmless() -> None:
-    """See to it for all loggers that the libraries have by now: a filter does not hold for those beneath its logger."""
+def sanitize_library_logs() -> None:
+    """Add the filter to all loggers that the libraries have by now: a filter does not apply to child loggers."""
     for name in (*LIBRARIES, SHARED):
-        logging.getLogger(name).addFilter(_harmless)  # once: the same one again is not added
+        logging.getLogger(name).addFilter(_sanitizer)  # addFilter ignores a filter that is already there
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and name.partition(".")[0] in LIBRARIES:
-            logger.addFilter(_harmless)
+            logger.addFilter(_sanitizer)

@@ -1,8 +1,8 @@
-"""A server that wants a login → requests that carry a token, or word that somebody must log in (`NeedsLogin`).
+"""OAuth for MCP servers: puts a token on each request, or raises `NeedsLogin` if a person must log in.
 
-The flow is the mcp library's. What is added here: tokens in a file that only their owner can read, a listener on this
-machine for the way back from the browser, and where nobody sits in front of it no flow at all, for it would register a
-client and wait for a person who is not there. Nothing here opens a browser.
+The flow is the mcp library's. Added here are token files that only their owner can read, a listener on this machine for
+the redirect from the browser, and a mode without any flow: in a server process it would register a client and wait for
+a person who is not there. Nothing here opens a browser.
 """
 
 from __future__ import annotations
@@ -20,92 +20,93 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 from msgspec import Struct
 
-from everturn.core.canonical import digest
+from everturn.core.canonical_json import hash_values
 from everturn.errors import AddressRefused, ConfigError, NeedsLogin
 from everturn.mcp.config import ServerSpec
-from everturn.mcp.keeping import read_private, write_private
+from everturn.mcp.private_file import read_private, write_private
 
 if TYPE_CHECKING:
     import httpx2
     from mcp.shared.auth import AuthorizationCodeResult
 
-PATIENCE = 300.0  # seconds a person has to log in
-BACK = "/callback"
+LOGIN_TIMEOUT = 300.0  # seconds for a person to log in
+CALLBACK_PATH = "/callback"
 LOGGERS: Final = ("mcp.client.auth.oauth2", "mcp.client.auth.utils")
 _HEAD_LIMIT = 16_384  # bytes of a request to the listener
 _PAGE: Final = "<!doctype html><meta charset=utf-8><title>everturn</title><p>{text}"
 
 
-class _Kept(Struct, omit_defaults=True):
+class _SavedTokens(Struct, omit_defaults=True):
     url: str = ""
     tokens: dict[str, Any] | None = None
-    expires: float = 0.0  # 0: nobody said
+    expires: float = 0.0  # 0: unknown
     client: dict[str, Any] | None = None
-    server: dict[str, Any] | None = None  # what the authorization server says of itself: where tokens are renewed
+    server: dict[str, Any] | None = None  # metadata of the authorization server: where tokens are refreshed
 
 
 class TokenFile:
-    """The tokens of one server; the mcp library's `TokenStorage`, with what it forgets between two processes."""
+    """Token storage of one server: the mcp library's `TokenStorage`, plus what the library forgets between two
+    processes."""
 
     def __init__(self, spec: ServerSpec, folder: str | Path) -> None:
         self._url = spec.url
-        self.path = Path(folder).expanduser() / f"{spec.name}-{digest(spec.url)[:12]}.json"
+        self.path = Path(folder).expanduser() / f"{spec.name}-{hash_values(spec.url)[:12]}.json"
 
-    def read(self) -> _Kept:
-        """What is kept; nothing, if it was for another address."""
+    def read(self) -> _SavedTokens:
+        """Return the saved tokens; none if they are for another address."""
         data = read_private(self.path)
         try:
-            kept = msgspec.json.decode(data, type=_Kept) if data else _Kept()
+            saved = msgspec.json.decode(data, type=_SavedTokens) if data else _SavedTokens()
         except msgspec.DecodeError:
             raise ConfigError(f"{self.path} cannot be read; delete it, and log in again") from None
-        return kept if kept.url == self._url else _Kept()
+        return saved if saved.url == self._url else _SavedTokens()
 
     def write(self, **changed: Any) -> None:
-        """Keep something in the place of what was kept under these names."""
-        kept = self.read()
+        """Replace the saved values of these names."""
+        saved = self.read()
         for name, value in changed.items():
-            setattr(kept, name, value)
-        kept.url = self._url
-        write_private(self.path, msgspec.json.encode(kept))
+            setattr(saved, name, value)
+        saved.url = self._url
+        write_private(self.path, msgspec.json.encode(saved))
 
     async def get_tokens(self) -> Any:
-        """The tokens, as the library wants them."""
+        """Return the tokens, in the type of the library."""
         from mcp.shared.auth import OAuthToken
 
-        kept = await asyncio.to_thread(self.read)
-        return None if kept.tokens is None else OAuthToken.model_validate(kept.tokens)
+        saved = await asyncio.to_thread(self.read)
+        return None if saved.tokens is None else OAuthToken.model_validate(saved.tokens)
 
     async def set_tokens(self, tokens: Any) -> None:
-        """Keep them, and until when they hold."""
+        """Save the tokens, and when they expire."""
         expires = time.time() + tokens.expires_in if tokens.expires_in else 0.0
         await asyncio.to_thread(self.write, tokens=tokens.model_dump(mode="json", exclude_none=True), expires=expires)
 
     async def get_client_info(self) -> Any:
-        """What we are registered as."""
+        """Return the client registration."""
         from mcp.shared.auth import OAuthClientInformationFull
 
-        kept = await asyncio.to_thread(self.read)
-        return None if kept.client is None else OAuthClientInformationFull.model_validate(kept.client)
+        saved = await asyncio.to_thread(self.read)
+        return None if saved.client is None else OAuthClientInformationFull.model_validate(saved.client)
 
     async def set_client_info(self, client_info: Any) -> None:
-        """Keep it."""
+        """Save the client registration."""
         await asyncio.to_thread(self.write, client=client_info.model_dump(mode="json", exclude_none=True))
 
 
 def is_logged_in(spec: ServerSpec, folder: str | Path) -> bool:
-    """Whether there is a token to be tried; it may have been revoked."""
+    """Whether there is a token; it may have been revoked."""
     return TokenFile(spec, folder).read().tokens is not None
 
 
 def logout(spec: ServerSpec, folder: str | Path) -> None:
-    """Forget what is kept."""
+    """Delete the saved tokens."""
     TokenFile(spec, folder).path.unlink(missing_ok=True)
 
 
 def auth_for(spec: ServerSpec, folder: str | Path) -> httpx2.Auth:
-    """What puts a token on every request to a server, and renews it; for `httpx2.AsyncClient(auth=…)`.
+    """Return the authentication for `httpx2.AsyncClient(auth=…)`: it puts a token on every request, and refreshes it.
 
-    A request raises `NeedsLogin` when there is no token, or none that is taken: then a person has to `login`.
+    A request raises `NeedsLogin` if there is no token, or the server accepts none: then a person has to `login`.
     """
     return _provider(spec, TokenFile(spec, folder))
 
@@ -114,13 +115,13 @@ async def login(
     spec: ServerSpec,
     folder: str | Path,
     show: Callable[[str], Awaitable[None] | None],
-    patience: float = PATIENCE,
+    max_wait: float = LOGIN_TIMEOUT,
 ) -> None:
-    """Let a person log in: `show` is given the address they have to open in a browser on this machine.
+    """Log a person in: `show` receives the address to open in a browser on this machine.
 
     Raises:
-        NeedsLogin: they did not, or it was refused.
-        ConfigError: the server wants no login, or does not do what servers do.
+        NeedsLogin: the person did not log in, or was refused.
+        ConfigError: the server has no login, cannot be reached, or leads the login to a refused address.
     """
     if spec.auth != "oauth":
         raise ConfigError(f'server {spec.name} is not one to log in to; say auth = "oauth" where it is named')
@@ -128,41 +129,45 @@ async def login(
     import httpx2
     from mcp.client.auth import OAuthFlowError
 
-    from everturn.mcp.http import Bounded, LedAstray, login_policy
+    from everturn.mcp.http import BoundedResponse, RedirectRefused, login_policy
 
     file = TokenFile(spec, folder)
     policy = login_policy(spec)
     listener = _Listener(show, policy.check)
     try:
-        async with asyncio.timeout(patience):
-            await listener.open(_port_before(file))
-            if listener.port != _port_before(file):
-                await asyncio.to_thread(file.write, client=None)  # it was registered for another way back
+        async with asyncio.timeout(max_wait):
+            await listener.open(_registered_port(file))
+            if listener.port != _registered_port(file):
+                await asyncio.to_thread(file.write, client=None)  # it was registered with another redirect URI
             provider = _provider(spec, file, listener)
             async with httpx2.AsyncClient(
-                auth=provider, headers=dict(spec.headers), timeout=30.0, transport=Bounded(policy), trust_env=False
+                auth=provider,
+                headers=dict(spec.headers),
+                timeout=30.0,
+                transport=BoundedResponse(policy),
+                trust_env=False,
             ) as client:
-                answer = await client.post(spec.url, json=_PING, headers={"Accept": _ACCEPT})
-        if answer.status_code in (401, 403):
+                response = await client.post(spec.url, json=_PING, headers={"Accept": _ACCEPT})
+        if response.status_code in (401, 403):
             raise NeedsLogin(f"server {spec.name} does not take the login it has just given; ask who runs it")
         if not is_logged_in(spec, folder):
             raise ConfigError(f'server {spec.name} wants no login; take auth = "oauth" out')
     except TimeoutError:
-        raise NeedsLogin(f"nobody has logged in to {spec.name} in {patience:g} seconds; try again") from None
-    except OAuthFlowError as error:  # its text may hold what nobody should read
-        why = listener.refused or type(error).__name__
-        raise NeedsLogin(f"the login to {spec.name} did not work: {why}; try again") from None
+        raise NeedsLogin(f"nobody has logged in to {spec.name} in {max_wait:g} seconds; try again") from None
+    except OAuthFlowError as error:  # its text may contain a secret
+        reason = listener.refused or type(error).__name__
+        raise NeedsLogin(f"the login to {spec.name} did not work: {reason}; try again") from None
     except AddressRefused as error:
-        raise ConfigError(_astray(spec, str(error))) from None
+        raise ConfigError(_refused_address_text(spec, str(error))) from None
     except httpx2.HTTPError as error:
-        if isinstance(error, LedAstray):
-            raise ConfigError(_astray(spec, str(error))) from None
+        if isinstance(error, RedirectRefused):
+            raise ConfigError(_refused_address_text(spec, str(error))) from None
         raise ConfigError(f"server {spec.name} cannot be reached: {type(error).__name__}; is its url right?") from None
     finally:
         await listener.aclose()
 
 
-def _astray(spec: ServerSpec, why: str) -> str:
+def _refused_address_text(spec: ServerSpec, why: str) -> str:
     return (
         f"server {spec.name} leads its login to where we do not go on its word: {why}; if its authorization server is "
         'inside, name it: login_hosts = ["host:port"]'
@@ -178,14 +183,14 @@ def _check_installed() -> None:
         raise ConfigError("MCP servers need the mcp library: pip install 'everturn[mcp]'")
 
 
-def _port_before(file: TokenFile) -> int:
-    """The port of the way back that we are registered with: many servers take no other."""
+def _registered_port(file: TokenFile) -> int:
+    """Return the port of the registered redirect URI: many servers accept no other."""
     uris = cast("list[str]", (file.read().client or {}).get("redirect_uris") or [""])
     return urlsplit(uris[0]).port or 0
 
 
 class _NoSecrets(logging.Filter):
-    """The library logs failures with all that it was sent, and that may be a token."""
+    """Log filter against secrets: the library logs failures with all data it was sent, which may include a token."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
@@ -205,25 +210,25 @@ def _provider(spec: ServerSpec, file: TokenFile, listener: _Listener | None = No
     from pydantic import AnyUrl
 
     for name in LOGGERS:
-        logging.getLogger(name).addFilter(_no_secrets)  # once: the same one again is not added
+        logging.getLogger(name).addFilter(_no_secrets)  # addFilter ignores a filter that is already there
 
     class Provider(OAuthClientProvider):
-        """The library's flow, that begins where the process before it has ended."""
+        """The library's flow, starting from the state that earlier processes saved."""
 
         async def _initialize(self) -> None:
             await super()._initialize()
-            kept = await asyncio.to_thread(file.read)
-            self.context.token_expiry_time = kept.expires or None
-            if kept.server is not None and self.context.oauth_metadata is None:
-                self.context.oauth_metadata = OAuthMetadata.model_validate(kept.server)
+            saved = await asyncio.to_thread(file.read)
+            self.context.token_expiry_time = saved.expires or None
+            if saved.server is not None and self.context.oauth_metadata is None:
+                self.context.oauth_metadata = OAuthMetadata.model_validate(saved.server)
 
         async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
             flow = super()._auth_flow(request) if listener is not None else _with_token(self, spec, request)
             try:
-                wanted = await anext(flow)
+                outgoing = await anext(flow)
                 while True:
-                    answer = yield wanted
-                    wanted = await flow.asend(answer)
+                    incoming = yield outgoing
+                    outgoing = await flow.asend(incoming)
             except StopAsyncIteration:
                 if listener is not None and self.context.oauth_metadata is not None:
                     server = self.context.oauth_metadata.model_dump(mode="json", exclude_none=True)
@@ -231,10 +236,10 @@ def _provider(spec: ServerSpec, file: TokenFile, listener: _Listener | None = No
             finally:
                 await flow.aclose()
 
-    way_back = f"http://127.0.0.1:{listener.port if listener is not None else 1}{BACK}"
+    redirect_uri = f"http://127.0.0.1:{listener.port if listener is not None else 1}{CALLBACK_PATH}"
     return Provider(
         spec.url,
-        OAuthClientMetadata(redirect_uris=[AnyUrl(way_back)], client_name="everturn"),
+        OAuthClientMetadata(redirect_uris=[AnyUrl(redirect_uri)], client_name="everturn"),
         file,
         listener.begin if listener is not None else None,
         listener.wait if listener is not None else None,
@@ -244,19 +249,19 @@ def _provider(spec: ServerSpec, file: TokenFile, listener: _Listener | None = No
 async def _with_token(
     provider: Any, spec: ServerSpec, request: httpx2.Request
 ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-    """Send with the token there is, renew it once if it is not taken, and never begin a login."""
+    """Send with the saved token, refresh it once if it is refused, and never start a login."""
     context, refused = provider.context, ""
     for _ in range(2):
-        async with context.lock:  # not while the request is under way: it may take as long as a call
-            # Another process may have renewed it, or a person logged in: a token is good for all of them.
+        async with context.lock:  # not held during the request, which may take as long as a call
+            # Another process may have refreshed it, or a person logged in: all processes share the token.
             await provider._initialize()
             if context.current_tokens is not None and context.current_tokens.access_token == refused:
-                context.token_expiry_time = 1.0  # it is over, whatever was said
+                context.token_expiry_time = 1.0  # the server refused it, so it has expired, whatever was saved
             if not context.is_token_valid() and context.can_refresh_token():
-                answer = yield await provider._refresh_token()
-                if answer.status_code in (429, *range(500, 600)):
-                    answer.raise_for_status()  # this is not the end of the login
-                if not await provider._handle_refresh_response(answer):
+                response = yield await provider._refresh_token()
+                if response.status_code in (429, *range(500, 600)):
+                    response.raise_for_status()  # a temporary failure does not end the login
+                if not await provider._handle_refresh_response(response):
                     await provider._initialize()
             tokens = context.current_tokens
         if tokens is None or tokens.access_token == refused:
@@ -265,26 +270,26 @@ async def _with_token(
         provider._add_auth_header(request)
         if (yield request).status_code != 401:
             return
-    raise NeedsLogin(_wanted(spec))
+    raise NeedsLogin(_login_needed_text(spec))
 
 
-def _wanted(spec: ServerSpec) -> str:
+def _login_needed_text(spec: ServerSpec) -> str:
     return f"server {spec.name} wants a login: `everturn mcp login FILE {spec.name}`, with the file that names it"
 
 
 class _Listener:
-    """Waits on this machine for the browser to come back, once, with the state it was sent away with."""
+    """Waits on this machine for the redirect from the browser, once, with the state of this login."""
 
     def __init__(self, show: Callable[[str], Awaitable[None] | None], check: Callable[[str], None]) -> None:
         self._show, self._check = show, check
         self._server: asyncio.Server | None = None
         self._state = ""
-        self._came: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+        self._redirect: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
         self.port = 0
         self.refused = ""
 
     async def open(self, port: int) -> None:
-        """Listen: on this port if it is free."""
+        """Listen, on this port if it is free."""
         try:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=_HEAD_LIMIT)
         except OSError:
@@ -292,10 +297,10 @@ class _Listener:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def begin(self, url: str) -> None:
-        """Show the person where to go: not to whatever a server calls an address.
+        """Show the person the address to open, if the policy allows it.
 
         Raises:
-            AddressRefused: a person is not sent there.
+            AddressRefused: the policy refuses the address.
         """
         self._check(url)
         self._state = (parse_qs(urlsplit(url).query).get("state") or [""])[0]
@@ -304,12 +309,12 @@ class _Listener:
             await shown
 
     async def wait(self) -> AuthorizationCodeResult:
-        """What the browser came back with."""
-        return await self._came
+        """Return the parameters of the redirect."""
+        return await self._redirect
 
     async def aclose(self) -> None:
-        """Listen no more."""
-        self._came.cancel()
+        """Stop listening."""
+        self._redirect.cancel()
         if self._server is not None:
             self._server.close()
 
@@ -317,34 +322,34 @@ class _Listener:
         try:
             async with asyncio.timeout(10):
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-            status, text = self._take(head)
+            status, text = self._handle_redirect(head)
             page = _PAGE.format(text=text).encode()
             lines = f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(page)}\r\n"
             writer.write(f"{lines}Cache-Control: no-store\r\nConnection: close\r\n\r\n".encode() + page)
             await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever it was, the browser can come again
+            pass  # a broken connection; the browser can try again
         finally:
             writer.close()
 
-    def _take(self, head: str) -> tuple[str, str]:
+    def _handle_redirect(self, head: str) -> tuple[str, str]:
         from mcp.shared.auth import AuthorizationCodeResult
 
         line, *rows = head.split("\r\n")
         method, _, rest = line.partition(" ")
         address = urlsplit(rest.partition(" ")[0])
         hosts = [value.strip() for name, _, value in (row.partition(":") for row in rows) if name.lower() == "host"]
-        if method != "GET" or address.path != BACK or hosts != [f"127.0.0.1:{self.port}"]:
+        if method != "GET" or address.path != CALLBACK_PATH or hosts != [f"127.0.0.1:{self.port}"]:
             return "404 Not Found", "There is nothing here."
-        given = {name: values[0] for name, values in parse_qs(address.query).items()}
-        if not self._state or not hmac.compare_digest(given.get("state", "").encode(), self._state.encode()):
-            # It is not the answer to what we asked: somebody else's code, and we go on waiting for ours.
+        query = {name: values[0] for name, values in parse_qs(address.query).items()}
+        if not self._state or not hmac.compare_digest(query.get("state", "").encode(), self._state.encode()):
+            # The state is of another login, so the code is not for this one: keep waiting.
             return "400 Bad Request", "This is not the login that was begun here; go back to the one that was."
-        if self._came.done():
+        if self._redirect.done():
             return "400 Bad Request", "This login is over."
-        if "error" in given or not given.get("code"):
-            self.refused = f"it was refused ({given.get('error', 'no code')[:60]!r})"
-        self._came.set_result(
-            AuthorizationCodeResult(code=given.get("code", ""), state=given["state"], iss=given.get("iss"))
+        if "error" in query or not query.get("code"):
+            self.refused = f"it was refused ({query.get('error', 'no code')[:60]!r})"
+        self._redirect.set_result(
+            AuthorizationCodeResult(code=query.get("code", ""), state=query["state"], iss=query.get("iss"))
         )
         return "200 OK", "This can be closed now; go back to the terminal."

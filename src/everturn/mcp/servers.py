@@ -1,4 +1,4 @@
-"""Servers → a source of tools: each is kept within reach by a task of its own, and none of them keeps a turn waiting."""
+"""MCP servers as a source of tools: each server is kept connected by its own task, and none of them delays a turn."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 from everturn.core.ports import Tool
 from everturn.errors import ConfigError
 from everturn.mcp.config import ServerSpec
-from everturn.mcp.link import Link, ServerStatus
-from everturn.mcp.logins import Logins
+from everturn.mcp.connection import ServerConnection, ServerStatus
+from everturn.mcp.login import PendingLogins
 from everturn.mcp.tool import ServerTool
 from everturn.mcp.trust import ToolFacts, Trust, TrustAll
 
-CLOSING = 5.0  # seconds for all servers to end
+CLOSING = 5.0  # seconds for all servers to stop
 
 
 class McpServers:
-    """The tools of MCP servers.
+    """Source of the tools of MCP servers.
 
-    `patience` is how long `open` waits for them: those that are slower bring their tools when they have them. `trust`
-    says which of them may be started, and which tools are what they were; by default servers are trusted because code
-    names them, and a tool that changes is not. `tokens` is the folder for those that want a login.
+    `timeout` is how long `open` waits for the servers; slower ones publish their tools when they are connected.
+    `trust` decides which servers may be started, and which tools are unchanged; by default servers are trusted because
+    code names them, and a tool that changes is not. `tokens` is the folder for the tokens of servers that need a login.
     """
 
     def __init__(
@@ -31,49 +31,51 @@ class McpServers:
         specs: Iterable[ServerSpec],
         *,
         trust: Trust | None = None,
-        patience: float = 0.7,
+        timeout: float = 0.7,
         tokens: str | Path | None = None,
     ) -> None:
         self.specs = tuple(specs)
         names = [spec.name for spec in self.specs]
         if len(set(names)) < len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            raise ConfigError(f"there are two servers called {', '.join(twice)}; names must be unique")
+            duplicates = sorted({name for name in names if names.count(name) > 1})
+            raise ConfigError(f"there are two servers called {', '.join(duplicates)}; names must be unique")
         self._trust: Trust = trust if trust is not None else TrustAll()
-        self._patience, self._tokens = patience, tokens
-        self._links: dict[str, Link] = {}
+        self._timeout, self._tokens = timeout, tokens
+        self._connections: dict[str, ServerConnection] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self.logins = Logins(tokens, self.again)
+        self.logins = PendingLogins(tokens, self.reconnect)
 
     @property
     def origins(self) -> Sequence[str]:
-        """The origins whose tools it publishes."""
+        """The origins whose tools this source publishes."""
         return [f"mcp:{spec.name}" for spec in self.specs]
 
     @property
     def is_opening(self) -> bool:
-        """Whether some server was not reached yet, and nobody knows why not."""
-        return not self._links or not all(link.settled.is_set() for link in self._links.values())
+        """Whether the first connection attempt of a server is still under way."""
+        return not self._connections or not all(link.first_attempt_done.is_set() for link in self._connections.values())
 
     async def open(self, publish: Callable[[str, Sequence[Tool]], None]) -> None:
-        """Begin, and wait a little for those that are quick."""
+        """Start connecting, and wait a little for fast servers."""
         if self._tasks:
             raise ConfigError("these servers are open already; make another McpServers for another runtime")
 
-        def told(origin: str, tools: Sequence[ServerTool]) -> None:
+        def publish_tools(origin: str, tools: Sequence[ServerTool]) -> None:
             publish(origin, tools)
 
         names = [spec.name for spec in self.specs]
-        self._links = {spec.name: Link(spec, names, self._trust, told, self._tokens) for spec in self.specs}
-        self._tasks = [asyncio.create_task(link.run(), name=f"mcp-{name}") for name, link in self._links.items()]
+        self._connections = {
+            spec.name: ServerConnection(spec, names, self._trust, publish_tools, self._tokens) for spec in self.specs
+        }
+        self._tasks = [asyncio.create_task(link.run(), name=f"mcp-{name}") for name, link in self._connections.items()]
         if self._tasks:
-            waits = [asyncio.create_task(link.settled.wait()) for link in self._links.values()]
-            await asyncio.wait(waits, timeout=self._patience)
+            waits = [asyncio.create_task(link.first_attempt_done.wait()) for link in self._connections.values()]
+            await asyncio.wait(waits, timeout=self._timeout)
             for wait in waits:
                 wait.cancel()
 
     async def aclose(self) -> None:
-        """End all of them, and their processes."""
+        """Stop all servers, and their processes."""
         await self.logins.aclose()
         for task in self._tasks:
             task.cancel()
@@ -82,33 +84,41 @@ class McpServers:
         self._tasks = []
 
     def status(self) -> list[ServerStatus]:
-        """How they are."""
-        if not self._links:
+        """Return the status of every server."""
+        if not self._connections:
             return [ServerStatus(spec.name, "connecting", "it is not open yet", time.time()) for spec in self.specs]
-        return [link.status for link in self._links.values()]
+        return [link.status for link in self._connections.values()]
 
     def facts(self, name: str) -> list[ToolFacts]:
-        """What a server says of its tools now: for whoever decides whether to trust it."""
-        return [ToolFacts(one.name, one.description, one.schema, one.annotations) for one in self._link(name).listed]
+        """Return what a server currently says about its tools, for the decision to trust it."""
+        return [
+            ToolFacts(listed_tool.name, listed_tool.description, listed_tool.schema, listed_tool.annotations)
+            for listed_tool in self._connection(name).listed
+        ]
 
     def changes(self, name: str) -> list[str]:
-        """What of its tools is not as it was trusted, in lines for a person, where somebody has kept that."""
-        link = self._link(name)
-        told = getattr(self._trust, "changes", None)
-        return told(link.spec, self.facts(name)) if told is not None and link.status.changed else []
+        """Describe what of a server's tools differs from what was trusted, in lines for a person, if the trust keeps
+        that."""
+        link = self._connection(name)
+        describe_changes = getattr(self._trust, "changes", None)
+        return (
+            describe_changes(link.spec, self.facts(name))
+            if describe_changes is not None and link.status.changed
+            else []
+        )
 
     async def trust(self, name: str) -> None:
-        """Trust a server as it is now: somebody has looked at it."""
-        link, facts = self._link(name), self.facts(name)
+        """Trust a server as it is now."""
+        link, facts = self._connection(name), self.facts(name)
         hashes = {fact.name: fact.hash for fact in facts}
         await asyncio.to_thread(self._trust.trust, link.spec, hashes, facts)
-        link.again()
+        link.reconnect()
 
-    def again(self, name: str) -> None:
-        """Try a server now: somebody has mended it, or logged in."""
-        self._link(name).again()
+    def reconnect(self, name: str) -> None:
+        """Connect to a server now: it was fixed, or a person logged in."""
+        self._connection(name).reconnect()
 
-    def _link(self, name: str) -> Link:
-        if name not in self._links:
-            raise ConfigError(f"there is no server {name!r} open; there are: {', '.join(self._links) or 'none'}")
-        return self._links[name]
+    def _connection(self, name: str) -> ServerConnection:
+        if name not in self._connections:
+            raise ConfigError(f"there is no server {name!r} open; there are: {', '.join(self._connections) or 'none'}")
+        return self._connections[name]

@@ -1,7 +1,7 @@
-"""The `mcp` library, held at arm's length: a server → a `Session` that lists tools and calls them, in plain JSON.
+"""MCP session: isolates the `mcp` library behind `McpSession`, which lists tools and calls them in plain JSON.
 
-This is the one module, with `http` and `pipes`, that imports it; whoever wants it imports it in a thread, for that takes a second.
-Answers pass by the library's models: one bad tool, or a piece of a result that it does not know, would cost all.
+Only this module, `http` and `stdio_bridge` import the library; import them in a thread, because that takes a second.
+Responses bypass the library's models: one invalid tool, or an unknown block in a result, would fail the whole response.
 """
 
 from __future__ import annotations
@@ -23,54 +23,54 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from everturn.core.canonical import JsonObject
-from everturn.mcp.child import Child, start
+from everturn.core.canonical_json import JsonObject
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.events import CLOSED as OVER
-from everturn.mcp.events import Events, Sending
+from everturn.mcp.events import SentCall, SessionEvents
 from everturn.mcp.http import http_streams
-from everturn.mcp.listing import MOST_TOOLS, Listed, bounded, read_tools
-from everturn.mcp.logs import harmless
-from everturn.mcp.pipes import Asked, Reading, Writing
+from everturn.mcp.logs import sanitize_library_logs
+from everturn.mcp.stdio_bridge import OpenServerRequests, StdioReadStream, StdioWriteStream
+from everturn.mcp.subprocess import ServerProcess, start_process
+from everturn.mcp.tool_list import MOST_TOOLS, ListedTool, limit_tools, read_tools
 
-PROBE: Final = 5.0  # seconds to say whether it speaks the modern protocol; an old server may not answer at all
+PROBE: Final = 5.0  # seconds to discover the modern protocol; an old server may not answer at all
 INITIALIZE: Final = 10.0
 LISTING: Final = 10.0
 PAGES: Final = 20
-PROBLEMS: Final = 100  # that are told
-ASKED: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
+PROBLEMS: Final = 100  # that are reported
+CLIENT_REQUESTS: Final = ("elicitation/create", "sampling/createMessage", "roots/list")
 CLOSED: Final = types.CONNECTION_CLOSED
-_SHELL: Final[dict[str, Any]] = {"content": [], "resultType": "complete"}  # what the library sees of a result
+_EMPTY_RESULT: Final[dict[str, Any]] = {"content": [], "resultType": "complete"}  # what the library sees of a result
 _answers = TypeAdapter(types.InputResponses)
-harmless()
+sanitize_library_logs()
 
-_sending: ContextVar[Sending | None] = ContextVar("sending", default=None)
-_pages: ContextVar[list[tuple[list[Listed], list[str]]] | None] = ContextVar("pages", default=None)
+_sending: ContextVar[SentCall | None] = ContextVar("sending", default=None)
+_pages: ContextVar[list[tuple[list[ListedTool], list[str]]] | None] = ContextVar("pages", default=None)
 
 
-class _Sieve(JSONRPCDispatcher[TransportContext]):
-    """Lets the library see only what it cannot choke on, and keeps the rest for us."""
+class _MessageFilter(JSONRPCDispatcher[TransportContext]):
+    """Shows the library only what it can process, and keeps the rest for `McpSession`."""
 
-    def __init__(self, read: Any, write: Any, events: Events) -> None:
+    def __init__(self, read: Any, write: Any, events: SessionEvents) -> None:
         super().__init__(read, write)
         self._events = events
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **more: Any
     ) -> dict[str, Any]:
-        """Ask, and sift what comes back."""
+        """Send a request, and filter its response."""
         sending = _sending.get()
         if method == "tools/call" and sending is not None:
-            opts = {**(opts or {}), "cancel_on_abandon": sending.tell}
+            opts = {**(opts or {}), "cancel_on_abandon": sending.cancels_at_server}
             sending.result = await super().send_raw_request(method, params, opts, **more)
-            return dict(_SHELL)
+            return dict(_EMPTY_RESULT)
         raw = await super().send_raw_request(method, params, opts, **more)
         if method == "tools/list":
-            # Its check of schemas takes milliseconds for each tool.
-            found, problems = await asyncio.to_thread(read_tools, raw.get("tools"))
+            # Validating the schema takes milliseconds per tool.
+            tools, problems = await asyncio.to_thread(read_tools, raw.get("tools"))
             if (pages := _pages.get()) is not None:
-                pages.append((found, problems))
-            raw = {**raw, "tools": [{"name": one.name, "inputSchema": one.schema} for one in found]}
+                pages.append((tools, problems))
+            raw = {**raw, "tools": [{"name": tool.name, "inputSchema": tool.schema} for tool in tools]}
         return raw
 
     async def run(
@@ -80,62 +80,63 @@ class _Sieve(JSONRPCDispatcher[TransportContext]):
         on_notify_intercept: OnNotifyIntercept | None = None,
         **more: Any,
     ) -> None:
-        """Read; questions to a person are ours to answer."""
+        """Read messages; requests for a person's answer go to the owner of the session."""
 
-        async def asked(
+        async def handle_request(
             context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
         ) -> dict[str, Any]:
-            if method not in ASKED:
+            if method not in CLIENT_REQUESTS:
                 return await on_request(context, method, params)
             try:
-                return await self._events.asked(method, dict(params or {}))
+                return await self._events.answer_request(method, dict(params or {}))
             except PermissionError as error:
                 raise MCPError(-1, str(error)) from None
 
         try:
-            await super().run(asked, on_notify, on_notify_intercept, **more)
+            await super().run(handle_request, on_notify, on_notify_intercept, **more)
         finally:
-            self._events.lost(OVER)
+            self._events.connection_lost(OVER)
 
 
-class Session:
-    """A server that answers."""
+class McpSession:
+    """A session with a server."""
 
     def __init__(self, session: ClientSession) -> None:
         self._session = session
 
     @property
     def is_modern(self) -> bool:
-        """Whether what it asks in a call is written down, and can be answered later and elsewhere."""
+        """Whether questions during a call are part of its result, so that they can be answered later and by another
+        process."""
         return self._session.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
     def version(self) -> str:
-        """Of the protocol."""
+        """Version of the protocol."""
         return self._session.protocol_version or ""
 
     @property
     def title(self) -> str:
-        """What it calls itself."""
+        """Name and version that the server reports."""
         info = self._session.server_info
         return f"{info.name} {info.version}".strip()[:200] if info is not None else ""
 
-    async def tools(self) -> tuple[list[Listed], list[str]]:
-        """All tools that make sense, and what is wrong with the others."""
-        pages: list[tuple[list[Listed], list[str]]] = []
+    async def tools(self) -> tuple[list[ListedTool], list[str]]:
+        """Return all valid tools, and the problems of the others."""
+        pages: list[tuple[list[ListedTool], list[str]]] = []
         token = _pages.set(pages)
         try:
-            seen, is_whole = await self._list()
+            seen, is_complete = await self._list()
         finally:
             _pages.reset(token)
-        listed = [one for page in pages for one in page[0]]
-        tools, problems = await asyncio.to_thread(bounded, listed)
+        listed = [tool for page in pages for tool in page[0]]
+        tools, problems = await asyncio.to_thread(limit_tools, listed)
         problems += [problem for page in pages for problem in page[1]][:PROBLEMS]
-        # The library leaves out those whose arguments it could not put into headers.
-        problems += [f"tool {one.name!r}: its x-mcp-header cannot be sent" for one in tools if one.name not in seen]
-        if not is_whole:
+        # The library leaves out tools whose arguments it could not put into headers.
+        problems += [f"tool {tool.name!r}: its x-mcp-header cannot be sent" for tool in tools if tool.name not in seen]
+        if not is_complete:
             problems.append("it has more pages of tools than were read; those on the others were left out")
-        return [one for one in tools if one.name in seen], problems
+        return [tool for tool in tools if tool.name in seen], problems
 
     async def _list(self) -> tuple[set[str], bool]:
         seen: set[str] = set()
@@ -157,20 +158,20 @@ class Session:
         self,
         name: str,
         arguments: JsonObject,
-        sending: Sending,
+        sending: SentCall,
         *,
         key: str,
         tell: Callable[[str], None],
         answers: JsonObject | None = None,
         state: str | None = None,
     ) -> JsonObject:
-        """Call a tool; what comes back is its result, or what it wants to know first.
+        """Call a tool; return its result, or the input that the server requires first.
 
         Raises:
-            MCPError: it refused, or was lost (`CLOSED`).
+            MCPError: the server refused, or the connection was lost (`CLOSED`).
         """
 
-        async def told(progress: float, total: float | None, message: str | None) -> None:
+        async def report_progress(progress: float, total: float | None, message: str | None) -> None:
             share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
             tell(message[:500] if message else share)
 
@@ -179,7 +180,7 @@ class Session:
             await self._session.call_tool(
                 name,
                 arguments,
-                progress_callback=told,
+                progress_callback=report_progress,
                 input_responses=_answers.validate_python(answers) if answers else None,
                 request_state=state,
                 meta=cast("Any", {"everturn/key": key}),
@@ -190,7 +191,7 @@ class Session:
         return sending.result
 
     async def probe(self) -> None:
-        """See whether it still answers."""
+        """Check that the server still answers."""
         with anyio.fail_after(INITIALIZE):
             if self.is_modern:
                 await self._session.send_discover(LATEST_MODERN_VERSION)
@@ -198,9 +199,15 @@ class Session:
                 await self._session.send_ping()
 
     async def follow(self, changed: Callable[[], None]) -> bool:
-        """Be told when it has other tools, for as long as it tells; False if it does not (an old one does by itself)."""
-        can = self._session.server_capabilities
-        if not self.is_modern or can is None or can.tools is None or not can.tools.list_changed:
+        """Subscribe to changes of the tool list until the subscription ends; False if the server has none (an old one
+        notifies without it)."""
+        capabilities = self._session.server_capabilities
+        if (
+            not self.is_modern
+            or capabilities is None
+            or capabilities.tools is None
+            or not capabilities.tools.list_changed
+        ):
             return False
         try:
             async with listen(self._session, tools_list_changed=True) as subscription:
@@ -214,10 +221,10 @@ class Session:
 
 
 @asynccontextmanager
-async def connected(
-    spec: ServerSpec, events: Events, started: Callable[[Child], None], auth: Any = None
-) -> AsyncGenerator[Session]:
-    """A session with a server. Whoever enters this must be the one who leaves it, in the same task."""
+async def open_session(
+    spec: ServerSpec, events: SessionEvents, started: Callable[[ServerProcess], None], auth: Any = None
+) -> AsyncGenerator[McpSession]:
+    """Open a session with a server. The same task must enter and leave this context."""
     if spec.url:
         async with (
             http_streams(spec, events, _sending, auth) as (read, write),
@@ -225,41 +232,43 @@ async def connected(
         ):
             yield session
         return
-    child = await start(spec)
+    child = await start_process(spec)
     started(child)
     try:
-        asked = Asked()
-        async with _session(Reading(child, events, asked), Writing(child, _sending, asked), events) as session:
+        open_requests = OpenServerRequests()
+        async with _session(
+            StdioReadStream(child, events, open_requests), StdioWriteStream(child, _sending, open_requests), events
+        ) as session:
             yield session
     finally:
         await child.stop()
 
 
 @asynccontextmanager
-async def _session(read: Any, write: Any, events: Events) -> AsyncGenerator[Session]:
-    async def heard(message: object) -> None:
+async def _session(read: Any, write: Any, events: SessionEvents) -> AsyncGenerator[McpSession]:
+    async def on_message(message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            events.changed()
+            events.tools_changed()
 
     async with ClientSession(
-        dispatcher=_Sieve(read, write, events),
-        message_handler=heard,
+        dispatcher=_MessageFilter(read, write, events),
+        message_handler=on_message,
         client_info=types.Implementation(name="everturn", version="0.1.0"),
-        # Never called, but for them the server is told that it may ask.
+        # Never called; their presence tells the server that it may ask.
         sampling_callback=_unused,
         elicitation_callback=_unused,
         list_roots_callback=_unused,
     ) as session:
-        await _greet(session)
-        yield Session(session)
+        await _negotiate(session)
+        yield McpSession(session)
 
 
 async def _unused(context: ClientRequestContext, params: Any = None) -> Any:
     return types.ErrorData(code=types.INVALID_REQUEST, message="not supported")
 
 
-async def _greet(session: ClientSession) -> None:
-    """Find out what it speaks: the modern protocol if it says so, else the old one."""
+async def _negotiate(session: ClientSession) -> None:
+    """Negotiate the protocol: the modern one if the server supports it, else the old one."""
     if await _discover(session):
         return
     try:
@@ -268,7 +277,7 @@ async def _greet(session: ClientSession) -> None:
     except TimeoutError:
         raise TimeoutError(f"it did not answer within {PROBE + INITIALIZE:g} s of being greeted") from None
     except MCPError as error:
-        # It was slow to start, and had taken the first greeting in the meantime.
+        # The server was slow to start, and has processed the first request in the meantime.
         if error.code != types.UNSUPPORTED_PROTOCOL_VERSION or not await _discover(session):
             raise
 

@@ -1,7 +1,7 @@
-"""A tool of a server → a tool of ours: a call goes to the server, and what it asks on the way goes to a person.
+"""MCP tool: a server's tool as a tool of a turn. Calls go to the server, and its questions during a call go to a
+person.
 
-A call that was sent is never sent again by us. If its answer is lost, so is the knowledge of what it did, and that is
-what its result says.
+A call that was sent is never sent again. If its response is lost, its outcome is unknown, and the result says so.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Final, Protocol
 
 import msgspec
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
+from everturn.core.json_schema import validate_schema
 from everturn.core.parts import Output
 from everturn.core.ports import ToolContext
 from everturn.core.requests import ToolSpec
-from everturn.core.schemas import misfits
 from everturn.errors import BadArguments, OutcomeUnknown, ToolChanged, ToolError
-from everturn.mcp import asking
-from everturn.mcp.asking import Asked, Round
+from everturn.mcp import elicitation
 from everturn.mcp.config import ServerSpec
-from everturn.mcp.listing import Listed, effects_of
-from everturn.mcp.outputs import output_of
+from everturn.mcp.elicitation import ElicitationRequest, ElicitationRound
+from everturn.mcp.tool_list import ListedTool, repeat_hints
+from everturn.mcp.tool_results import convert_result
 
 PATIENCE: Final = 10 * 365 * 86_400.0
-"""Seconds: no limit. A call is bounded by its server's `timeout`, whose clock stands still while a person is asked."""
+"""Seconds, meaning no limit. A call is bounded by its server's `timeout`, whose clock stops while a person is asked."""
 
-_STATE_ONLY = 0.05  # seconds before a server that asks nothing is asked again
+_STATE_ONLY = 0.05  # seconds before the next round if a server sent state without requests
 
 
-class Caller(Protocol):
-    """Whoever holds the connection."""
+class ToolCaller(Protocol):
+    """Calls tools over the connection to a server."""
 
     async def call(
         self,
@@ -41,47 +41,51 @@ class Caller(Protocol):
         answers: JsonObject | None,
         state: str | None,
     ) -> JsonObject:
-        """Call a tool; the answer is a result, or what the server wants to know first."""
+        """Call a tool; return its result, or the input that the server requires first."""
         ...
 
 
 class ServerTool:
-    """A tool of a server. It stays what it is while its server is away."""
+    """A tool of a server. Its spec stays the same while the server is disconnected."""
 
-    def __init__(self, caller: Caller, server: ServerSpec, listed: Listed, name: str, *, resumes: bool) -> None:
+    def __init__(
+        self, caller: ToolCaller, server: ServerSpec, listed: ListedTool, name: str, *, resumable: bool
+    ) -> None:
         self._caller, self.server, self.listed = caller, server, listed
-        said = server.effects.get(listed.name) or server.effects.get("*")
+        configured = server.annotations.get(listed.name) or server.annotations.get("*")
         self._spec = ToolSpec(
             name,
             listed.description,
             listed.schema,
-            effects=effects_of(listed.annotations, said),
-            execute="ask_once",
+            **repeat_hints(listed.annotations, configured),
+            approval="ask",
             timeout=PATIENCE,
             egress=bool(server.url),
             untrusted=True,
             origin=f"mcp:{server.name}",
             echoes=True,
-            resumes=resumes,
+            resumable=resumable,
         )
 
     @property
     def spec(self) -> ToolSpec:
-        """What it is."""
+        """The spec of the tool."""
         return self._spec
 
     def validate(self, arguments: JsonObject) -> None:
-        """Check arguments against the schema that the server gave."""
-        if wrong := misfits(arguments, self._spec.schema):
-            raise BadArguments(f"the arguments of {self._spec.name} are wrong: {'; '.join(str(one) for one in wrong)}")
+        """Validate the arguments against the server's schema."""
+        if problems := validate_schema(arguments, self._spec.schema):
+            raise BadArguments(
+                f"the arguments of {self._spec.name} are wrong: {'; '.join(str(problem) for problem in problems)}"
+            )
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
-        """Call it, and answer what it asks."""
+        """Call the tool, and answer the server's questions."""
         return self._run(arguments, context)
 
     async def _run(self, arguments: JsonObject, context: ToolContext) -> Output:
-        waiting = msgspec.json.decode(context.kept, type=Round) if context.kept else None
-        if waiting is not None and waiting.is_sent and self._spec.effects == "once":
+        waiting = msgspec.json.decode(context.saved_state, type=ElicitationRound) if context.saved_state else None
+        if waiting is not None and waiting.is_sent and self._spec.at_most_once:
             raise OutcomeUnknown(
                 f"{self._spec.name} had its answers when it was interrupted: whether it went on is unknown"
             )
@@ -90,32 +94,34 @@ class ServerTool:
             state = None if waiting is None else waiting.state
             result = await self._caller.call(self, arguments, context, answers, state)
             if result.get("resultType") != "input_required":
-                return await output_of(result, self.server.name, context.blobs)
-            following = asking.next_round(result, waiting)
+                return await convert_result(result, self.server.name, context.blobs)
+            following = elicitation.next_round(result, waiting)
             if isinstance(following, str):
                 raise ToolError(f"server {self.server.name} could not finish {self.listed.name}: {following}")
             waiting = following
-            context.keep(msgspec.json.encode(waiting).decode())
+            context.save_state(msgspec.json.encode(waiting).decode())
 
-    async def _answer(self, waiting: Round, context: ToolContext) -> JsonObject:
-        answers: JsonObject = {key: asking.declined("it asks too much") for key in waiting.refused}
-        for asked in waiting.requests:
+    async def _answer(self, waiting: ElicitationRound, context: ToolContext) -> JsonObject:
+        answers: JsonObject = {key: elicitation.make_decline("it asks too much") for key in waiting.refused}
+        for request in waiting.requests:
             try:
-                answers[asking.key_of(asked)] = await answer(self.server.name, asked, context)
+                answers[elicitation.request_key(request)] = await answer_server_request(
+                    self.server.name, request, context
+                )
             except PermissionError as error:
                 raise ToolError(f"server {self.server.name} could not finish {self.listed.name}: {error}") from None
         if not waiting.requests:
             await asyncio.sleep(_STATE_ONLY * waiting.number)
-        context.keep(msgspec.json.encode(msgspec.structs.replace(waiting, is_sent=True)).decode())
+        context.save_state(msgspec.json.encode(msgspec.structs.replace(waiting, is_sent=True)).decode())
         return answers
 
 
 class ChangedTool(ServerTool):
-    """A tool that is not what somebody trusted. Nothing that its server says of it is shown to a model."""
+    """A tool that differs from what was trusted. The model sees nothing that the server says about it."""
 
-    def __init__(self, caller: Caller, server: ServerSpec, listed: Listed, name: str) -> None:
+    def __init__(self, caller: ToolCaller, server: ServerSpec, listed: ListedTool, name: str) -> None:
         text = "Not available: it is new or has changed since its server was trusted, and waits to be trusted again."
-        super().__init__(caller, server, Listed(listed.name, text, {"type": "object"}, {}), name, resumes=False)
+        super().__init__(caller, server, ListedTool(listed.name, text, {"type": "object"}, {}), name, resumable=False)
 
     async def _run(self, arguments: JsonObject, context: ToolContext) -> Output:
         raise ToolChanged(
@@ -124,26 +130,26 @@ class ChangedTool(ServerTool):
         )
 
 
-async def answer(server: str, asked: Asked, context: ToolContext) -> JsonObject:
-    """What a server is told to one of its requests, once a person has been asked.
+async def answer_server_request(server: str, asked: ElicitationRequest, context: ToolContext) -> JsonObject:
+    """Return the answer to a request of the server, once a person has been asked.
 
     Raises:
-        PermissionError: it gets none, and why.
+        PermissionError: the request is refused; the text says why.
     """
-    if asked.method == asking.ROOTS:
-        return asking.NO_ROOTS
-    question = await asyncio.to_thread(asking.question_of, server, asked)  # the check of a schema takes its time
+    if asked.method == elicitation.ROOTS:
+        return elicitation.NO_ROOTS
+    question = await asyncio.to_thread(elicitation.make_question, server, asked)  # validating a schema is slow
     if question is None:
-        if asked.method == asking.ELICIT:
-            return asking.declined("it cannot be asked like this")
+        if asked.method == elicitation.ELICIT:
+            return elicitation.make_decline("it cannot be asked like this")
         raise PermissionError("it asks a model for something that cannot be shown to a person")
-    verdict = await context.ask(question)
-    if asked.method == asking.ELICIT:
-        return asking.filled_in(asked, verdict)
-    turn = asking.sub_turn_of(asked.params)
-    if not verdict.allowed or turn is None:
-        raise PermissionError(f"no model was asked for it: {verdict.reason or 'a person said no'}")
-    came = await context.sub_turn(turn)
-    if came.failure:
-        raise PermissionError(f"the model did not answer: {came.failure}")
-    return asking.sampled(came.text)
+    resolution = await context.ask(question)
+    if asked.method == elicitation.ELICIT:
+        return elicitation.make_elicitation_answer(asked, resolution)
+    turn = elicitation.make_sampling_request(asked.params)
+    if not resolution.allowed or turn is None:
+        raise PermissionError(f"no model was asked for it: {resolution.reason or 'a person said no'}")
+    completion = await context.run_subagent(turn)
+    if completion.failure:
+        raise PermissionError(f"the model did not answer: {completion.failure}")
+    return elicitation.make_sampling_answer(completion.text)

@@ -1,8 +1,14 @@
-"""An agent → an MCP server: other programs give it tasks (`ask`) and call its tools.
+"""MCP server: offers an agent to MCP clients, which give it tasks (`ask`) and call its tools.
 
-It is a face like any other: it sends commands, shows what comes of them, and decides nothing. `serving` answers a
-client, `forms` puts a gate into words a client can ask a person, `direct` makes a turn of a call that a client makes,
-`stdio` and `http` carry it. Nothing of the `mcp` library is imported before a server is made.
+It is a client of the runtime like the other user interfaces: it sends commands, shows their results, and decides
+nothing. The `mcp` library is imported only when a server is created.
+
+- `server`: `AgentServer`: lists tools, and turns calls of a client into turns
+- `direct_call`: a model that makes exactly the tool call that a client requested
+- `turn_progress`: follows a turn: progress, and the gates it waits at
+- `elicitation`: a gate as an elicitation form, the reply to it, and the ticket to resume a waiting call
+- `stdio`: serves one client over stdin and stdout
+- `http`: serves clients over HTTP on this machine, with a token
 """
 
 from __future__ import annotations
@@ -12,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from everturn.mcp_server.http import serve_http as serve_http
-    from everturn.mcp_server.serving import AgentServer as AgentServer
-    from everturn.mcp_server.stdio import protocol_only as protocol_only
+    from everturn.mcp_server.server import AgentServer as AgentServer
+    from everturn.mcp_server.stdio import reserve_stdio as reserve_stdio
     from everturn.mcp_server.stdio import serve_stdio as serve_stdio
 
-_HOMES: Final = {"AgentServer": "serving", "protocol_only": "stdio", "serve_http": "http", "serve_stdio": "stdio"}
+_HOMES: Final = {"AgentServer": "server", "reserve_stdio": "stdio", "serve_http": "http", "serve_stdio": "stdio"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""An agent's server → one that listens on this machine: a token in every request, and no page of a browser gets in."""
+"""HTTP transport of the MCP server: listens on this machine, requires a token in every request, and refuses web pages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from typing import Any
 
 from everturn.errors import ConfigError
-from everturn.mcp_server.serving import AgentServer
-from everturn.mcp_server.stdio import TOLD
+from everturn.mcp_server.server import AgentServer
+from everturn.mcp_server.stdio import STOP_SIGNALS
 
 PATH = "/mcp"
 SHORTEST_TOKEN = 16  # characters
@@ -21,8 +21,8 @@ Receive = Callable[[], Awaitable[Scope]]
 Send = Callable[[Scope], Awaitable[None]]
 
 
-class TokenWall:
-    """Lets nobody in without the token, whatever they ask for."""
+class TokenMiddleware:
+    """Refuses every request without the token."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], token: str) -> None:
         if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
@@ -32,11 +32,11 @@ class TokenWall:
         self._app, self._wanted = app, f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve, or refuse."""
+        """Pass the request on, or refuse it."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
-        given = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
-        if scope["type"] == "http" and len(given) == 1 and hmac.compare_digest(given[0], self._wanted):
+        values = [value for name, value in scope.get("headers", ()) if name == b"authorization"]
+        if scope["type"] == "http" and len(values) == 1 and hmac.compare_digest(values[0], self._wanted):
             return await self._app(scope, receive, send)
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
@@ -47,15 +47,16 @@ class TokenWall:
 
 
 async def serve_http(agent: AgentServer, port: int, token: str, ready: Callable[[str], None]) -> None:
-    """Serve on this machine until SIGINT or SIGTERM; `ready` is told the address. Port 0 is any that is free.
+    """Serve on this machine until SIGINT or SIGTERM; `ready` is called with the address. Port 0 means any free port.
 
     Raises:
-        ConfigError: the port is taken, or the token is none.
+        ConfigError: the port is taken, or the token is invalid.
     """
     import uvicorn
 
     class Server(uvicorn.Server):
-        """One that leaves signals to us: it raises them again when it is done, before anything of ours is let go of."""
+        """Server that does not handle signals: uvicorn would raise them again at its end, before our resources are
+        released."""
 
         @contextlib.contextmanager
         def capture_signals(self) -> Generator[None]:
@@ -63,34 +64,36 @@ async def serve_http(agent: AgentServer, port: int, token: str, ready: Callable[
 
     from mcp.server.transport_security import TransportSecuritySettings
 
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind(("127.0.0.1", port))
+            listener.bind(("127.0.0.1", port))
         except (OSError, OverflowError) as error:
             raise ConfigError(f"port {port} cannot be listened on: {error}; name another, or 0 for any") from None
-        place = f"127.0.0.1:{listening.getsockname()[1]}"
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
         security = TransportSecuritySettings(
-            allowed_hosts=[place, place.replace("127.0.0.1", "localhost")],
-            allowed_origins=[],  # what sends one is a page in a browser, and none of ours
+            allowed_hosts=[address, address.replace("127.0.0.1", "localhost")],
+            allowed_origins=[],  # a request with an Origin comes from a web page, and none of them is ours
         )
         app = agent.server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
-        wall: Any = TokenWall(app, token)
-        config = uvicorn.Config(wall, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=5)
+        middleware: Any = TokenMiddleware(app, token)
+        config = uvicorn.Config(
+            middleware, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=5
+        )
         server, loop = Server(config), asyncio.get_running_loop()
 
         def leave() -> None:
-            agent.is_leaving = server.should_exit = True
+            agent.is_stopping = server.should_exit = True
 
-        for number in TOLD:
+        for number in STOP_SIGNALS:
             loop.add_signal_handler(number, leave)
-        listening.listen(128)
-        ready(f"http://{place}{PATH}")
+        listener.listen(128)
+        ready(f"http://{address}{PATH}")
         try:
-            await server.serve(sockets=[listening])
+            await server.serve(sockets=[listener])
         finally:
-            for number in TOLD:
+            for number in STOP_SIGNALS:
                 loop.remove_signal_handler(number)
     finally:
-        listening.close()
+        listener.close()

@@ -1,4 +1,4 @@
-"""Where a model is and how it is spoken to: addresses, headers and keys, and what it means to be refused there."""
+"""Endpoint of a model server: base URL, headers and API key, and how its error responses are read."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from everturn.errors import ModelError
 from everturn.models import failures
 from everturn.models.profile import Origin, Profile
-from everturn.transport import Post, Reply, Transport, place
+from everturn.transport import HttpRequest, HttpResponse, Transport, url_origin
 
-REFUSAL_SIZE = 64 * 1024  # bytes of a refusal that are worth reading
-KEY_SIZE = 8  # characters: what is shorter is no secret, and half of any text
+REFUSAL_SIZE = 64 * 1024  # bytes of an error response that are read
+KEY_SIZE = 8  # characters: a shorter key is no secret, and would match in any text
 
 
 class Endpoint:
-    """A server, seen from a model of ours.
+    """A server of a model.
 
-    `scheme` is the header that holds the key, and what stands before it there; `strays` are ends of base URLs that are
-    given out of habit, and lead elsewhere.
+    `scheme` is the header for the key, and the prefix of its value; `strays` are suffixes of base URLs that users add
+    out of habit, and that are removed.
     """
 
     def __init__(
@@ -40,17 +40,19 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
-        return place(self._url)
+        """The server's address for messages."""
+        return url_origin(self._url)
 
     def post(
         self, path: str, body: bytes, content_type: str = "application/json"
-    ) -> AbstractAsyncContextManager[Reply]:
+    ) -> AbstractAsyncContextManager[HttpResponse]:
         """Send a body to a path."""
-        return self._transport.post(Post(self._url + path, {**self._headers, "content-type": content_type}, body))
+        return self._transport.post(
+            HttpRequest(self._url + path, {**self._headers, "content-type": content_type}, body)
+        )
 
-    async def read_refusal(self, reply: Reply) -> bytes:
-        """What an answer with another status than 200 says, as much of it as matters."""
+    async def read_error_body(self, reply: HttpResponse) -> bytes:
+        """Read the body of an error response, up to a limit."""
         body = bytearray()
         async for data in reply.read():
             body += data
@@ -58,24 +60,24 @@ class Endpoint:
                 break
         return bytes(body)
 
-    def refused(self, reply: Reply, body: bytes) -> ModelError:
-        """The error such an answer is."""
-        return failures.refused(reply.status, reply.headers, body, self._names)
+    def response_error(self, reply: HttpResponse, body: bytes) -> ModelError:
+        """Return the error for an error response."""
+        return failures.response_error(reply.status, reply.headers, body, self._names)
 
     @contextmanager
-    def discreet(self) -> Generator[None]:
-        """Let no error tell the key: there are providers that repeat it, of all things."""
+    def redacting_key(self) -> Generator[None]:
+        """Remove the key from errors: some providers repeat it."""
         try:
             yield
         except ModelError as error:
-            told = without_key(str(error), self._key)
+            told = redact_key(str(error), self._key)
             if told != str(error):
                 raise ModelError(told, error.kind, error.retryable, error.retry_after) from None
             raise
 
 
-def without_key(text: str, key: str) -> str:
-    """A text without a key, or the beginning of one that was cut off there."""
+def redact_key(text: str, key: str) -> str:
+    """Return a text without the key, or its beginning where the text was cut off."""
     start = key[:KEY_SIZE]
     if len(start) < KEY_SIZE:
         return text

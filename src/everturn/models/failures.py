@@ -1,7 +1,7 @@
-"""What a provider says when it refuses → an error that names who must act, and whether again may help.
+"""Provider errors: classifies an error response as a `ModelError` that says who must act, and whether a retry may help.
 
-Providers agree on little but the status; the same status means other things at other places, so the text decides where
-it can. A provider's own words are kept, shortened, for they are the best there are.
+Providers agree on little but the status; the same status means different things at different vendors, so the text
+decides where it can. The provider's own message is kept, shortened, because it is the best there is.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import msgspec
 
-from everturn.core.canonical import clean
+from everturn.core.canonical_json import replace_surrogates
 from everturn.errors import ModelError
 
-EXCERPT = 500  # characters of a provider's words
+EXCERPT = 500  # characters of a provider's message
 RETRYABLE = frozenset({"rate", "server", "network", "stalled", "truncated"})
 
 _NO_MONEY = re.compile(r"insufficient[_ ](quota|balance|credit|funds)|credit balance|limit: 0\b", re.I)
@@ -37,136 +37,142 @@ _NO_TOOLS = re.compile(
     r"not support (tools|tool use|tool call|function call)|support tool use|tool use is not supp", re.I
 )
 _OVERLOADED = re.compile(r"overloaded|try again|temporarily|timeout|timed out|unavailable|internal", re.I)
-_NEXT = {
+_ADVICE = {
     "key": "set {key} to a key that is valid there",
     "quota": "the account at {vendor} has no credit left, or its plan allows no more",
     "context": "the conversation is too long for {model}: start a new one, drop files, or take a model that reads more",
     "unknown_model": "{vendor} does not know {model}, or this key may not use it: check the name",
     "request": "check the message and the parameters that are set for {model}",
     "seal": "{vendor} does not take back what it sealed, and was asked again without; start a new conversation",
-    "tools": '{model} cannot call tools by itself; in words it can: params={{"paradigm": "json"}} (or xml, or blocks)',
+    "tools": '{model} cannot call tools by itself; in words it can: params={{"tool_format": "json"}} (or xml, or blocks)',
     "rate": "{vendor} wants us to slow down; it was tried again without luck, so wait a little",
     "server": "{vendor} has trouble of its own; try again later",
 }
 
 
-def refused(status: int, headers: Mapping[str, str], body: bytes, names: Mapping[str, str]) -> ModelError:
-    """An answer with another status than 200. `names` are those of key, vendor and model."""
+def response_error(status: int, headers: Mapping[str, str], body: bytes, names: Mapping[str, str]) -> ModelError:
+    """Return the error for a status other than 200. `names` are those of key, vendor and model."""
     code, text = read_error(body)
-    said = text or clean(body[:EXCERPT].decode("utf-8", "replace"))
+    message = text or replace_surrogates(body[:EXCERPT].decode("utf-8", "replace"))
     if 300 <= status < 400:
-        where = clean(headers.get("location", "elsewhere"))[:EXCERPT]
+        where = replace_surrogates(headers.get("location", "elsewhere"))[:EXCERPT]
         return ModelError(f"the server sends us to {where}, and a key is not sent on; change the base URL", "request")
-    kind = _kind(status, code, said)
+    kind = _kind(status, code, message)
     wait = retry_after(headers)
-    return _error(kind, f"HTTP {status}", said, names, wait if wait is not None else _told_wait(said, body))
+    return _error(
+        kind, f"HTTP {status}", message, names, wait if wait is not None else _wait_from_message(message, body)
+    )
 
 
-def in_band(error: object, names: Mapping[str, str]) -> ModelError:
-    """An error in the middle of a stream that had begun with 200."""
+def stream_error(error: object, names: Mapping[str, str]) -> ModelError:
+    """Return the error for an error event in a stream that had begun with 200."""
     code, text = _fields(error)
     status = int(code) if len(code) == 3 and code.isascii() and code.isdigit() else 0
     kind = _kind(status, code, f"{code} {text}")
     if kind == "request" and not status and _OVERLOADED.search(f"{code} {text}"):
         kind = "server"
-    said = text or code or "an error without a word"
-    return _error(kind, "the stream broke off", said, names, _told_wait(said, b""))
+    message = text or code or "an error without a word"
+    return _error(kind, "the stream broke off", message, names, _wait_from_message(message, b""))
 
 
-def _told_wait(said: str, body: bytes) -> float | None:
-    """How long to wait, where it is said in words, or in a field of Google's."""
-    if (told := _WAIT.search(said)) is not None:
-        return (_number(told[1].rstrip(".")) or 0.0) / (1000 if told[2].lower() == "ms" else 1)
-    found = _RETRY_DELAY.search(body)
-    return _number(found[1].decode()) if found is not None else None
+def _wait_from_message(message: str, body: bytes) -> float | None:
+    """Return how long to wait, from the message or from Google's `retryDelay`."""
+    if (match := _WAIT.search(message)) is not None:
+        return (_number(match[1].rstrip(".")) or 0.0) / (1000 if match[2].lower() == "ms" else 1)
+    delay = _RETRY_DELAY.search(body)
+    return _number(delay[1].decode()) if delay is not None else None
 
 
 def read_error(body: bytes) -> tuple[str, str]:
-    """The code and the text of an error, in whichever of the usual shapes it comes."""
+    """Return the code and the message of an error, in any of the usual formats."""
     try:
-        found: object = msgspec.json.decode(body)
+        decoded: object = msgspec.json.decode(body)
     except (ValueError, RecursionError):
         return "", ""
-    if isinstance(found, list) and found:  # Google's way
-        found = cast("list[object]", found)[0]
-    if isinstance(found, dict):
-        fields = cast("dict[str, Any]", found)
+    if isinstance(decoded, list) and decoded:  # Google
+        decoded = cast("list[object]", decoded)[0]
+    if isinstance(decoded, dict):
+        fields = cast("dict[str, Any]", decoded)
         return _fields(fields.get("error") or fields.get("detail") or fields)
     return "", ""
 
 
 def malformed_call(body: bytes) -> str | None:
-    """What a model wrote, where its server refuses the whole answer because the call in it cannot be read."""
-    if b"error parsing tool call" in body:  # Ollama's words
-        return unread_call(read_error(body)[1])
-    if b"tool_use_failed" not in body:  # Groq's
+    """Return what a model wrote, where its server refuses the whole answer because it cannot parse a call."""
+    if b"error parsing tool call" in body:  # Ollama
+        return unparsed_call(read_error(body)[1])
+    if b"tool_use_failed" not in body:  # Groq
         return None
     try:
         error = msgspec.json.decode(body, type=dict[str, dict[str, Any]])["error"]
     except (ValueError, RecursionError, KeyError):
         return None
-    return clean(str(error.get("failed_generation") or "")) if error.get("code") == "tool_use_failed" else None
+    return (
+        replace_surrogates(str(error.get("failed_generation") or ""))
+        if error.get("code") == "tool_use_failed"
+        else None
+    )
 
 
-def unread_call(said: str) -> str | None:
-    """What a model wrote, where its server says only in words that it could not read a call (Ollama)."""
+def unparsed_call(said: str) -> str | None:
+    """Return what a model wrote, from an error message that a call could not be parsed (Ollama)."""
     if not said.startswith(_UNREAD):
         return None
     written = said.removeprefix(_UNREAD)
     head, mark, _ = written.rpartition("', err=")
-    return clean(head if mark else written)  # its end may have been too long to keep
+    return replace_surrogates(head if mark else written)  # the end of the message may be cut off
 
 
 def _fields(error: object) -> tuple[str, str]:
     if not isinstance(error, dict):
-        return "", clean(str(error))[:EXCERPT] if error else ""
+        return "", replace_surrogates(str(error))[:EXCERPT] if error else ""
     fields = cast("dict[str, Any]", error)
     code = fields.get("code") or fields.get("type") or ""
     kind = fields.get("type") if isinstance(fields.get("type"), str) else ""
     text = fields.get("message") or fields.get("msg") or fields.get("detail") or ""
-    words = clean(text if isinstance(text, str) else str(text))[:EXCERPT]
-    return clean(f"{code}" if str(code).isdigit() or not kind else f"{code} {kind}"), words
+    words = replace_surrogates(text if isinstance(text, str) else str(text))[:EXCERPT]
+    return replace_surrogates(f"{code}" if str(code).isdigit() or not kind else f"{code} {kind}"), words
 
 
 def _kind(status: int, code: str, text: str) -> str:
-    words = f"{code} {text}"
-    if status == 429:  # providers say "quota" of what is over in a minute, too
-        is_over = "limit: 0" in words or not _WAIT.search(words)  # to wait is no use where nothing is allowed
-        return "quota" if _NO_MONEY.search(words) and is_over else "rate"
-    if _SEAL.search(words):
+    message = f"{code} {text}"
+    if status == 429:  # providers also call a limit per minute a "quota"
+        is_over = "limit: 0" in message or not _WAIT.search(message)  # waiting is useless where nothing is allowed
+        return "quota" if _NO_MONEY.search(message) and is_over else "rate"
+    if _SEAL.search(message):
         return "seal"
-    if status == 402 or _NO_MONEY.search(words) or _QUOTA.search(words):
+    if status == 402 or _NO_MONEY.search(message) or _QUOTA.search(message):
         return "quota"
-    if "context_length" in code or _CONTEXT.search(words):
+    if "context_length" in code or _CONTEXT.search(message):
         return "context"
     if status in (401, 403) or _BAD_KEY.search(text) or _KEY.search(code):
         return "key"
-    if "model_not_found" in code or (status == 404 and "model" in words.lower()):
+    if "model_not_found" in code or (status == 404 and "model" in message.lower()):
         return "unknown_model"
     if "rate_limit" in code:
         return "rate"
     return "server" if status >= 500 or status == 408 or _SERVER.search(code) else "request"
 
 
-def _error(kind: str, what: str, said: str, names: Mapping[str, str], after: float | None) -> ModelError:
-    advice = _NEXT["tools" if kind == "request" and _NO_TOOLS.search(said) else kind]
-    text = f"{names['vendor']}: {what}: {said.strip()[:EXCERPT]} ({advice.format_map(names)})"
+def _error(kind: str, where: str, message: str, names: Mapping[str, str], after: float | None) -> ModelError:
+    advice = _ADVICE["tools" if kind == "request" and _NO_TOOLS.search(message) else kind]
+    text = f"{names['vendor']}: {where}: {message.strip()[:EXCERPT]} ({advice.format_map(names)})"
     return ModelError(text, kind, kind in RETRYABLE, after)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """How long the provider asks us to wait: in milliseconds, in seconds, or until a date."""
-    ms, given = _number(headers.get("retry-after-ms")), headers.get("retry-after")
+    """Return how long the provider asks to wait: in milliseconds, in seconds, or until a date."""
+    ms, value = _number(headers.get("retry-after-ms")), headers.get("retry-after")
     if ms is not None:
         return ms / 1000
-    if given is None:
+    if value is None:
         return None
-    if (seconds := _number(given)) is not None:
+    if (seconds := _number(value)) is not None:
         return seconds
     from email.utils import parsedate_to_datetime
 
     try:
-        until = parsedate_to_datetime(given)
+        until = parsedate_to_datetime(value)
         until = until if until.tzinfo else until.replace(tzinfo=UTC)
         return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
     except (ValueError, OverflowError):

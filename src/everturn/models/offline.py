@@ -1,7 +1,7 @@
-"""A model that needs no network and no key: what a new installation talks to until it is given a real one.
+"""Offline demo model: needs no network and no key; a new installation uses it until it is given a real one.
 
-It says what it is, and how to name another. With the tools of `demo_tools` it shows what a turn can do: it asks for the
-time, and it takes notes, about which a person is asked.
+It says what it is, and how to configure another model. With the tools of `demo_tools` it shows what a turn can do: it
+calls the clock, and it takes notes, which need an approval.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from everturn.core.canonical import canonical
+from everturn.core.canonical_json import encode_canonical
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.parts import Usage
 from everturn.core.requests import ModelRequest, RequestMessage, RequestResult
@@ -19,7 +19,7 @@ from everturn.errors import ConfigError
 
 OFFLINE: Final = "offline:demo"
 PACE = 0.01  # seconds between two words
-LONGEST = 200  # characters of a message that are repeated
+ECHO_LIMIT = 200  # characters of a message that are repeated
 
 _TIME: Final = re.compile(r"\b(?:what time|the time|clock|wie spät|uhrzeit)\b", re.IGNORECASE)
 _NOTE: Final = re.compile(
@@ -34,7 +34,7 @@ HELP: Final = (
 
 
 class OfflineModel:
-    """Answers by itself, and always the same."""
+    """A model with fixed answers."""
 
     name = OFFLINE
 
@@ -42,11 +42,11 @@ class OfflineModel:
         self._pace = pace
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        """Say something short, or call a tool that fits."""
+        """Yield a short answer, or a call of a matching tool."""
         called = _call(request)
         if called is not None:
             name, arguments = called
-            yield [CallChunk(0, canonical(arguments), name, "offline_0")]
+            yield [CallChunk(0, encode_canonical(arguments), name, "offline_0")]
             yield [UsageChunk(_usage(request, 1)), FinishChunk("tool_calls")]
             return
         text = _answer(request)
@@ -57,11 +57,11 @@ class OfflineModel:
         yield [UsageChunk(_usage(request, len(words))), FinishChunk("stop")]
 
 
-def offline(name: str) -> OfflineModel:
-    """The model by its name.
+def get_offline_model(name: str) -> OfflineModel:
+    """Return the model by its name.
 
     Raises:
-        ConfigError: there is only one of this vendor.
+        ConfigError: the name is another; this vendor has only one model.
     """
     if name != OFFLINE:
         raise ConfigError(f"{name!r} names no model: the one that needs no network is {OFFLINE}")
@@ -69,25 +69,25 @@ def offline(name: str) -> OfflineModel:
 
 
 def _call(request: ModelRequest) -> tuple[str, dict[str, object]] | None:
-    """The call that the last message asks for, if it has not been made yet and there is a tool for it."""
+    """Return the call that the last message asks for, if it was not made yet and there is a tool for it."""
     last = request.messages[-1] if request.messages else None
     if last is None or last.role != "user":
         return None
     tools = {tool.name for tool in request.tools}
-    said = last.text
-    if "take_note" in tools and (found := _NOTE.search(said)):
-        return "take_note", {"text": said[found.end() :].strip()[:LONGEST] or said.strip()[:LONGEST]}
-    return ("current_time", {}) if "current_time" in tools and _TIME.search(said) else None
+    text = last.text
+    if "take_note" in tools and (match := _NOTE.search(text)):
+        return "take_note", {"text": text[match.end() :].strip()[:ECHO_LIMIT] or text.strip()[:ECHO_LIMIT]}
+    return ("current_time", {}) if "current_time" in tools and _TIME.search(text) else None
 
 
 def _answer(request: ModelRequest) -> str:
     last = request.messages[-1] if request.messages else RequestMessage("user", ())
     results = [part for part in last.parts if isinstance(part, RequestResult)]
     if results:
-        told = "; ".join(f"{part.name} says: {part.text[:LONGEST]}" for part in results)
-        return f"{told}\n\nI am the offline demo, so there is no more to it than that."
-    said = " ".join(last.text.split())[:LONGEST]
-    return f"I am the offline demo of Everturn: no model was asked. You said: “{said}”.\n\n{HELP}"
+        summary = "; ".join(f"{part.name} says: {part.text[:ECHO_LIMIT]}" for part in results)
+        return f"{summary}\n\nI am the offline demo, so there is no more to it than that."
+    text = " ".join(last.text.split())[:ECHO_LIMIT]
+    return f"I am the offline demo of Everturn: no model was asked. You said: “{text}”.\n\n{HELP}"
 
 
 def _usage(request: ModelRequest, words: int) -> Usage:

@@ -1,7 +1,7 @@
-"""A model → what its tokens cost, and how much it can read.
+"""Prices: what a model's tokens cost, and its context window.
 
-A user's own `Price` comes first. Beside that, the tables of genai-prices are asked where they are installed (the
-`prices` extra): they are offline, and know tiers and caches. Who is in neither has no cost, rather than a wrong one.
+A user's own `Price` comes first. Otherwise the tables of genai-prices are used where they are installed (the `prices`
+extra): they are offline, and know tiers and caches. A model in neither has no cost, rather than a wrong one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MILLION = 1_000_000
 
 
 class Price(Struct, frozen=True):
-    """US dollars for a million tokens. What is read from a cache, or written to one, costs as input unless given."""
+    """US dollars per million tokens. Cache reads and writes cost as much as input by default."""
 
     input: float
     output: float
@@ -26,7 +26,7 @@ class Price(Struct, frozen=True):
     written: float | None = None
 
     def __call__(self, usage: Usage) -> float | None:
-        """What a request has cost; None if its count makes no sense."""
+        """Return the cost of a request; None if its usage is inconsistent."""
         fresh = usage.input - usage.cached - usage.written
         if fresh < 0:
             return None
@@ -39,24 +39,24 @@ class Price(Struct, frozen=True):
             return None
 
 
-class Facts(Struct, frozen=True):
+class ModelFacts(Struct, frozen=True):
     """What is known of a model: its price, and its context window in tokens."""
 
     price: Callable[[Usage], float | None] | None = None
     window: int | None = None
 
 
-NO_FACTS = Facts()
+NO_FACTS = ModelFacts()
 
 
 def has_tables() -> bool:
-    """Whether there are tables to ask."""
+    """Return whether genai-prices is installed."""
     return importlib.util.find_spec("genai_prices") is not None
 
 
 @functools.cache
-def look_up(provider: str, model: str) -> Facts:
-    """Ask the tables. The first time takes a quarter of a second, so it is done in a thread."""
+def look_up(provider: str, model: str) -> ModelFacts:
+    """Look a model up in the tables. The first call takes a quarter of a second, so run it in a thread."""
     import genai_prices
 
     def price(usage: Usage) -> float | None:
@@ -72,11 +72,11 @@ def look_up(provider: str, model: str) -> Facts:
             LookupError,
             ValueError,
             ArithmeticError,
-        ):  # of counts that make no sense, such as more cached than read
+        ):  # of inconsistent counts, such as more cached than input tokens
             return None
 
     try:
-        found = genai_prices.calc_price(genai_prices.Usage(input_tokens=1), model, provider_id=provider)
+        calculation = genai_prices.calc_price(genai_prices.Usage(input_tokens=1), model, provider_id=provider)
     except (LookupError, ValueError):
         return NO_FACTS
-    return Facts(price, found.model.context_window)
+    return ModelFacts(price, calculation.model.context_window)

@@ -1,6 +1,6 @@
-"""What a vendor's server is like, as data: an OpenAI-compatible vendor is one more entry, and no code.
+"""Vendor profiles: what a vendor's server is like, as data. An OpenAI-compatible vendor is one more entry, and no code.
 
-`vendors.py` holds the entries. A user's own is a `Profile` too: `replace(VENDORS["compatible"], base_url=…)`.
+`vendors.py` has the entries. A user's own is a `Profile` too: `replace(VENDORS["compatible"], base_url=…)`.
 """
 
 from __future__ import annotations
@@ -14,51 +14,55 @@ from msgspec.structs import replace
 
 from everturn.core.modality import Modality
 
-WireFormat = Literal["chat", "messages", "responses", "gemini", "ollama"]
+FormatName = Literal["chat", "messages", "responses", "gemini", "ollama"]
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """A vendor, or one of its models: where it is, which format it speaks, and where it departs from that."""
+    """A vendor, or one of its models: its URL, its wire format, and where it departs from that format."""
 
     vendor: str
-    format: WireFormat = "chat"
+    format: FormatName = "chat"
     base_url: str = ""
-    key: str = ""  # the environment variable that holds the key; "": none is needed
+    key: str = ""  # the environment variable with the key; "": no key is needed
     headers: Mapping[str, str] = {}
-    params: Mapping[str, Any] = {}  # what is sent unless a turn says otherwise
-    prices: str = ""  # what the tables of prices call this vendor
+    params: Mapping[str, Any] = {}  # default parameters
+    prices: str = ""  # the vendor's name in genai-prices
     modality: Modality = "chat"  # what it is for
-    inputs: frozenset[str] = frozenset({"image"})  # what it reads beside text: image, audio, pdf
+    inputs: frozenset[str] = frozenset({"image"})  # the input it accepts beside text: image, audio, pdf
 
-    # how to be given pictures, and not where they are
-    pictures: Mapping[str, Any] = field(default_factory=lambda: {"response_format": "b64_json"})
+    # parameters that request images as data, and not as URLs
+    image_params: Mapping[str, Any] = field(default_factory=lambda: {"response_format": "b64_json"})
 
-    max_tokens: str = "max_tokens"  # what the field is called here
-    default_max_tokens: int = 0  # for those that must be told
+    max_tokens: str = "max_tokens"  # the name of the field
+    default_max_tokens: int = 0  # for vendors that require it
     system: Literal["system", "developer"] = "system"
-    has_usage_option: bool = True  # it counts tokens only when `stream_options` asks for it
-    ids: Literal["ours", "nine", "kimi"] = "ours"  # what it takes for the id of a call
-    has_seals: bool = True  # its reasoning may be asked for sealed (Responses); others refuse to be asked
-    has_cache_markers: bool = False  # it caches what is marked, and nothing else
+    has_usage_option: bool = True  # it sends usage only if `stream_options` requests it
+    ids: Literal["ours", "nine", "kimi"] = "ours"  # the form of call ids that it accepts
+    has_encrypted_reasoning: bool = (
+        True  # it can return encrypted reasoning (Responses); other models refuse the request for it
+    )
+    has_cache_markers: bool = False  # it caches only what is marked
 
     think: Literal["tags", "prefilled", "off"] = (
-        "tags"  # `prefilled`: its template opens <think>, and only </think> comes
+        "tags"  # `prefilled`: its template opens <think>, and only </think> is sent
     )
-    replay: str = ""  # the field in which reasoning must come back beside calls
-    filler: str = ""  # what stands there when there was none
+    replay: str = ""  # the field in which reasoning must be sent back beside calls
+    filler: str = ""  # the value of that field without reasoning
 
-    paradigm: str = "native"  # how it calls tools: by itself, or as `prompted` teaches it: json, xml, blocks
-    binds: Literal["", "schema", "grammar"] = ""  # what its server can hold it to; a grammar goes with a schema, too
+    tool_format: str = "native"  # tool format: native, or prompted: json, xml, blocks
+    decoding_constraint: Literal["", "schema", "grammar"] = (
+        ""  # constrained decoding of its server; `grammar` includes schemas
+    )
 
-    has_schema_with_tools: bool = True  # it takes a schema for its answer beside tools; others are told in words
+    has_schema_with_tools: bool = True  # it accepts an output schema beside tools; others get it in the prompt
 
     can_follow_tool: bool = True  # a user's message may follow a tool's result
-    must_alternate: bool = False  # user and assistant take turns, or its template fails
+    must_alternate: bool = False  # user and assistant must alternate, or its template fails
 
-    models: Mapping[str, Mapping[str, Any]] = {}  # patterns of model names -> what is different there
+    models: Mapping[str, Mapping[str, Any]] = {}  # patterns of model names -> the fields that differ
 
-    def of(self, model: str) -> Profile:
-        """The profile of one model: every pattern that fits is laid on top, in order."""
+    def for_model(self, model: str) -> Profile:
+        """Return the profile of one model: every matching pattern is applied, in order."""
         profile = self
         for pattern, changes in self.models.items():
             if fnmatchcase(model, pattern):
@@ -67,24 +71,24 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 class Origin(Struct, frozen=True):
-    """Who answers: for error texts, and to seal what only the same model may be shown again."""
+    """The vendor and model of an answer: for error messages, and as the issuer of opaque data."""
 
     vendor: str
     model: str
     key: str = "the key"
-    host: str = ""  # where it is, for a vendor that has no name
+    host: str = ""  # the server's host, for a vendor without a name
 
     @property
     def name(self) -> str:
-        """The badge."""
+        """The name that a UI shows."""
         return f"{self.vendor}:{self.model}"
 
     @property
     def issuer(self) -> str:
-        """The name on sealed payloads: two servers may well call two models the same."""
+        """The issuer of opaque data: two servers may have models of the same name."""
         return f"{self.name}@{self.host}" if self.host else self.name
 
     @property
     def names(self) -> Mapping[str, str]:
-        """For the texts of errors."""
+        """Names for error messages."""
         return {"vendor": self.host or self.vendor, "model": self.model, "key": self.key or "the key"}

@@ -1,4 +1,4 @@
-"""The vendors that are known by name, one entry each. Nothing here is code."""
+"""Vendors: the profiles of the vendors that are known by name. Data only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _IMAGES_AND_PDF = frozenset({"image", "pdf"})
 _NOTHING: frozenset[str] = frozenset()
 _MEDIA: Final[Mapping[str, Mapping[str, Any]]] = {
     "dall-e-*": {"modality": "image-gen"},
-    "gpt-image-*": {"modality": "image-gen", "pictures": {}},
+    "gpt-image-*": {"modality": "image-gen", "image_params": {}},
     "whisper*": {"modality": "audio-stt"},
     "*-transcribe*": {"modality": "audio-stt"},
     "tts-*": {"modality": "audio-tts"},
@@ -29,7 +29,10 @@ VENDORS: Final[Mapping[str, Profile]] = {
             prices="openai",
             inputs=_IMAGES_AND_PDF,
             models={
-                **{pattern: {"has_seals": False} for pattern in ("gpt-3*", "gpt-4*", "*-chat*", "chatgpt*")},
+                **{
+                    pattern: {"has_encrypted_reasoning": False}
+                    for pattern in ("gpt-3*", "gpt-4*", "*-chat*", "chatgpt*")
+                },
                 **_MEDIA,
             },
         ),
@@ -58,7 +61,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             inputs=_IMAGES_AND_PDF,
             default_max_tokens=16_384,
             has_cache_markers=True,
-            # Older ones write less, and refuse to be asked for more.
+            # Older models have lower limits, and refuse a higher value.
             models={
                 "claude-3-*": {"default_max_tokens": 4096},
                 "claude-3-5-*": {"default_max_tokens": 8192},
@@ -93,7 +96,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             prices="moonshotai",
             ids="kimi",
             replay="reasoning_content",
-            filler="(not kept)",  # an empty text is refused, too
+            filler="(not kept)",  # an empty text is also refused
         ),
         Profile(
             vendor="mistral",
@@ -122,15 +125,23 @@ VENDORS: Final[Mapping[str, Profile]] = {
             models={pattern: {"has_schema_with_tools": False} for pattern in ("gemini-1*", "gemini-2*")},
         ),
         Profile(
-            vendor="gemini-chat",  # its OpenAI-compatible door
+            vendor="gemini-chat",  # its OpenAI-compatible API
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",
             key="GEMINI_API_KEY",
             prices="google",
         ),
-        Profile(vendor="ollama", format="ollama", base_url="http://127.0.0.1:11434", replay="thinking", binds="schema"),
-        Profile(vendor="ollama-chat", base_url="http://127.0.0.1:11434/v1"),  # its OpenAI-compatible door
-        Profile(vendor="vllm", base_url="http://127.0.0.1:8000/v1", binds="schema"),
-        Profile(vendor="llamacpp", base_url="http://127.0.0.1:8080/v1", must_alternate=True, binds="grammar"),
-        Profile(vendor="compatible"),  # any other server; its base URL is given beside the name
+        Profile(
+            vendor="ollama",
+            format="ollama",
+            base_url="http://127.0.0.1:11434",
+            replay="thinking",
+            decoding_constraint="schema",
+        ),
+        Profile(vendor="ollama-chat", base_url="http://127.0.0.1:11434/v1"),  # its OpenAI-compatible API
+        Profile(vendor="vllm", base_url="http://127.0.0.1:8000/v1", decoding_constraint="schema"),
+        Profile(
+            vendor="llamacpp", base_url="http://127.0.0.1:8080/v1", must_alternate=True, decoding_constraint="grammar"
+        ),
+        Profile(vendor="compatible"),  # any other server; the caller gives its base URL
     )
 }

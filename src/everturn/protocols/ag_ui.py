@@ -1,6 +1,6 @@
-"""A turn → the events of AG-UI 1.0. A run ends where a person is asked, and the next one brings their answers.
+"""AG-UI encoder: a turn as AG-UI 1.0 events. A run ends where a person is asked, and the next run brings the answers.
 
-So a turn may be several runs: a run that goes on says nothing of what the ones before it said.
+So a turn may be several runs; a run that continues a turn does not repeat what earlier runs sent.
 """
 
 from __future__ import annotations
@@ -9,113 +9,119 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
-from everturn.core.asking import Gate, GateKind
-from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta, Shown
+from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta, TurnItem
 from everturn.core.events import (
-    AnswerOpened,
-    CallBelow,
-    CallMade,
-    CallSettled,
+    AnswerStarted,
+    CallClaimed,
+    CallFinished,
     CallStarted,
     Event,
     FilesChanged,
-    GateAnswered,
-    GateClaimed,
     GateOpened,
-    LateArrived,
+    GateResolved,
+    LateResultReceived,
     LimitReached,
     MessageAdded,
+    NestedCallRequested,
     StepFinished,
     StepInterrupted,
     StepRestarted,
     StepStarted,
+    SubagentStarted,
     TitleSet,
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
     TurnStarted,
 )
+from everturn.core.gates import Gate, GateKind
 from everturn.core.parts import FilePart, ToolPart, Usage
-from everturn.protocols.facts import (
+from everturn.protocols.gate_facts import (
+    file_url,
     files_facts,
     gate_facts,
     message_facts,
     output_facts,
-    url_of,
+    resolution_facts,
     usage_facts,
-    verdict_facts,
 )
-from everturn.protocols.frames import frame, given, value_of
-from everturn.protocols.standing import Place, Standing
+from everturn.protocols.sse_frames import encode_frame, parse_arguments, without_empty
+from everturn.protocols.waiting_point import OpenItems, StreamPosition
 
 KINDS: Final[tuple[GateKind, ...]] = ("call", "egress", "loop", "hand", "result", "question", "form", "client")
-"""An answer has a payload, which may be anything: all that is asked can be answered here."""
+"""The payload of an answer may be anything, so all kinds of gates can be answered."""
 
 TERMINAL: Final = (TurnCompleted, TurnFailed, TurnCancelled)
 
 Wire = dict[str, Any]
 
 
-class AgUi:
-    """One run. `place` says where it goes on, when the run before it ended at gates."""
+class AgUiEncoder:
+    """Encodes one run. `place` is where it continues, when the run before it ended at gates."""
 
-    def __init__(self, thread: str, run: str, session: str = "", turn: str = "", place: Place | None = None) -> None:
+    def __init__(
+        self, thread: str, run: str, session: str = "", turn: str = "", place: StreamPosition | None = None
+    ) -> None:
         self.is_done = False
         self._thread, self._run, self._session, self._turn = thread, run, session, turn
-        self._standing = Standing(KINDS, place)
+        self._open_items = OpenItems(KINDS, place)
         self._clients: frozenset[str] = frozenset()
         self._is_ended = False
-        self._step = ""  # the one that is open
+        self._step = ""  # the open step
         self._answer = ""
-        self._parent = ""  # the message of the client's that has the calls of the step
-        self._open: dict[str, str] = {}  # messages that are still streaming, and which kind of them
-        self._calls: dict[str, str] = {}  # calls that are still streaming, and their names
+        self._parent = ""  # the client's message that has the calls of the step
+        self._open: dict[str, str] = {}  # messages that are still streaming -> "text" or "reasoning"
+        self._calls: dict[str, str] = {}  # calls that are still streaming -> their names
         self._known: set[str] = set()
         self._gates: dict[str, Gate] = {}
 
     def begin(self) -> bytes:
-        """The run has started."""
-        metadata = given(session=self._session, turn=self._turn)
-        return frame(self._of_run("RUN_STARTED", metadata={"everturn": metadata}))
+        """RUN_STARTED."""
+        metadata = without_empty(session=self._session, turn=self._turn)
+        return encode_frame(self._run_event("RUN_STARTED", metadata={"everturn": metadata}))
 
-    def _of_run(self, kind: str, **more: Any) -> Wire:
+    def _run_event(self, kind: str, **more: Any) -> Wire:
         return {"type": kind, "threadId": self._thread, "runId": self._run, **more}
 
-    def feed(self, shown: Shown) -> bytes:
-        """What comes next; nothing where an earlier run said it."""
+    def feed(self, shown: TurnItem) -> bytes:
+        """Encode the next event; b"" for what an earlier run has sent."""
         if self.is_done:
             return b""
         if isinstance(shown, Delta):
-            return self._said(self._delta(shown), not self._standing.is_silent)
+            return self._encode_events(self._delta(shown), not self._open_items.is_silent)
         if isinstance(shown, CallProgress):
-            return self._said([_activity(shown.call, state="running", text=shown.text)], not self._standing.is_silent)
-        was_silent = self._standing.is_silent
-        is_new = self._standing.feed(shown)
+            return self._encode_events(
+                [_activity(shown.call, state="running", text=shown.text)], not self._open_items.is_silent
+            )
+        was_silent = self._open_items.is_silent
+        is_new = self._open_items.feed(shown)
         encode = self.ENCODERS.get(type(shown))
-        said = encode(self, shown) if encode is not None else []
-        if was_silent and not self._standing.is_silent and self._step:  # the run before this one has closed the step
+        events = encode(self, shown) if encode is not None else []
+        if was_silent and not self._open_items.is_silent and self._step:  # the run before this one has closed the step
             reopened: list[Wire] = [{"type": "STEP_STARTED", "stepName": self._step}]
-            said, is_new = ([*reopened, *said] if is_new else reopened), True
+            events, is_new = ([*reopened, *events] if is_new else reopened), True
         if isinstance(shown, TERMINAL):
             self.is_done = self._is_ended = True
-        elif self._standing.is_due:
-            said, is_new = [*said, *self._leave_step(), self._interrupted()], True
+        elif self._open_items.is_end_of_stream:
+            events, is_new = [*events, *self._leave_step(), self._interrupted()], True
             self.is_done = self._is_ended = True
-        return self._said(said, is_new)
+        return self._encode_events(events, is_new)
 
     def end(self, why: str) -> bytes:
-        """The last of it."""
+        """The last event of the run."""
         if self._is_ended:
             return b""
         self.is_done = self._is_ended = True
         if why == "over":
-            return self._said([*self._leave_step(), self._of_run("RUN_FINISHED")], True)
-        return self._said([{"type": "RUN_ERROR", "message": f"the stream was cut short: {why}", "code": why}], True)
+            return self._encode_events([*self._leave_step(), self._run_event("RUN_FINISHED")], True)
+        return self._encode_events(
+            [{"type": "RUN_ERROR", "message": f"the stream was cut short: {why}", "code": why}], True
+        )
 
-    def _said(self, events: Sequence[Wire], is_new: bool) -> bytes:
-        return b"".join(map(frame, events)) if is_new else b""
+    def _encode_events(self, events: Sequence[Wire], is_new: bool) -> bytes:
+        return b"".join(map(encode_frame, events)) if is_new else b""
 
-    # What streams ------------------------------------------------------------------------------------------------
+    # Deltas --------------------------------------------------------------------------------------------------------
 
     def _delta(self, delta: Delta) -> list[Wire]:
         if isinstance(delta, CallDelta):
@@ -142,7 +148,9 @@ class AgUi:
             return []
         self._calls[call] = name
         self._known.add(call)
-        started = given(type="TOOL_CALL_START", toolCallId=call, toolCallName=name, parentMessageId=self._parent)
+        started = without_empty(
+            type="TOOL_CALL_START", toolCallId=call, toolCallName=name, parentMessageId=self._parent
+        )
         return [{**started, "metadata": {"everturn": metadata}} if metadata else started]
 
     def _end_parts(self) -> list[Wire]:
@@ -163,7 +171,7 @@ class AgUi:
         self._clients = frozenset(tool.name for tool in event.options.clients)
         return []
 
-    def _open_answer(self, event: AnswerOpened) -> list[Wire]:
+    def _open_answer(self, event: AnswerStarted) -> list[Wire]:
         self._answer = event.message.id
         return []
 
@@ -176,8 +184,8 @@ class AgUi:
         return [*self._end_parts(), *([{"type": "STEP_FINISHED", "stepName": step}] if step else [])]
 
     def _restart_step(self, event: StepRestarted) -> list[Wire]:
-        void, self._parent = {"messages": list(self._open), "calls": list(self._calls)}, ""
-        return [*self._end_parts(), _custom("restarted", step=event.step, void=void)]
+        discarded, self._parent = {"messages": list(self._open), "calls": list(self._calls)}, ""
+        return [*self._end_parts(), _custom("restarted", step=event.step, void=discarded)]
 
     def _end_step(self, event: StepFinished | StepInterrupted) -> list[Wire]:
         events: list[Wire] = []
@@ -186,14 +194,14 @@ class AgUi:
                 events += self._call(part.call, part.name)
             elif type(part) is FilePart:
                 events.append(
-                    _custom("file", url=url_of(part, self._session), mediaType=part.media_type, filename=part.name)
+                    _custom("file", url=file_url(part, self._session), mediaType=part.media_type, filename=part.name)
                 )
         facts = _custom("step", step=event.step, finish=event.finish, usage=usage_facts(event.usage))
         return [*events, *self._end_parts(), facts]
 
     # Calls -------------------------------------------------------------------------------------------------------
 
-    def _make(self, event: CallMade) -> list[Wire]:
+    def _request_nested_call(self, event: NestedCallRequested) -> list[Wire]:
         events = self._call(event.call, event.name, parent=event.parent)
         self._calls.pop(event.call, None)
         ended = {"type": "TOOL_CALL_END", "toolCallId": event.call}
@@ -202,49 +210,49 @@ class AgUi:
     def _start_call(self, event: CallStarted) -> list[Wire]:
         return [_activity(event.call, state="running")]
 
-    def _settle(self, event: CallSettled) -> list[Wire]:
+    def _finish_call(self, event: CallFinished) -> list[Wire]:
         if event.call not in self._known:
             return []
-        facts = {"status": event.state, **output_facts(event.output, self._session)}  # there is no other flag for it
+        facts = {"status": event.state, **output_facts(event.output, self._session)}  # AG-UI has no other field for it
         result = {"type": "TOOL_CALL_RESULT", "messageId": f"{event.call}.result", "toolCallId": event.call}
         content = {"content": event.output.text, "role": "tool", "metadata": {"everturn": facts}}
         return [_activity(event.call, state=event.state), {**result, **content}]
 
-    def _descend(self, event: CallBelow) -> list[Wire]:
-        return [_custom("below", call=event.call, session=event.session, turn=event.below)]
+    def _start_subagent(self, event: SubagentStarted) -> list[Wire]:
+        return [_custom("below", call=event.call, session=event.session, turn=event.child)]
 
-    def _come_late(self, event: LateArrived) -> list[Wire]:
+    def _add_late_result(self, event: LateResultReceived) -> list[Wire]:
         return [_custom("late", call=event.call, text=event.output.text)]
 
     # Gates -------------------------------------------------------------------------------------------------------
 
-    def _ask(self, event: GateOpened) -> list[Wire]:
+    def _open_gate(self, event: GateOpened) -> list[Wire]:
         self._gates[event.gate.id] = event.gate
         return [_custom("gate", **gate_facts(event.gate, self._session))]
 
-    def _answer_gate(self, event: GateAnswered) -> list[Wire]:
-        return [_custom("answer", gate=event.gate, call=event.call, **verdict_facts(event.verdict))]
+    def _answer_gate(self, event: GateResolved) -> list[Wire]:
+        return [_custom("answer", gate=event.gate, call=event.call, **resolution_facts(event.resolution))]
 
-    def _claim(self, event: GateClaimed) -> list[Wire]:
+    def _claim(self, event: CallClaimed) -> list[Wire]:
         return [_custom("claim", gate=event.gate, until=event.claim.until)]
 
     def _interrupted(self) -> Wire:
-        """What the run ends with: what people are asked or, if it is only that, which tools the client is to run."""
-        asked = [gate for gate in self._standing.gates.values() if not self._is_run_there(gate)]
-        if not asked:
-            pending = [gate.call for gate in self._standing.gates.values()]
-            return self._of_run("RUN_FINISHED", outcome={"type": "success", "pendingToolCallIds": pending})
-        interrupts = [self._interrupt(gate) for gate in asked]
-        return self._of_run("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": interrupts})
+        """The last event of a run at gates: the questions to a person or, if there are none, the client tools to run."""
+        questions = [gate for gate in self._open_items.gates.values() if not self._is_client_call(gate)]
+        if not questions:
+            pending = [gate.call for gate in self._open_items.gates.values()]
+            return self._run_event("RUN_FINISHED", outcome={"type": "success", "pendingToolCallIds": pending})
+        interrupts = [self._interrupt(gate) for gate in questions]
+        return self._run_event("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": interrupts})
 
-    def _is_run_there(self, gate: Gate) -> bool:
+    def _is_client_call(self, gate: Gate) -> bool:
         return gate.kind == "client" and gate.tool in self._clients
 
     def _interrupt(self, gate: Gate) -> Wire:
         facts = gate_facts(gate, self._session)
         if gate.output is not None:
             facts["output"] = gate.output.text
-        return given(
+        return without_empty(
             id=gate.id,
             reason="tool_result" if gate.kind == "result" else "tool_call" if gate.call else "question",
             message=gate.why or (gate.arguments if gate.kind == "question" else ""),
@@ -254,7 +262,7 @@ class AgUi:
             metadata={"everturn": facts},
         )
 
-    # The rest ----------------------------------------------------------------------------------------------------
+    # Other events ------------------------------------------------------------------------------------------------
 
     def _add_message(self, event: MessageAdded) -> list[Wire]:
         return [_custom("message", **message_facts(event.message))]
@@ -269,11 +277,11 @@ class AgUi:
         return [_custom("title", title=event.title)]
 
     def _complete(self, event: TurnCompleted) -> list[Wire]:
-        done = self._of_run("RUN_FINISHED", outcome={"type": "success"}, usage=[_tokens(event.usage)])
+        done = self._run_event("RUN_FINISHED", outcome={"type": "success"}, usage=[_tokens(event.usage)])
         return [*self._leave_step(), done]
 
     def _cancel(self, event: TurnCancelled) -> list[Wire]:
-        return [*self._leave_step(), self._of_run("RUN_FINISHED", outcome={"type": "cancelled"})]
+        return [*self._leave_step(), self._run_event("RUN_FINISHED", outcome={"type": "cancelled"})]
 
     def _fail(self, event: TurnFailed) -> list[Wire]:
         error = {"type": "RUN_ERROR", "message": event.problem.text, "code": event.problem.kind}
@@ -281,22 +289,22 @@ class AgUi:
 
     ENCODERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Wire]]]] = {
         TurnStarted: _start_turn,
-        AnswerOpened: _open_answer,
+        AnswerStarted: _open_answer,
         MessageAdded: _add_message,
         StepStarted: _start_step,
         StepRestarted: _restart_step,
         StepFinished: _end_step,
         StepInterrupted: _end_step,
-        GateOpened: _ask,
-        GateAnswered: _answer_gate,
-        GateClaimed: _claim,
-        CallMade: _make,
+        GateOpened: _open_gate,
+        GateResolved: _answer_gate,
+        CallClaimed: _claim,
+        NestedCallRequested: _request_nested_call,
         LimitReached: _reach_limit,
         CallStarted: _start_call,
-        CallBelow: _descend,
-        CallSettled: _settle,
+        SubagentStarted: _start_subagent,
+        CallFinished: _finish_call,
         FilesChanged: _change_files,
-        LateArrived: _come_late,
+        LateResultReceived: _add_late_result,
         TurnCompleted: _complete,
         TurnFailed: _fail,
         TurnCancelled: _cancel,
@@ -309,8 +317,8 @@ def _arguments(call: str, text: str) -> Wire:
 
 
 def _activity(call: str, **content: Any) -> Wire:
-    about = {"messageId": f"{call}.activity", "activityType": "everturn.call"}
-    return {"type": "ACTIVITY_SNAPSHOT", **about, "content": {"call": call, **content}}
+    head = {"messageId": f"{call}.activity", "activityType": "everturn.call"}
+    return {"type": "ACTIVITY_SNAPSHOT", **head, "content": {"call": call, **content}}
 
 
 def _custom(name: str, **value: Any) -> Wire:
@@ -322,12 +330,12 @@ def _tokens(usage: Usage) -> Wire:
 
 
 def _schema(gate: Gate) -> Wire:
-    """What the payload of an answer may be; `status: cancelled` is a denial, too."""
+    """The schema of an answer's payload; `status: cancelled` denies, too."""
     fields: Wire = {"approved": {"type": "boolean"}, "reason": {"type": "string"}}
     if gate.kind in ("call", "egress", "loop", "hand"):
         fields["arguments"] = {"type": "object"}
     if gate.kind in ("hand", "form", "client"):
-        fields["result"] = value_of(gate.form) if gate.form else {"type": "string"}
+        fields["result"] = parse_arguments(gate.form) if gate.form else {"type": "string"}
     if gate.kind == "result":
         fields["text"] = {"type": "string"}
     return {"type": "object", "properties": fields, "required": ["approved"]}

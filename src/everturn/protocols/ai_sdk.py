@@ -1,7 +1,7 @@
-"""A turn → the UI message stream of the AI SDK (v1), as `useChat` reads it.
+"""AI SDK encoder: a turn as the UI message stream (v1) that `useChat` reads.
 
-Its clients die of a chunk they do not know, and older ones of a field: so a stream keeps to what a *level* takes, 5, 6 or
-7 after the major version of the `ai` package, and whatever has no chunk there is a `data-*` part.
+Clients fail on an unknown chunk, and older ones on an unknown field. So a stream sends only what its *level* supports (5, 6
+or 7, the major version of the `ai` package); everything else becomes a `data-*` part.
 """
 
 from __future__ import annotations
@@ -9,53 +9,53 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Literal
 
-from everturn.core.asking import Gate, GateKind
-from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta, Shown
+from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta, TurnItem
 from everturn.core.events import (
-    AnswerOpened,
-    CallBelow,
-    CallMade,
-    CallSettled,
+    AnswerStarted,
+    CallClaimed,
+    CallFinished,
     CallStarted,
     Event,
     FilesChanged,
-    GateAnswered,
-    GateClaimed,
     GateOpened,
-    LateArrived,
+    GateResolved,
+    LateResultReceived,
     LimitReached,
     MessageAdded,
+    NestedCallRequested,
     StepFinished,
     StepInterrupted,
     StepRestarted,
     StepStarted,
+    SubagentStarted,
     TitleSet,
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
     TurnStarted,
 )
+from everturn.core.gates import Gate, GateKind
 from everturn.core.parts import FilePart, Finish, ToolPart
-from everturn.protocols.facts import (
+from everturn.protocols.gate_facts import (
+    file_url,
     files_facts,
     gate_facts,
     message_facts,
     output_facts,
-    url_of,
+    resolution_facts,
     usage_facts,
-    verdict_facts,
 )
-from everturn.protocols.frames import DONE, frame, given, value_of
-from everturn.protocols.standing import Place, Standing
+from everturn.protocols.sse_frames import DONE, encode_frame, parse_arguments, without_empty
+from everturn.protocols.waiting_point import OpenItems, StreamPosition
 
 Level = Literal[5, 6, 7]
 Mode = Literal["open", "closed"]
-"""What becomes of the stream at a gate. Open: it stays, and is answered beside it. Closed: it ends, the answer comes with the
-next request of the client, and the stream of that one goes on."""
+"""What happens to the stream at a gate. Open: it stays open, and another request answers the gate. Closed: it ends, the
+client's next request brings the answer, and the stream of that request continues."""
 
 HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
 APPROVALS: Final[tuple[GateKind, ...]] = ("call", "egress", "loop", "result")
-"""What yes or no is an answer to. Whatever needs more is told in a `data-approval`, and answered by the native API."""
+"""Gates that can be approved or denied. All others are sent as a `data-approval`, and answered through our own API."""
 
 Chunk = dict[str, Any]
 
@@ -71,73 +71,76 @@ _REASONS: Final[dict[Finish, str]] = {
 }
 
 
-class AiSdk:
-    """One stream. `session` is where files are asked for; `place` says where a stream goes on that was closed at gates."""
+class AiSdkEncoder:
+    """Encodes one stream. `session` is for URLs of files; `place` is where a stream continues that was closed at gates."""
 
     def __init__(
-        self, session: str = "", *, level: Level = 6, mode: Mode = "closed", place: Place | None = None
+        self, session: str = "", *, level: Level = 6, mode: Mode = "closed", place: StreamPosition | None = None
     ) -> None:
         self.is_done = False
         self._session, self._level = session, level
         kinds = (*(APPROVALS if level > 5 else ()), "client")
-        self._standing = Standing(kinds, place) if mode == "closed" else Standing((), None)
-        self._clients: frozenset[str] = frozenset()  # tools that the face itself runs
+        self._open_items = OpenItems(kinds, place) if mode == "closed" else OpenItems((), None)
+        self._clients: frozenset[str] = frozenset()  # tools that the client runs
         self._message = ""  # the first answer, which is the client's one message
-        self._early: list[Chunk] = []  # what came before it: a stream begins with the name of its message
+        self._early: list[Chunk] = []  # sent after `start`, which needs the id of the message
         self._has_begun = self._is_in_step = self._is_ended = False
         self._open: dict[str, str] = {}  # texts and reasonings that are still streaming, by id
-        self._names: dict[str, str] = {}  # of the calls that the client knows of
-        self._streaming: set[str] = set()  # of them, those whose step has not ended
-        self._void: dict[str, str] = {}
-        self._held: dict[str, str] = {}  # calls of which it is not known yet what becomes of them, and their arguments
-        self._asked: dict[str, Gate] = {}
-        self._refusable: set[str] = set()  # calls that an approval was asked for
+        self._names: dict[str, str] = {}  # of the calls that the client knows
+        self._streaming: set[str] = set()  # calls whose step has not ended
+        self._discarded: dict[str, str] = {}
+        self._not_started: dict[str, str] = {}  # calls that have not started -> their arguments
+        self._gates: dict[str, Gate] = {}
+        self._with_approval: set[str] = set()  # calls with an approval request
         self._finish: Finish = "stop"
 
     def begin(self) -> bytes:
         """Nothing: a stream starts with the id of its message."""
         return b""
 
-    def feed(self, shown: Shown) -> bytes:
-        """What comes next; nothing where the stream before this one said it."""
+    def feed(self, shown: TurnItem) -> bytes:
+        """Encode the next event; b"" for what the previous stream has sent."""
         if self.is_done:
             return b""
         if isinstance(shown, Delta):
-            return self._said(self._delta(shown), not self._standing.is_silent)
+            return self._encode_chunks(self._delta(shown), not self._open_items.is_silent)
         if isinstance(shown, CallProgress):
-            return self._said(self._progress(shown), not self._standing.is_silent)
-        is_new = self._standing.feed(shown)
+            return self._encode_chunks(self._progress(shown), not self._open_items.is_silent)
+        is_new = self._open_items.feed(shown)
         encode = self.ENCODERS.get(type(shown))
-        said = self._said(encode(self, shown) if encode is not None else [], is_new)
+        data = self._encode_chunks(encode(self, shown) if encode is not None else [], is_new)
         if isinstance(shown, TERMINAL):
-            return said + self._close()
-        if self._standing.is_due:
+            return data + self._close()
+        if self._open_items.is_end_of_stream:
             self.is_done = True
-            said += self._said([{"type": "finish-step"}, self._finished("tool-calls")], True) + self._close()
-        return said
+            data += self._encode_chunks([{"type": "finish-step"}, self._finished("tool-calls")], True) + self._close()
+        return data
 
     def end(self, why: str) -> bytes:
-        """The last of it. What is cut short ends in an error: a client that is told nothing takes it for whole."""
+        """The last chunks. A stream that is cut short ends with an error, or the client would take it for complete."""
         if self._is_ended:
             return b""
         if why == "over":
-            return self._said([self._finished("other")], True) + self._close()
-        return self._said([{"type": "error", "errorText": f"the stream was cut short: {why}"}], True) + self._close()
+            return self._encode_chunks([self._finished("other")], True) + self._close()
+        return (
+            self._encode_chunks([{"type": "error", "errorText": f"the stream was cut short: {why}"}], True)
+            + self._close()
+        )
 
     def _close(self) -> bytes:
         self.is_done = self._is_ended = True
         return DONE
 
-    def _said(self, chunks: list[Chunk], is_new: bool) -> bytes:
+    def _encode_chunks(self, chunks: list[Chunk], is_new: bool) -> bytes:
         if not chunks or not is_new:
             return b""
         if not self._has_begun:
             self._has_begun = True
-            start = given(
+            start = without_empty(
                 type="start", messageId=self._message, messageMetadata={"everturn": {"session": self._session}}
             )
             chunks = [start, *self._early, *chunks]
-        return b"".join(map(frame, chunks))
+        return b"".join(map(encode_frame, chunks))
 
     def _finished(self, reason: str, **metadata: Any) -> Chunk:
         finish: Chunk = {"type": "finish"}
@@ -145,7 +148,7 @@ class AiSdk:
             finish["finishReason"] = reason
         return {**finish, "messageMetadata": {"everturn": metadata}} if metadata else finish
 
-    # What streams ------------------------------------------------------------------------------------------------
+    # Deltas --------------------------------------------------------------------------------------------------------
 
     def _delta(self, delta: Delta) -> list[Chunk]:
         if isinstance(delta, CallDelta):
@@ -154,7 +157,7 @@ class AiSdk:
                 chunks.append({"type": "tool-input-delta", "toolCallId": delta.call, "inputTextDelta": delta.text})
             return chunks
         kind, part = "reasoning" if isinstance(delta, ReasoningDelta) else "text", f"{delta.seq}.{delta.part}"
-        # A part stays open until its step ends: what a reader has missed of it comes then, after parts behind it.
+        # A part stays open until its step ends: deltas that a client has missed come then, after later parts.
         chunks = [] if part in self._open else [{"type": f"{kind}-start", "id": part}]
         self._open[part] = kind
         return [*chunks, {"type": f"{kind}-delta", "id": part, "delta": delta.text}]
@@ -164,8 +167,8 @@ class AiSdk:
             return []
         self._names[call] = name
         self._streaming.add(call)
-        self._void.pop(call, None)
-        # Who runs it is not said: a client would begin to, or (6.0.0) would not send the answer to its approval.
+        self._discarded.pop(call, None)
+        # `providerExecuted` is left out: a client would run it, or (6.0.0) would not send the answer to its approval.
         return [{"type": "tool-input-start", "toolCallId": call, "toolName": name, "dynamic": True}]
 
     def _progress(self, progress: CallProgress) -> list[Chunk]:
@@ -181,7 +184,7 @@ class AiSdk:
         self._clients = frozenset(tool.name for tool in event.options.clients)
         return []
 
-    def _open_answer(self, event: AnswerOpened) -> list[Chunk]:
+    def _open_answer(self, event: AnswerStarted) -> list[Chunk]:
         if self._message:
             return [self._data("answer", event.message.id, {"message": event.message.id})]
         self._message = event.message.id
@@ -197,12 +200,12 @@ class AiSdk:
         return [*self._end_parts(), {"type": "finish-step"}] if was_in else []
 
     def _restart_step(self, event: StepRestarted) -> list[Chunk]:
-        begun = {call: self._names.pop(call) for call in self._streaming}
+        discarded = {call: self._names.pop(call) for call in self._streaming}
         self._streaming.clear()
         if self._level > 6:
             self._open.clear()
             return [{"type": "reset-step"}]
-        self._void = begun
+        self._discarded = discarded
         return [*self._end_parts(), self._data("restarted", f"step-{event.step}", {"step": event.step})]
 
     def _end_parts(self) -> list[Chunk]:
@@ -214,31 +217,31 @@ class AiSdk:
         chunks = self._end_parts()
         for part in event.parts:
             if type(part) is FilePart:
-                chunks.append({"type": "file", "url": url_of(part, self._session), "mediaType": part.media_type})
+                chunks.append({"type": "file", "url": file_url(part, self._session), "mediaType": part.media_type})
             elif type(part) is ToolPart:
                 chunks += self._call(part.call, part.name)
-                if not part.arguments:  # a client reads the input of a call that asks from what was streamed
+                if not part.arguments:  # a client reads the input of a call with an approval from the streamed deltas
                     chunks.append({"type": "tool-input-delta", "toolCallId": part.call, "inputTextDelta": "{}"})
-                self._held[part.call] = part.arguments
+                self._not_started[part.call] = part.arguments
         facts = {"step": event.step, "finish": event.finish, "usage": usage_facts(event.usage)}
-        # Calls that were begun before their step was begun again, and not a second time.
-        chunks += [self._failure(call, "the model took this call back") for call in self._void]
-        self._void, self._streaming = {}, set()
+        # Calls that the discarded attempt of the step had, and the new one has not.
+        chunks += [self._failure(call, "the model took this call back") for call in self._discarded]
+        self._discarded, self._streaming = {}, set()
         return [*chunks, self._data("step", f"step-{event.step}", facts)]
 
     # Calls -------------------------------------------------------------------------------------------------------
 
-    def _make(self, event: CallMade) -> list[Chunk]:
-        self._held[event.call] = event.arguments
+    def _request_nested_call(self, event: NestedCallRequested) -> list[Chunk]:
+        self._not_started[event.call] = event.arguments
         delta = {"type": "tool-input-delta", "toolCallId": event.call, "inputTextDelta": event.arguments or "{}"}
         state = self._data("tool", event.call, {"call": event.call, "state": "pending", "parent": event.parent})
         return [*self._call(event.call, event.name), delta, state]
 
     def _start_call(self, event: CallStarted) -> list[Chunk]:
-        self._held.pop(event.call, None)
+        self._not_started.pop(event.call, None)
         running = self._data("tool", event.call, {"call": event.call, "state": "running", "started": event.at})
-        if self._names.get(event.call) in self._clients:  # not before a client may really run it
-            self._held[event.call] = event.arguments
+        if self._names.get(event.call) in self._clients:  # not before the client may really run it
+            self._not_started[event.call] = event.arguments
             return [running]
         return [self._input(event.call, event.arguments, ours=True), running]
 
@@ -247,7 +250,7 @@ class AiSdk:
             "type": "tool-input-available",
             "toolCallId": call,
             "toolName": self._names.get(call, ""),
-            "input": value_of(arguments),
+            "input": parse_arguments(arguments),
             "providerExecuted": ours,
             "dynamic": True,
         }
@@ -258,17 +261,17 @@ class AiSdk:
     def _failure(self, call: str, text: str) -> Chunk:
         return {"type": "tool-output-error", "toolCallId": call, "errorText": text, "dynamic": True}
 
-    def _settle(self, event: CallSettled) -> list[Chunk]:
+    def _finish_call(self, event: CallFinished) -> list[Chunk]:
         call, output = event.call, event.output
-        if call not in self._names:  # an output of a call that it does not know is the end of a client
+        if call not in self._names:  # an output of an unknown call crashes a client
             return []
         chunks: list[Chunk] = []
-        if (arguments := self._held.pop(call, None)) is not None:
+        if (arguments := self._not_started.pop(call, None)) is not None:
             chunks.append(self._input(call, arguments, ours=True))
         if event.state == "completed":
             ours = {"providerExecuted": True} if output.origin != "client" else {}
             chunks.append(self._output(call, output.text, **ours))
-        elif event.state == "denied" and call in self._refusable and self._level > 5:
+        elif event.state == "denied" and call in self._with_approval and self._level > 5:
             chunks.append({"type": "tool-output-denied", "toolCallId": call})
         else:
             chunks.append({**self._failure(call, output.text), "providerExecuted": True})
@@ -277,30 +280,30 @@ class AiSdk:
             self._data("tool", call, {"call": call, "state": event.state, **output_facts(output, self._session)}),
         ]
 
-    def _descend(self, event: CallBelow) -> list[Chunk]:
-        below = {"session": event.session, "turn": event.below}
+    def _start_subagent(self, event: SubagentStarted) -> list[Chunk]:
+        below = {"session": event.session, "turn": event.child}
         return [self._data("below", f"{event.call}.{event.number}", {"call": event.call, **below})]
 
-    def _come_late(self, event: LateArrived) -> list[Chunk]:
+    def _add_late_result(self, event: LateResultReceived) -> list[Chunk]:
         return [self._data("late", event.call, {"call": event.call, "text": event.output.text})]
 
     # Gates -------------------------------------------------------------------------------------------------------
 
-    def _ask(self, event: GateOpened) -> list[Chunk]:
+    def _open_gate(self, event: GateOpened) -> list[Chunk]:
         gate, call = event.gate, event.gate.call
-        self._asked[gate.id] = gate
+        self._gates[gate.id] = gate
         chunks: list[Chunk] = []
         if gate.kind == "client" and call in self._names:
-            arguments = self._held.pop(call, gate.arguments)
+            arguments = self._not_started.pop(call, gate.arguments)
             chunks.append(self._input(call, arguments, ours=False))
         elif self._is_approval(gate):
-            self._refusable.add(call)
+            self._with_approval.add(call)
             if gate.output is not None:
                 chunks.append(self._output(call, gate.output.text, preliminary=True))
             request = {"type": "tool-approval-request", "approvalId": gate.id, "toolCallId": call}
             if self._level > 6:
                 subject = "result" if gate.kind == "result" else "call"
-                request |= given(reason=gate.why, approvalDescriptor={"subject": subject, "kind": gate.kind})
+                request |= without_empty(reason=gate.why, approvalDescriptor={"subject": subject, "kind": gate.kind})
             chunks.append(request)
         return [*chunks, self._approval(gate)]
 
@@ -308,24 +311,24 @@ class AiSdk:
         return self._level > 5 and gate.kind in APPROVALS and gate.call in self._names
 
     def _approval(self, gate: Gate, **more: Any) -> Chunk:
-        """All that is asked, for a client that can show more than yes and no."""
+        """The whole gate, for clients that can show more than approve and deny."""
         return self._data("approval", gate.id, {**gate_facts(gate, self._session), **more})
 
-    def _answer(self, event: GateAnswered) -> list[Chunk]:
-        gate, verdict = self._asked.get(event.gate), event.verdict
+    def _resolve_gate(self, event: GateResolved) -> list[Chunk]:
+        gate, resolution = self._gates.get(event.gate), event.resolution
         if gate is None:
             return []
         chunks: list[Chunk] = []
         if self._is_approval(gate) and self._level > 6:
-            response = given(approvalId=gate.id, approved=verdict.allowed, reason=verdict.reason)
+            response = without_empty(approvalId=gate.id, approved=resolution.allowed, reason=resolution.reason)
             chunks.append({"type": "tool-approval-response", **response})
-        return [*chunks, self._approval(gate, verdict=verdict_facts(verdict))]
+        return [*chunks, self._approval(gate, resolution=resolution_facts(resolution))]
 
-    def _claim(self, event: GateClaimed) -> list[Chunk]:
-        gate = self._asked.get(event.gate)
+    def _claim(self, event: CallClaimed) -> list[Chunk]:
+        gate = self._gates.get(event.gate)
         return [self._approval(gate, claimed=event.claim.until)] if gate is not None else []
 
-    # The rest ----------------------------------------------------------------------------------------------------
+    # Other events ------------------------------------------------------------------------------------------------
 
     def _add_message(self, event: MessageAdded) -> list[Chunk]:
         return [self._data("message", event.message.id, message_facts(event.message))]
@@ -337,10 +340,10 @@ class AiSdk:
         return [self._data("files", f"{event.step}.{event.after}", files_facts(event))]
 
     def _title(self, event: TitleSet) -> list[Chunk]:
-        titled = [self._data("title", "title", {"title": event.title}, transient=True)]
+        chunks = [self._data("title", "title", {"title": event.title}, transient=True)]
         if self._message or self._has_begun:
-            return titled
-        self._early = titled
+            return chunks
+        self._early = chunks
         return []
 
     def _complete(self, event: TurnCompleted) -> list[Chunk]:
@@ -348,7 +351,7 @@ class AiSdk:
         return [*self._leave_step(), self._finished(_REASONS[self._finish], outcome="completed", usage=usage)]
 
     def _fail(self, event: TurnFailed) -> list[Chunk]:
-        # An error is the last that a client reads.
+        # A client reads nothing after an error.
         return [*self._leave_step(), {"type": "error", "errorText": event.problem.text}]
 
     def _cancel(self, event: TurnCancelled) -> list[Chunk]:
@@ -359,22 +362,22 @@ class AiSdk:
 
     ENCODERS: ClassVar[dict[type[Event], Callable[[Any, Any], list[Chunk]]]] = {
         TurnStarted: _start_turn,
-        AnswerOpened: _open_answer,
+        AnswerStarted: _open_answer,
         MessageAdded: _add_message,
         StepStarted: _start_step,
         StepRestarted: _restart_step,
         StepFinished: _end_step,
         StepInterrupted: _end_step,
-        GateOpened: _ask,
-        GateAnswered: _answer,
-        GateClaimed: _claim,
-        CallMade: _make,
+        GateOpened: _open_gate,
+        GateResolved: _resolve_gate,
+        CallClaimed: _claim,
+        NestedCallRequested: _request_nested_call,
         LimitReached: _reach_limit,
         CallStarted: _start_call,
-        CallBelow: _descend,
-        CallSettled: _settle,
+        SubagentStarted: _start_subagent,
+        CallFinished: _finish_call,
         FilesChanged: _change_files,
-        LateArrived: _come_late,
+        LateResultReceived: _add_late_result,
         TurnCompleted: _complete,
         TurnFailed: _fail,
         TurnCancelled: _cancel,

@@ -1,11 +1,11 @@
-"""A turn → OpenAI Responses: events for a stream, or one whole response.
+"""Responses encoder: a turn as OpenAI Responses events, or as one whole response.
 
-Every event has a number that is read off the log, and not counted: which event of the turn it follows, which part it is
-of, and how many characters of it were shown. So it is the same whoever streams it, live or later, in whatever pieces; and whoever brings
-a number back is given what comes after it, to the character.
+The sequence number of an event is computed from the log, not counted: which event of the turn it follows, which part it
+belongs to, and how many characters of it were sent. So it is the same in every stream, live or later, however the deltas
+are cut; a client that resumes after a number gets exactly the characters after it.
 
-Tools that run here are `mcp_call` items, from when they start. What is asked of the client, a call or a yes or no, ends
-the response; the turn goes on in another one.
+Tools that run on the server are `mcp_call` items, from when they start. A call of a client tool, or an approval request,
+ends the response; the turn continues in another one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from everturn.core.asking import Gate
-from everturn.core.deltas import Delta, ReasoningDelta, Shown, TextDelta
+from everturn.core.deltas import Delta, ReasoningDelta, TextDelta, TurnItem
 from everturn.core.events import (
-    CallSettled,
+    CallFinished,
     CallStarted,
     Event,
     GateOpened,
@@ -28,21 +27,28 @@ from everturn.core.events import (
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
-    TurnParked,
+    TurnSuspended,
 )
+from everturn.core.gates import Gate
 from everturn.core.parts import Finish, ToolPart, Usage
-from everturn.protocols.openai import APPROVABLE, Segments, approval_name, call_name
-from everturn.protocols.responses_bodies import About, message, part, response, thought
+from everturn.protocols.openai_common import APPROVABLE, TurnSegments, approval_name, call_name
+from everturn.protocols.responses_objects import (
+    ResponseHeader,
+    content_part,
+    message_item,
+    reasoning_item,
+    response_object,
+)
 
-PART: Final = 10**7  # numbers for one part: more than it has characters
-EVENT: Final = (
+PART_NUMBERS: Final = 10**7  # numbers for one part: more than it has characters
+EVENT_NUMBERS: Final = (
     10**10
 )  # for one event, and the parts that stream after it; 900,000 of them fit where JSON counts exactly
 LABEL: Final = "everturn"  # of the server whose tools these are
 _INCOMPLETE: Final[dict[Finish, str]] = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-class _Item:
+class _OutputItem:
     """An item of the output, as far as it is known."""
 
     def __init__(self, index: int, body: dict[str, Any]) -> None:
@@ -51,20 +57,22 @@ class _Item:
         self.is_done = False
 
 
-class Responses:
-    """One response: a segment of a turn, from after a number on."""
+class ResponsesEncoder:
+    """Encodes one response: a segment of a turn, after a sequence number."""
 
-    def __init__(self, about: About, after: int = -1) -> None:
+    def __init__(self, about: ResponseHeader, after: int = -1) -> None:
         self.is_done = False
-        self.is_waiting = False  # for a person, who is asked elsewhere and was before
-        self.segments = Segments(about.segment)
+        self.is_waiting = False  # for a person to answer a gate of an earlier response
+        self.segments = TurnSegments(about.segment)
         self.status = "in_progress"
         self._about, self._after = about, after
-        self._items: list[_Item] = []
-        self._step: dict[int, _Item] = {}  # parts of the step that streams
-        self._calls: dict[str, _Item] = {}  # calls that run
-        self._made: dict[str, tuple[str, str]] = {}  # calls as the model made them, or as they started: tool, arguments
-        self._approved: dict[str, str] = {}  # a call -> what was asked about it
+        self._items: list[_OutputItem] = []
+        self._step: dict[int, _OutputItem] = {}  # parts of the step that streams
+        self._calls: dict[str, _OutputItem] = {}  # calls that run
+        self._requested: dict[
+            str, tuple[str, str]
+        ] = {}  # calls as the model requested them, or as they started: tool, arguments
+        self._approval_requests: dict[str, str] = {}  # call -> its approval request
         self._indexes = 0
         self._number = 0  # of the next event that is not a delta
         self._last = max(after, 0)
@@ -72,111 +80,123 @@ class Responses:
         self._finish: Finish = "stop"
         self._error: dict[str, Any] | None = None
 
-    # As a stream -------------------------------------------------------------------------------------------------
+    # Streamed ----------------------------------------------------------------------------------------------------
 
     def begin(self) -> bytes:
-        """That there is a response, and that it is under way."""
+        """The events that the response was created and is in progress."""
         body = self.whole()
-        return self._say("response.created", response=body) + self._say("response.in_progress", response=body)
+        return self._send_event("response.created", response=body) + self._send_event(
+            "response.in_progress", response=body
+        )
 
-    def feed(self, shown: Shown) -> bytes:
-        """Items as they come to be."""
+    def feed(self, shown: TurnItem) -> bytes:
+        """Encode items as they are produced."""
         if isinstance(shown, TextDelta | ReasoningDelta):
             return self._delta(shown) if self.segments.is_mine(shown) else b""
         if not isinstance(shown, Event):
-            return b""  # the arguments of a call are said once they are whole; progress is not said
-        is_mine = self.segments.take(shown)
-        self._note(shown)
+            return b""  # the arguments of a call are sent when they are complete; progress is not sent
+        is_mine = self.segments.apply(shown)
+        self._remember(shown)
         if not is_mine or self.is_done:
             return b""
-        self._number = self.segments.ordinal * EVENT
-        self.is_waiting = isinstance(shown, TurnParked) and bool(self.segments.open) and not self.segments.is_parked
+        self._number = self.segments.ordinal * EVENT_NUMBERS
+        self.is_waiting = (
+            isinstance(shown, TurnSuspended) and bool(self.segments.open) and not self.segments.is_suspended
+        )
         return self._event(shown)
 
     def end(self, why: str) -> bytes:
-        """Nothing more; or where to go on."""
+        """Nothing more; or an error that says how to resume."""
         if self.is_done:
             return b""
-        if why == "over":  # it was cancelled before it began
+        if why == "over":  # the turn was cancelled before it began
             return self._end("cancelled")
         self.is_done = True
-        again = f"GET /v1/responses/{self._about.id}?stream=true&starting_after={self._last}"
-        body = {"type": "error", "code": why, "message": f"the stream was cut short; go on with {again}", "param": None}
-        return _written({**body, "sequence_number": self._last})
+        resume_url = f"GET /v1/responses/{self._about.id}?stream=true&starting_after={self._last}"
+        body = {
+            "type": "error",
+            "code": why,
+            "message": f"the stream was cut short; go on with {resume_url}",
+            "param": None,
+        }
+        return _encode_event({**body, "sequence_number": self._last})
 
     def give_up(self) -> bytes:
-        """Nothing: a response that is under way can be asked for again."""
+        """Nothing: a response in progress can be retrieved later."""
         return b""
 
-    # As a whole --------------------------------------------------------------------------------------------------
+    # Whole -------------------------------------------------------------------------------------------------------
 
     def whole(self) -> dict[str, Any]:
         """The response as it is now."""
         about = self._about
         why = _INCOMPLETE.get(self._finish, "gate") if self.status == "incomplete" else ""
         output, usage = [item.body for item in self._items], None if self.status == "in_progress" else self._usage
-        gates = self.segments.open if self.segments.is_parked else ()
-        return response(about, self.status, why, output, usage, self._error, gates)
+        gates = self.segments.open if self.segments.is_suspended else ()
+        return response_object(about, self.status, why, output, usage, self._error, gates)
 
     # Parts -------------------------------------------------------------------------------------------------------
 
     def _delta(self, delta: Delta) -> bytes:
-        base = self.segments.ordinal * EVENT + min(delta.part + 1, EVENT // PART - 1) * PART
+        base = (
+            self.segments.ordinal * EVENT_NUMBERS
+            + min(delta.part + 1, EVENT_NUMBERS // PART_NUMBERS - 1) * PART_NUMBERS
+        )
         is_text = isinstance(delta, TextDelta)
-        said = b""
+        data = b""
         item = self._step.get(delta.part)
         if item is None:
             name = f"{'msg' if is_text else 'rs'}_{self._about.turn}_{self.segments.total}_{delta.part}"
-            body = message(name, "", False) if is_text else thought(name, "", False)
+            body = message_item(name, "", False) if is_text else reasoning_item(name, "", False)
             item = self._step[delta.part] = self._new(body)
-            said += self._say("response.output_item.added", base, output_index=item.index, item=body)
-            said += self._at(item, "response.content_part.added", base + 1, part=part(is_text, ""))
+            data += self._send_event("response.output_item.added", base, output_index=item.index, item=body)
+            data += self._send_part_event(item, "response.content_part.added", base + 1, part=content_part(is_text, ""))
         item.pieces.append(delta.text)
-        end = base + 1 + min(delta.offset + len(delta.text), PART - 2)
+        end = base + 1 + min(delta.offset + len(delta.text), PART_NUMBERS - 2)
         if end <= self._after:
-            return said
+            return data
         text = delta.text[max(self._after - base - 1 - delta.offset, 0) :]
         also: dict[str, Any] = {"logprobs": []} if is_text else {}
         kind = "response.output_text.delta" if is_text else "response.reasoning_text.delta"
-        return said + self._at(item, kind, end, delta=text, **also)
+        return data + self._send_part_event(item, kind, end, delta=text, **also)
 
     def _close_step(self, status: str) -> bytes:
-        """All parts of a step are whole when the log says so, and not before: some of it may have been missed."""
-        said = b""
+        """Close all parts of a step. Only the log says that they are complete: some deltas may have been missed."""
+        data = b""
         for at in sorted(self._step):
             item = self._step[at]
             text, is_text = "".join(item.pieces), item.body["type"] == "message"
             also: dict[str, Any] = {"logprobs": []} if is_text else {}
             kind = "response.output_text.done" if is_text else "response.reasoning_text.done"
-            said += self._at(item, kind, text=text, **also)
-            said += self._at(item, "response.content_part.done", part=part(is_text, text))
-            body = (message if is_text else thought)(item.body["id"], text, True)
-            said += self._close(item, {**body, "status": status})
+            data += self._send_part_event(item, kind, text=text, **also)
+            data += self._send_part_event(item, "response.content_part.done", part=content_part(is_text, text))
+            body = (message_item if is_text else reasoning_item)(item.body["id"], text, True)
+            data += self._close(item, {**body, "status": status})
         self._step = {}
-        return said
+        return data
 
     # Events ------------------------------------------------------------------------------------------------------
 
-    def _note(self, event: Event) -> None:
-        """What is said later is known from events of earlier segments too."""
+    def _remember(self, event: Event) -> None:
+        """Remember what later segments need to know of this event."""
         if isinstance(event, StepFinished):
-            self._made.update(
+            self._requested.update(
                 {part.call: (part.name, part.arguments) for part in event.parts if type(part) is ToolPart}
             )
         elif isinstance(event, CallStarted):
-            self._made[event.call] = (event.tool, event.arguments)
+            self._requested[event.call] = (event.tool, event.arguments)
         elif isinstance(event, GateOpened) and event.gate.kind in APPROVABLE:
-            self._approved[event.gate.call] = approval_name(self._about.session, event.gate)
+            self._approval_requests[event.gate.call] = approval_name(self._about.session, event.gate)
 
     def _event(self, event: Event) -> bytes:
         match event:
             case StepStarted():
                 self._step = {}
-            case StepRestarted():  # what was shown of it is void, and is not in the response
+            case StepRestarted():  # what was sent of the step is void, and is not in the response
                 dropped = list(self._step.values())
-                said = self._close_step("incomplete")
+                data = self._close_step("incomplete")
                 self._items = [item for item in self._items if item not in dropped]
-                return said
+                return data
             case StepFinished(usage=usage, finish=finish):
                 self._usage, self._finish = self._usage + usage, finish
                 return self._close_step("completed")
@@ -184,12 +204,12 @@ class Responses:
                 self._usage, self._finish = self._usage + usage, finish
                 return self._close_step("incomplete")
             case GateOpened(gate=gate):
-                return self._asked(gate)
+                return self._open_gate(gate)
             case CallStarted(call=call, tool=tool, arguments=arguments):
                 return self._start(call, tool, arguments)
-            case CallSettled():
-                return self._settle(event)
-            case TurnParked() if self.segments.is_parked:
+            case CallFinished():
+                return self._finish_call(event)
+            case TurnSuspended() if self.segments.is_suspended:
                 is_ours = self.segments.calls or self.segments.approvals
                 return self._end("completed" if is_ours else "incomplete")
             case TurnCompleted():
@@ -200,33 +220,35 @@ class Responses:
             case TurnCancelled():
                 return self._end("cancelled")
             case _:
-                pass  # see UNSEEN in the tests: every event is either above or told not to be seen here
+                pass  # see UNSEEN in the tests: every event is either above or listed there
         return b""
 
-    def _asked(self, gate: Gate) -> bytes:
+    def _open_gate(self, gate: Gate) -> bytes:
         if gate in self.segments.calls:
             name = call_name(self._about.session, gate)
             body = {"id": f"fc_{name}", "type": "function_call", "call_id": name, "name": gate.tool}
             item = self._new({**body, "arguments": "", "status": "in_progress"})
-            said = self._say("response.output_item.added", output_index=item.index, item=item.body)
+            data = self._send_event("response.output_item.added", output_index=item.index, item=item.body)
             at: dict[str, Any] = {"item_id": f"fc_{name}", "output_index": item.index}
-            said += self._say("response.function_call_arguments.delta", delta=gate.arguments, **at)
-            said += self._say("response.function_call_arguments.done", arguments=gate.arguments, name=gate.tool, **at)
-            return said + self._close(item, {**body, "arguments": gate.arguments, "status": "completed"})
+            data += self._send_event("response.function_call_arguments.delta", delta=gate.arguments, **at)
+            data += self._send_event(
+                "response.function_call_arguments.done", arguments=gate.arguments, name=gate.tool, **at
+            )
+            return data + self._close(item, {**body, "arguments": gate.arguments, "status": "completed"})
         if gate.kind not in APPROVABLE:
             return b""  # named in `everturn` when the response ends
         name = approval_name(self._about.session, gate)
         body = {"id": name, "type": "mcp_approval_request", "name": gate.tool, "server_label": LABEL}
         item = self._new({**body, "arguments": gate.arguments})
-        return self._say("response.output_item.added", output_index=item.index, item=item.body) + self._close(
+        return self._send_event("response.output_item.added", output_index=item.index, item=item.body) + self._close(
             item, item.body
         )
 
     def _is_unseen(self, call: str, tool: str) -> bool:
-        """Whether a call is one of the client's, or one that a tool has made: no model sees that, and nobody here."""
+        """Whether a call is a client tool's, or a nested one that a tool has requested: neither is an `mcp_call`."""
         started = self.segments.started
-        return call in self.segments.inner or (
-            started is not None and any(one.name == tool for one in started.options.clients)
+        return call in self.segments.nested_calls or (
+            started is not None and any(client_tool.name == tool for client_tool in started.options.clients)
         )
 
     def _start(self, call: str, tool: str, arguments: str) -> bytes:
@@ -234,62 +256,66 @@ class Responses:
             return b""
         item = self._calls[call] = self._new(self._mcp(call, tool, arguments))
         at: dict[str, Any] = {"item_id": item.body["id"], "output_index": item.index}
-        said = self._say("response.output_item.added", output_index=item.index, item={**item.body, "arguments": ""})
-        said += self._say("response.mcp_call.in_progress", **at)
-        return said + self._say("response.mcp_call_arguments.done", arguments=arguments, **at)
+        data = self._send_event(
+            "response.output_item.added", output_index=item.index, item={**item.body, "arguments": ""}
+        )
+        data += self._send_event("response.mcp_call.in_progress", **at)
+        return data + self._send_event("response.mcp_call_arguments.done", arguments=arguments, **at)
 
-    def _settle(self, event: CallSettled) -> bytes:
-        item, said = self._calls.pop(event.call, None), b""
+    def _finish_call(self, event: CallFinished) -> bytes:
+        item, data = self._calls.pop(event.call, None), b""
         if item is None:  # it never started, or in an earlier response
-            made = self._made.get(event.call)
-            if made is None or self._is_unseen(event.call, made[0]):
+            requested = self._requested.get(event.call)
+            if requested is None or self._is_unseen(event.call, requested[0]):
                 return b""
-            item = self._new(self._mcp(event.call, *made))
-            said = self._say("response.output_item.added", output_index=item.index, item=item.body)
+            item = self._new(self._mcp(event.call, *requested))
+            data = self._send_event("response.output_item.added", output_index=item.index, item=item.body)
         is_good, text = event.state == "completed", event.output.text
         error = None if is_good else {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
         kind = "completed" if is_good else "failed"
-        said += self._say(f"response.mcp_call.{kind}", item_id=item.body["id"], output_index=item.index)
+        data += self._send_event(f"response.mcp_call.{kind}", item_id=item.body["id"], output_index=item.index)
         result = {"output": text if is_good else None, "error": error, "status": kind}
-        return said + self._close(item, {**item.body, **result})
+        return data + self._close(item, {**item.body, **result})
 
     def _mcp(self, call: str, tool: str, arguments: str) -> dict[str, Any]:
         body = {"id": f"mcp_{call}", "type": "mcp_call", "name": tool, "arguments": arguments, "server_label": LABEL}
-        asked = self._approved.get(call)
-        return {**body, "approval_request_id": asked, "output": None, "error": None, "status": "in_progress"}
+        approval_request = self._approval_requests.get(call)
+        return {**body, "approval_request_id": approval_request, "output": None, "error": None, "status": "in_progress"}
 
     def _end(self, status: str) -> bytes:
-        said = self._close_step("incomplete")
+        data = self._close_step("incomplete")
         for item in self._calls.values():
-            said += self._close(item, {**item.body, "status": "incomplete"})
+            data += self._close(item, {**item.body, "status": "incomplete"})
         self.status, self.is_done = status, True
-        # There is no event for what was cancelled; its `status` says it.
+        # There is no event for a cancelled response; its `status` says it.
         kind = "incomplete" if status == "cancelled" else status
-        return said + self._say(f"response.{kind}", response=self.whole())
+        return data + self._send_event(f"response.{kind}", response=self.whole())
 
     # Bytes -------------------------------------------------------------------------------------------------------
 
-    def _new(self, body: dict[str, Any]) -> _Item:
-        item = _Item(self._indexes, body)
+    def _new(self, body: dict[str, Any]) -> _OutputItem:
+        item = _OutputItem(self._indexes, body)
         self._indexes += 1
         self._items.append(item)
         return item
 
-    def _close(self, item: _Item, body: dict[str, Any]) -> bytes:
+    def _close(self, item: _OutputItem, body: dict[str, Any]) -> bytes:
         item.body = body
-        return self._say("response.output_item.done", output_index=item.index, item=body)
+        return self._send_event("response.output_item.done", output_index=item.index, item=body)
 
-    def _at(self, item: _Item, kind: str, number: int = -1, **fields: Any) -> bytes:
-        return self._say(kind, number, item_id=item.body["id"], output_index=item.index, content_index=0, **fields)
+    def _send_part_event(self, item: _OutputItem, kind: str, number: int = -1, **fields: Any) -> bytes:
+        return self._send_event(
+            kind, number, item_id=item.body["id"], output_index=item.index, content_index=0, **fields
+        )
 
-    def _say(self, kind: str, number: int = -1, **fields: Any) -> bytes:
+    def _send_event(self, kind: str, number: int = -1, **fields: Any) -> bytes:
         if number < 0:
             number, self._number = self._number, self._number + 1
         if number <= self._after:
             return b""
         self._last = number
-        return _written({"type": kind, "sequence_number": number, **fields})
+        return _encode_event({"type": kind, "sequence_number": number, **fields})
 
 
-def _written(body: dict[str, Any]) -> bytes:
+def _encode_event(body: dict[str, Any]) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (body["type"].encode(), msgspec.json.encode(body))

@@ -1,5 +1,26 @@
-"""Where code runs that a model wrote. Each backend is a module with a class behind the port `core.sandboxes.Sandbox`,
-and a function `check() -> Report` that probes it once in a process: it blocks, for a second at most.
+"""Sandboxes: where code runs that a model wrote.
+
+Each backend is a class behind the port `core.sandbox.Sandbox`, and has a function `check() -> SandboxReport` that
+probes once per process which guarantees hold on this machine: it blocks, for a second at most.
+
+- `bubblewrap`: shell commands in Linux namespaces (bubblewrap)
+- `bubblewrap_runner`: runs one program in bubblewrap, and blocks until it has ended
+- `bubblewrap_args`: the command-line options of bubblewrap, and the limits of a run
+- `bubblewrap_probe`: probes the guarantees of bubblewrap
+- `hostile_probe`: the code that the probe runs inside, which tries to break out
+- `resource_probes`: the code that the probe runs inside, which takes memory and disk
+- `hidden_paths`: finds the paths of a folder that are hidden or read-only, and mounts them so
+- `quarantine`: moves protected files away that a command created
+- `seccomp`: system call filters
+- `cgroups`: a memory and process limit for each run
+- `disk`: a disk quota for each run
+- `process`: reads the output of a process, with limits
+- `fair_share`: limits how many runs one session has at once
+- `monty`: Python in Monty, an interpreter without access to the machine
+- `monty_values`: converts values of the interpreter to JSON
+- `monty_probe`: probes the guarantees of Monty
+- `quickjs_ng`: JavaScript in QuickJS
+- `quickjs_worker`: the worker process of QuickJS
 """
 
 from __future__ import annotations
@@ -8,41 +29,48 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, cast
 
-from everturn.core.sandboxes import GUARANTEES, Guarantee, Report
+from everturn.core.sandbox import GUARANTEES, Guarantee, SandboxReport
 from everturn.errors import ConfigError
 
-NOT_NEEDED: Final[Mapping[str, frozenset[Guarantee]]] = {"bubblewrap": frozenset({"memory"})}
-"""Backend → guarantees without which its tool is still offered, and says so: few machines give a cgroup to a process."""
+OPTIONAL_GUARANTEES: Final[Mapping[str, frozenset[Guarantee]]] = {"bubblewrap": frozenset({"memory"})}
+"""Backend → guarantees without which its tool is still offered, with a note: few machines delegate a cgroup to a
+process.
+"""
 
 
-def available() -> list[Report]:
-    """What each backend guarantees on this machine; probed the first time, which blocks for about a second."""
+def available_sandboxes() -> list[SandboxReport]:
+    """The guarantees of each backend on this machine; the first call probes them, which blocks for about a second."""
     from everturn.sandbox import bubblewrap_probe, monty, quickjs_ng
 
     checks = (bubblewrap_probe.check, monty.check, quickjs_ng.check)
-    with ThreadPoolExecutor(len(checks)) as pool:  # each mostly waits for processes of its own
-        return [found.result() for found in [pool.submit(check) for check in checks]]
+    with ThreadPoolExecutor(len(checks)) as pool:  # each mostly waits for its own subprocesses
+        return [future.result() for future in [pool.submit(check) for check in checks]]
 
 
-def promise(
-    tool: str, report: Report, needs: Collection[Guarantee] = GUARANTEES, allow_degraded: Collection[Guarantee] = ()
+def require_guarantees(
+    tool: str,
+    report: SandboxReport,
+    needs: Collection[Guarantee] = GUARANTEES,
+    allow_degraded: Collection[Guarantee] = (),
 ) -> dict[str, Any]:
-    """What a tool may say of where it runs, for the metadata of its results.
+    """What a tool reports about its sandbox in the metadata of its results.
 
     Raises:
-        ConfigError: what it needs does not hold here, and nobody has said that it is done without.
+        ConfigError: a needed guarantee does not hold here, and `allow_degraded` does not list it.
     """
     check_degraded(tool, allow_degraded)
-    if reason := report.lacks(needs, allow_degraded):
+    if reason := report.explain_missing(needs, allow_degraded):
         raise ConfigError(f"{tool} cannot be offered here: {reason}")
     return {
         "sandbox": f"{report.backend} {report.version}".strip(),
-        "guarantees": [one for one in GUARANTEES if one in report.holds],
+        "guarantees": [guarantee for guarantee in GUARANTEES if guarantee in report.holds],
     }
 
 
 def check_degraded(tool: str, allow_degraded: Collection[Guarantee]) -> None:
-    """Refuse words that are no guarantees: a slip of the hand would look like a decision."""
-    given = cast("Any", allow_degraded)
-    if isinstance(given, str) or not set(given) <= set(GUARANTEES):
-        raise ConfigError(f"{tool}: allow_degraded={given!r}: a list of what is done without: {', '.join(GUARANTEES)}")
+    """Refuse unknown guarantees: a typing error would look like a decision."""
+    guarantees = cast("Any", allow_degraded)
+    if isinstance(guarantees, str) or not set(guarantees) <= set(GUARANTEES):
+        raise ConfigError(
+            f"{tool}: allow_degraded={guarantees!r}: a list of what is done without: {', '.join(GUARANTEES)}"
+        )

@@ -1,4 +1,6 @@
-"""This machine → what bubblewrap guarantees on it: hostile code is run in a sandbox, with something out here to find."""
+"""Bubblewrap probe: runs hostile code in a sandbox, with bait outside, to find out which guarantees hold on this
+machine.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ from typing import Any, Final
 from msgspec import DecodeError, json
 from msgspec.structs import replace
 
-from everturn.core.sandboxes import GUARANTEES, Guarantee, Ran, Report
+from everturn.core.sandbox import GUARANTEES, Guarantee, RunResult, SandboxReport
 from everturn.errors import ConfigError, ToolError
 from everturn.sandbox import cgroups
-from everturn.sandbox.bubblewrap import DEFAULTS, UID, Bubblewrap
-from everturn.sandbox.bubblewrap_walls import ENVIRONMENT, MIB, PROGRAMS, Limits
-from everturn.sandbox.seccomp import ARCHITECTURES, CLONE, CLONE3, REFUSED, for_shell
+from everturn.sandbox.bubblewrap_args import ENVIRONMENT, MIB, PROGRAMS, ShellLimits
+from everturn.sandbox.bubblewrap_runner import DEFAULTS, UID, BubblewrapRunner
+from everturn.sandbox.seccomp import ARCHITECTURES, CLONE, CLONE3, REFUSED, shell_filter
 
 INSTALL: Final = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
 NO_NAMESPACES: Final = (
@@ -38,39 +40,43 @@ TRIED: Final = (
     "memfd_create", "shmget", "fsopen", "open_tree",
 )  # fmt: skip
 MEMORY_HOGS: Final = ("idle", "mapped", "sockets", "tcp", "udp", "scratch", "inodes")
-TIGHT: Final = Limits(memory=48 * MIB, scratch=48 * MIB, disk=8 * MIB, disk_files=500, free=0)
+TIGHT: Final = ShellLimits(memory=48 * MIB, scratch=48 * MIB, disk=8 * MIB, disk_files=500, free=0)
 WANTED_FILES: Final = 2 * TIGHT.disk_files
 HOGS_AT_ONCE: Final = 5
 KERNEL_FAMILIES: Final = (16, 17, 38, 40)  # netlink, packet, crypto, and the one between a VM and its host
 
 
 @functools.cache
-def check() -> Report:
-    """What holds here; it blocks for less than a second, the first time."""
+def check() -> SandboxReport:
+    """The guarantees that hold here; the first call blocks for less than a second."""
     started = time.monotonic()
     path = shutil.which("bwrap")
-    if not sys.platform.startswith("linux") or for_shell() is None:
-        return Report("bubblewrap", absent="bubblewrap is for Linux on x86_64 or aarch64; there is no shell tool here")
+    if not sys.platform.startswith("linux") or shell_filter() is None:
+        return SandboxReport(
+            "bubblewrap", absent="bubblewrap is for Linux on x86_64 or aarch64; there is no shell tool here"
+        )
     if path is None:
-        return Report("bubblewrap", absent=f"there is no `bwrap` on the PATH: {INSTALL}")
+        return SandboxReport("bubblewrap", absent=f"there is no `bwrap` on the PATH: {INSTALL}")
     if shutil.which("prlimit", path=PROGRAMS) is None:
-        return Report("bubblewrap", absent="there is no `prlimit`, by which limits are set: install util-linux")
-    said = subprocess.run([path, "--version"], capture_output=True, timeout=5, check=False, env={})
-    version = said.stdout.decode(errors="replace").strip().rpartition(" ")[2]
+        return SandboxReport("bubblewrap", absent="there is no `prlimit`, by which limits are set: install util-linux")
+    output = subprocess.run([path, "--version"], capture_output=True, timeout=5, check=False, env={})
+    version = output.stdout.decode(errors="replace").strip().rpartition(" ")[2]
     try:
         facts = _facts()
     except ConfigError as error:
-        return Report("bubblewrap", version, absent=f"{error}; {NO_NAMESPACES}", seconds=time.monotonic() - started)
-    missing = judge(facts, DEFAULTS)
-    holds: frozenset[Guarantee] = frozenset(one for one in GUARANTEES if one not in missing)
-    return Report("bubblewrap", version, holds, missing, seconds=time.monotonic() - started)
+        return SandboxReport(
+            "bubblewrap", version, absent=f"{error}; {NO_NAMESPACES}", seconds=time.monotonic() - started
+        )
+    missing = broken_guarantees(facts, DEFAULTS)
+    holds: frozenset[Guarantee] = frozenset(guarantee for guarantee in GUARANTEES if guarantee not in missing)
+    return SandboxReport("bubblewrap", version, holds, missing, seconds=time.monotonic() - started)
 
 
-def judge(facts: Mapping[str, Any], limits: Limits) -> dict[Guarantee, str]:
-    """What the hostile code's findings say against each guarantee."""
+def broken_guarantees(facts: Mapping[str, Any], limits: ShellLimits) -> dict[Guarantee, str]:
+    """The findings of the hostile code that break each guarantee."""
     if "failed" in facts:
         return dict.fromkeys(GUARANTEES, str(facts["failed"]))
-    against: dict[Guarantee, list[str]] = {one: [] for one in GUARANTEES}
+    against: dict[Guarantee, list[str]] = {guarantee: [] for guarantee in GUARANTEES}
 
     def hold(guarantee: Guarantee, is_broken: bool, what: str) -> None:
         if is_broken:
@@ -103,13 +109,13 @@ def judge(facts: Mapping[str, Any], limits: Limits) -> dict[Guarantee, str]:
     hold("syscalls", not facts["filtered"] or facts["privileges"], "it is not filtered, or has privileges")
     hold("net", bool(facts["families"]), f"could make sockets of the families {facts['families']}")
     hold("syscalls", bool(facts["calls"]), f"the kernel answered {facts['calls']}")
-    return {one: "; ".join(reasons) for one, reasons in against.items() if reasons}
+    return {guarantee: "; ".join(reasons) for guarantee, reasons in against.items() if reasons}
 
 
 def _facts() -> dict[str, Any]:
-    """Set out something to find, and let the code look for it."""
+    """Set out bait, and let the hostile code look for it."""
     python, prefix = _python()
-    sandbox = Bubblewrap(read_only=prefix)
+    sandbox = BubblewrapRunner(read_only=prefix)
     with (
         tempfile.TemporaryDirectory() as folder,
         socket.create_server(("127.0.0.1", 0)) as tcp,
@@ -128,7 +134,7 @@ def _facts() -> dict[str, Any]:
         for server in (unix, abstract):
             server.listen()
         column = ARCHITECTURES[os.uname().machine][0]
-        given = {
+        probe_arguments = {
             "secrets": [str(canary), "/etc/shadow", f"/proc/{os.getpid()}/environ", __file__],
             "tcp": tcp.getsockname()[1], "udp": udp.getsockname()[1], "unix": f"{folder}/socket", "abstract": name,
             "host": os.getppid() if os.getpid() < 100 else os.getpid(), "memory": 2 * DEFAULTS.address_space,
@@ -139,9 +145,11 @@ def _facts() -> dict[str, Any]:
             "families": [socket.AF_UNIX, *KERNEL_FAMILIES],
             "forks": DEFAULTS.processes + 8,
         }  # fmt: skip
-        source = Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
-        ran = sandbox.run_program([python, "-I", "-S", "-c", source, json.encode(given).decode()], seconds=10)
-        facts = _read(ran)
+        source = Path(__file__).with_name("hostile_probe.py").read_text(encoding="utf-8")
+        result = sandbox.run_program(
+            [python, "-I", "-S", "-c", source, json.encode(probe_arguments).decode()], seconds=10
+        )
+        facts = _read(result)
         for kind, server in (("tcp", tcp), ("udp", udp), ("unix", unix), ("abstract", abstract)):
             server.setblocking(False)
             try:
@@ -156,8 +164,8 @@ def _facts() -> dict[str, Any]:
 
 
 def _hogs(python: str, prefix: list[str]) -> dict[str, Any]:
-    """Let code take more memory and disk than it may, each in a way of its own, and see whether it was stopped."""
-    parent = cgroups.parent()
+    """Let code take more memory and disk than it may, each in its own way, and check whether it was stopped."""
+    parent = cgroups.find_parent_cgroup()
     is_grouped = not isinstance(parent, str)
     with tempfile.TemporaryDirectory() as above, ThreadPoolExecutor(HOGS_AT_ONCE) as pool:
         os.chmod(above, 0o755)
@@ -177,34 +185,34 @@ def _hogs(python: str, prefix: list[str]) -> dict[str, Any]:
 
 
 def is_stopped(kind: str, folder: Path, python: str, prefix: list[str]) -> bool:
-    """Whether hostile code that takes what it can was ended, or got no more than the limit."""
-    source = Path(__file__).with_name("hogs.py").read_text(encoding="utf-8")
-    limits = replace(TIGHT, memory=TIGHT.memory // 2) if kind == "inodes" else TIGHT  # a process alone, and many calls
+    """Whether hostile code that takes what it can was killed, or got no more than the limit."""
+    source = Path(__file__).with_name("resource_probes.py").read_text(encoding="utf-8")
+    limits = replace(TIGHT, memory=TIGHT.memory // 2) if kind == "inodes" else TIGHT  # one process, and many calls
     is_disk = kind in ("disk", "files")
-    sandbox = Bubblewrap(folder if is_disk else None, writable=is_disk, read_only=prefix, limits=limits)
+    sandbox = BubblewrapRunner(folder if is_disk else None, writable=is_disk, read_only=prefix, limits=limits)
     wanted = WANTED_FILES if kind == "files" else 2 * limits.memory
     try:
-        ran = sandbox.run_program([python, "-I", "-S", "-c", source, kind, str(wanted)], seconds=10)
+        result = sandbox.run_program([python, "-I", "-S", "-c", source, kind, str(wanted)], seconds=10)
     except ToolError:
         return False
     if kind == "idle":
-        return not ran.killed  # or the others were stopped for nothing
-    if ran.killed:
-        return ran.killed == ("disk" if is_disk else "memory")
-    got = ran.stdout.strip()
-    return not is_disk and got.isdigit() and int(got) < limits.memory  # it was refused more
+        return not result.killed  # else the other kinds were stopped for another reason
+    if result.killed:
+        return result.killed == ("disk" if is_disk else "memory")
+    got = result.stdout.strip()
+    return not is_disk and got.isdigit() and int(got) < limits.memory  # further memory was refused
 
 
-def _read(ran: Ran) -> dict[str, Any]:
+def _read(result: RunResult) -> dict[str, Any]:
     try:
-        return {"arrived": [], **json.decode(ran.stdout, type=dict[str, Any])}
+        return {"arrived": [], **json.decode(result.stdout, type=dict[str, Any])}
     except DecodeError:
-        why = (ran.stderr.strip().splitlines() or [f"exit {ran.exit} {ran.killed}"])[-1]
+        why = (result.stderr.strip().splitlines() or [f"exit {result.exit} {result.killed}"])[-1]
         return {"arrived": [], "failed": f"the probe did not run to its end: {why[:200]}"}
 
 
 def _python() -> tuple[str, list[str]]:
-    """A Python that can be seen inside, and what must be shown of the host for that."""
+    """A Python that is visible inside, and the paths of the host that must be mounted for it."""
     mine = os.path.realpath(sys.executable)
     if mine.startswith("/usr/"):
         return mine, []

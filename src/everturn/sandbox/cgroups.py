@@ -1,7 +1,8 @@
-"""A control group (cgroup) of its own for each run: the kernel counts all memory that the run causes, and stops it.
+"""Cgroups: a control group for each run, in which the kernel counts all memory that the run causes, and enforces the
+limit.
 
 Mapped memory, socket buffers, pipes, tmpfs pages and inodes are counted alike. A group is always made below the group
-that this process is in, or beside it where that has no limit, so that no limit of the operator's is left behind.
+that this process is in, or beside it where that has no limit, so that no limit of the operator's is evaded.
 """
 
 from __future__ import annotations
@@ -21,10 +22,8 @@ from msgspec import Struct
 from everturn.errors import ToolError
 
 PREFIX: Final = "everturn-"
-NETWORK_SHARE: Final = (
-    8  # version 1 counts the buffers of IP sockets apart: they get one part in so many beside the rest
-)
-REMOVED: Final = 2.0  # seconds in which the processes of a killed run are gone
+NETWORK_SHARE: Final = 8  # version 1 counts the buffers of IP sockets separately: they get this fraction in addition
+REMOVED: Final = 2.0  # seconds in which the processes of a killed run must be gone
 HOW: Final = (
     "under systemd, run Everturn in a unit with Delegate=yes and DelegateSubgroup=main, or by `systemd-run --user "
     "--scope`; in a container, give it a writable cgroup (a cgroup v1 mount that can be written, or cgroup v2 delegated "
@@ -33,7 +32,7 @@ HOW: Final = (
 _numbers = itertools.count()
 
 
-class Parent(Struct, frozen=True):
+class CgroupParent(Struct, frozen=True):
     """Where groups can be made: a folder for each controller; version 2 has one for both."""
 
     version: Literal[1, 2]
@@ -41,7 +40,7 @@ class Parent(Struct, frozen=True):
     pids: str = ""
 
 
-class Group:
+class RunCgroup:
     """The group of one run."""
 
     def __init__(self, version: Literal[1, 2], folders: Mapping[str, str]) -> None:
@@ -49,7 +48,7 @@ class Group:
         self.folders = folders
 
     def add(self, process: int) -> None:
-        """Let a process be in it, with all that it will start.
+        """Move a process into the group; its children follow.
 
         Raises:
             ToolError: the kernel refuses.
@@ -57,38 +56,38 @@ class Group:
         for folder in set(self.folders.values()):
             _set(folder, "cgroup.procs", process)
 
-    def was_stopped(self) -> bool:
-        """Whether the kernel has killed a process of it for want of memory."""
+    def was_oom_killed(self) -> bool:
+        """Whether the kernel has killed a process of the group because of the memory limit."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
         try:
             text = Path(self.folders["memory"], name).read_text(encoding="utf-8")
         except OSError:
             return False
-        found = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
-        return found is not None and found[1] != "0"
+        match = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
+        return match is not None and match[1] != "0"
 
     def remove(self) -> None:
-        """Remove it, once its processes are gone."""
+        """Remove the group, once its processes are gone."""
         until = time.monotonic() + REMOVED
         for folder in set(self.folders.values()):
             while not _removed(folder) and time.monotonic() < until:
                 time.sleep(0.005)
 
 
-def make(parent: Parent, memory: int, processes: int) -> Group:
-    """A group with these limits. What is left of processes that were killed is removed first.
+def make_cgroup(parent: CgroupParent, memory: int, processes: int) -> RunCgroup:
+    """Make a group with these limits. Groups left over from killed processes are removed first.
 
     Raises:
-        ToolError: it cannot be made, so that nothing is run.
+        ToolError: the group cannot be made, so that nothing is run.
     """
     name = f"{PREFIX}{os.getpid()}-{_began(os.getpid())}-{next(_numbers)}"
     folders: dict[str, str] = {}
-    made = Group(parent.version, folders)
+    group = RunCgroup(parent.version, folders)
     try:
         for controller, above in (("memory", parent.memory), ("pids", parent.pids)):
             if not above:
                 continue
-            sweep(above)
+            remove_stale_cgroups(above)
             folders[controller] = f"{above}/{name}"
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folders[controller])
@@ -105,13 +104,13 @@ def make(parent: Parent, memory: int, processes: int) -> Group:
         if "pids" in folders:
             _set(folders["pids"], "pids.max", processes + 2)  # bubblewrap itself is in it
     except (OSError, ToolError) as error:
-        made.remove()
+        group.remove()
         raise ToolError(f"the command was not run: no control group could be made for it ({error})") from None
-    return made
+    return group
 
 
-def sweep(above: str) -> None:
-    """Remove the groups of processes that are no more: who was killed could not."""
+def remove_stale_cgroups(above: str) -> None:
+    """Remove the groups of processes that no longer exist: a process that was killed could not do it."""
     with contextlib.suppress(OSError):
         for name in os.listdir(above):
             owner = re.fullmatch(rf"{PREFIX}(\d+)-(\d+)-\d+", name)
@@ -120,14 +119,14 @@ def sweep(above: str) -> None:
 
 
 @functools.cache
-def parent() -> Parent | str:
+def find_parent_cgroup() -> CgroupParent | str:
     """Where groups can be made; or why they cannot."""
     try:
         own = Path("/proc/self/cgroup").read_text(encoding="utf-8")
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8")
     except OSError as error:
         return f"nobody says which control group this process is in ({error.strerror})"
-    places = locate(own, mounts)
+    places = locate_cgroups(own, mounts)
     if "memory" in places:
         return _first_version(places)
     if "" in places:
@@ -135,8 +134,8 @@ def parent() -> Parent | str:
     return "there are no control groups (cgroups) here"
 
 
-def locate(own: str, mounts: str) -> dict[str, str]:
-    """`/proc/self/cgroup` and `/proc/self/mountinfo` → the folder of our group by controller; "" is version 2."""
+def locate_cgroups(own: str, mounts: str) -> dict[str, str]:
+    """The folder of our group by controller, from `/proc/self/cgroup` and `/proc/self/mountinfo`; "" is version 2."""
     mounted: dict[str, tuple[str, str]] = {}
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
@@ -146,7 +145,7 @@ def locate(own: str, mounts: str) -> dict[str, str]:
         names = [""] if kind[0] == "cgroup2" else kind[-1].split(",")
         for name in names:
             mounted.setdefault(name, (fields[3], fields[4]))
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for line in own.splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -154,19 +153,21 @@ def locate(own: str, mounts: str) -> dict[str, str]:
             root, at = mounted.get(name, ("", ""))
             inside = root.rstrip("/")
             if at and (path == inside or path.startswith(f"{inside}/")):
-                found[name] = at + path[len(inside) :].rstrip("/")
-    return found
+                folders[name] = at + path[len(inside) :].rstrip("/")
+    return folders
 
 
-def _first_version(places: Mapping[str, str]) -> Parent | str:
+def _first_version(places: Mapping[str, str]) -> CgroupParent | str:
     memory, pids = places["memory"], places.get("pids", "")
     if not os.access(memory, os.W_OK):
         return f"no control group can be made in {memory} (cgroup v1), which cannot be written"
-    return Parent(1, memory, pids if os.access(pids, os.W_OK) else "")
+    return CgroupParent(1, memory, pids if os.access(pids, os.W_OK) else "")
 
 
-def _second_version(own: str) -> Parent | str:
-    """Our group has processes, so it cannot have groups with limits below it; the one above it can, if it is ours."""
+def _second_version(own: str) -> CgroupParent | str:
+    """Our group contains processes, so it cannot have subgroups with limits; its parent can, if that is delegated to
+    us.
+    """
     above = os.path.dirname(own)
     try:
         limit = Path(own, "memory.max").read_text(encoding="utf-8").strip()
@@ -180,12 +181,12 @@ def _second_version(own: str) -> Parent | str:
     with contextlib.suppress(OSError):
         control.write_text("+memory +pids", encoding="utf-8")
     try:
-        given = control.read_text(encoding="utf-8").split()
+        controllers = control.read_text(encoding="utf-8").split()
     except OSError:
-        given = []
-    if "memory" not in given:
+        controllers = []
+    if "memory" not in controllers:
         return f"{above} (cgroup v2) does not give the controller of memory to groups in it"
-    return Parent(2, above, above if "pids" in given else "")
+    return CgroupParent(2, above, above if "pids" in controllers else "")
 
 
 def _set(folder: str, name: str, value: int) -> None:
@@ -206,7 +207,7 @@ def _removed(folder: str) -> bool:
 
 
 def _began(process: int) -> str:
-    """When a process began, by the kernel's count; "": there is none of this number."""
+    """The start time of a process in clock ticks; "": there is no such process."""
     try:
         return Path("/proc", str(process), "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
     except (OSError, IndexError):

@@ -1,8 +1,8 @@
 """Disk quota of a sandboxed run: whether it has written more into its writable folder than it may.
 
-First the file system is asked how much is free, which costs one call. Only when that has fallen by more than the quota,
-or by a little while the disk is nearly full, is the folder gone through, for somebody else may have written: what was
-changed since the run began counts, and so do files without a name that the run holds open or mapped.
+The cheap check is the free space of the file system, which costs one call. Only when that has fallen by more than the
+quota, or by a little while the disk is nearly full, is the folder walked, because other programs may have written:
+files that changed since the run began count, and so do removed files that the run holds open or mapped.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Final
 
-from everturn.sandbox.bubblewrap_walls import Limits
-from everturn.sandbox.keeping import DEEPEST, open_beneath
+from everturn.sandbox.bubblewrap_args import ShellLimits
+from everturn.sandbox.hidden_paths import DEEPEST, open_in_folder
 
-BLOCK: Final = 512  # bytes that `st_blocks` counts in
+BLOCK: Final = 512  # bytes per unit of `st_blocks`
 SLACK: Final = 50_000_000  # nanoseconds by which the clock of a file system may be behind
-PART_OF_TIME: Final = 10  # going through a folder may take one part in so many of the time
-SOME: Final = 16 * 1024 * 1024  # bytes: who has taken less has not filled the disk
+PART_OF_TIME: Final = 10  # walks of the folder may take this fraction of the time
+SOME: Final = 16 * 1024 * 1024  # bytes: a run that has taken less has not filled the disk
 _MAPPED: Final = re.compile(r"^\S+ \S+ \S+ (\S+) (\d+) +\S.* \(deleted\)$", re.MULTILINE)
 
 
 class DiskWatch:
-    """What one run takes of a disk. `processes` says which are alive."""
+    """The disk usage of one run. `processes` returns the pids that are alive."""
 
-    def __init__(self, folder: int, limits: Limits, processes: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, folder: int, limits: ShellLimits, processes: Callable[[], Iterable[str]]) -> None:
         self._folder, self._limits, self._processes = folder, limits, processes
         self._begun = time.time_ns() - SLACK
         self._before = os.fstatvfs(folder)
         self._next = 0.0
 
     def is_exceeded(self) -> bool:
-        """Whether it has taken more than it may, or little is left and it has taken some of that."""
+        """Whether the run has used more than it may, or the disk is nearly full and it has used a part of that."""
         now, before, limits = os.fstatvfs(self._folder), self._before, self._limits
         taken = (before.f_bavail - now.f_bavail) * now.f_frsize
         files = before.f_ffree - now.f_ffree
@@ -47,13 +47,13 @@ class DiskWatch:
         began = time.monotonic()
         if began < self._next:
             return False
-        found = self._has_taken(limits.disk if is_blind else most)
+        is_over = self._has_taken(limits.disk if is_blind else most)
         ended = time.monotonic()
         self._next = ended + PART_OF_TIME * (ended - began)
-        return found
+        return is_over
 
     def _has_taken(self, most: int) -> bool:
-        """Whether it was this run that wrote so much, or so many files."""
+        """Whether this run wrote so much, or so many files."""
         size = count = 0
         seen: set[int] = set()
         device = os.fstat(self._folder).st_dev
@@ -71,16 +71,16 @@ class DiskWatch:
         return size > most or count > self._limits.disk_files
 
     def _changed(self) -> Generator[os.stat_result]:
-        """All that is in the folder and was changed since."""
+        """Everything in the folder that was changed since the run began."""
         waiting = [""]
         while waiting:
             at = waiting.pop()
             try:
-                here = open_beneath(self._folder, at)
-            except OSError:  # gone since, or closed to us
+                directory = open_in_folder(self._folder, at)
+            except OSError:  # removed meanwhile, or not readable
                 continue
             try:
-                with os.scandir(here) as entries:
+                with os.scandir(directory) as entries:
                     for entry in entries:
                         with contextlib.suppress(OSError):
                             status = entry.stat(follow_symlinks=False)
@@ -89,10 +89,10 @@ class DiskWatch:
                             if stat.S_ISDIR(status.st_mode) and at.count("/") < DEEPEST:
                                 waiting.append(f"{at}/{entry.name}" if at else entry.name)
             finally:
-                os.close(here)
+                os.close(directory)
 
     def _nameless(self, device: int) -> Generator[tuple[int, int]]:
-        """Files that were removed and are still held: by which number, and how large, a mapped one at the most."""
+        """Removed files that are still open: inode and size; of a mapped one the maximal size."""
         place = f"{os.major(device):02x}:{os.minor(device):02x}"
         for process in self._processes():
             with contextlib.suppress(OSError):
@@ -103,6 +103,6 @@ class DiskWatch:
                             yield status.st_ino, status.st_blocks * BLOCK
             with contextlib.suppress(OSError):
                 text = Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace")
-                for found in _MAPPED.finditer(text):
-                    if found[1] == place:
-                        yield int(found[2]), self._limits.file
+                for mapping in _MAPPED.finditer(text):
+                    if mapping[1] == place:
+                        yield int(mapping[2]), self._limits.file

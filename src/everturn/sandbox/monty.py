@@ -1,8 +1,8 @@
-"""Python that a model wrote → what it printed and came to, in Monty: an interpreter that knows nothing of the machine.
+"""Monty sandbox: runs Python code of a model in Monty, an interpreter that knows nothing of the machine.
 
-It runs in worker processes that can be killed, never in ours. What it may do beside computing is to call functions that
-it is given here: a call stops it until we have answered. Nothing in it depends on time or chance, so the same code with
-the same answers makes the same calls.
+It runs in worker processes that can be killed, never in ours. Besides computing, the code can only call the functions
+that it is given here: a call suspends it until we have answered. Nothing in it depends on time or chance, so the same
+code with the same answers makes the same calls.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from everturn.core.canonical import JsonObject
-from everturn.core.sandboxes import Killed, Ran, Report
+from everturn.core.canonical_json import JsonObject
+from everturn.core.sandbox import KillReason, RunResult, SandboxReport
 from everturn.errors import ConfigError, ToolChanged, ToolError
-from everturn.sandbox.monty_values import Room, Unfit, plain, shown
-from everturn.sandbox.shares import Shares
+from everturn.sandbox.fair_share import FairShare
+from everturn.sandbox.monty_values import NotJson, ValueBudget, describe_value, to_json_value
 
 if TYPE_CHECKING:
     from pydantic_monty import (
@@ -36,46 +36,46 @@ if TYPE_CHECKING:
         OSPolicy,
     )
 
-Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Awaitable[object]]
-"""Answers a call of the code: the name of a function, and what it was given."""
+CallHandler = Callable[[str, tuple[Any, ...], dict[str, Any]], Awaitable[object]]
+"""Answers a call of the code: the name of a function, its positional and its keyword arguments."""
 
-Known = tuple[Call, Collection[str]]
+CallableFunctions = tuple[CallHandler, Collection[str]]
 
 MISSING: Final = "run_python needs Monty: pip install 'everturn[code]'"
-AT_ONCE: Final = 16  # workers; a run that waits for an answer has one, 13 MB of memory each
+AT_ONCE: Final = 16  # workers; a run that waits for an answer holds one, 13 MB of memory each
 SHARE: Final = 4  # of them for one session
-PATIENCE: Final = 300.0  # seconds in which one of its share is free
-WAIT: Final = 10.0  # seconds for one of all
-RUNS: Final = 200  # of a worker, before another takes its place
-CALM: Final = 0.2  # seconds
+PATIENCE: Final = 300.0  # seconds to wait for one of the session's share
+WAIT: Final = 10.0  # seconds to wait for any worker
+RUNS: Final = 200  # of a worker, before it is replaced
+EXIT_DELAY: Final = 0.2  # seconds
 TEXT: Final = 20_000  # characters of a traceback
 
 
-class Limits(Struct, frozen=True):
+class MontyLimits(Struct, frozen=True):
     """How much a run may use."""
 
     memory: int = 64 << 20  # bytes
-    depth: int = 200  # functions in functions
+    depth: int = 200  # of nested function calls
     calls: int = 100
-    keep: int = 50_000  # characters of what it prints that are kept
+    keep: int = 50_000  # characters of its output that are kept
     flood: int = 1_000_000  # after which it is killed
 
 
-DEFAULTS: Final = Limits()
+DEFAULTS: Final = MontyLimits()
 
 
 class Monty:
-    """Python in Monty's workers, which are started when they are needed."""
+    """Runs Python in Monty's workers, which are started on demand."""
 
     name = "monty"
 
-    def __init__(self, limits: Limits = DEFAULTS) -> None:
+    def __init__(self, limits: MontyLimits = DEFAULTS) -> None:
         self.limits = limits
         self._pool: AsyncMonty | None = None
-        self._shares = Shares(SHARE, PATIENCE)
+        self._shares = FairShare(SHARE, PATIENCE)
 
-    async def probe(self) -> Report:
-        """Find out what holds here."""
+    async def probe(self) -> SandboxReport:
+        """Probe the guarantees."""
         return await asyncio.to_thread(check)
 
     async def run(
@@ -85,35 +85,40 @@ class Monty:
         stdin: str = "",
         arguments: JsonObject | None = None,
         seconds: float = 10.0,
-        call: Call | None = None,
+        call: CallHandler | None = None,
         functions: Collection[str] = (),
         now: float = 0.0,
         seed: str = "",
         who: str = "",
         waits: Callable[[], None] = lambda: None,
-    ) -> Ran:
-        """Run code; `arguments` are variables, as is `stdin`. `seconds` count while it runs, not while it is answered.
+    ) -> RunResult:
+        """Run code; `arguments` are variables, as is `stdin`. `seconds` count while it runs, not while it waits for an
+        answer.
 
-        It may call the `functions`: what `call` returns for them is JSON data, and a `ToolError` is an exception in there.
-        `now` is what its clock stands at, and what it draws by chance follows from `seed`. `who` has a share of the workers
-        and no more; `waits` is called if all of that is taken.
+        It may call the `functions`: what `call` returns for them is JSON data, and a `ToolError` becomes an exception
+        inside. `now` is the fixed time of its clock, and its random numbers are seeded with `seed`. `who` is the
+        session, which has a limited share of the workers; `waits` is called if all of that is in use.
 
         Raises:
-            ToolError: all workers are taken, for too long; or it was a `ToolChanged` of a call, which ends the run.
-            ConfigError: Monty is not here.
+            ToolError: all workers are in use for too long; or a call raised `ToolChanged`, which ends the run.
+            ConfigError: Monty is not installed.
         """
-        given = dict(arguments or {}) | ({"stdin": stdin} if stdin else {})
-        async with self._shares.one(who, waits):
-            return await self._run(code, given, seconds, (call or _no_call, functions), unchanging(now, seed))
+        inputs = dict(arguments or {}) | ({"stdin": stdin} if stdin else {})
+        async with self._shares.acquire(who, waits):
+            return await self._run(
+                code, inputs, seconds, (call or _no_call, functions), deterministic_policy(now, seed)
+            )
 
-    async def _run(self, code: str, given: dict[str, Any], seconds: float, known: Known, policy: OSPolicy) -> Ran:
-        pool, printed = await self._open(), Printed(self.limits)
+    async def _run(
+        self, code: str, inputs: dict[str, Any], seconds: float, known: CallableFunctions, policy: OSPolicy
+    ) -> RunResult:
+        pool, printed = await self._open(), PrintBuffer(self.limits)
         session = pool.checkout(
             limits={
                 "max_feed_duration_secs": seconds,
                 "max_memory": self.limits.memory,
                 "max_recursion_depth": self.limits.depth,
-                "max_suspensions": self.limits.calls * 10,  # to look a name up is one, too
+                "max_suspensions": self.limits.calls * 10,  # a name lookup is one, too
                 "max_total_sleep_secs": 0.0,
             },
             os_policy=policy,
@@ -126,26 +131,31 @@ class Monty:
             raise ConfigError(f"Monty's worker cannot be started: {error}; `everturn doctor` says more") from None
         try:
             printed.worker = session.worker_pid
-            return await self._drive(session, code, given, known, printed)
+            return await self._drive(session, code, inputs, known, printed)
         finally:
             printed.worker = None
             await session.__aexit__(None, None, None)
 
     async def aclose(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.__aexit__(None, None, None)
 
     async def _drive(
-        self, session: AsyncMontySession, code: str, given: dict[str, Any], known: Known, printed: Printed
-    ) -> Ran:
-        """Let it run from call to call."""
+        self,
+        session: AsyncMontySession,
+        code: str,
+        inputs: dict[str, Any],
+        known: CallableFunctions,
+        printed: PrintBuffer,
+    ) -> RunResult:
+        """Run it from call to call."""
         import pydantic_monty as monty
 
         calls = 0
         try:
-            at: AsyncSnapshot = await session.feed_start(code, inputs=given, print_callback=printed)
+            at: AsyncSnapshot = await session.feed_start(code, inputs=inputs, print_callback=printed)
             while not isinstance(at, monty.MontyComplete):
                 if isinstance(at, monty.AsyncFunctionSnapshot) and not at.is_os_function:
                     calls += 1
@@ -159,31 +169,33 @@ class Monty:
                         at = await at.resume(answer)
                 else:
                     at = await _without(at, known)
-            return printed.ran(value=shown(at.output))
+            return printed.make_result(value=describe_value(at.output))
         except monty.MontyCrashedError as error:
-            return printed.ran(killed="output" if printed.is_flood else "time" if error.timed_out else "", error=DIED)
+            return printed.make_result(
+                killed="output" if printed.is_flood else "time" if error.timed_out else "", error=DIED
+            )
         except (monty.MontyRuntimeError, monty.MontySyntaxError) as error:
             reason, killed = error.display("type-msg"), _killed(error.display("type-msg"))
             if killed:
                 _kill(printed.worker)  # it was stopped in the middle of something
-            return printed.ran(killed=killed, error=reason[:TEXT] if killed else _end(error.display()))
+            return printed.make_result(killed=killed, error=reason[:TEXT] if killed else _end(error.display()))
         except monty.MontyError as error:
-            return printed.ran(error=_end(str(error)))
+            return printed.make_result(error=_end(str(error)))
 
-    async def _answered(self, at: Any, known: Known, calls: int) -> ExternalSettledResult:
-        """Call a function for the code. What goes wrong with it is an exception in there, which it may catch."""
+    async def _answered(self, at: Any, known: CallableFunctions, calls: int) -> ExternalSettledResult:
+        """Call a function for the code. An error becomes an exception inside, which the code may catch."""
         (call, functions), name = known, str(at.function_name)
         if name not in functions or at.object_id is not None:
             return _raised("NameError", f"name {name!r} is not defined; functions: {', '.join(functions) or 'none'}")
         if calls > self.limits.calls:
             return _raised("RuntimeError", f"this is call {calls}; a run makes at most {self.limits.calls}")
         try:
-            room = Room()
-            args = cast("list[Any]", plain(list(at.args), room))
-            value = await call(name, tuple(args), cast("dict[str, Any]", plain(at.kwargs, room)))
-        except Unfit as error:
+            budget = ValueBudget()
+            args = cast("list[Any]", to_json_value(list(at.args), budget))
+            value = await call(name, tuple(args), cast("dict[str, Any]", to_json_value(at.kwargs, budget)))
+        except NotJson as error:
             return _raised("TypeError", f"{name}: {error}")
-        except ToolChanged:  # it does not do what it did before; nothing that it does now can be trusted
+        except ToolChanged:  # the code made another call than before; nothing that it does now can be trusted
             raise
         except ToolError as error:
             return _raised("RuntimeError", str(error))
@@ -200,7 +212,7 @@ class Monty:
                 min_processes=0, max_processes=AT_ONCE, checkout_timeout=WAIT, max_checkouts_per_worker=RUNS
             )
             await pool.__aenter__()
-            if self._pool is not None:  # somebody was first
+            if self._pool is not None:  # another task was first
                 await pool.__aexit__(None, None, None)
             else:
                 self._pool = pool
@@ -213,10 +225,10 @@ DIED: Final = (
 WRONG_AWAIT: Final = "functions are called one after the other here: write f(x=1), not gather(f(x=1), …)"
 
 
-class Printed:
-    """Keeps the beginning of what is printed, and kills a worker that floods us: it would go on to the end of its time."""
+class PrintBuffer:
+    """Keeps the beginning of the output, and kills a worker that prints too much: it would go on to its time limit."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: MontyLimits) -> None:
         self._limits = limits
         self._kept: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self._size = 0
@@ -225,28 +237,28 @@ class Printed:
 
     def __call__(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         """Called from a thread of Monty's."""
-        room = max(0, self._limits.keep - self._size)
+        remaining = max(0, self._limits.keep - self._size)
         self._size += len(text)
-        if room:
-            self._kept[stream].append(text[:room])
+        if remaining:
+            self._kept[stream].append(text[:remaining])
         if self._size > self._limits.flood and not self.is_flood:
             self.is_flood = True
             _kill(self.worker)
 
-    def ran(self, *, value: object = None, killed: Killed = "", error: str = "") -> Ran:
-        """What became of the run."""
+    def make_result(self, *, value: object = None, killed: KillReason = "", error: str = "") -> RunResult:
+        """The result of the run."""
         is_cut = self._size > self._limits.keep
         stdout, stderr = ("".join(self._kept[name]) for name in ("stdout", "stderr"))
         ok = not killed and not error
-        return Ran(0 if ok else None if killed else 1, stdout, stderr, is_cut, False, killed, value, error)
+        return RunResult(0 if ok else None if killed else 1, stdout, stderr, is_cut, False, killed, value, error)
 
 
-def unchanging(now: float, seed: str) -> OSPolicy:
-    """A world without time and chance."""
+def deterministic_policy(now: float, seed: str) -> OSPolicy:
+    """The OS policy of a fixed clock and seeded random numbers."""
     return {
         "datetime": datetime.datetime.fromtimestamp(now, datetime.UTC),
         "timezone": "utc",
-        "sleep": "zero",  # it counts towards no limit of time
+        "sleep": "zero",  # it counts towards no time limit
         "process_time": "zero",
         "random_start": {"seed": seed},
     }
@@ -256,8 +268,8 @@ def _raised(kind: Literal["RuntimeError", "TypeError", "NameError"], text: str) 
     return {"exc_type": kind, "message": text[:TEXT].encode(errors="replace").decode()}
 
 
-async def _without(at: Any, known: Known) -> AsyncSnapshot:
-    """Go on where it asked for something that is no call: there are no files, no environment and no clock to be had."""
+async def _without(at: Any, known: CallableFunctions) -> AsyncSnapshot:
+    """Continue after a request that is no call: there are no files, no environment and no clock."""
     import pydantic_monty as monty
 
     if isinstance(at, monty.AsyncFunctionSnapshot):
@@ -280,7 +292,7 @@ def _named(name: str) -> Callable[[], None]:
     return function
 
 
-def _killed(reason: str) -> Killed:
+def _killed(reason: str) -> KillReason:
     if reason.startswith("TimeoutError: feed time limit"):
         return "time"
     return "memory" if reason.startswith("MemoryError") else ""
@@ -298,16 +310,17 @@ def _end(text: str) -> str:
 
 @functools.cache
 def _calm_exit() -> None:
-    """Let Monty's threads come to rest before the process ends.
+    """Let Monty's threads finish before the process exits.
 
-    pydantic-monty 1.4 aborted the process in 8 of 24 exits right after a run, closed or not; after a pause in none of 12.
+    pydantic-monty 1.4 aborted the process in 8 of 24 exits right after a run, closed or not; after a pause in none of
+    12.
     """
-    atexit.register(time.sleep, CALM)
+    atexit.register(time.sleep, EXIT_DELAY)
 
 
 @functools.cache
-def check() -> Report:
-    """Probe it, once in a process."""
+def check() -> SandboxReport:
+    """Probe the guarantees, once per process."""
     from everturn.sandbox.monty_probe import probe
 
     return probe()

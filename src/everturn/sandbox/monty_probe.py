@@ -1,4 +1,4 @@
-"""This machine → what Monty guarantees on it: hostile code is run in a worker, with something out here to find."""
+"""Monty probe: runs hostile code in a worker, with bait outside, to find out which guarantees hold on this machine."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from everturn.core.sandboxes import GUARANTEES, Guarantee, Report
+from everturn.core.sandbox import GUARANTEES, Guarantee, SandboxReport
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty
 
 PACKAGE: Final = "pydantic-monty"
 ABSENT: Final = "Monty is not installed: pip install 'everturn[code]'"
-MEMORY: Final = 16 << 20  # bytes that a probe is given
+MEMORY: Final = 16 << 20  # bytes that a probe may use
 SECONDS: Final = 0.1
 
 TRIES: Final[Mapping[Guarantee, tuple[str, ...]]] = {
@@ -42,16 +42,16 @@ TRIES: Final[Mapping[Guarantee, tuple[str, ...]]] = {
     "cpu": ("while True:\n    pass",),
     "syscalls": ("import ctypes", "import mmap", "import _posixsubprocess", "__import__('ctypes')"),
 }
-"""Each must fail; one that comes to its end has found a way."""
+"""Each must fail; one that runs to its end has found a way out."""
 
 
-def probe(tries: Mapping[Guarantee, tuple[str, ...]] = TRIES) -> Report:
-    """Try everything, and say what held."""
-    begun = time.monotonic()
+def probe(tries: Mapping[Guarantee, tuple[str, ...]] = TRIES) -> SandboxReport:
+    """Try everything, and report what held."""
+    started = time.monotonic()
     try:
         import pydantic_monty as monty
     except ImportError:
-        return Report("monty", absent=ABSENT)
+        return SandboxReport("monty", absent=ABSENT)
     try:
         version = metadata.version(PACKAGE)
     except metadata.PackageNotFoundError:
@@ -59,20 +59,24 @@ def probe(tries: Mapping[Guarantee, tuple[str, ...]] = TRIES) -> Report:
     missing: dict[Guarantee, str] = {}
     try:
         with tempfile.TemporaryDirectory() as folder, monty.Monty(max_processes=1, checkout_timeout=5.0) as pool:
-            given = _bait(folder)
+            bait = _bait(folder)
             with pool.checkout() as session:
                 if session.feed_run("1 + 1") != 2:  # where nothing works, nothing leaks either
                     raise RuntimeError("it cannot count")
-            for one in GUARANTEES:
-                for code in tries.get(one, ()):
-                    if trouble := _leak(pool, code.format(**given), one):
-                        missing[one] = trouble
-                if Path(given["written"]).exists():
+            for guarantee in GUARANTEES:
+                for code in tries.get(guarantee, ()):
+                    if trouble := _leak(pool, code.format(**bait), guarantee):
+                        missing[guarantee] = trouble
+                if Path(bait["written"]).exists():
                     missing["files"] = "a file was written"
     except (OSError, RuntimeError, monty.MontyError) as error:
-        return Report("monty", version, absent=f"Monty's worker does not start ({error}): {ABSENT.partition(': ')[2]}")
-    holds: frozenset[Guarantee] = frozenset(one for one in GUARANTEES if one not in missing and tries.get(one))
-    return Report("monty", version, holds, missing, seconds=time.monotonic() - begun)
+        return SandboxReport(
+            "monty", version, absent=f"Monty's worker does not start ({error}): {ABSENT.partition(': ')[2]}"
+        )
+    holds: frozenset[Guarantee] = frozenset(
+        guarantee for guarantee in GUARANTEES if guarantee not in missing and tries.get(guarantee)
+    )
+    return SandboxReport("monty", version, holds, missing, seconds=time.monotonic() - started)
 
 
 def _bait(folder: str) -> dict[str, Any]:
@@ -89,14 +93,14 @@ def _bait(folder: str) -> dict[str, Any]:
 
 
 def _leak(pool: Monty, code: str, about: Guarantee) -> str:
-    """What a try got at; "": nothing, as it should be."""
+    """What a try got access to; "": nothing, as it should be."""
     import pydantic_monty as monty
 
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         with pool.checkout(limits={"max_feed_duration_secs": SECONDS, "max_memory": MEMORY}) as session:
             session.feed_run(code, print_callback=monty.CollectString(1000))
     except monty.MontyError:
-        took = time.monotonic() - begun
+        took = time.monotonic() - started
         return f"it ran for {took:.1f} seconds, and was given {SECONDS}" if about == "cpu" and took > 5.0 else ""
     return f"this was not stopped: {code!r}"

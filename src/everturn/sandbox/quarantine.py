@@ -1,7 +1,7 @@
-"""Quarantine: protected paths that a command created are moved away until a person has looked.
+"""Quarantine: moves protected files that a command created away until a person has looked at them.
 
-They go into `.everturn-quarantine` of the same folder, under numbers instead of their names; `what.json` beside them says
-where each was. A moved folder is closed (mode 0). File tools and shells see nothing of it.
+They go into `.everturn-quarantine` of the same folder, under numbers instead of their names; `what.json` beside them
+lists their original paths. A moved folder is closed (mode 0). File tools and shells cannot see it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct, json
 
 from everturn.errors import ToolError
-from everturn.sandbox.keeping import open_beneath
+from everturn.sandbox.hidden_paths import open_in_folder
 
 ROOT: Final = ".everturn-quarantine"
 LIST: Final = "what.json"
@@ -25,16 +25,17 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Quarantined(Struct, frozen=True):
-    """What was moved, in this order; where to, beneath the folder; and what could not be moved."""
+    """What was moved, in this order; where to, relative to the folder; and what could not be moved."""
 
     moved: tuple[str, ...] = ()
-    place: str = ""
-    left: tuple[str, ...] = ()
+    folder: str = ""
+    not_moved: tuple[str, ...] = ()
 
 
-def move_away(folder: int, paths: Sequence[str], why: str) -> Quarantined:
-    """Move paths beneath an open folder; `why` is written down beside them."""
-    paths = [path for path in paths if path != ROOT or not _is_folder(folder, ROOT)]  # what is in there is away already
+def move_to_quarantine(folder: int, paths: Sequence[str], why: str) -> Quarantined:
+    """Move paths below an open folder; `why` is recorded beside them."""
+    # Its content is in quarantine already
+    paths = [path for path in paths if path != ROOT or not _is_folder(folder, ROOT)]
     if not paths:
         return Quarantined()
     moved: list[str] = []
@@ -48,20 +49,20 @@ def move_away(folder: int, paths: Sequence[str], why: str) -> Quarantined:
         for path in paths:
             try:
                 _move(folder, aside if path == ROOT else path, place, str(len(moved) + 1))
-            except (FileNotFoundError, NotADirectoryError):  # there is none, or another run was quicker
+            except (FileNotFoundError, NotADirectoryError):  # it does not exist, or another run was quicker
                 continue
             except OSError:
                 left.append(path)
                 continue
             moved.append(path)
-        said = {"moved": {str(number): path for number, path in enumerate(moved, 1)}, "why": why}
+        record = {"moved": {str(number): path for number, path in enumerate(moved, 1)}, "why": why}
         with open(os.open(LIST, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600, dir_fd=place), "wb") as file:
-            file.write(json.format(json.encode(said)))
+            file.write(json.format(json.encode(record)))
     return Quarantined(tuple(moved), f"{ROOT}/{name}", tuple(left))
 
 
 def _root(folder: int, owned: contextlib.ExitStack) -> tuple[int, str]:
-    """The place of all that was moved; and the name to which something that a command put there instead was moved aside."""
+    """The quarantine folder; and the name to which something was moved that a command had put in its place."""
     aside = f"{ROOT}-{secrets.token_hex(4)}"
     try:
         with contextlib.suppress(FileExistsError):
@@ -74,7 +75,7 @@ def _root(folder: int, owned: contextlib.ExitStack) -> tuple[int, str]:
     except OSError as error:
         raise ToolError(f"nothing can be put in quarantine in {ROOT}: {error.strerror}") from None
     owned.callback(os.close, root)
-    with contextlib.suppress(OSError):  # git need not tell of it
+    with contextlib.suppress(OSError):  # so that git does not list it
         with open(os.open(".gitignore", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600, dir_fd=root), "wb") as file:
             file.write(b"*\n")
     return root, aside
@@ -82,10 +83,10 @@ def _root(folder: int, owned: contextlib.ExitStack) -> tuple[int, str]:
 
 def _move(folder: int, path: str, place: int, name: str) -> None:
     above, _, last = path.rpartition("/")
-    parent = open_beneath(folder, above)
+    parent = open_in_folder(folder, above)
     try:
         if _is_folder(parent, last):
-            _open_up(parent, last)  # a folder that is closed cannot be moved elsewhere
+            _open_up(parent, last)  # a folder with mode 0 cannot be moved
         os.rename(last, name, src_dir_fd=parent, dst_dir_fd=place)
     finally:
         os.close(parent)

@@ -1,7 +1,8 @@
-"""JavaScript on stdin → what became of it on stdout, a line of JSON each; a program of its own, never imported.
+"""QuickJS worker: reads JavaScript from stdin and writes the results to stdout, as lines of JSON; run as a program,
+never imported.
 
-It loads the engine once and then makes a child for each run. The child shuts itself in before it looks at the code, and
-ends with it: no run finds anything of another, and nothing hostile is ever read in the process that goes on.
+It loads the engine once and then forks a child for each run. The child confines itself before it reads the code, and
+ends with it: no run finds anything of another, and no hostile code is ever read in the process that stays.
 """
 
 from __future__ import annotations
@@ -83,18 +84,18 @@ PENDING = "the promise was never settled: there are no timers here, and nothing 
 LIBC = ctypes.CDLL(None)
 
 
-class Program(ctypes.Structure):
-    """A filter as the kernel takes it."""
+class BpfProgram(ctypes.Structure):
+    """A seccomp filter program as the kernel takes it."""
 
     _fields_ = (("count", ctypes.c_ushort), ("steps", ctypes.c_void_p))
 
 
-def shut_in(given: dict[str, Any]) -> bool:
-    """Give up everything but computing; whether the kernel holds us to it."""
+def confine_process(request: dict[str, Any]) -> bool:
+    """Give up every right but computing; whether the kernel enforces it."""
     os.close(0)
-    cpu = int(given["seconds"]) + 2
+    cpu = int(request["seconds"]) + 2
     for what, number in (
-        (resource.RLIMIT_AS, given["memory"] * 2 + 256 * 1024 * 1024),
+        (resource.RLIMIT_AS, request["memory"] * 2 + 256 * 1024 * 1024),
         (resource.RLIMIT_CPU, cpu),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
@@ -103,21 +104,21 @@ def shut_in(given: dict[str, Any]) -> bool:
         resource.setrlimit(what, (number, number))
     if os.geteuid() == 0:
         os.setgroups([])
-        os.setresgid(given["uid"], given["uid"], given["uid"])
-        os.setresuid(given["uid"], given["uid"], given["uid"])
+        os.setresgid(request["uid"], request["uid"], request["uid"])
+        os.setresuid(request["uid"], request["uid"], request["uid"])
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    program = bytes.fromhex(given["filter"])
+    program = bytes.fromhex(request["filter"])
     if not program or not sys.platform.startswith("linux"):
         return False
-    held = ctypes.create_string_buffer(program, len(program))
-    told = Program(len(program) // 8, ctypes.cast(held, ctypes.c_void_p))
+    buffer = ctypes.create_string_buffer(program, len(program))
+    bpf_program = BpfProgram(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p))
     no_new_privileges, filtering, by_program = 38, 22, 2
     LIBC.prctl(no_new_privileges, 1, 0, 0, 0)
-    return LIBC.prctl(filtering, by_program, ctypes.byref(told), 0, 0) == 0
+    return LIBC.prctl(filtering, by_program, ctypes.byref(bpf_program), 0, 0) == 0
 
 
-def found(host: int) -> list[str]:
-    """What can still be done from in here that should not be: each of these is a guarantee that does not hold."""
+def find_broken_guarantees(host: int) -> list[str]:
+    """What can still be done in here that should not be: each of these is a broken guarantee."""
 
     def fork() -> None:
         if os.fork() == 0:
@@ -134,26 +135,26 @@ def found(host: int) -> list[str]:
         "syscalls": lambda: os.execv("/bin/true", ["true"]),
         "syscalls ": lambda: os.sched_getscheduler(0),
     }
-    held: list[str] = ["env"] if os.environ.keys() - {"LC_CTYPE"} else []
+    broken: list[str] = ["env"] if os.environ.keys() - {"LC_CTYPE"} else []
     for name, attempt in tried.items():
         try:
             attempt()
         except OSError:
             continue
-        held.append(name.strip())
-    return held
+        broken.append(name.strip())
+    return broken
 
 
-def run(given: dict[str, Any], context: Any, host: Any) -> dict[str, Any]:
-    """Run code in a context in which none has been run."""
-    memory, seconds, keep = given["memory"], given["seconds"], given["keep"]
+def run_script(request: dict[str, Any], context: Any, host: Any) -> dict[str, Any]:
+    """Run code in a fresh context."""
+    memory, seconds, keep = request["memory"], request["seconds"], request["keep"]
     context.set_memory_limit(memory)
     context.set_max_stack_size(512 * 1024)
     deadline = time.monotonic() + seconds
     killed = error = ""
     try:
         context.set_time_limit(seconds)
-        host("run", keep, given["code"], *([given["args"]] if given["args"] else []))
+        host("run", keep, request["code"], *([request["args"]] if request["args"] else []))
         left = seconds
         while left > 0:
             context.set_time_limit(left)
@@ -182,37 +183,41 @@ def run(given: dict[str, Any], context: Any, host: Any) -> dict[str, Any]:
     return {"value": value, "error": error, "logs": logs[:keep], "cut": bool(cut), "killed": killed}
 
 
-def answer(given: dict[str, Any], context: Any, host: Any) -> None:
-    """In the child: shut in, run, tell."""
-    is_held = shut_in(given)
-    told = run(given, context, host) if given["code"] else {"found": found(given["host"]), "filtered": is_held}
-    data = json.dumps({**told, "token": given["token"]}).encode() + b"\n"
+def handle_request(request: dict[str, Any], context: Any, host: Any) -> None:
+    """In the child: confine, run, answer."""
+    is_held = confine_process(request)
+    reply = (
+        run_script(request, context, host)
+        if request["code"]
+        else {"found": find_broken_guarantees(request["host"]), "filtered": is_held}
+    )
+    data = json.dumps({**reply, "token": request["token"]}).encode() + b"\n"
     while data:
         data = data[os.write(1, data) :]
 
 
 def main() -> None:
-    """Read, make a child, wait for it, and again."""
+    """Read a request, fork a child, wait for it; repeat."""
     sys.path.append(sys.argv[1])
     import quickjs  # pyright: ignore[reportMissingTypeStubs]
 
-    made: Any = quickjs
-    context = made.Context()  # of which each child has its own copy; nothing is ever run in this one
+    engine: Any = quickjs
+    context = engine.Context()  # each child has its own copy; nothing is ever run in this one
     host = context.eval(SHIM)
     gc.disable()
     gc.freeze()
     os.write(1, b"{}\n")
     for line in sys.stdin.buffer:
-        given = json.loads(line)
+        request = json.loads(line)
         child = os.fork()
         if child == 0:
             try:
-                answer(given, context, host)
+                handle_request(request, context, host)
             finally:
                 os._exit(0)
         _, status = os.waitpid(child, 0)
         if status:
-            os.write(1, json.dumps({"token": given["token"], "died": status}).encode() + b"\n")
+            os.write(1, json.dumps({"token": request["token"], "died": status}).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Names of system calls → a filter program for the kernel (classic BPF, as `seccomp(2)` takes it).
+"""Seccomp filters: builds system call filters for the kernel (classic BPF, as `seccomp(2)` takes it).
 
-Two filters: one for a whole shell, which refuses what no program needs and exploits do; and one for an interpreter that
-has loaded all it will ever load, which allows nothing but memory, time, and reading and writing what is open.
+There are two filters: one for a whole shell, which refuses calls that no program needs and exploits use; and one for an
+interpreter that has loaded all it will ever load, which allows only memory, time, and reading and writing open files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 ARCHITECTURES: Final = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7), "arm64": (1, 0xC00000B7)}
-"""Machine → the column of the tables below, and what the kernel calls it."""
+"""Machine → the column of the tables below, and the kernel's number for it."""
 
 REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
     # other processes
@@ -52,32 +52,32 @@ ALLOWED: Final[dict[str, tuple[int | None, int | None]]] = {
 }  # fmt: skip
 
 CLONE, CLONE3, SOCKET, IOCTL = (56, 220), (435, 435), (41, 198), (16, 29)
-NEWEST: Final = 462  # calls the kernel learnt later are not there until somebody has judged them
+NEWEST: Final = 462  # later calls of the kernel do not exist here until we have reviewed them
 NAMESPACES: Final = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 INET, INET6 = 2, 10
-TERMINAL_INPUT: Final = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: to type into a terminal as if somebody had
+TERMINAL_INPUT: Final = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: they type into a terminal
 
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _EPERM, _ENOSYS, _NO_FAMILY = 1, 38, 97
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24  # where they stand in what the filter is shown
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in the data that the filter reads
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 
 
-def for_shell(machine: str | None = None) -> bytes | None:
-    """Everything but what is refused; None: nobody has said how on this machine."""
+def shell_filter(machine: str | None = None) -> bytes | None:
+    """A filter that allows everything but the refused calls; None: this machine is not supported."""
     known = ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
     column, architecture = known
     program = _opening(architecture)
     program += [_step(_AT_LEAST, NEWEST + 1, 0, 1), _give(_ERRNO | _ENOSYS)]
-    program += [_step(_EQUAL, CLONE3[column], 0, 1), _give(_ERRNO | _ENOSYS)]  # its flags are out of a filter's sight
+    program += [_step(_EQUAL, CLONE3[column], 0, 1), _give(_ERRNO | _ENOSYS)]  # a filter cannot read its flags
     for number in _numbers(REFUSED.values(), column):
         program += [_step(_EQUAL, number, 0, 1), _give(_ERRNO | _EPERM)]
     program += [
         _step(_EQUAL, CLONE[column], 0, 4), _load(_FIRST),
         _step(_ANY_BIT, NAMESPACES, 0, 1), _give(_ERRNO | _EPERM), _give(_ALLOW),
-        # A socket in a folder that is shared would be a way out of every other wall, and a VM's own family knows no
+        # A socket in a shared folder would bypass every other protection, and the vsock family knows no
         # namespace; a pair of sockets is made by another call.
         _step(_EQUAL, SOCKET[column], 0, 5), _load(_FIRST),
         _step(_EQUAL, INET, 2, 0), _step(_EQUAL, INET6, 1, 0), _give(_ERRNO | _NO_FAMILY), _give(_ALLOW),
@@ -88,8 +88,8 @@ def for_shell(machine: str | None = None) -> bytes | None:
     return b"".join(program)
 
 
-def for_interpreter(machine: str | None = None) -> bytes | None:
-    """Nothing but what is allowed; None: nobody has said how on this machine."""
+def interpreter_filter(machine: str | None = None) -> bytes | None:
+    """A filter that refuses everything but the allowed calls; None: this machine is not supported."""
     known = ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
@@ -101,7 +101,9 @@ def for_interpreter(machine: str | None = None) -> bytes | None:
 
 
 def _opening(architecture: int) -> list[bytes]:
-    """Kill what speaks another dialect: in it, the numbers mean other calls. Then look at the number."""
+    """Kill a process that uses another calling convention, in which the numbers mean other calls. Then load the
+    number.
+    """
     x32 = 0x40000000
     return [
         _load(_ARCHITECTURE), _step(_EQUAL, architecture, 1, 0), _give(_KILL),

@@ -1,7 +1,7 @@
-"""Connections with deadlines: how long a request may take to say what it wants, how long one may rest, and how many.
+"""Connections with deadlines: time limits for request headers and idle connections, and a maximum number of connections.
 
-uvicorn has no time limit for headers, lets go of a connection only when its peer has read everything, and answers one
-that is too many only after it has been read. This stands around its protocol on h11, which caps the size of headers.
+uvicorn has no time limit for headers, releases a connection only when its peer has read everything, and refuses a
+surplus connection only after it has read the request. This subclasses its h11 protocol, which caps the size of headers.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from everturn.config.options import ServerOptions
+from everturn.config.server_options import ServerOptions
 from everturn.telemetry import metrics
 
 FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 SWEEP: Final = 5.0
-"""Seconds after which a connection that was closed and is not read by its peer is cut."""
+"""Seconds after which a closed connection is aborted if its peer reads nothing."""
 
 
-class Bounded(H11Protocol):
-    """A connection that has no time for those who take theirs."""
+class TimedConnection(H11Protocol):
+    """A connection with a deadline for the headers of each request."""
 
     options = ServerOptions()
     deadline: asyncio.TimerHandle | None = None
-    left = -1  # bytes that its peer had not read when the sweep last came by
+    left = -1  # bytes that the peer had not read at the last sweep
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to count, or say that there is no place."""
+        """Start the deadline, or refuse the connection when there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self.options.connections:
             metrics.count("http_refused_total", "connections")
@@ -39,40 +39,40 @@ class Bounded(H11Protocol):
         self._arm()
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless it is over."""
+        """Read on, unless the connection is closing."""
         if self.transport.is_closing():
             return
         super().data_received(data)
-        self._look()
+        self._update_deadline()
 
     def on_response_complete(self) -> None:
-        """The next request may have begun to come in before this one was answered."""
+        """Check the deadline: the next request may have begun to arrive before this response was complete."""
         super().on_response_complete()
-        self._look()
+        self._update_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of all timers: uvicorn keeps one when a peer resets the connection."""
+        """Cancel all timers: uvicorn keeps one when a peer resets the connection."""
         self._disarm()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
-    def _look(self) -> None:
-        """Begin to count when a request begins, and not again until it has said what it wants."""
-        is_saying = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
-        if self.transport.is_closing() or not is_saying:
+    def _update_deadline(self) -> None:
+        """Start the deadline when a request begins, and stop it when its headers are complete."""
+        has_partial_request = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        if self.transport.is_closing() or not has_partial_request:
             self._disarm()
         elif self.deadline is None:
             self._arm()
 
     def _arm(self) -> None:
-        self.deadline = self.loop.call_later(self.options.header_time, self._too_late)
+        self.deadline = self.loop.call_later(self.options.header_time, self._time_out)
 
     def _disarm(self) -> None:
         if self.deadline is not None:
             self.deadline.cancel()
             self.deadline = None
 
-    def _too_late(self) -> None:
+    def _time_out(self) -> None:
         self.deadline = None
         if not self.transport.is_closing():
             metrics.count("http_refused_total", "too_slow")
@@ -81,13 +81,13 @@ class Bounded(H11Protocol):
             self.transport.close()
 
 
-def bounded(options: ServerOptions) -> type[Bounded]:
+def protocol_with_limits(options: ServerOptions) -> type[TimedConnection]:
     """The protocol class of a server with these limits."""
-    return type("Bounded", (Bounded,), {"options": options})
+    return type("Bounded", (TimedConnection,), {"options": options})
 
 
-def sweep(connections: set[Any]) -> int:
-    """Cut those that were closed and whose peers have read nothing since the last time; how many there were."""
+def abort_stalled(connections: set[Any]) -> int:
+    """Abort closed connections whose peers have read nothing since the last sweep. Returns how many."""
     cut = 0
     for connection in list(connections):
         transport = connection.transport

@@ -1,4 +1,4 @@
-"""Routes → an OpenAPI 3.1 document. It says what the code does because it is made of the same table."""
+"""OpenAPI document: generated as version 3.1 from the route table, which the application uses too."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from everturn import __version__, api
-from everturn.server.reading import LONGEST_ID
-from everturn.server.routing import Route
+from everturn.server.decode import ID_LIMIT
+from everturn.server.route import Route
 
 REF: Final = "#/components/schemas/{name}"
 BEARER: Final[list[dict[str, list[str]]]] = [{"key": []}, {"login": []}]
@@ -47,8 +47,8 @@ REASONS: Final = {
 }
 
 
-def describe(routes: Sequence[Route]) -> dict[str, Any]:
-    """The document. The same routes give the same bytes."""
+def build_openapi(routes: Sequence[Route]) -> dict[str, Any]:
+    """The OpenAPI document. The same routes give the same bytes."""
     types = list(_types(routes))
     schemas, components = msgspec.json.schema_components(types, schema_hook=_anything, ref_template=REF)
     named = dict(zip(map(_key, types), schemas, strict=True))
@@ -91,33 +91,33 @@ def _key(kind: Any) -> str:
 
 
 def _anything(kind: type) -> dict[str, Any]:
-    """What msgspec has no schema for is any JSON value."""
+    """The schema of types that msgspec has none for: any JSON value."""
     return {"description": "Any JSON value."}
 
 
 def _operation(route: Route, named: dict[str, Any]) -> dict[str, Any]:
-    who = "Anybody may ask this." if route.needs is None else f"Takes the role `{route.needs}`, or more."
-    said: dict[str, Any] = {
+    description = "Anybody may ask this." if route.needs is None else f"Takes the role `{route.needs}`, or more."
+    operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.about,
-        "description": who,
+        "description": description,
         "tags": [route.tag],
         "parameters": _parameters(route),
         "responses": _responses(route, named),
     }
     if route.needs is None:
-        said["security"] = []
+        operation["security"] = []
     if route.takes == "bytes":
         content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in route.media or ("*/*",)}
-        said["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": True, "content": content}
     elif route.body is not None:
         content = {"application/json": {"schema": named[_key(route.body)]}}
-        said["requestBody"] = {"required": _is_required(route.body), "content": content}
-    return said
+        operation["requestBody"] = {"required": _is_required(route.body), "content": content}
+    return operation
 
 
 def _is_required(kind: Any) -> bool:
-    """Whether nothing at all is not enough: an empty body is read as an empty object."""
+    """Whether a body is required: an empty one is read as an empty object."""
     try:
         msgspec.convert({}, kind)
     except msgspec.ValidationError:
@@ -126,70 +126,70 @@ def _is_required(kind: Any) -> bool:
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
+    parameters: list[dict[str, Any]] = [
         {
             "name": part[1:-1],
             "in": "path",
             "required": True,
-            "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_ID},
+            "schema": {"type": "string", "minLength": 1, "maxLength": ID_LIMIT},
         }
         for part in route.path.split("/")
         if part.startswith("{")
     ]
     for param in route.query:
-        shape = {"name": param.name, "in": "query", "required": param.is_needed, "schema": param.schema}
-        found.append(shape | ({"description": param.about} if param.about else {}))
+        parameter = {"name": param.name, "in": "query", "required": param.is_needed, "schema": param.schema}
+        parameters.append(parameter | ({"description": param.about} if param.about else {}))
     if route.method == "POST" and route.needs is not None and route.body is not None:
         about = "The same key with the same body is done once; with another body it is refused (409)."
-        schema = {"type": "string", "maxLength": LONGEST_ID}
-        found.append({"name": "Idempotency-Key", "in": "header", "schema": schema, "description": about})
+        schema = {"type": "string", "maxLength": ID_LIMIT}
+        parameters.append({"name": "Idempotency-Key", "in": "header", "schema": schema, "description": about})
     if route.gives == "events":
         about = "The cursor of the last message that was seen."
-        found.append({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": about})
-    return found
+        parameters.append({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}, "description": about})
+    return parameters
 
 
 def _responses(route: Route, named: dict[str, Any]) -> dict[str, Any]:
-    fine: dict[str, Any] = {"description": "Done." if route.answer is None else "As asked."}
+    success: dict[str, Any] = {"description": "Done." if route.answer is None else "As asked."}
     if route.gives == "events":
-        fine = {"description": STREAM, "content": {"text/event-stream": {"schema": _item(route, named)}}}
+        success = {"description": STREAM, "content": {"text/event-stream": {"schema": _item(route, named)}}}
     elif route.gives == "bytes":
         shape = {"schema": {"type": "string", "format": "binary"}}
-        fine["content"] = dict.fromkeys(route.media, shape)
+        success["content"] = dict.fromkeys(route.media, shape)
     elif route.answer is not None:
-        fine["content"] = {"application/json": {"schema": named[_key(route.answer)]}}
+        success["content"] = {"application/json": {"schema": named[_key(route.answer)]}}
     failure = (
         {"schema": named[_key(api.Failure)]} if route.tag in ("native", "about") else {"schema": {"type": "object"}}
     )
     content: dict[str, Any] = {"application/json": failure}
-    if route.needs is None and route.media:  # for browsers: what went wrong is a page, too
+    if route.needs is None and route.media:  # browsers get errors as HTML
         content["text/html"] = {"schema": {"type": "string"}}
-    responses: dict[str, Any] = {str(route.status): fine}
+    responses: dict[str, Any] = {str(route.status): success}
     if route.gives == "events" and route.tag != "native":
         responses["204"] = {"description": "Nothing is under way."}
     for status, why in REASONS.items():
-        said: dict[str, Any] = {"description": why, "content": content}
+        response: dict[str, Any] = {"description": why, "content": content}
         if status in (429, 503):
-            said["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
-        responses[str(status)] = said
+            response["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
+        responses[str(status)] = response
     return responses
 
 
 def _item(route: Route, named: dict[str, Any]) -> dict[str, Any]:
-    """One event of a stream, as those who read it take it apart."""
+    """The schema of one event of a stream."""
     data: dict[str, Any] = {"type": "string"}
     if route.answer is not None:
         data |= {"contentMediaType": "application/json", "contentSchema": named[_key(route.answer)]}
     return {"type": "object", "required": ["data"], "properties": {"id": {"type": "string"}, "data": data}}
 
 
-def references(value: Any) -> Iterable[str]:
+def find_references(value: Any) -> Iterable[str]:
     """Every `$ref` in a document."""
     if isinstance(value, dict):
         for name, item in cast("dict[str, Any]", value).items():
             if name == "$ref" and isinstance(item, str):
                 yield item
-            yield from references(item)
+            yield from find_references(item)
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
-            yield from references(item)
+            yield from find_references(item)

@@ -1,11 +1,11 @@
-"""Counts, levels and times of this process → the text that Prometheus reads. It knows nobody's name.
+"""Metrics: counters, gauges and histograms of this process, rendered in Prometheus' text format.
 
     metrics.count("deliveries_total", "session")
     metrics.observe("http_request_seconds", 0.012, "/api/me")
     metrics.render()
 
-Labels are given in the order of `families.ALL`. A name that is not there, or labels that do not fit it, raise: that is
-a slip of the programmer, and the first test finds it.
+Labels are passed in the order of `metric_families.ALL`. An unknown name, or labels that do not fit, raise an error: that
+is a programming mistake, and the first test finds it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from math import isfinite, isnan
 
 from everturn.errors import ConfigError
-from everturn.telemetry.families import ALL, MOST_SERIES, MOST_VALUE, PROCESS, Family
+from everturn.telemetry.metric_families import ALL, MOST_SERIES, MOST_VALUE, PROCESS, MetricFamily
 from everturn.telemetry.process import process_values
 
 OTHER = "other"
@@ -25,8 +25,8 @@ PREFIX = "everturn_"
 Labels = tuple[str, ...]
 
 
-class _Times:
-    """A histogram of one series: how many fell into each bucket, and their sum."""
+class _Histogram:
+    """The histogram of one series: the count of each bucket, and the sum."""
 
     __slots__ = ("counts", "sum")
 
@@ -35,72 +35,72 @@ class _Times:
 
 
 class Metrics:
-    """All that this process counts. Threads may count too; two at the very same moment may count as one."""
+    """All metrics of this process. Threads may count too; of two increments at the very same moment one may be lost."""
 
-    def __init__(self, families: Iterable[Family] = ALL) -> None:
+    def __init__(self, families: Iterable[MetricFamily] = ALL) -> None:
         self._families = {family.name.removeprefix(PREFIX): family for family in families}
         self._values: dict[str, dict[Labels, float]] = {name: {} for name in self._families}
-        self._times: dict[str, dict[Labels, _Times]] = {name: {} for name in self._families}
+        self._histograms: dict[str, dict[Labels, _Histogram]] = {name: {} for name in self._families}
 
     def count(self, name: str, *labels: object, by: float = 1.0) -> None:
-        """Count something that happened."""
+        """Increase a counter."""
         if by >= 0:  # a counter never falls
             self._add(name, "counter", labels, by)
 
     def add(self, name: str, change: float, *labels: object) -> None:
-        """Let a level rise or fall."""
+        """Increase or decrease a gauge."""
         self._add(name, "gauge", labels, change)
 
     def set(self, name: str, value: float, *labels: object) -> None:
-        """Say what a level is."""
+        """Set a gauge."""
         family = self._family(name, "gauge", labels)
         values = self._values[name]
         values[_key(family, labels, values)] = value
 
     def observe(self, name: str, seconds: float, *labels: object) -> None:
-        """Take note of how long something took."""
+        """Add a duration to a histogram."""
         family = self._family(name, "histogram", labels)
-        series = self._times[name]
+        series = self._histograms[name]
         key = _key(family, labels, series)
-        times = series.get(key)
-        if times is None:
-            times = series[key] = _Times(len(family.bounds))
-        seconds = max(seconds, 0.0)  # a clock that was set back
-        times.counts[bisect_left(family.bounds, seconds)] += 1
-        times.sum += seconds
+        histogram = series.get(key)
+        if histogram is None:
+            histogram = series[key] = _Histogram(len(family.bounds))
+        seconds = max(seconds, 0.0)  # the clock was set back
+        histogram.counts[bisect_left(family.bounds, seconds)] += 1
+        histogram.sum += seconds
 
     def value(self, name: str, *labels: object) -> float:
-        """What a counter or a level says; how often, for a histogram. For tests, and for faces that show it."""
+        """The value of a counter or a gauge; the count of a histogram. For tests, and for UIs that show it."""
         if name not in self._families:
             raise _unknown(name, self._families)
         key = tuple(str(label) for label in labels)
-        times = self._times[name].get(key)
-        return float(sum(times.counts)) if times is not None else self._values[name].get(key, 0.0)
+        histogram = self._histograms[name].get(key)
+        return float(sum(histogram.counts)) if histogram is not None else self._values[name].get(key, 0.0)
 
-    def items(self, kind: str) -> Iterator[tuple[Family, Labels, float]]:
-        """All series of a kind, but for histograms."""
+    def items(self, kind: str) -> Iterator[tuple[MetricFamily, Labels, float]]:
+        """All series of counters or gauges."""
         for name, family in self._families.items():
             if family.kind == kind:
                 for labels, value in list(self._values[name].items()):
                     yield family, labels, value
 
     def render(self) -> bytes:
-        """Everything, as Prometheus reads it (text format 0.0.4)."""
+        """All metrics in Prometheus' text format 0.0.4."""
         lines: list[str] = []
         for name, family in self._families.items():
             # Copies: a thread that logs or exports may count meanwhile.
-            values, times = dict(self._values[name]), dict(self._times[name])
+            values, times = dict(self._values[name]), dict(self._histograms[name])
             if not family.labels and not values and family.kind != "histogram":
-                values = {(): 0.0}  # what has not happened yet has happened 0 times
+                values = {(): 0.0}  # a counter that was never increased is 0
             if values or times:
                 lines += _head(family)
                 lines += (f"{family.name}{_braces(family, key)} {_number(value)}" for key, value in values.items())
-                for key, one in times.items():
-                    lines += _buckets(family, key, one)
-        measured = process_values()
+                for key, histogram in times.items():
+                    lines += _buckets(family, key, histogram)
+        process = process_values()
         for family in PROCESS:
-            if family.name in measured:
-                lines += [*_head(family), f"{family.name} {_number(measured[family.name])}"]
+            if family.name in process:
+                lines += [*_head(family), f"{family.name} {_number(process[family.name])}"]
         return ("\n".join(lines) + "\n").encode()
 
     def _add(self, name: str, kind: str, labels: tuple[object, ...], change: float) -> None:
@@ -109,7 +109,7 @@ class Metrics:
         key = _key(family, labels, values)
         values[key] = values.get(key, 0.0) + change
 
-    def _family(self, name: str, kind: str, labels: tuple[object, ...]) -> Family:
+    def _family(self, name: str, kind: str, labels: tuple[object, ...]) -> MetricFamily:
         family = self._families.get(name)
         if family is None:
             raise _unknown(name, self._families)
@@ -122,7 +122,9 @@ def _unknown(name: str, families: Iterable[str]) -> ConfigError:
     return ConfigError(f"nothing is counted as {name!r}; there are: {', '.join(families)}")
 
 
-def _key(family: Family, labels: tuple[object, ...], series: dict[Labels, float] | dict[Labels, _Times]) -> Labels:
+def _key(
+    family: MetricFamily, labels: tuple[object, ...], series: dict[Labels, float] | dict[Labels, _Histogram]
+) -> Labels:
     key = tuple(label if type(label) is str else str(label) for label in labels)
     if key in series or not key:
         return key
@@ -131,11 +133,11 @@ def _key(family: Family, labels: tuple[object, ...], series: dict[Labels, float]
     return key
 
 
-def _head(family: Family) -> list[str]:
+def _head(family: MetricFamily) -> list[str]:
     return [f"# HELP {family.name} {family.text}", f"# TYPE {family.name} {family.kind}"]
 
 
-def _braces(family: Family, key: Labels, *more: tuple[str, str]) -> str:
+def _braces(family: MetricFamily, key: Labels, *more: tuple[str, str]) -> str:
     pairs = [*zip(family.labels, key, strict=True), *more]
     return "{" + ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs) + "}" if pairs else ""
 
@@ -150,17 +152,17 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
 
 
-def _buckets(family: Family, key: Labels, times: _Times) -> Iterator[str]:
-    below = 0
-    for bound, count in zip((*map(_number, family.bounds), "+Inf"), times.counts, strict=True):
-        below += count
-        yield f"{family.name}_bucket{_braces(family, key, ('le', bound))} {below}"
-    yield f"{family.name}_sum{_braces(family, key)} {_number(times.sum)}"
-    yield f"{family.name}_count{_braces(family, key)} {below}"
+def _buckets(family: MetricFamily, key: Labels, histogram: _Histogram) -> Iterator[str]:
+    cumulative = 0
+    for bound, count in zip((*map(_number, family.bounds), "+Inf"), histogram.counts, strict=True):
+        cumulative += count
+        yield f"{family.name}_bucket{_braces(family, key, ('le', bound))} {cumulative}"
+    yield f"{family.name}_sum{_braces(family, key)} {_number(histogram.sum)}"
+    yield f"{family.name}_count{_braces(family, key)} {cumulative}"
 
 
 METRICS = Metrics()
-"""Those of this process."""
+"""The metrics of this process."""
 
 add = METRICS.add
 count = METRICS.count

@@ -1,4 +1,4 @@
-"""What this process uses, as its operating system says; what cannot be known is left out."""
+"""Process metrics: CPU, memory, threads and file descriptors from the operating system; unknown ones are left out."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ _SELF = Path("/proc/self")
 
 
 def process_values() -> dict[str, float]:
-    """Values by the name of their family."""
-    spent = os.times()
-    values = {"process_cpu_seconds_total": spent.user + spent.system}
+    """Values by metric name."""
+    times = os.times()
+    values = {"process_cpu_seconds_total": times.user + times.system}
     try:
         import resource
 
-        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        values["process_max_fds"] = float(most if most != resource.RLIM_INFINITY else 2**53 - 1)
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        values["process_max_fds"] = float(limit if limit != resource.RLIM_INFINITY else 2**53 - 1)
     except (ImportError, OSError, ValueError):  # not on this system
         pass
     try:
         values |= _from_proc()
-    except (OSError, IndexError, ValueError):  # no /proc, or one that says it in another way
+    except (OSError, IndexError, ValueError):  # no /proc, or one in another format
         pass
     return values
 
 
 def _from_proc() -> dict[str, float]:
-    # The name of the process stands in brackets and may hold anything; fields are counted behind it, from the third.
+    # The process name is in parentheses and may contain anything; the fields after it begin with the third.
     fields = (_SELF / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     page, ticks = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
     age = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0]) - int(fields[19]) / ticks

@@ -1,18 +1,22 @@
-"""The public test kit: real implementations of the ports that need nothing beside them, and ways to break them.
+"""Test kit: real implementations of the ports that need no other service, contract suites for adapters, and ways to
+break them.
 
-    ScriptedModel, say, think, call, calls   a model that says what it was told to
-    MemoryStore, MemoryBus, InlineEngine     the reference adapters
-    FakeClock, CountingIds                   time and names a test owns
-    Crash, MortalStore                       a process that dies after any event
-    everturn.testing.replay                  a recorded session, played again: offline, or on real tools
+An adapter of your own is valid if it passes its contract suite in `everturn.testing.contracts` (which needs pytest).
+`everturn.replay` replays a recorded session, offline or on real tools. Besides the modules below, this package exports
+the scripted model (`ScriptedModel`, `say`, `think`, `call`, `calls`) and the reference adapters (`MemoryStore`,
+`MemoryBus`, `InlineEngine`).
 
-The contract suites of Store, Engine and Bus are in `everturn.testing.contracts` (which needs pytest): an adapter of
-yours passes them, or it is not one.
+- `doubles`: `FakeClock` and `CountingIds`, time and ids that a test controls
+- `crash`: `MortalStore` and `Crash`, a process that dies after any event
+- `contracts`: contract suites for stores, buses, engines, accounts and models
+- `provider`: a local model server with scripted answers and strict validation
+- `servers`: real servers (PostgreSQL, NATS, Restate) that a test owns
+- `chaos`: fault injection campaigns on a whole installation
 """
 
 from everturn.bus.memory import MemoryBus
 from everturn.engine.inline import InlineEngine
-from everturn.models.scripted import Fail, Hang, ScriptedModel, call, calls, say, think
+from everturn.models.scripted import ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say, think
 from everturn.stores.memory import MemoryStore
 from everturn.testing.crash import Crash, MortalStore
 from everturn.testing.doubles import CountingIds, FakeClock
@@ -20,13 +24,13 @@ from everturn.testing.doubles import CountingIds, FakeClock
 __all__ = [
     "CountingIds",
     "Crash",
-    "Fail",
     "FakeClock",
-    "Hang",
     "InlineEngine",
     "MemoryBus",
     "MemoryStore",
     "MortalStore",
+    "ScriptedFailure",
+    "ScriptedHang",
     "ScriptedModel",
     "call",
     "calls",

@@ -1,8 +1,8 @@
-"""A process that dies after any event, without leaving the process a test runs in.
+"""Simulated crashes: a process that dies after any event, without ending the process of the test.
 
-`MortalStore` stands before a real store and lets a given number of events through. Then the process counts as dead: that
-append and everything after it raise `Crash`, so whatever the old runtime still does on its way out changes nothing. A
-fresh runtime on the inner store is the process that takes over.
+`MortalStore` wraps a real store and lets a given number of events through. Then the process counts as dead: that append
+and everything after it raise `Crash`, so that nothing the old runtime still does changes anything. A fresh runtime on
+the inner store is the process that takes over.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from everturn.stores.memory import MemoryStore
 
 
 class Crash(BaseException):
-    """The process is dead. Not an `Exception`: nobody may handle it."""
+    """The process is dead. Not an `Exception`, so that no handler catches it."""
 
 
 class MortalStore(MemoryStore if TYPE_CHECKING else object):  # to a type checker it is a store like any other
     """A store whose process dies when its log has `lives` events.
 
-    It dies right after writing the last of them, in the middle of a batch if it must, or (`before_next`) when it wants to
-    write the next one: then everything between the two has happened in the world and nothing of it is written down.
+    It dies right after writing the last of them, in the middle of a batch if necessary, or (`before_next`) when it is
+    about to write the next one: then everything between the two has happened in the world and nothing of it is in the
+    log.
     """
 
     def __init__(self, inner: Store, lives: int | None = None, *, before_next: bool = False) -> None:
@@ -37,7 +38,9 @@ class MortalStore(MemoryStore if TYPE_CHECKING else object):  # to a type checke
         self.died.set()
 
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
-        """Write events while alive. It takes its time, as a real store does: whoever does not wait for it is found out."""
+        """Write events while alive. It yields to the event loop as a real store does, which exposes callers that do not
+        await it.
+        """
         await asyncio.sleep(0)
         self._must_live()
         if self._lives is None:

@@ -1,4 +1,4 @@
-"""Time and names a test owns."""
+"""Test doubles for time and ids: a clock that a test advances, and ids in a predictable order."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class _Timer:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Let it not happen."""
+        """Cancel the timer."""
         self.is_cancelled = True
 
 
 class FakeClock:
-    """A clock that stands still until it is told to `advance`."""
+    """A clock that stands still until `advance` is called."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now
@@ -41,7 +41,7 @@ class FakeClock:
         return sum(not timer.is_cancelled for _, _, timer in self._timers)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and fire what is due on the way, in order."""
+        """Let time pass, and fire the timers that are due, in order."""
         end = self._now + seconds
         while self._timers and self._timers[0][0] <= end:
             at, _, timer = heapq.heappop(self._timers)
@@ -52,12 +52,12 @@ class FakeClock:
 
 
 class CountingIds:
-    """Names in the order in which they were asked for: `turn_1`, `msg_2`, …"""
+    """Ids in the order of the calls: `turn_1`, `msg_2`, …"""
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
         self._count = itertools.count(1)
 
     def new(self, kind: str) -> str:
-        """A name nobody has used."""
+        """A new id."""
         return f"{kind}_{self._prefix}{next(self._count)}"

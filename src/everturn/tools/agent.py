@@ -1,6 +1,6 @@
-"""A task → the answer of a turn of its own: another conversation, which a model starts by calling a tool.
+"""Sub-agents: a tool that runs a task in a turn of its own, in another session, and returns its answer.
 
-It may do, and use, at most what the turn may that calls it; what it is told here can only narrow that.
+A sub-agent may do, and spend, at most what its parent turn may; the options here can only narrow that.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from everturn.core.canonical import JsonObject
-from everturn.core.given import checked_budget, checked_rules
+from everturn.core.canonical_json import JsonObject
 from everturn.core.options import Budget
 from everturn.core.parts import Output
-from everturn.core.policy import Rule
-from everturn.core.ports import SubTurn, ToolContext
+from everturn.core.ports import SubagentRequest, ToolContext
 from everturn.core.requests import ToolSpec
+from everturn.core.rules.policy import Rule
+from everturn.core.validate import validate_budget, validate_rules
 from everturn.errors import BadArguments, ConfigError
 
 UNLIMITED = Budget()
-PATIENCE = 10 * 365 * 86_400.0
-"""Seconds: ten years, which is no limit. Gates of its turn may be answered any day; its budget and the time that a gate
-has (`gate_timeout`) are what bounds it."""
+SUBAGENT_TIMEOUT = 10 * 365 * 86_400.0
+"""Seconds: ten years, which is no limit. A gate of the sub-agent may be answered any day; its budget and the time limit
+of a gate (`gate_timeout`) are what bounds it.
+"""
 
-NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # what every provider takes
-TITLE = 80  # characters of a task that are shown
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # every provider accepts these
+TITLE = 80  # characters of the task in the title
 SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
@@ -38,23 +39,23 @@ SCHEMA: JsonObject = {
     "required": ["task"],
     "additionalProperties": False,
 }
-GO_ON: JsonObject = {
+SESSION_PARAMETER: JsonObject = {
     "type": "string",
     "description": "The session that an earlier answer named, to go on there: it knows what was said before.",
 }
-NAMED = "\n\n[session={session}]"
+SESSION_FOOTER = "\n\n[session={session}]"
 
 
 class Agent:
-    """A tool that has a task done in a turn of its own, and answers with what that came to.
+    """A tool that runs a task in a turn of its own, and returns that turn's answer.
 
-    `tools` are those of that turn, as in `Chat.send`: a name has to be there when the runtime is made, a pattern may be
-    for tools that are still to come. `model` is one that the runtime knows when it is called, by its name. Called again
-    after a crash it goes on with the same turn, and begins no other. There is no limit to how long it may take, for
-    people may be asked meanwhile. `asks` is the turn that it asks for, without its task.
+    `tools` are those of that turn, as in `Chat.send`: a name has to exist when the runtime is made, a pattern may match
+    tools that are added later. `model` is the name of one that the runtime knows when the tool is called. A call that
+    is repeated after a crash continues the same turn, and starts no other. There is no time limit, because the turn may
+    wait for people. `asks` is the request for the turn, without the task.
 
-    When `resumable`, an answer names its session, and a later task may be given to the same one. When `detached`, it goes
-    on though the turn that asked for it is cancelled.
+    When `resumable`, an answer names its session, and a later task can continue that session. When `detached`, the turn
+    continues although its parent is cancelled.
     """
 
     def __init__(
@@ -83,25 +84,31 @@ class Agent:
             if not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"agent {name!r}: {switch} is True or False, not {value!r}")
         self._is_resumable = resumable
-        schema = SCHEMA if not resumable else {**SCHEMA, "properties": {**SCHEMA["properties"], "session": GO_ON}}
-        self._spec = ToolSpec(name, description, schema, effects="write", timeout=PATIENCE, origin="agent", echoes=True)
-        self.asks = SubTurn(
+        schema = (
+            SCHEMA
+            if not resumable
+            else {**SCHEMA, "properties": {**SCHEMA["properties"], "session": SESSION_PARAMETER}}
+        )
+        self._spec = ToolSpec(
+            name, description, schema, idempotent=True, timeout=SUBAGENT_TIMEOUT, origin="agent", echoes=True
+        )
+        self.request = SubagentRequest(
             prompt="",
             system=system,
             model=model,
             tools=_names(name, tools),
             rules=tuple(
                 replace(rule, layer="agent", source=rule.source or name)
-                for rule in checked_rules(rules, f"agent {name!r}: rules")
+                for rule in validate_rules(rules, f"agent {name!r}: rules")
             ),
-            budget=checked_budget(budget, f"agent {name!r}: budget"),
+            budget=validate_budget(budget, f"agent {name!r}: budget"),
             max_steps=max_steps,
             detached=detached,
         )
 
     @property
     def spec(self) -> ToolSpec:
-        """What it is."""
+        """The tool's specification."""
         return self._spec
 
     def validate(self, arguments: JsonObject) -> None:
@@ -113,14 +120,14 @@ class Agent:
             raise BadArguments(f"{self._spec.name} takes `task`: a text that says what is to be done{also}")
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
-        """Have it done, and say what came of it."""
+        """Run the sub-agent, and return its answer."""
         self.validate(arguments)
         return self._ask(arguments["task"], arguments.get("session", ""), context)
 
     async def _ask(self, task: str, session: str, context: ToolContext) -> Output:
-        answer = await context.sub_turn(replace(self.asks, prompt=task, session=session))
+        answer = await context.run_subagent(replace(self.request, prompt=task, session=session))
         return Output(
-            answer.text + (NAMED.format(session=answer.session) if self._is_resumable else ""),
+            answer.text + (SESSION_FOOTER.format(session=answer.session) if self._is_resumable else ""),
             title=_short(task),
             metadata={"session": answer.session, "turn": answer.turn},
             untrusted=answer.untrusted,

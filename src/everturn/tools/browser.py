@@ -1,7 +1,8 @@
-"""Tools that a page runs for a model: JavaScript in its sandbox, and files that never leave the browser.
+"""Browser tools: the client tools that the web UI runs for a model: JavaScript in a sandbox, and files that stay in the
+browser.
 
-Only what they are is said here; the page that claims and runs them comes with the web UI. It declares
-`browser_js_eval` as it is said here: `scripts/web_types.py` writes that down for it.
+This module only declares them; the web UI claims and runs the calls. The web UI's own declaration of `browser_js_eval`
+is generated from this one by `scripts/web_types.py`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Final
 
 from everturn.core.options import ClientTool
 
-MOST_CODE: Final = 100_000  # characters
-MOST_CONTENT: Final = 1_000_000
+MAX_CODE_LENGTH: Final = 100_000  # characters
+MAX_CONTENT_LENGTH: Final = 1_000_000
 _PATH: Final = {
     "type": "string",
     "description": "Where it is, beneath the root: 'notes/today.md'. No '..', no leading '/'.",
@@ -19,8 +20,8 @@ _PATH: Final = {
     "maxLength": 1024,
 }
 
-USUAL_TIME: Final = 5_000  # milliseconds
-MOST_TIME: Final = 30_000
+DEFAULT_TIMEOUT_MS: Final = 5_000  # milliseconds
+MAX_TIMEOUT_MS: Final = 30_000
 BROWSER_JS_EVAL: Final = ClientTool(
     "browser_js_eval",
     "Run JavaScript in the person's browser, in a sandbox without page, network, cookies or storage. The code is the body "
@@ -29,18 +30,18 @@ BROWSER_JS_EVAL: Final = ClientTool(
     {
         "type": "object",
         "properties": {
-            "code": {"type": "string", "maxLength": MOST_CODE, "description": "The body of an async function."},
+            "code": {"type": "string", "maxLength": MAX_CODE_LENGTH, "description": "The body of an async function."},
             "timeout_ms": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": MOST_TIME,
-                "description": f"It is stopped then; {USUAL_TIME} if left out.",
+                "maximum": MAX_TIMEOUT_MS,
+                "description": f"It is stopped then; {DEFAULT_TIMEOUT_MS} if left out.",
             },
         },
         "required": ["code"],
         "additionalProperties": False,
     },
-    result={
+    output_schema={
         "type": "object",
         "properties": {
             "value": {"description": "What was returned, as JSON."},
@@ -49,7 +50,7 @@ BROWSER_JS_EVAL: Final = ClientTool(
         "required": ["value"],
         "additionalProperties": False,
     },
-    effects="write",  # it may write files of the conversation
+    idempotent=True,  # it may write files of the conversation
     lease=60.0,
 )
 BROWSER_LIST_DIRECTORY: Final = ClientTool(
@@ -60,7 +61,7 @@ BROWSER_LIST_DIRECTORY: Final = ClientTool(
         "properties": {"path": {**_PATH, "minLength": 0, "description": "The directory; '' is the root."}},
         "additionalProperties": False,
     },
-    result={
+    output_schema={
         "type": "array",
         "maxItems": 10_000,
         "items": {
@@ -74,27 +75,31 @@ BROWSER_LIST_DIRECTORY: Final = ClientTool(
             "additionalProperties": False,
         },
     },
-    effects="read",
+    read_only=True,
 )
 BROWSER_READ_FILE: Final = ClientTool(
     "browser_read_file",
     "Read a text file that this conversation keeps in the person's browser.",
     {"type": "object", "properties": {"path": _PATH}, "required": ["path"], "additionalProperties": False},
-    result={"type": "string", "maxLength": MOST_CONTENT},
-    effects="read",
+    output_schema={"type": "string", "maxLength": MAX_CONTENT_LENGTH},
+    read_only=True,
 )
 BROWSER_WRITE_FILE: Final = ClientTool(
     "browser_write_file",
     "Write a text file that this conversation keeps in the person's browser; what was there before is gone.",
     {
         "type": "object",
-        "properties": {"path": _PATH, "content": {"type": "string", "maxLength": MOST_CONTENT}},
+        "properties": {"path": _PATH, "content": {"type": "string", "maxLength": MAX_CONTENT_LENGTH}},
         "required": ["path", "content"],
         "additionalProperties": False,
     },
-    result={"type": "object", "properties": {"written": {"type": "integer", "minimum": 0}}, "required": ["written"]},
-    effects="write",
+    output_schema={
+        "type": "object",
+        "properties": {"written": {"type": "integer", "minimum": 0}},
+        "required": ["written"],
+    },
+    idempotent=True,
 )
 
 BROWSER_TOOLS: Final = (BROWSER_JS_EVAL, BROWSER_LIST_DIRECTORY, BROWSER_READ_FILE, BROWSER_WRITE_FILE)
-"""What a page declares when it sends: `TurnOptions(clients=BROWSER_TOOLS)`."""
+"""The web UI declares these when it sends a message: `TurnOptions(clients=BROWSER_TOOLS)`."""

@@ -1,4 +1,4 @@
-"""A Python function → a tool: schema from its signature, descriptions from its docstring.
+"""Function tools: the `@tool` decorator builds a tool from a Python function, its signature (schema) and its docstring.
 
 pydantic is imported here, on the first `@tool`, and nowhere else: it is at the edge, never on the path of a chunk.
 """
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, over
 
 from msgspec.structs import replace
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
 from everturn.core.ports import Progress, ToolContext
 from everturn.core.requests import ToolSpec
 from everturn.errors import BadArguments, ConfigError, ToolError
-from everturn.tools.choices import Choices, spec_fields
-from everturn.tools.phrasing import Problem, explain
+from everturn.tools.tool_options import ToolOptions, spec_fields
+from everturn.tools.validation_errors import ValidationProblem, explain_validation_errors
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # what every provider accepts
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # every provider accepts these
 
 
 class FunctionTool(Generic[P, R]):
-    """A tool made of a function; still callable as the function it was."""
+    """A tool made from a function; still callable as that function."""
 
-    def __init__(self, function: Callable[P, R], *, name: str, **choices: Unpack[Choices]):
+    def __init__(self, function: Callable[P, R], *, name: str, **choices: Unpack[ToolOptions]):
         if NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
         if next(iter(inspect.signature(function).parameters), "") in ("self", "cls"):
@@ -52,7 +52,7 @@ class FunctionTool(Generic[P, R]):
         self._context, self._names, self._model = _arguments_model(function, name, described)
         chosen = spec_fields(name, choices, self._names.values())
         schema = self._model.model_json_schema()
-        # Texts that must be given are used as they are written: there is nothing to fill in or to convert.
+        # Required strings are passed on unchanged: there is no default to fill in and nothing to convert.
         fields = self._model.model_fields.values()
         self._is_plain = all(field.annotation is str and field.is_required() for field in fields)
         self._is_async = inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function)
@@ -66,11 +66,11 @@ class FunctionTool(Generic[P, R]):
 
     @property
     def spec(self) -> ToolSpec:
-        """What it is."""
+        """The tool's specification."""
         return self._spec
 
     def validate(self, arguments: JsonObject) -> JsonObject | None:
-        """Check arguments against the signature, and say what the function is given for them."""
+        """Check arguments against the signature; the result is what the function will receive."""
         checked = self._checked(arguments)
         if self._is_plain:
             return None
@@ -88,33 +88,42 @@ class FunctionTool(Generic[P, R]):
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[object] | AsyncIterator[object]:
         """Call the function: an async one here, a plain one in a thread."""
         checked = self._checked(arguments)
-        given = {name: getattr(checked, field) for field, name in self._names.items()}
+        keyword_arguments = {name: getattr(checked, field) for field, name in self._names.items()}
         if self._context is not None:
-            given[self._context] = context if self._is_async else _for_thread(context)
+            keyword_arguments[self._context] = context if self._is_async else _for_thread(context)
         function: Callable[..., Any] = self.function
         if self._is_async:
-            return function(**given) if self._to_model is None else _told(function(**given), self._to_model)
-        return _in_thread(function, given, self._to_model)
+            return (
+                function(**keyword_arguments)
+                if self._to_model is None
+                else _map_result(function(**keyword_arguments), self._to_model)
+            )
+        return _in_thread(function, keyword_arguments, self._to_model)
 
 
 @overload
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
-def tool(*, name: str | None = None, **choices: Unpack[Choices]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
-def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None, **choices: Unpack[Choices]) -> Any:
-    """Make a tool of a function.
+def tool(
+    *, name: str | None = None, **choices: Unpack[ToolOptions]
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None, /, *, name: str | None = None, **choices: Unpack[ToolOptions]
+) -> Any:
+    """Make a tool from a function.
 
-    `effects` says what a repeat would do to the world: `read` nothing, `write` nothing more (it honours the call's
-    key), `once` harm. After a crash a `once` call is never run again, so that is what is assumed unless you say.
+    A `read_only` tool changes nothing; an `idempotent` one changes nothing more when it runs again with the same key.
+    Neither is the default: such a call runs at most once, also after a crash.
 
-    `execute` says who decides about a call where no rule does: `auto` nobody, `ask_once` a person until they have said
-    always, `ask` a person every time, `deny` lets none through. `result` says who reads what came of it before the
-    model does. `subjects={"path": "path"}` are the parameters that rules can speak of by their kind: text, path, url or
-    command. `timeout` is in seconds.
+    `approval` says who decides about a call where no rule does: `auto` runs it, `ask` asks a person unless a rule or a
+    grant allows it, `always` asks a person every time, `deny` refuses it. `review` says when a person reviews the result
+    before the model reads it: `never`, `on_error` or `always`. `subjects={"path": "path"}` names the parameters that
+    rules can match by their
+    kind: text, path, url or command. `timeout` is in seconds.
 
-    A tool is `repeatable` if to call it again and again is no loop; with `egress` what it is given leaves the house,
-    what it brings is `untrusted`, the fields of its result that are `private` are seen by no model, and `limit` is how
-    many characters a model is shown of it. `to_model(value)` makes of what the function returned what the model reads;
+    A tool is `repeatable` if calling it again and again is no loop; with `egress` its arguments are sent outside; its
+    results are `untrusted`; the fields of its result that are `private` are shown to no model; and `limit` is how many
+    characters of a result the model sees. `to_model(value)` turns the return value into what the model reads;
     `before(ctx)` and `after(ctx)` are called around a call, and may change `ctx.arguments` and `ctx.output`.
     """
 
@@ -129,10 +138,10 @@ def _origin(function: Callable[..., Any]) -> str:
     return f"function:{named.__module__}.{named.__qualname__}"
 
 
-def _told(
+def _map_result(
     answer: Awaitable[object] | AsyncIterator[object], to_model: Callable[[Any], object]
 ) -> Awaitable[object] | AsyncIterator[object]:
-    """What an async function answers, made into what the model reads."""
+    """Apply `to_model` to the result of an async function or generator."""
 
     async def once(answer: Awaitable[object]) -> object:
         return to_model(await answer)
@@ -151,44 +160,44 @@ def _told(
 
 
 def _for_thread(context: ToolContext) -> ToolContext:
-    """A context whose progress may be told from another thread."""
+    """A context whose `progress` may be called from another thread, and whose awaitable methods raise."""
     loop = asyncio.get_running_loop()
 
     def progress(text: str) -> None:
         loop.call_soon_threadsafe(context.progress, text)
 
-    def cannot(*asked: object) -> typing.NoReturn:
+    def cannot(*arguments: object) -> typing.NoReturn:
         raise ToolError("a plain function cannot wait for anybody; make the tool an `async def`, and await this")
 
-    waits: dict[str, Any] = dict.fromkeys(("ask", "run_tool", "sub_turn", "read"), cannot)
+    waits: dict[str, Any] = dict.fromkeys(("ask", "run_tool", "run_subagent", "read"), cannot)
     return replace(context, progress=progress, files=None, blobs=None, **waits)
 
 
 async def _in_thread(
-    function: Callable[..., Any], given: dict[str, Any], to_model: Callable[[Any], object] | None
+    function: Callable[..., Any], keyword_arguments: dict[str, Any], to_model: Callable[[Any], object] | None
 ) -> object:
     """Run a plain function in a thread of its own.
 
-    Not in a pool: one that hangs would hold a place in it for ever, and keep the process from ending.
+    Not in a pool: a function that hangs would hold a worker for ever, and keep the process from exiting.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
     context = contextvars.copy_context()
 
     def finish(result: object, error: BaseException | None) -> None:
-        if not done.done():  # it may have been given up in the meantime
+        if not done.done():  # the call may have been cancelled meanwhile
             done.set_result((result, error))
 
     def work() -> None:
         result: object = None
         error: BaseException | None = None
         try:
-            result = context.run(function, **given)
+            result = context.run(function, **keyword_arguments)
             if to_model is not None:
                 result = context.run(to_model, result)
         except BaseException as raised:
             error = raised
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and with it whoever asked
+        with contextlib.suppress(RuntimeError):  # the event loop is closed, and the caller gone with it
             loop.call_soon_threadsafe(finish, result, error)
 
     threading.Thread(target=work, name=f"tool-{function.__name__}", daemon=True).start()
@@ -203,10 +212,10 @@ async def _in_thread(
 def _arguments_model(
     function: Callable[..., Any], name: str, described: dict[str, str]
 ) -> tuple[str | None, dict[str, str], type[BaseModel]]:
-    """The parameter that wants the context (which no model ever sees), and a model of the others.
+    """The parameter that takes the context (which no model ever sees), and a pydantic model of the others.
 
-    The fields have names of their own and the parameters' names as aliases: a parameter may be called `json` or
-    `schema`, which on a pydantic model mean something else.
+    The fields have generated names, with the parameters' names as aliases: a parameter may be called `json` or
+    `schema`, which are attributes of a pydantic model.
     """
     from pydantic import ConfigDict, Field, create_model
 
@@ -232,7 +241,7 @@ def _arguments_model(
         fields[f"argument_{at}"] = (hint, Field(default, alias=parameter.name, **more))
     try:
         model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-    except Exception as error:  # pydantic has many ways to say that a type is none of its own
+    except Exception as error:  # pydantic raises many kinds of error for a type that it does not support
         first = str(error).splitlines()[0]
         raise ConfigError(f"tool {name!r}: its parameters cannot be described to a model: {first}") from None
     return context, names, model
@@ -242,7 +251,7 @@ _ENTRY = re.compile(r"^\s*\*{0,2}(\w+)\s*+(?:\([^)]*\))?\s*:\s*(.+)$")
 
 
 def _read_docstring(text: str, parameters: set[str]) -> tuple[str, dict[str, str]]:
-    """The summary, and what an `Args:` section says of each parameter."""
+    """The summary, and the description of each parameter in the `Args:` section."""
     before, _, after = text.partition("\nArgs:")
     described: dict[str, str] = {}
     name = ""
@@ -259,11 +268,11 @@ def _read_docstring(text: str, parameters: set[str]) -> tuple[str, dict[str, str
     return summary.strip(), described
 
 
-_VALUES = frozenset(("default", "const", "enum", "examples"))  # data, not schema: nothing in them is ours to drop
+_VALUES = frozenset(("default", "const", "enum", "examples"))  # data, not schema: nothing in them is dropped
 
 
 def _plain(schema: Any) -> Any:
-    """Drop the titles pydantic adds: they cost tokens in every request and say nothing new."""
+    """Drop the titles that pydantic adds: they cost tokens in every request and say nothing new."""
     if isinstance(schema, dict):
         items = typing.cast("dict[str, Any]", schema).items()
         return {
@@ -277,10 +286,12 @@ def _plain(schema: Any) -> Any:
 
 
 def _explain(spec: ToolSpec, error: ValueError) -> str:
-    """Say what is wrong with the arguments so that a model can mend them."""
+    """Describe what is wrong with the arguments so that a model can fix them."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
         return f"the arguments of {spec.name} are wrong: {error}"
     problems = error.errors(include_url=False, include_context=False)
-    return explain(spec, [Problem(row["type"], row["loc"], row["msg"], row["input"]) for row in problems])
+    return explain_validation_errors(
+        spec, [ValidationProblem(row["type"], row["loc"], row["msg"], row["input"]) for row in problems]
+    )

@@ -1,4 +1,4 @@
-"""Tools that belong together: switched on together, with rules of their own in the system prompt."""
+"""Tool groups: tools that are enabled together, with rules of their own in the system prompt."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ from everturn.core.ports import Tool
 from everturn.errors import ConfigError
 from everturn.tools.skills import LOAD_SKILL, Skill
 
-Rules = str | Callable[[Sequence[str]], str]
-"""What a model is told of a group: a text, or a function of the names of those of its tools that it has."""
+GroupRules = str | Callable[[Sequence[str]], str]
+"""The rules of a group for the model: a text, or a function of the names of those of its tools that are enabled."""
 
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}")
 
 
-class Group:
-    """Some tools under one name; off until it is switched on, for all turns or (`@name`) for one."""
+class ToolGroup:
+    """Tools under one name; off until the group is enabled, for all turns or (`@name`) for one."""
 
     __slots__ = ("name", "on", "rules", "skills", "tools")
 
     def __init__(
-        self, name: str, tools: Iterable[Tool] = (), rules: Rules = "", skills: Iterable[Skill] = (), on: bool = False
+        self,
+        name: str,
+        tools: Iterable[Tool] = (),
+        rules: GroupRules = "",
+        skills: Iterable[Skill] = (),
+        on: bool = False,
     ) -> None:
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f'a group begins with its name: Group("files", [search]), not a {type(name).__name__}')
@@ -33,36 +38,36 @@ class Group:
         if not isinstance(rules, str) and not callable(rules):
             raise ConfigError(f"group {name!r}: rules are a text, or a function of the names of its tools")
         self.name, self.tools, self.rules, self.skills = name, tuple(tools), rules, tuple(skills)
-        self.on = on is True  # nothing else switches it on
+        self.on = on is True  # no other value enables it
         for skill in self.skills:
             if not isinstance(skill, Skill):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"group {name!r}: {skill!r} is not a skill; Skill(name, description, text)")
 
-    def enabled(self) -> Group:
-        """The same group, switched on."""
-        return Group(self.name, self.tools, self.rules, self.skills, on=True)
+    def enabled(self) -> ToolGroup:
+        """The same group, enabled."""
+        return ToolGroup(self.name, self.tools, self.rules, self.skills, on=True)
 
-    def holding(self, tools: Iterable[Tool]) -> Group:
+    def with_tools(self, tools: Iterable[Tool]) -> ToolGroup:
         """The same group with other tools."""
-        return Group(self.name, tools, self.rules, self.skills, self.on)
+        return ToolGroup(self.name, tools, self.rules, self.skills, self.on)
 
-    def told(self, names: Sequence[str]) -> str:
-        """Its rules for a model that has these of its tools."""
+    def render_rules(self, names: Sequence[str]) -> str:
+        """The group's rules for a model that has these of its tools."""
         text: Any = self.rules if isinstance(self.rules, str) else self.rules(names)
         if not isinstance(text, str):
             raise ConfigError(f"the rules of group {self.name!r} are a {type(text).__name__}, not a text")
         return text.strip()
 
 
-INDEX = f"Skills; `{LOAD_SKILL}` loads one, before you do what it is for:"
+SKILL_INDEX_HEADING = f"Skills; `{LOAD_SKILL}` loads one, before you do what it is for:"
 
 
-def section(group: Group, names: Sequence[str], has_index: bool) -> str:
-    """What a system prompt says of a group whose tools of these names a model has; "" if there is nothing to say."""
-    parts = [group.told(names)]
+def render_group_section(group: ToolGroup, names: Sequence[str], has_index: bool) -> str:
+    """The system prompt section of a group whose tools of these names a model has; "" if it would be empty."""
+    parts = [group.render_rules(names)]
     parts += [f"{skill.name}: {skill.description}\n{skill.text.strip()}" for skill in group.skills if skill.pinned]
     if has_index and (index := [skill.entry for skill in group.skills if not skill.pinned]):
-        parts.append("\n".join((INDEX, *index)))
-    # What a group says ends where it ends: a server's own words may be in it.
+        parts.append("\n".join((SKILL_INDEX_HEADING, *index)))
+    # A group's text cannot close its own section: an MCP server's instructions may be in it.
     text = "\n\n".join(part for part in parts if part).replace("</tool-group", "&lt;/tool-group")
     return f'<tool-group name="{group.name}">\n{text}\n</tool-group>' if text else ""

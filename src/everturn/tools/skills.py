@@ -1,6 +1,6 @@
-"""Skills: how something is done with the tools of a group, told in full only when it is wanted.
+"""Skills: instructions for the tools of a group, loaded in full only on demand.
 
-A model sees an index of them and loads one with `load_skill`; one that is pinned it always sees.
+The model sees an index of the skills and loads one with `load_skill`; a pinned skill is always in the prompt.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import Output
 from everturn.core.ports import ToolContext
 from everturn.core.requests import ToolSpec
@@ -20,7 +20,7 @@ LOAD_SKILL: Final = "load_skill"
 
 
 class Skill(Struct, frozen=True):
-    """A text that says how something is done. `when` says what for, in a few words."""
+    """Instructions for one kind of work. `when` says in a few words when to use them."""
 
     name: str
     description: str
@@ -29,7 +29,7 @@ class Skill(Struct, frozen=True):
     pinned: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse one that nobody could ask for, or that would say nothing."""
+        """Refuse a name that cannot be requested, and an empty text."""
         if not self.name.strip() or self.name != " ".join(self.name.split()):
             raise ConfigError(f"{self.name!r} is not a name for a skill: one line, without blanks around it")
         if not self.text.strip():
@@ -37,7 +37,7 @@ class Skill(Struct, frozen=True):
 
     @property
     def entry(self) -> str:
-        """Its line in the index."""
+        """The skill's line in the index."""
         when = f" (when: {_line(self.when)})" if self.when else ""
         return f"- {self.name}: {_line(self.description)}{when}"
 
@@ -46,7 +46,7 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-SPEC: Final = ToolSpec(
+LOAD_SKILL_SPEC: Final = ToolSpec(
     LOAD_SKILL,
     "Load a skill: a text that says how something is done. The skills there are stand in the system prompt.",
     {
@@ -55,29 +55,29 @@ SPEC: Final = ToolSpec(
         "required": ["name"],
         "additionalProperties": False,
     },
-    effects="read",
+    read_only=True,
     repeatable=True,
     origin="builtin",
 )
 
 
-class LoadSkill:
-    """The tool that loads one of these skills."""
+class LoadSkillTool:
+    """The `load_skill` tool for these skills."""
 
     def __init__(self, skills: Iterable[Skill]) -> None:
         self._skills = {skill.name: skill for skill in skills}
 
     @property
     def spec(self) -> ToolSpec:
-        """What it is; the same whatever the skills are, so that a new one does not make it another tool."""
-        return SPEC
+        """The same for all sets of skills, so that a new skill does not make this another tool."""
+        return LOAD_SKILL_SPEC
 
     def validate(self, arguments: JsonObject) -> None:
-        """Check that there is such a skill."""
+        """Check that the skill exists."""
         self._find(arguments)
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
-        """Give its text."""
+        """Return the skill's text."""
         return self._load(self._find(arguments))
 
     async def _load(self, skill: Skill) -> Output:
@@ -88,7 +88,12 @@ class LoadSkill:
         if not isinstance(name, str) or len(arguments) != 1:
             raise BadArguments(f"{LOAD_SKILL} takes one parameter, `name`: the name of a skill. {self._known()}")
         skill = self._skills.get(name) or next(
-            (one for one in self._skills.values() if spelling(one.name) == spelling(name)), None
+            (
+                candidate
+                for candidate in self._skills.values()
+                if normalize_name(candidate.name) == normalize_name(name)
+            ),
+            None,
         )
         if skill is None:
             raise BadArguments(f"there is no skill called {name[:64]!r}. {self._known()}")
@@ -98,6 +103,6 @@ class LoadSkill:
         return f"There are: {', '.join(self._skills)}"
 
 
-def spelling(name: str) -> str:
-    """A name as it is compared: models confuse case, and leave out `-` and `_`."""
+def normalize_name(name: str) -> str:
+    """The form in which names are compared: models confuse case, and leave out `-` and `_`."""
     return name.replace("-", "").replace("_", "").casefold()

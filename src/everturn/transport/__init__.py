@@ -1,10 +1,10 @@
-"""A request → the bytes of its answer, as they arrive. What the bytes mean is for others to know.
+"""HTTP transport to model providers: sends a request and returns the response as bytes arrive. It does not interpret them.
 
-live.py      over the network, on aiohttp, imported when the first request goes out
-replay.py    from bytes kept in memory or in a file, split as one likes
-limits.py    how much is taken in
-sse.py       bytes → the data of server-sent events, bounded
-ndjson.py    bytes → lines of JSON, bounded
+- `limits`: limits on the size of lines, events and streams
+- `live`: the network, on aiohttp, which is imported with the first request
+- `replay`: recorded responses, from memory or a file
+- `sse`: decodes server-sent events, with limits
+- `ndjson`: decodes newline-delimited JSON, with limits
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from everturn.errors import ModelError
-from everturn.transport.limits import Limits
+from everturn.transport.limits import StreamLimits
 
 
-class Post(Struct, frozen=True):
-    """A request, ready to go out."""
+class HttpRequest(Struct, frozen=True):
+    """A POST request."""
 
     url: str
     headers: Mapping[str, str]
     body: bytes
 
 
-class Reply(Protocol):
-    """An answer whose head has arrived and whose body has not."""
+class HttpResponse(Protocol):
+    """A response whose headers have arrived, and whose body has not."""
 
     @property
     def status(self) -> int:
@@ -38,11 +38,11 @@ class Reply(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers; names are found in any case."""
+        """The headers; names are case-insensitive."""
         ...
 
     def read(self) -> AsyncIterator[bytes]:
-        """The body, in the pieces in which it comes.
+        """The body, in chunks as they arrive.
 
         Raises:
             ModelError: the connection broke.
@@ -50,40 +50,40 @@ class Reply(Protocol):
         ...
 
     async def finish(self) -> None:
-        """The answer is complete: read what is left if it comes at once, so that the connection can be used again."""
+        """The response is complete: read the rest if it arrives at once, so that the connection can be reused."""
         ...
 
 
 class Transport(Protocol):
-    """Sends a request. Leaving the context closes the socket of an answer that was not read to its end."""
+    """Sends a request. Leaving the context closes the socket of a response that was not read to its end."""
 
-    def post(self, post: Post) -> AbstractAsyncContextManager[Reply]:
-        """Send it.
+    def post(self, post: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        """Send a request.
 
         Raises:
-            ModelError: nobody answers there; kind `network`, worth another try.
+            ModelError: the server does not answer; kind `network`, retryable.
         """
         ...
 
 
-class Reader(Protocol):
-    """Cuts the bytes of an answer into its events. Once `error` is set nothing more is read; what came before is good."""
+class StreamDecoder(Protocol):
+    """Splits the bytes of a response into events. Once `error` is set nothing more is read; earlier events are valid."""
 
     error: ModelError | None
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes in, and give the events they complete."""
+        """Add bytes. Returns the events they complete."""
         ...
 
     def end(self) -> list[bytes]:
-        """There is nothing more: a last event that nobody ended."""
+        """The end of the stream. Returns a last event without a terminator."""
         ...
 
 
-def place(url: str) -> str:
-    """Where a URL leads, without the password it may hold."""
+def url_origin(url: str) -> str:
+    """The scheme, host and port of a URL, without a password."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
 
-__all__ = ["Limits", "Post", "Reader", "Reply", "Transport", "place"]
+__all__ = ["HttpRequest", "HttpResponse", "StreamDecoder", "StreamLimits", "Transport", "url_origin"]

@@ -1,4 +1,4 @@
-"""How much of an answer is taken in. What is too big is an error, never memory."""
+"""Stream limits: how much of a response is read. A response that is too large is an error, so memory stays bounded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from everturn.errors import ModelError
 MIB = 2**20
 
 
-class Limits(Struct, frozen=True):
+class StreamLimits(Struct, frozen=True):
     """How long a line, an event and a whole stream may be, in bytes. Images inside a stream need more."""
 
     line: int = MIB
@@ -17,12 +17,12 @@ class Limits(Struct, frozen=True):
     stream: int = 32 * MIB
 
 
-WHOLE = Limits(line=32 * MIB, event=32 * MIB, stream=64 * MIB)
-"""For formats in which a picture, or a call, comes whole and in one line."""
+WHOLE_LINE_LIMITS = StreamLimits(line=32 * MIB, event=32 * MIB, stream=64 * MIB)
+"""For formats that send an image, or a call, whole and in one line."""
 
 
-def too_long(what: str, limit: int) -> ModelError:
-    """Something was longer than it may be."""
+def too_long_error(what: str, limit: int) -> ModelError:
+    """The error for a line, event or stream that is too long."""
     return ModelError(
         f"the server sent a {what} of more than {limit:,} bytes; raise `Limits.{what}` if that is to be expected",
         kind="limit",

@@ -1,7 +1,7 @@
-"""A request over the network, on aiohttp: one pool of connections for each event loop, which ends with its loop.
+"""HTTP transport on aiohttp: one connection pool per event loop, which is closed with its loop.
 
-aiohttp costs a third of a second to import, so that waits for the first request, and is done in a thread: a server has
-others to answer meanwhile.
+Importing aiohttp takes a third of a second. So the first request imports it, in a thread: a server has other requests to
+answer meanwhile.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
-from everturn.core.canonical import clean
+from everturn.core.canonical_json import replace_surrogates
 from everturn.errors import ModelError
-from everturn.transport import Post, place
+from everturn.transport import HttpRequest, url_origin
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
     from yarl import URL
 
-CONNECT = 10.0  # seconds to reach a server; how long it may think is for whoever reads the stream to say
-TAIL = 0.05  # seconds for the last bytes of a complete answer; a new connection costs more
+CONNECT = 10.0  # seconds to connect to a server; the reader of the stream limits the time of the response
+TAIL = 0.05  # seconds for the last bytes of a complete response; a new connection costs more
 READ_BUFFER = 2**17  # bytes read ahead of a slow reader, twice this at most
 
 _Pool = AsyncGenerator["ClientSession", None]
@@ -33,7 +33,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[ClientSession, _Pool]
 
 
 async def _open() -> _Pool:
-    """Hold a pool open. It is a generator because a loop that shuts down closes those: nobody else has to."""
+    """Hold a pool open. It is a generator because an event loop closes its async generators when it shuts down."""
     import aiohttp
 
     session = aiohttp.ClientSession(
@@ -47,30 +47,32 @@ async def _open() -> _Pool:
         async with session:
             yield session
     finally:
-        _pools.pop(asyncio.get_running_loop(), None)  # the session holds its loop, so neither would ever go
+        _pools.pop(
+            asyncio.get_running_loop(), None
+        )  # the session refers to its loop, so neither would ever be collected
 
 
 async def _session() -> ClientSession:
     loop = asyncio.get_running_loop()
-    held = _pools.get(loop)
-    if held is None or held[0].closed:
+    pooled = _pools.get(loop)
+    if pooled is None or pooled[0].closed:
         pool = _open()
-        held = _pools[loop] = await anext(pool), pool
-    return held[0]
+        pooled = _pools[loop] = await anext(pool), pool
+    return pooled[0]
 
 
-class _Reply:
+class _LiveResponse:
     def __init__(self, response: ClientResponse) -> None:
         self._content = response.content
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
-    def read(self) -> _Reply:
-        """The body, in the pieces in which it comes."""
+    def read(self) -> _LiveResponse:
+        """The body, in chunks as they arrive."""
         return self
 
     # Not a generator: one that is left in the middle is closed by a task of its own, which costs more than the reading.
-    def __aiter__(self) -> _Reply:
+    def __aiter__(self) -> _LiveResponse:
         return self
 
     async def __anext__(self) -> bytes:
@@ -85,7 +87,7 @@ class _Reply:
         return data
 
     async def finish(self) -> None:
-        """Read the end of the answer, if it comes at once."""
+        """Read the end of the response, if it arrives at once."""
         import aiohttp
 
         if not self._content.at_eof():
@@ -95,12 +97,12 @@ class _Reply:
                         pass
 
 
-class Live:
-    """The network. Redirects are not followed: a key goes only where it was meant to go."""
+class HttpTransport:
+    """Transport over the network. It follows no redirects: an API key goes only to the configured server."""
 
     @asynccontextmanager
-    async def post(self, post: Post) -> AsyncGenerator[_Reply]:
-        """Send it; the socket is closed when the context is left before the end of the answer."""
+    async def post(self, post: HttpRequest) -> AsyncGenerator[_LiveResponse]:
+        """Send a request; the socket is closed when the context is left before the end of the response."""
         if not _imported:  # `sys.modules` has it before it can be used
             await asyncio.to_thread(import_module, "aiohttp")
             _imported.add("aiohttp")
@@ -118,19 +120,21 @@ class Live:
                 proxy_auth=aiohttp.BasicAuth(*login) if login else None,
             )
         except aiohttp.ClientHttpProxyError as error:
-            raise ModelError(f"the proxy at {place(proxy or '')} refused: {error.status}", kind="network") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error or type(error).__name__
             raise ModelError(
-                f"nobody answers at {place(post.url)}: {clean(str(why))}; is the server running, and the base URL right?",
+                f"the proxy at {url_origin(proxy or '')} refused: {error.status}", kind="network"
+            ) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error or type(error).__name__
+            raise ModelError(
+                f"nobody answers at {url_origin(post.url)}: {replace_surrogates(str(reason))}; is the server running, and the base URL right?",
                 kind="network",
                 retryable=not isinstance(error, ValueError),
             ) from error
         try:
-            yield _Reply(response)
+            yield _LiveResponse(response)
         finally:
             if response.content.at_eof():
-                response.release()  # the connection is good for another request
+                response.release()  # the connection can be reused
             else:
                 response.close()
 
@@ -144,16 +148,16 @@ def _url(url: str) -> URL:
 
 @cache
 def _proxy(scheme: str, host: str) -> tuple[str | None, tuple[str, str] | None]:
-    """The proxy the environment asks for, and the login there.
+    """The proxy of the environment, and its login.
 
-    Not aiohttp's own way, which would send a netrc password beside our key.
+    Not by aiohttp's `trust_env`, which would send a netrc password with our key.
     """
-    from urllib.request import getproxies, proxy_bypass  # as heavy as aiohttp is, and needed when that is
+    from urllib.request import getproxies, proxy_bypass  # as slow to import as aiohttp, and needed only with it
 
     proxies = getproxies()
-    found = None if proxy_bypass(host) else proxies.get(scheme) or proxies.get("all")
-    if found is None:
+    proxy = None if proxy_bypass(host) else proxies.get(scheme) or proxies.get("all")
+    if proxy is None:
         return None, None
-    parts = urlsplit(found)
+    parts = urlsplit(proxy)
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
-    return place(found), login
+    return url_origin(proxy), login

@@ -1,4 +1,4 @@
-"""An answer that was kept → the same answer again, without a network: for tests, and for recorded turns."""
+"""Replay transport: returns recorded responses without a network, for tests and recorded turns."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from everturn.errors import ModelError
-from everturn.transport import Post
+from everturn.transport import HttpRequest
 
 
-class Kept(Struct, frozen=True):
-    """An answer: its body in the pieces in which it came, and whether the connection broke after the last."""
+class RecordedResponse(Struct, frozen=True):
+    """A recorded response: its body in chunks, and whether the connection broke after the last."""
 
     pieces: Sequence[bytes]
     status: int = 200
@@ -21,8 +21,8 @@ class Kept(Struct, frozen=True):
     is_cut: bool = False
 
     @classmethod
-    def of(cls, path: Path, size: int = 0) -> Kept:
-        """The body kept in a file, whole or in pieces of `size` bytes."""
+    def of(cls, path: Path, size: int = 0) -> RecordedResponse:
+        """The body in a file, whole or in chunks of `size` bytes."""
         data = path.read_bytes()
         return cls([data[at : at + size] for at in range(0, len(data), size)] if size else [data])
 
@@ -37,16 +37,16 @@ class Kept(Struct, frozen=True):
         """Nothing is left open."""
 
 
-class Replay:
-    """A transport that gives kept answers, in order; `posts` keeps what was asked."""
+class ReplayTransport:
+    """A transport that returns recorded responses in order; `posts` has the requests."""
 
-    def __init__(self, answers: Iterable[Kept]) -> None:
+    def __init__(self, answers: Iterable[RecordedResponse]) -> None:
         self._answers = list(answers)
-        self.posts: list[Post] = []
+        self.posts: list[HttpRequest] = []
 
     @asynccontextmanager
-    async def post(self, post: Post) -> AsyncGenerator[Kept]:
-        """Give the next answer."""
+    async def post(self, post: HttpRequest) -> AsyncGenerator[RecordedResponse]:
+        """Return the next response."""
         self.posts.append(post)
         if len(self.posts) > len(self._answers):
             text = f"{len(self._answers)} answers were kept, and this is request number {len(self.posts)}"

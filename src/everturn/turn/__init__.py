@@ -1,9 +1,13 @@
-"""HOW a turn goes:
+"""The stages of a turn: `prepare → request → stream ⇄ tools → finalize`.
 
-    prepare → request → stream ⇄ tools → finalize
+The stages do not import each other; only `loop` knows their order. Tool calls are in `everturn.calls`, the shared state
+of a running turn in `everturn.running`, and the driver of sessions in `everturn.driver`.
 
-Read `loop` first: it is the only module that knows this order. Each stage is a stranger to the others and talks to
-ports only. Beside the stages: `ledger` (the one place that appends to a session's log), `run` (what a process holds of a
-turn while it drives it), `contexts` and `hookup` (how plugins are called), `driver` (commands in, turns on), `follow` (how
-a reader sees it all), `supervisor` (what outlives its turn).
+- `loop`: carries out what `core.state.decide` says, until the turn ends or waits
+- `prepare`: checks the input, reports late results, and adds the placeholder of the answer
+- `request`: builds the model request from the log
+- `stream`: reads the model's stream, and assembles parts and deltas
+- `usage_estimate`: estimates token usage if the provider reports none
+- `steering`: adds messages that a person sends while the turn runs
+- `finalize`: finishes open calls, runs end hooks, and writes the terminal event
 """

@@ -1,6 +1,6 @@
-"""What a person says while a turn is under way → a message of that turn, between two of its steps.
+"""Steering: adds messages that a person sends while a turn runs, between two of its steps.
 
-Until then it waits in the inbox. A turn that ends first, or has no step left, never takes it: it is the next turn's.
+Until then a message waits in the inbox. If the turn ends first, or has no step left, the message starts the next turn.
 """
 
 from __future__ import annotations
@@ -9,33 +9,33 @@ from everturn.core.commands import Send
 from everturn.core.events import Event, MessageAdded
 from everturn.core.messages import Message
 from everturn.core.modality import modality_of
-from everturn.core.state import Action, decide, is_time_to_join
-from everturn.turn import budget
-from everturn.turn.run import Run
+from everturn.core.state import TurnAction, decide, may_steering_join
+from everturn.running import budget
+from everturn.running.active_turn import ActiveTurn
 
 
-async def join(run: Run, action: Action) -> bool:
-    """Let what was said meanwhile join, in the order in which it was said; False when this is not the time for it."""
-    if not is_time_to_join(run.state, action) or modality_of(run.model) != "chat":
+async def join_steering_messages(run: ActiveTurn, action: TurnAction) -> bool:
+    """Add the waiting messages to the turn, in the order in which they were sent; False if they may not join now."""
+    if not may_steering_join(run.state, action) or modality_of(run.model) != "chat":
         return False
-    if await budget.reached(run) is not None:  # nobody asks a model with what is used up
+    if await budget.find_reached_limit(run) is not None:  # no further request is made once a budget is used up
         return False
     joined: list[Send] = []
 
     def events() -> list[Event]:
-        # Looked at again, for this may have waited: its time may be over by now, or a message was taken back.
-        if is_time_to_join(run.state, decide(run.state, run.setup.hooks.after_request)):
-            joined.extend(run.steers.values())
-            run.steers.clear()
-        tips = (run.state.tip, *(said.message for said in joined))
-        return [_added(run, said, tip) for said, tip in zip(joined, tips, strict=False)]
+        # Checked again, as this may have waited: the turn may be ending by now, or a message was withdrawn.
+        if may_steering_join(run.state, decide(run.state, run.setup.hooks.after_request)):
+            joined.extend(run.steering_messages.values())
+            run.steering_messages.clear()
+        tips = (run.state.tip, *(send.message for send in joined))
+        return [_message_added(run, send, tip) for send, tip in zip(joined, tips, strict=False)]
 
     await run.commit(events)
-    for said in joined:
-        run.setup.bus.close(said.turn)  # it never begins, and whoever waits for it hears so
+    for send in joined:
+        run.setup.bus.close(send.turn)  # its own turn never starts, and its readers are told so
     return bool(joined)
 
 
-def _added(run: Run, said: Send, tip: str | None) -> MessageAdded:
-    message = Message(said.message, tip, "user", said.parts or (), by=said.options.by, turn=run.turn)
-    return MessageAdded(turn=run.turn, at=run.now(), message=message, request=True, command=said.key)
+def _message_added(run: ActiveTurn, send: Send, tip: str | None) -> MessageAdded:
+    message = Message(send.message, tip, "user", send.parts or (), by=send.options.by, turn=run.turn)
+    return MessageAdded(turn=run.turn, at=run.now(), message=message, request=True, command=send.key)

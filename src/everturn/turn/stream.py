@@ -1,5 +1,7 @@
-"""Chunks → parts and, on the way, deltas for whoever watches. This is the hot path: per chunk one delta is made, one
-piece is kept, and nothing is copied; a part is joined once, at its end.
+"""Model stream: reads chunks, assembles them into parts, and publishes deltas to readers.
+
+This is the hot path: each chunk makes one delta and stores one piece, and nothing is copied; a part is joined once, at
+its end.
 """
 
 from __future__ import annotations
@@ -8,8 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from everturn import faults
-from everturn.core.canonical import clean
+from everturn import failpoints
+from everturn.core.canonical_json import replace_surrogates
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
@@ -25,15 +27,15 @@ from everturn.core.parts import FilePart, Finish, Opaque, ReasoningPart, Streame
 from everturn.core.ports import Clock
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError, TurnClosed
-from everturn.turn.contexts import Context
-from everturn.turn.estimating import counts_tokens, estimated
-from everturn.turn.hookup import is_cancelling
-from everturn.turn.run import Run
+from everturn.running.active_turn import ActiveTurn
+from everturn.running.hook_contexts import HookContext
+from everturn.running.plugin_table import is_task_cancelled
+from everturn.turn.usage_estimate import estimate_usage, needs_token_count
 
-PIECES = 1024  # of a part, kept one by one before they are joined
+PIECES_BEFORE_JOIN = 1024  # pieces of a part before they are joined
 
 
-class _Open:
+class _OpenPart:
     """A part that is still growing."""
 
     __slots__ = ("call", "file", "given", "kind", "loose", "name", "opaque", "pieces", "size")
@@ -41,34 +43,34 @@ class _Open:
     def __init__(self, kind: type[Chunk], call: str = "") -> None:
         self.kind, self.call, self.name, self.given = kind, call, "", ""
         self.pieces: list[str] = []
-        self.loose = PIECES  # when there are this many, they are joined
+        self.loose = PIECES_BEFORE_JOIN  # when there are this many, they are joined
         self.size = 0
         self.opaque: Opaque | None = None
-        self.file: FilePart | None = None  # once its bytes are kept
+        self.file: FilePart | None = None  # once its bytes are stored
 
     def gather(self) -> None:
-        """Join the pieces that came last, so that a long part is kept in pages and not in crumbs."""
-        self.pieces[self.loose - PIECES :] = ["".join(self.pieces[self.loose - PIECES :])]
-        self.loose = len(self.pieces) + PIECES
+        """Join the last pieces, so that a long part is held in few large strings."""
+        self.pieces[self.loose - PIECES_BEFORE_JOIN :] = ["".join(self.pieces[self.loose - PIECES_BEFORE_JOIN :])]
+        self.loose = len(self.pieces) + PIECES_BEFORE_JOIN
 
     def close(self) -> StreamedPart:
         if self.file is not None:
             return self.file
         text = "".join(self.pieces)
         if self.kind is CallChunk:
-            return ToolPart(self.call, self.name, text, given=self.given, opaque=self.opaque)
+            return ToolPart(self.call, self.name, text, provider_id=self.given, opaque=self.opaque)
         return (TextPart if self.kind is TextChunk else ReasoningPart)(text, self.opaque)
 
 
-class Assembly:
-    """The parts of one step as they arrive. `seq` is where the step began in the log."""
+class StepAssembly:
+    """The parts of one step as they arrive. `seq` is the position of the step's start in the log."""
 
     def __init__(self, turn: str, step: int, seq: int) -> None:
         self._turn, self._step, self._seq = turn, step, seq
-        self._parts: list[_Open] = []
-        self._last: _Open | None = None  # the text or reasoning that goes on growing
+        self._parts: list[_OpenPart] = []
+        self._last: _OpenPart | None = None  # the text or reasoning part that still grows
         self._slots: dict[int, int] = {}  # a call's slot -> its part
-        self.unkept: list[tuple[_Open, FileChunk]] = []  # files whose bytes nobody has kept yet
+        self.unstored_files: list[tuple[_OpenPart, FileChunk]] = []  # files whose bytes are not stored yet
         self.usage = Usage()
         self.finish: Finish | None = None
 
@@ -78,20 +80,20 @@ class Assembly:
         return "".join(piece for part in self._parts if part.kind is TextChunk for piece in part.pieces)
 
     def feed(self, chunks: Sequence[Chunk]) -> list[Frame]:
-        """Take chunks in, and say what they show."""
+        """Add chunks, and return their deltas."""
         frames: list[Frame] = []
         turn, seq, parts = self._turn, self._seq, self._parts
         for chunk in chunks:
             kind = type(chunk)
             if kind is TextChunk or kind is ReasoningChunk:
-                text = cast("TextChunk", chunk).text  # told apart by identity: isinstance costs more
+                text = cast("TextChunk", chunk).text  # compared by identity: isinstance costs more
                 if not text:
                     continue
                 if not text.isascii():
-                    text = clean(text)
+                    text = replace_surrogates(text)
                 part = self._last
                 if part is None or part.kind is not kind:
-                    part = self._last = _Open(kind)
+                    part = self._last = _OpenPart(kind)
                     parts.append(part)
                 delta = TextDelta if kind is TextChunk else ReasoningDelta
                 frames.append(delta(turn, seq, len(parts) - 1, part.size, text))
@@ -109,18 +111,18 @@ class Assembly:
         self._last = None
         text = chunk.arguments
         if not text.isascii():
-            text = clean(text)
-        at = self._slots.get(chunk.slot)
-        if at is None:
-            at = self._slots[chunk.slot] = len(self._parts)
-            # Our own id: providers repeat theirs, leave them blank, or use them in two branches at once.
-            self._parts.append(_Open(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}"))
-        part = self._parts[at]
+            text = replace_surrogates(text)
+        index = self._slots.get(chunk.slot)
+        if index is None:
+            index = self._slots[chunk.slot] = len(self._parts)
+            # Everturn's own id: providers repeat theirs, leave them blank, or use them in two branches at once.
+            self._parts.append(_OpenPart(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}"))
+        part = self._parts[index]
         if chunk.name and not part.name:
-            part.name = clean(chunk.name)
+            part.name = replace_surrogates(chunk.name)
         if chunk.id and not part.given:
-            part.given = clean(chunk.id)
-        delta = CallDelta(self._turn, self._seq, at, part.size, text, part.call, part.name)
+            part.given = replace_surrogates(chunk.id)
+        delta = CallDelta(self._turn, self._seq, index, part.size, text, part.call, part.name)
         part.pieces.append(text)
         part.size += len(text)
         return delta
@@ -129,46 +131,48 @@ class Assembly:
         match chunk:
             case OpaqueChunk():
                 self._seal(chunk)
-                self._last = None  # what is sealed does not grow: the next thought has a seal of its own
+                self._last = None  # a part with an opaque payload does not grow: the next part has its own
             case FileChunk():
-                self._last = _Open(FileChunk)
+                self._last = _OpenPart(FileChunk)
                 self._parts.append(self._last)
-                self.unkept.append((self._last, chunk))
+                self.unstored_files.append((self._last, chunk))
             case UsageChunk(usage=usage):
                 self.usage = usage.clamped()
             case FinishChunk(reason=reason):
-                # These two are ours to say: a model that says them means something else.
+                # These two are reserved for the runtime.
                 self.finish = "other" if reason in ("cancelled", "error") else reason
             case _:
                 pass
 
     def _seal(self, chunk: OpaqueChunk) -> None:
         if chunk.part == "call":
-            if (at := self._slots.get(chunk.slot)) is not None:
-                self._parts[at].opaque = chunk.opaque
+            if (index := self._slots.get(chunk.slot)) is not None:
+                self._parts[index].opaque = chunk.opaque
             return
         kind = TextChunk if chunk.part == "text" else ReasoningChunk
         last = self._parts[-1] if self._parts else None
         if last is None or (chunk.part != "last" and (last.kind is not kind or last.opaque is not None)):
-            self._parts.append(_Open(kind))
+            self._parts.append(_OpenPart(kind))
         self._parts[-1].opaque = chunk.opaque
 
-    async def keep(self, put_blob: Callable[[bytes], Awaitable[str]]) -> None:
-        """Keep the bytes of the files that came, and only their names here."""
-        while self.unkept:
-            part, chunk = self.unkept[0]
+    async def store_files(self, put_blob: Callable[[bytes], Awaitable[str]]) -> None:
+        """Store the bytes of the files that arrived as blobs."""
+        while self.unstored_files:
+            part, chunk = self.unstored_files[0]
             blob = await put_blob(chunk.data)
-            part.file = FilePart(blob, clean(chunk.media_type), len(chunk.data), clean(chunk.name))
-            del self.unkept[0]
+            part.file = FilePart(
+                blob, replace_surrogates(chunk.media_type), len(chunk.data), replace_surrogates(chunk.name)
+            )
+            del self.unstored_files[0]
 
     def parts(self) -> tuple[StreamedPart, ...]:
-        """What has arrived so far, joined; a file that is not kept has not arrived."""
-        lost = [part for part, _ in self.unkept]
-        return tuple(part.close() for part in self._parts if part not in lost)
+        """The parts so far, joined; a file that is not stored yet is left out."""
+        unstored = [part for part, _ in self.unstored_files]
+        return tuple(part.close() for part in self._parts if part not in unstored)
 
 
-class Watchdog:
-    """Ends a stream that is silent for too long, until its first chunk or between any two, or never ends at all."""
+class StreamTimeout:
+    """Timeouts of a stream: until the first chunk, between two chunks, and in total. It cancels the reading task."""
 
     def __init__(self, clock: Clock, first: float, idle: float, total: float) -> None:
         self._now, self._later, self._idle = clock.now, clock.call_later, idle
@@ -176,107 +180,107 @@ class Watchdog:
         self._limit = first
         self._last = clock.now()
         self._end = self._last + total
-        self.bites = 0
-        self.is_off = False
+        self.cancellations = 0
+        self.is_paused = False
         self._timer = clock.call_later(min(first, idle, total), self._look)
 
-    def heard(self) -> None:
-        """Something came: reading the clock is all it costs, the timer finds out by itself."""
+    def reset(self) -> None:
+        """Record a chunk. It only reads the clock; the timer checks by itself."""
         self._last = self._now()
         self._limit = self._idle
 
     def _look(self) -> None:
-        left = self._idle if self.is_off else min(self._last + self._limit, self._end) - self._now()
-        if left > 0:
-            self._timer = self._later(min(left, self._idle), self._look)
+        remaining = self._idle if self.is_paused else min(self._last + self._limit, self._end) - self._now()
+        if remaining > 0:
+            self._timer = self._later(min(remaining, self._idle), self._look)
         elif self._task is not None:
-            self.bites += 1
+            self.cancellations += 1
             self._task.cancel()
-            self._timer = self._later(self._idle, self._look)  # a model that swallowed it is told again
+            self._timer = self._later(self._idle, self._look)  # again, for a model that swallowed the cancellation
 
-    def forgive(self) -> bool:
-        """Take the cancellations back that were its own; false if somebody else cancelled, too."""
+    def undo_cancellations(self) -> bool:
+        """Undo its own cancellations; False if the task was also cancelled by other code."""
         assert self._task is not None
-        left = 0
-        for _ in range(self.bites):
-            left = self._task.uncancel()
-        return left == 0
+        remaining = 0
+        for _ in range(self.cancellations):
+            remaining = self._task.uncancel()
+        return remaining == 0
 
     @property
     def is_over(self) -> bool:
-        """Whether all the time there was has passed."""
+        """Whether the total time has passed."""
         return self._now() >= self._end
 
-    def off(self) -> None:
+    def stop(self) -> None:
         """Stop watching."""
         self._timer.cancel()
 
 
-async def stream(run: Run, request: ModelRequest, assembly: Assembly) -> None:
+async def stream_step(run: ActiveTurn, request: ModelRequest, assembly: StepAssembly) -> None:
     """Read a step's stream to its end.
 
     Raises:
-        ModelError: it failed, fell silent, or ended without saying that it was finished.
+        ModelError: the stream failed, timed out, or ended without a `FinishChunk`.
     """
     settings, clock = run.setup.settings, run.setup.clock
     listeners = run.setup.hooks["on_stream_chunk"]
     publish, turn, feed = run.setup.bus.publish, run.turn, assembly.feed
-    watchdog = Watchdog(clock, settings.first_chunk_timeout, settings.idle_timeout, settings.step_timeout)
+    watchdog = StreamTimeout(clock, settings.first_chunk_timeout, settings.idle_timeout, settings.step_timeout)
     batches: AsyncIterator[Sequence[Chunk]] | None = None
     try:
-        faults.hit("model.request")
+        failpoints.hit_failpoint("model.request")
         batches = run.model.stream(request)
         async for batch in batches:
-            watchdog.heard()
+            watchdog.reset()
             if run.is_closed:
                 raise TurnClosed(f"turn {turn} is over; its model was left behind")
             frames = feed(batch)
-            if assembly.unkept:  # before anything after them is shown, for parts are counted
-                watchdog.is_off = True  # a slow disk is not a silent model, and neither is a slow plugin
-                await assembly.keep(run.setup.store.put_blob)
-                watchdog.is_off = False
-                watchdog.heard()
+            if assembly.unstored_files:  # before later parts are published, because parts are numbered
+                watchdog.is_paused = True  # a slow disk is not a silent model, and neither is a slow plugin
+                await assembly.store_files(run.setup.store.put_blob)
+                watchdog.is_paused = False
+                watchdog.reset()
             if frames:
                 publish(turn, frames)
-                faults.hit("model.chunk")
+                failpoints.hit_failpoint("model.chunk")
             if listeners:
-                watchdog.is_off = True
-                await _tell(run, listeners, batch, assembly)
-                watchdog.is_off = False
-                watchdog.heard()
+                watchdog.is_paused = True
+                await _call_listeners(run, listeners, batch, assembly)
+                watchdog.is_paused = False
+                watchdog.reset()
     except TypeError as error:
-        # Likely the first mistake of whoever writes a model.
+        # A common mistake in a first model adapter.
         raise ModelError(
             f"a model's `stream` is an async generator of batches (lists) of chunks: {error}", kind="model"
         ) from error
     except asyncio.CancelledError:
-        if not is_cancelling():
+        if not is_task_cancelled():
             raise ModelError("the model's stream was cancelled from within", kind="model") from None
-        if not watchdog.bites or run.is_cancelled or not watchdog.forgive():
+        if not watchdog.cancellations or run.is_cancelled or not watchdog.undo_cancellations():
             raise
         what = "took too long" if watchdog.is_over else "fell silent"
         raise ModelError(f"the model's stream {what} and was given up", kind="stalled", retryable=True) from None
     finally:
-        watchdog.off()
-        if not (assembly.usage.input or assembly.usage.output) and counts_tokens(run):
-            assembly.usage = estimated(assembly.usage, request, assembly.parts())
+        watchdog.stop()
+        if not (assembly.usage.input or assembly.usage.output) and needs_token_count(run):
+            assembly.usage = estimate_usage(assembly.usage, request, assembly.parts())
         await _close(batches)
-    faults.hit("model.end")
+    failpoints.hit_failpoint("model.end")
     if assembly.finish is None:
         raise ModelError("the model's stream ended without finishing", kind="truncated", retryable=True)
 
 
-async def _tell(
-    run: Run, listeners: Sequence[tuple[str, Callable[..., Any]]], batch: Sequence[Chunk], assembly: Assembly
+async def _call_listeners(
+    run: ActiveTurn, listeners: Sequence[tuple[str, Callable[..., Any]]], batch: Sequence[Chunk], assembly: StepAssembly
 ) -> None:
-    ctx = Context(run)
+    ctx = HookContext(run)
     for chunk in batch:
         for plugin, method in listeners:
             await run.call_hook(plugin, "on_stream_chunk", method, ctx, chunk, assembly)
 
 
 async def _close(batches: AsyncIterator[Sequence[Chunk]] | None) -> None:
-    """Close the stream at once: left to the garbage collector, the provider would go on writing."""
+    """Close the stream at once: left to the garbage collector, the provider would continue to generate."""
     aclose = getattr(batches, "aclose", None)
     if aclose is not None:
         await aclose()

@@ -17,13 +17,13 @@ from everturn.core.requests import ModelRequest, RequestMessage
 from everturn.errors import TurnError
 from everturn.models.bridges.litellm import LiteLLMModel
 from everturn.models.prices import Price
-from everturn.models.retrying import Patience, Retrying
+from everturn.models.retry import RetryModel, RetryPolicy
 from everturn.testing.contracts import ModelContract
-from everturn.testing.contracts.model.bench import Bench, answer_of, fail
-from everturn.testing.contracts.model.breaking import DEFAULT, IN_BAND
-from everturn.testing.contracts.model.remembering import BUDGET
-from everturn.testing.contracts.model.speaking import TEXTS
-from everturn.testing.contracts.model.wire import Sent
+from everturn.testing.contracts.model.bench import ModelTestBench, answer_of, send_expecting_error
+from everturn.testing.contracts.model.failures import DEFAULT, IN_BAND
+from everturn.testing.contracts.model.history import BUDGET
+from everturn.testing.contracts.model.output import TEXTS
+from everturn.testing.contracts.model.wire import WireRequest
 from everturn.testing.provider import Hang, Say
 
 pytest.importorskip("litellm", reason="it is not installed here: run scripts/bridges")
@@ -45,7 +45,7 @@ class Bridged(ModelContract):
     # It closes the connection on the last event, where the server has not ended the answer by then.
     test_a_connection_is_used_again_even_where_an_answer_ends_a_moment_after_its_last_word: Any = None
 
-    async def test_closing_a_stream_closes_its_socket(self, bench: Bench) -> None:
+    async def test_closing_a_stream_closes_its_socket(self, bench: ModelTestBench) -> None:
         model = bench.model([Say("As far as here"), Hang()])
         batches: Any = model.stream(ModelRequest("model", "", [RequestMessage("user", (TextPart("Hi."),))], [], {}))
         await anext(batches)
@@ -53,16 +53,18 @@ class Bridged(ModelContract):
         await batches.aclose()
 
         async with asyncio.timeout(5):
-            await bench.provider.quiet()
+            await bench.provider.wait_idle()
         assert bench.seen[0].is_closed_early
 
     @pytest.mark.long
-    async def test_wherever_an_answer_is_cut_off_no_call_runs_and_the_next_turn_is_accepted(self, bench: Bench) -> None:
+    async def test_wherever_an_answer_is_cut_off_no_call_runs_and_the_next_turn_is_accepted(
+        self, bench: ModelTestBench
+    ) -> None:
         await super().test_wherever_an_answer_is_cut_off_no_call_runs_and_the_next_turn_is_accepted(bench)
 
-    async def test_a_model_that_falls_silent_is_given_up(self, bench: Bench) -> None:
+    async def test_a_model_that_falls_silent_is_given_up(self, bench: ModelTestBench) -> None:
         """As in the contract, but that it waits for all words: here every one of them is a batch."""
-        chat, clock = bench.timed(bench.model([Say("As far as here"), Hang()]))
+        chat, clock = bench.open_with_clock(bench.model([Say("As far as here"), Hang()]))
         turn = await chat.send("Hi.")
         said = ""
         async for event in turn:
@@ -75,7 +77,7 @@ class Bridged(ModelContract):
         with pytest.raises(TurnError) as caught:
             await turn
         assert caught.value.kind == "stalled"
-        await bench.provider.quiet()
+        await bench.provider.wait_idle()
         assert bench.seen[0].is_closed_early
 
 
@@ -87,13 +89,15 @@ class TestOpenAI(Bridged):
     test_the_words_of_a_refusal_are_its_text: Any = None
     uncounted = Chat.uncounted
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
         made = LiteLLMModel(f"openai/{model}", api_base=f"{url}/v1", api_key=key, price=price)
-        return Retrying(made, patience)
+        return RetryModel(made, retry)
 
-    def sent(self, body: dict[str, Any]) -> Sent:
+    def read_request(self, body: dict[str, Any]) -> WireRequest:
         """With the content of a message that has none, which litellm leaves out."""
-        return super().sent({**body, "messages": [{"content": None, **message} for message in body["messages"]]})
+        return super().read_request(
+            {**body, "messages": [{"content": None, **message} for message in body["messages"]]}
+        )
 
 
 class TestAnthropic(Bridged):
@@ -110,23 +114,25 @@ class TestAnthropic(Bridged):
     # It takes U+2028 for the end of a line and loses the event: an answer with one in it is cut off.
     test_nested_arguments_arrive_as_they_were_meant: Any = None
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
         # `thinking` is refused of a model whose name litellm does not know, unless it is said that it may be sent.
         allowed = ["thinking"]
         made = LiteLLMModel(f"anthropic/{model}", api_base=url, api_key=key, price=price, allowed_openai_params=allowed)
-        return Retrying(made, patience)
+        return RetryModel(made, retry)
 
     @pytest.mark.parametrize("text", [text for name, text in TEXTS.items() if name != "line separators"])
-    async def test_every_character_arrives_in_both_directions(self, bench: Bench, text: str) -> None:
+    async def test_every_character_arrives_in_both_directions(self, bench: ModelTestBench, text: str) -> None:
         await super().test_every_character_arrives_in_both_directions(bench, text)
 
-    async def test_an_answer_with_a_line_separator_is_cut_off_rather_than_shortened(self, bench: Bench) -> None:
+    async def test_an_answer_with_a_line_separator_is_cut_off_rather_than_shortened(
+        self, bench: ModelTestBench
+    ) -> None:
         chat = bench.chat([Say("one"), Say("two\u2028three")])
 
-        assert (await fail(chat)).kind in ("truncated", "response")
+        assert (await send_expecting_error(chat)).kind in ("truncated", "response")
         assert (await answer_of(chat)).text == "one"
 
     @pytest.mark.parametrize("kind", ["server", "context"])  # of an error in the stream only its words are kept
-    async def test_an_error_in_the_stream_ends_the_turn_with_its_kind(self, bench: Bench, kind: str) -> None:
+    async def test_an_error_in_the_stream_ends_the_turn_with_its_kind(self, bench: ModelTestBench, kind: str) -> None:
         assert kind in IN_BAND
         await super().test_an_error_in_the_stream_ends_the_turn_with_its_kind(bench, kind)

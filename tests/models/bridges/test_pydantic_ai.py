@@ -23,11 +23,11 @@ from everturn.core.requests import ModelRequest, RequestMessage
 from everturn.errors import TurnError
 from everturn.models.bridges.pydantic_ai import PydanticAIModel
 from everturn.models.prices import Price
-from everturn.models.retrying import Patience, Retrying
+from everturn.models.retry import RetryModel, RetryPolicy
 from everturn.testing.contracts import ModelContract
-from everturn.testing.contracts.model.bench import Bench, Noted, ask, working
-from everturn.testing.contracts.model.breaking import DEFAULT
-from everturn.testing.contracts.model.remembering import BUDGET
+from everturn.testing.contracts.model.bench import ModelTestBench, RecordingTool, open_bench, send_and_wait
+from everturn.testing.contracts.model.failures import DEFAULT
+from everturn.testing.contracts.model.history import BUDGET
 from everturn.testing.provider import Hang, Say
 
 pytest.importorskip("pydantic_ai", reason="it is not installed here: run scripts/bridges")
@@ -51,13 +51,13 @@ class Bridged(ModelContract):
     def make(self, url: str, model: str, key: str) -> Any:
         raise NotImplementedError
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
         made = self.make(url, model, key or "k")  # the SDKs insist on a key
-        return Retrying(PydanticAIModel(made, price=price), patience)
+        return RetryModel(PydanticAIModel(made, price=price), retry)
 
     @pytest_asyncio.fixture
-    async def bench(self) -> AsyncIterator[Bench]:
-        async with httpx2.AsyncClient(timeout=60) as self.client, working(self) as bench:
+    async def bench(self) -> AsyncIterator[ModelTestBench]:
+        async with httpx2.AsyncClient(timeout=60) as self.client, open_bench(self) as bench:
             yield bench
 
     # The SDK hides what was no stream: a page, and an answer without a byte, are both an answer without a word.
@@ -72,27 +72,29 @@ class Bridged(ModelContract):
     test_a_tool_of_an_odd_name_can_be_chosen: Any = None
 
     @pytest.mark.parametrize("choice", ["auto", "none", "required"])
-    async def test_the_choice_of_a_tool_is_said_in_the_words_of_the_format(self, bench: Bench, choice: str) -> None:
-        await ask(bench.chat([Say("Fine.")], tools=[Noted()]), params={"tool_choice": choice})
+    async def test_the_choice_of_a_tool_is_said_in_the_words_of_the_format(
+        self, bench: ModelTestBench, choice: str
+    ) -> None:
+        await send_and_wait(bench.chat([Say("Fine.")], tools=[RecordingTool()]), params={"tool_choice": choice})
 
-        assert bench.sent().choice == choice
+        assert bench.wire_request().choice == choice
 
-    async def test_a_tool_that_must_be_called_is_the_only_one_that_can(self, bench: Bench) -> None:
-        tools = [Noted(), Noted("files.read")]
+    async def test_a_tool_that_must_be_called_is_the_only_one_that_can(self, bench: ModelTestBench) -> None:
+        tools = [RecordingTool(), RecordingTool("files.read")]
 
-        await ask(bench.chat([Say("Fine.")], tools=tools), params={"tool_choice": "files.read"})
+        await send_and_wait(bench.chat([Say("Fine.")], tools=tools), params={"tool_choice": "files.read"})
 
-        sent = bench.sent()
+        sent = bench.wire_request()
         assert sent.choice == "files_read" or (sent.choice, sent.tools) == ("required", ["files_read"])
 
-    async def test_the_schema_of_an_answer_is_said(self, bench: Bench) -> None:
+    async def test_the_schema_of_an_answer_is_said(self, bench: ModelTestBench) -> None:
         schema = {"type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": False}
 
-        await ask(bench.chat([Say('{"city": "Ulm"}')]), params={"output_schema": schema})
+        await send_and_wait(bench.chat([Say('{"city": "Ulm"}')]), params={"output_schema": schema})
 
-        assert (bench.sent().schema or {})["properties"] == schema["properties"]
+        assert (bench.wire_request().schema or {})["properties"] == schema["properties"]
 
-    async def test_closing_a_stream_closes_its_socket(self, bench: Bench) -> None:
+    async def test_closing_a_stream_closes_its_socket(self, bench: ModelTestBench) -> None:
         model = bench.model([Say("As far as here"), Hang()])
         batches: Any = model.stream(ModelRequest("model", "", [RequestMessage("user", (TextPart("Hi."),))], [], {}))
         await anext(batches)
@@ -100,16 +102,18 @@ class Bridged(ModelContract):
         await batches.aclose()
 
         async with asyncio.timeout(5):
-            await bench.provider.quiet()
+            await bench.provider.wait_idle()
         assert bench.seen[0].is_closed_early
 
     @pytest.mark.long
-    async def test_wherever_an_answer_is_cut_off_no_call_runs_and_the_next_turn_is_accepted(self, bench: Bench) -> None:
+    async def test_wherever_an_answer_is_cut_off_no_call_runs_and_the_next_turn_is_accepted(
+        self, bench: ModelTestBench
+    ) -> None:
         await super().test_wherever_an_answer_is_cut_off_no_call_runs_and_the_next_turn_is_accepted(bench)
 
-    async def test_a_model_that_falls_silent_is_given_up(self, bench: Bench) -> None:
+    async def test_a_model_that_falls_silent_is_given_up(self, bench: ModelTestBench) -> None:
         """As in the contract, but that it waits for all words: here every one of them is a batch."""
-        chat, clock = bench.timed(bench.model([Say("As far as here"), Hang()]))
+        chat, clock = bench.open_with_clock(bench.model([Say("As far as here"), Hang()]))
         turn = await chat.send("Hi.")
         said = ""
         async for event in turn:
@@ -122,7 +126,7 @@ class Bridged(ModelContract):
         with pytest.raises(TurnError) as caught:
             await turn
         assert caught.value.kind == "stalled"
-        await bench.provider.quiet()
+        await bench.provider.wait_idle()
         assert bench.seen[0].is_closed_early
 
 

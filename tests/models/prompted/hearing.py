@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from msgspec import Struct
 from tests.models.prompted.writing import call, strictly
 
-from everturn.core.canonical import JsonObject, parse_object
+from everturn.core.canonical_json import JsonObject, parse_object
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, ReasoningChunk, TextChunk
 from everturn.core.requests import ModelRequest, ToolSpec
-from everturn.models.prompted import PARADIGMS, Binds, Offer, Prompted
+from everturn.models.prompted import TOOL_FORMATS, DecodingConstraint, OfferedTools, PromptedModel
 from everturn.testing.provider import Call
 
 WAYS = ("json", "xml", "blocks")
@@ -73,7 +73,7 @@ def heard(chunks: Iterable[Chunk]) -> Heard:
 def hear(way: str, pieces: Iterable[str], is_bound: bool = False) -> Heard:
     """Read an answer that comes in these pieces."""
     out: list[Chunk] = []
-    answer = PARADIGMS[way].answer(Offer([TOOL], is_bound=is_bound))
+    answer = TOOL_FORMATS[way].answer(OfferedTools([TOOL], is_constrained=is_bound))
     for piece in pieces:
         answer.feed(piece, out)
     answer.end(out)
@@ -98,7 +98,7 @@ class Recited:
             yield batch
 
 
-def ask(model: Prompted, request: ModelRequest | None = None) -> list[Sequence[Chunk]]:
+def ask(model: PromptedModel, request: ModelRequest | None = None) -> list[Sequence[Chunk]]:
     """All batches a model answers with."""
 
     async def collect() -> list[Sequence[Chunk]]:
@@ -108,17 +108,19 @@ def ask(model: Prompted, request: ModelRequest | None = None) -> list[Sequence[C
     return asyncio.run(collect())
 
 
-def answer(way: str, pieces: Iterable[str], reason: str = "stop", binds: Binds = "") -> Heard:
+def answer(
+    way: str, pieces: Iterable[str], reason: str = "stop", decoding_constraint: DecodingConstraint = ""
+) -> Heard:
     """The whole way: a model says this in pieces, and is read as one that has been told of tools."""
     batches: list[list[Chunk]] = [[TextChunk(piece)] for piece in pieces]
-    model = Prompted(Recited(*batches, [FinishChunk(reason)]), way, binds)  # pyright: ignore[reportArgumentType]
+    model = PromptedModel(Recited(*batches, [FinishChunk(reason)]), way, decoding_constraint)  # pyright: ignore[reportArgumentType]
     return heard(chunk for batch in ask(model) for chunk in batch)
 
 
-def asked(way: str, request: ModelRequest, binds: Binds = "") -> ModelRequest:
+def asked(way: str, request: ModelRequest, decoding_constraint: DecodingConstraint = "") -> ModelRequest:
     """The request that the model behind it gets."""
     model = Recited([TextChunk("Yes."), FinishChunk("stop")])
-    ask(Prompted(model, way, binds), request)
+    ask(PromptedModel(model, way, decoding_constraint), request)
     return model.asked[0]
 
 
@@ -128,5 +130,5 @@ def pieces_of(text: str, size: int) -> list[str]:
 
 
 def calling(way: str, *calls: Call) -> str:
-    """Calls as the paradigm writes them."""
+    """Calls as the tool_format writes them."""
     return strictly(way, calls or [LOOK])

@@ -9,7 +9,7 @@ from typing import Any, Final
 from tests.models.prompted.talk import PNG, SOON, Play, Scenario, Talk
 from tests.models.prompted.writing import Broken, Half, MadeUp, Own, call, strictly
 
-from everturn import CallDelta, TextDelta, TextPart, TurnParked
+from everturn import CallDelta, TextDelta, TextPart, TurnSuspended
 from everturn.core.hooks import CallContext, RequestContext
 from everturn.testing.provider import Cut, Finish, Hang, InBandError, Say, Think
 
@@ -39,11 +39,11 @@ def sends(*turns: dict[str, Any]) -> Play:
     return play
 
 
-def answers(*verdicts: dict[str, Any]) -> Play:
+def answers(*resolutions: dict[str, Any]) -> Play:
     """One message, these answers to its gates, and another message."""
 
     async def play(talk: Talk) -> None:
-        talk.answers += verdicts
+        talk.answers += resolutions
         await talk.send()
         await talk.send("And then?")
 
@@ -87,7 +87,7 @@ async def cancels_tool(talk: Talk) -> None:
     await turn.cancel(key="cancel")
     await turn
     talk.stage.release.set()
-    await talk.chat.runtime.supervisor.settled()
+    await talk.chat.runtime.tool_tasks.wait_idle()
     async with asyncio.timeout(SOON):
         while await talk.chat.runtime.store.inbox(talk.chat.session):  # noqa: ASYNC110 - acting on it rings no bell
             await asyncio.sleep(0)
@@ -104,7 +104,7 @@ async def waits_too_long(talk: Talk) -> None:
 
 async def cancels_gate(talk: Talk) -> None:
     """Cancel in place of an answer."""
-    await talk.cancel_when(lambda event: isinstance(event, TurnParked), "Mail.")
+    await talk.cancel_when(lambda event: isinstance(event, TurnSuspended), "Mail.")
     await talk.send("And then?")
 
 
@@ -142,7 +142,7 @@ async def deletes(talk: Talk) -> None:
 async def switches(talk: Talk) -> None:
     """From one way of calling to another, and back."""
     for number, way in enumerate((talk.way, talk.other, "native", talk.way)):
-        await talk.send(f"Turn {number}.", params={"paradigm": way})
+        await talk.send(f"Turn {number}.", params={"tool_format": way})
 
 
 async def draws(talk: Talk) -> None:
@@ -283,7 +283,9 @@ ASKING = [
     Scenario("a plugin rewrites a call", [[LOOK], DONE], plugins=[Rewrites]),
     Scenario("a plugin forgets", [[LOOK], DONE, [LOOK], DONE], sends({}, {}), plugins=[Forgets]),
     *(
-        Scenario(f"history: {policy}", [[Say("So."), LOOK, call("fall")], DONE, DONE], sends({}, {"history": policy}))
+        Scenario(
+            f"history: {policy}", [[Say("So."), LOOK, call("fall")], DONE, DONE], sends({}, {"tool_history": policy})
+        )
         for policy in ("full", "results", "digest", "none")
     ),
 ]

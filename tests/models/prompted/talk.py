@@ -17,20 +17,20 @@ import msgspec
 from msgspec.structs import replace
 from tests.models.prompted.writing import Told, way_of, written
 
-from everturn import Chat, FilePart, GateOpened, Output, Turn, TurnError, TurnParked, TurnResult, tool
-from everturn.core.canonical import JsonObject, canonical, parse_object
+from everturn import Chat, FilePart, GateOpened, Output, Turn, TurnError, TurnResult, TurnSuspended, tool
+from everturn.core.canonical_json import JsonObject, encode_canonical, parse_object
 from everturn.core.chunks import CallChunk, Chunk, TextChunk
 from everturn.core.ports import Tool
-from everturn.models.named import named
-from everturn.models.prompted import PARADIGMS, Binds, Offer
-from everturn.models.retrying import Patience
+from everturn.models.prompted import TOOL_FORMATS, DecodingConstraint, OfferedTools
+from everturn.models.registry import get_model
+from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
+from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock
-from everturn.testing.contracts.model.bench import Noted
+from everturn.testing.contracts.model.bench import RecordingTool
 from everturn.testing.provider import Provider
-from everturn.wiring import Runtime
 
-SOON = 10.0  # seconds after which a turn that should be over counts as stuck
+SOON = 10.0  # seconds after which a turn that should be over counts as quarantined
 LONG = "0123456789" * 20_000
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 _BROKE = re.compile(r"(?<=the arguments are not one complete JSON object: ).*?(?=\. Nothing was run)")
@@ -47,19 +47,19 @@ class Stage:
     def tools(self) -> list[Tool]:
         """One of every kind."""
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def look(path: str) -> str:
             return f"content of {path}"
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def count(numbers: list[int], unit: str = "apples") -> str:
             return f"{sum(numbers)} {unit}"
 
-        @tool(execute="ask")
+        @tool(approval="always")
         async def mail(to: str, text: str = "") -> str:
             return f"mailed {to}: {text}"
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def fall() -> str:
             raise ValueError("it fell")
 
@@ -69,19 +69,19 @@ class Stage:
             await self.release.wait()
             return f"gold at {depth}"
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def draw() -> Output:
             return Output("two pictures", attachments=self.files)
 
-        @tool(effects="read")
+        @tool(read_only=True)
         async def long() -> str:
             return LONG
 
-        @tool(execute="deny")
+        @tool(approval="deny")
         async def burn() -> str:
             return "burnt"
 
-        return [look, count, mail, fall, dig, draw, long, burn, Noted("echo", canonical)]
+        return [look, count, mail, fall, dig, draw, long, burn, RecordingTool("echo", encode_canonical)]
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Talk:
             async for event in turn:
                 if isinstance(event, GateOpened):
                     asked.append(event)
-                elif isinstance(event, TurnParked):
+                elif isinstance(event, TurnSuspended):
                     for gate in asked:
                         await turn.answer(gate.gate, **self.answers.pop(0))
                     asked.clear()
@@ -156,17 +156,19 @@ class Record(msgspec.Struct, frozen=True):
     @property
     def settled(self) -> str:
         """How its calls were settled, in order."""
-        return " ".join(event["state"] for event in self.log if event["type"] == "CallSettled")
+        return " ".join(event["state"] for event in self.log if event["type"] == "CallFinished")
 
 
-async def tell(scenario: Scenario, way: str, is_loose: bool = False, binds: Binds = "") -> Record:
+async def tell(
+    scenario: Scenario, way: str, is_loose: bool = False, decoding_constraint: DecodingConstraint = ""
+) -> Record:
     """Tell a scenario: through the front door, to a provider that refuses what real ones refuse."""
-    profile = replace(VENDORS["compatible"], binds=binds)
+    profile = replace(VENDORS["compatible"], decoding_constraint=decoding_constraint)
     stage, clock = Stage(), FakeClock()
     async with Provider() as provider:
         provider.script("m", [written(step, is_loose) for step in scenario.steps], sequence=True)
-        url, patience = f"{provider.url}/v1", Patience(tries=1)
-        model = named("compatible:m", base_url=url, profile=profile, paradigm=way, patience=patience)
+        url, retry = f"{provider.url}/v1", RetryPolicy(attempts=1)
+        model = get_model("compatible:m", base_url=url, profile=profile, tool_format=way, retry=retry)
         plugins = [make() for make in scenario.plugins]
         runtime = Runtime(model, tools=stage.tools(), plugins=plugins, clock=clock, ids=CountingIds())
         async with Chat(model, runtime=runtime, session="session_0") as chat:
@@ -186,18 +188,20 @@ def neutral(value: Any) -> Any:
         return as_told(value) if isinstance(value, str) else value
     kept: JsonObject = {}
     for key, inner in cast("JsonObject", value).items():
-        if key in ("given", "usage", "params"):
+        if key in ("provider_id", "usage", "params"):
             continue
         kept[key] = as_meant(inner) if key == "arguments" else neutral(inner)
         if key in ("by", "model") and isinstance(inner, str):
-            kept[key] = inner.partition("@")[0]  # the badge of a model says the paradigm, where it was chosen by hand
+            kept[key] = inner.partition("@")[
+                0
+            ]  # the badge of a model says the tool_format, where it was chosen by hand
     return kept
 
 
 def as_meant(arguments: str) -> str:
     """What arguments mean, however they are written."""
     found = parse_object(arguments or "{}")
-    return "broken" if found is None or list(found) == ["invalid_json"] else canonical(found)
+    return "broken" if found is None or list(found) == ["invalid_json"] else encode_canonical(found)
 
 
 def as_told(text: str) -> str:
@@ -228,7 +232,7 @@ def conversation(body: JsonObject) -> Iterator[tuple[str, ...]]:
         texts = [message["content"]] if isinstance(message["content"], str) else message["content"] or []
         for text in texts:
             if isinstance(text, dict) and text["type"] != "text":
-                yield "file", canonical(text)
+                yield "file", encode_canonical(text)
                 continue
             words = str(text["text"] if isinstance(text, dict) else text)
             if message["role"] == "tool":
@@ -246,7 +250,7 @@ def conversation(body: JsonObject) -> Iterator[tuple[str, ...]]:
 def _assistant(text: str, way: str, is_native: bool) -> Iterator[tuple[str, ...]]:
     """What an assistant said: where no tool can be called any more, calls are still written as they were."""
     said, calls = text, list[tuple[str, str]]()
-    for one in [] if is_native else [way] if way != "native" else PARADIGMS:
+    for one in [] if is_native else [way] if way != "native" else TOOL_FORMATS:
         said, calls = read_all(one, text)
         if calls:
             break
@@ -279,7 +283,7 @@ def read_all(way: str, text: str) -> tuple[str, list[tuple[str, str]]]:
     """What a text says, and the calls in it."""
     out: list[Chunk] = []
     is_bound = way == "bound"
-    answer = PARADIGMS["json" if is_bound else way].answer(Offer([], is_bound=is_bound))
+    answer = TOOL_FORMATS["json" if is_bound else way].answer(OfferedTools([], is_constrained=is_bound))
     answer.feed(text, out)
     answer.end(out)
     calls: dict[int, tuple[str, str]] = {}

@@ -1,4 +1,4 @@
-"""A grammar lets the calls through that a paradigm writes for arguments that fit, and no others."""
+"""A grammar lets the calls through that a tool_format writes for arguments that fit, and no others."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.models.prompted.gbnf import Gbnf
 from tests.models.prompted.hearing import hear
 
-from everturn.core.canonical import JsonObject, canonical
+from everturn.core.canonical_json import JsonObject, encode_canonical
 from everturn.core.requests import RequestCall, ToolSpec
-from everturn.models.prompted import PARADIGMS, Offer
+from everturn.models.prompted import TOOL_FORMATS, OfferedTools
 
 WAYS = ("xml", "blocks")
 each_way = pytest.mark.parametrize("way", WAYS)
@@ -91,19 +91,21 @@ SCHEMAS: dict[str, tuple[JsonObject, list[JsonObject], list[JsonObject]]] = {
 
 
 def grammar(way: str, *tools: ToolSpec, choice: str = "auto") -> Gbnf:
-    return Gbnf(PARADIGMS[way].bind(Offer(tools, choice, is_bound=True))["grammar"])
+    return Gbnf(TOOL_FORMATS[way].constrain(OfferedTools(tools, choice, is_constrained=True))["grammar"])
 
 
 def written(way: str, arguments: JsonObject, name: str = "do_it") -> list[str]:
     """A call as it may be spaced: as models do, and as tight as it gets."""
     return [
-        PARADIGMS[way].write([RequestCall("c", name, text)])
+        TOOL_FORMATS[way].write([RequestCall("c", name, text)])
         for text in (json.dumps(arguments, ensure_ascii=False), canonical_in_order(arguments))
     ]
 
 
 def canonical_in_order(arguments: JsonObject) -> str:
-    return "{" + ",".join(f"{canonical(key)}:{canonical(value)}" for key, value in arguments.items()) + "}"
+    return (
+        "{" + ",".join(f"{encode_canonical(key)}:{encode_canonical(value)}" for key, value in arguments.items()) + "}"
+    )
 
 
 @each_way
@@ -128,29 +130,31 @@ def test_what_fits_a_schema_is_let_through_and_what_does_not_is_not(way: str, ki
 def test_in_json_all_of_an_answer_fits(kind: str) -> None:
     schema, good, bad = SCHEMAS[kind]
     tool = ToolSpec("do_it", "Do it.", schema)
-    json_way, offer = PARADIGMS["json"], Offer([tool], is_bound=True, by_grammar=True)
-    allowed = Gbnf(json_way.bind(offer)["grammar"])
-    must_call = Gbnf(json_way.bind(Offer([tool], "required", None, True, True, True))["grammar"])
+    json_way, offer = TOOL_FORMATS["json"], OfferedTools([tool], is_constrained=True, by_grammar=True)
+    allowed = Gbnf(json_way.constrain(offer)["grammar"])
+    must_call = Gbnf(json_way.constrain(OfferedTools([tool], "required", None, True, True, True))["grammar"])
 
     for arguments in good:
         for text in written("json", arguments):
             assert allowed.fits(text), text
             assert must_call.fits(text)
             calls = [RequestCall("c", "do_it", json.dumps(arguments))]
-            assert allowed.fits(json_way.tell("So.", calls, offer))
-            assert not must_call.fits(json_way.tell("So.", calls, offer))
+            assert allowed.fits(json_way.write_answer("So.", calls, offer))
+            assert not must_call.fits(json_way.write_answer("So.", calls, offer))
             assert not must_call.fits(json_way.write(calls * 2))
             assert not any(allowed.fits(other) for other in written("json", arguments, "do_that"))
     for arguments in bad:
         for text in written("json", arguments):
             assert not allowed.fits(text), text
-    assert allowed.fits(json_way.tell('Say "hi".', [], offer))
+    assert allowed.fits(json_way.write_answer('Say "hi".', [], offer))
     assert not allowed.fits("Hello.")
 
 
 def test_in_json_an_answer_in_words_fits_the_schema_it_must_fit() -> None:
-    offer = Offer([ToolSpec("do_it", "", of({}))], schema=of({"n": NUMBER}, "n"), is_bound=True, by_grammar=True)
-    allowed = Gbnf(PARADIGMS["json"].bind(offer)["grammar"])
+    offer = OfferedTools(
+        [ToolSpec("do_it", "", of({}))], schema=of({"n": NUMBER}, "n"), is_constrained=True, by_grammar=True
+    )
+    allowed = Gbnf(TOOL_FORMATS["json"].constrain(offer)["grammar"])
 
     assert allowed.fits('{"answer": {"n": 1}}')
     assert not allowed.fits('{"answer": "one"}')
@@ -191,7 +195,7 @@ def test_nothing_that_begins_like_a_call_is_let_through_as_words(way: str) -> No
 def test_any_text_can_be_a_body_and_any_word_a_value(text: str) -> None:
     tool = ToolSpec("do_it", "", of({"a": TEXT}, "a"))
     for way in WAYS:
-        found = PARADIGMS[way].write([RequestCall("c", "do_it", json.dumps({"a": text}, ensure_ascii=False))])
+        found = TOOL_FORMATS[way].write([RequestCall("c", "do_it", json.dumps({"a": text}, ensure_ascii=False))])
         if "ENDX" not in found:  # the grammar knows one word for the end of a body
             assert grammar(way, tool).fits(found)
 

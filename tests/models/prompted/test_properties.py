@@ -27,8 +27,8 @@ from tests.models.prompted.hearing import (
 from tests.models.prompted.writing import LOOSE, call
 
 from everturn.core.chunks import Chunk
-from everturn.models.prompted import PARADIGMS, Offer
-from everturn.models.prompted.answer import LONGEST
+from everturn.models.prompted import TOOL_FORMATS, OfferedTools
+from everturn.models.prompted.response import LOOKAHEAD
 
 each_way = pytest.mark.parametrize("way", WAYS)
 
@@ -84,8 +84,8 @@ def texts(way: str) -> dict[str, str]:
         "broken": f"{one[: len(one) // 2]}\n\n{one}",
         "odd": '\0\x85\u2028é👋\ud83d {\n "tool_call": 1}\n<tool_code\n=== callback ===\n<thinker>\n',
         "blanks": f"A{' ' * 40}\n{' ' * (1_200)}\n\n{one}\n{' ' * 99}",
-        "a beginning that is too long": f'{{{" " * LONGEST}"tool_calls"\n<tool_code {" " * LONGEST}\n=== call {"x" * LONGEST} ===\n',
-        "a fence that is too long": f"{'`' * (LONGEST - 1)}\n{one}\n{'`' * (LONGEST + 9)}\n{one}",
+        "a beginning that is too long": f'{{{" " * LOOKAHEAD}"tool_calls"\n<tool_code {" " * LOOKAHEAD}\n=== call {"x" * LOOKAHEAD} ===\n',
+        "a fence that is too long": f"{'`' * (LOOKAHEAD - 1)}\n{one}\n{'`' * (LOOKAHEAD + 9)}\n{one}",
     }
 
 
@@ -125,7 +125,7 @@ def test_words_come_out_unchanged(way: str, text: str) -> None:
 def test_an_answer_that_stands_in_an_object_is_what_it_says(text: str, is_ascii: bool, size: int) -> None:
     written = json.dumps({"answer": text}, ensure_ascii=is_ascii)
 
-    assert answer("json", pieces_of(written, size), binds="schema").text == text
+    assert answer("json", pieces_of(written, size), decoding_constraint="schema").text == text
 
 
 @given(st.sampled_from(["", '{"answer": "', '{"answer": {', '{"answer": "\\ud83d']), wild)
@@ -161,7 +161,7 @@ def test_an_answer_in_words_may_be_followed_by_calls() -> None:
 @each_way
 def test_words_are_not_held_back(way: str) -> None:
     out: list[Chunk] = []
-    reader = PARADIGMS[way].answer(Offer([TOOL]))
+    reader = TOOL_FORMATS[way].answer(OfferedTools([TOOL]))
     text = "Let me see.\nIt is {here}, <there> or\n= nowhere = at\n\nall: `x`, *y*.\n- one\n- two\n\n" * 9
     fed = ""
     for piece in pieces_of(text, 5):
@@ -190,7 +190,7 @@ def test_words_are_not_held_back(way: str) -> None:
 )
 def test_what_might_have_been_a_call_is_shown_as_soon_as_it_is_none(way: str, begun: str, goes_on: str) -> None:
     out: list[Chunk] = []
-    reader = PARADIGMS[way].answer(Offer([TOOL]))
+    reader = TOOL_FORMATS[way].answer(OfferedTools([TOOL]))
     for piece in ("Well:\n", begun, goes_on):
         reader.feed(piece, out)
 
@@ -200,7 +200,7 @@ def test_what_might_have_been_a_call_is_shown_as_soon_as_it_is_none(way: str, be
 @each_way
 def test_arguments_come_as_they_are_written(way: str) -> None:
     out: list[Chunk] = []
-    reader = PARADIGMS[way].answer(Offer([TOOL]))
+    reader = TOOL_FORMATS[way].answer(OfferedTools([TOOL]))
     head, tail = calling(way, call("look", path="a" * 3_000, text="b\n" * 3_000)).split("a" * 3_000)
     reader.feed(head, out)
     for at in range(1, 31):

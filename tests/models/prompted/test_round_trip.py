@@ -1,4 +1,4 @@
-"""What a paradigm writes it reads again: the same names and the same arguments, however odd, and never another call."""
+"""What a tool_format writes it reads again: the same names and the same arguments, however odd, and never another call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.models.prompted.hearing import LOOKED, WAYS, calling, hear, pieces_of
 
 from everturn.core.requests import RequestCall
-from everturn.models.prompted import PARADIGMS
+from everturn.models.prompted import TOOL_FORMATS
 
 each_way = pytest.mark.parametrize("way", WAYS)
 
@@ -59,7 +59,7 @@ names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", fullmatch=True)
 
 
 def written(way: str, calls: list[tuple[str, Any]]) -> str:
-    return PARADIGMS[way].write(
+    return TOOL_FORMATS[way].write(
         [RequestCall(f"c{at}", name, json.dumps(given)) for at, (name, given) in enumerate(calls)]
     )
 
@@ -100,7 +100,7 @@ def test_a_call_without_a_name_is_none_that_could_be_found(way: str) -> None:
 @each_way
 @pytest.mark.parametrize("broken", ["", "  ", '{"path": ', "[1]", '"text"', "not JSON"])
 def test_broken_arguments_are_written_as_what_they_are(way: str, broken: str) -> None:
-    [(name, arguments)] = hear(way, [PARADIGMS[way].write([RequestCall("c", "look", broken)])]).runnable
+    [(name, arguments)] = hear(way, [TOOL_FORMATS[way].write([RequestCall("c", "look", broken)])]).runnable
 
     assert (name, arguments) == ("look", {"invalid_json": broken} if broken.strip() else {})
 

@@ -1,4 +1,4 @@
-"""A conversation comes out the same natively and in every paradigm: the log to the hash of its gates, and all requests."""
+"""A conversation comes out the same natively and in every tool_format: the log to the hash of its gates, and all requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOUND = [scenario for scenario in SCENARIOS if all(map(can_be_bound, scenario.st
 
 @pytest.mark.parametrize("scenario", BOUND, ids=lambda scenario: scenario.name.replace(" ", "-"))
 async def test_a_conversation_is_the_same_where_the_server_holds_the_model_to_one_object(scenario: Scenario) -> None:
-    native, bound = await tell(scenario, "native"), await tell(scenario, "json", binds="schema")
+    native, bound = await tell(scenario, "native"), await tell(scenario, "json", decoding_constraint="schema")
 
     assert bound.log == native.log
     assert bound.requests == native.requests

@@ -1,4 +1,4 @@
-"""Steps in neutral words → what a model says that calls tools natively, in a paradigm, or in its own loose style of one.
+"""Steps in neutral words → what a model says that calls tools natively, in a tool_format, or in its own loose style of one.
 
 A model that is told of tools in words does as it is told: the way it writes is read off the request.
 """
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from everturn.core.canonical import JsonObject, canonical, parse_object
+from everturn.core.canonical_json import JsonObject, encode_canonical, parse_object
 from everturn.core.requests import RequestCall
-from everturn.models.prompted import PARADIGMS
+from everturn.models.prompted import TOOL_FORMATS
 from everturn.testing.provider import Call, Item, Say, Step, Think
 
 SIZE = 7  # characters of a piece: no marker fits into one
@@ -51,7 +51,7 @@ Told = Item | Half | Broken | MadeUp | Own
 
 
 def way_of(body: JsonObject) -> str:
-    """How a request wants calls: the name of a paradigm, `bound` where all is one object, or native."""
+    """How a request wants calls: the name of a tool_format, `bound` where all is one object, or native."""
     system = "".join(str(message["content"]) for message in body["messages"] if message["role"] == "system")
     for way, sign in (
         ("bound", "All you write is one JSON object"),
@@ -143,8 +143,8 @@ def _said(text: str) -> Say:
 
 
 def strictly(way: str, calls: Sequence[Call]) -> str:
-    """Calls as the paradigm itself writes them."""
-    return PARADIGMS[way].write([RequestCall("", call.name, call.arguments) for call in calls])
+    """Calls as the tool_format itself writes them."""
+    return TOOL_FORMATS[way].write([RequestCall("", call.name, call.arguments) for call in calls])
 
 
 STRICT: Final[dict[str, Callable[[Sequence[Call]], str]]] = {
@@ -167,7 +167,7 @@ def loose_object(call: Call, at: int) -> str:
             function = {"name": call.name, "arguments": json.dumps(arguments)}
             return json.dumps({"id": f"c{at}", "type": "function", "function": function}, ensure_ascii=False)
         case 2:
-            return f'{{ "name" : {canonical(call.name)} ,\r\n\t"parameters" : {canonical(arguments)} }}'
+            return f'{{ "name" : {encode_canonical(call.name)} ,\r\n\t"parameters" : {encode_canonical(arguments)} }}'
         case _:
             return json.dumps({"reason": "It [helps}.", "tool": call.name, "input": arguments}, separators=(",", ":"))
 

@@ -1,4 +1,4 @@
-/** What the server answered when it was no success: a stable code, and a text that says what to do next. */
+/** Server error: an error response with a stable code, and a text that says what to do next. */
 export class ServerError extends Error {
   constructor(
     readonly status: number,
@@ -11,7 +11,7 @@ export class ServerError extends Error {
     this.name = "ServerError";
   }
 
-  /** Whether nobody answered, or not now: the same may work later. */
+  /** Whether the server was unreachable or busy: the same request may succeed later. */
   get isAway(): boolean {
     return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
   }

@@ -1,14 +1,14 @@
-/** The log → a session, event by event: what `everturn.core` does with `Tree` and `TurnState`, for a page that draws it.
+/** Fold: builds the state of a session from its log, event by event, as `Tree` and `TurnState` of `everturn.core` do.
  *
- * Every event has its case, and the compiler says so: one that is new to the server does not build here until it is read.
+ * Every event has a case, and the compiler checks that: an event that is new on the server does not compile here until it is handled.
  */
 import { isSameValue } from "./json.js";
-import type { CallNote, LivePart, SessionState, TurnState } from "./state.js";
+import type { CallRecord, LivePart, SessionState, TurnState } from "./state.js";
 import {
-  TRANSITIONS, type CallProgress, type CallSettled, type FileChange, type FilesChanged, type GateAnswered, type GateOpened,
+  TRANSITIONS, type CallProgress, type CallFinished, type FileChange, type FilesChanged, type GateResolved, type GateOpened,
   type LogEvent, type Message, type Part, type StepFinished, type StepInterrupted, type StreamDelta, type ToolPart, type Usage,
 } from "./types.gen.js";
-import type { Topic } from "./session.js";
+import type { Topic } from "./topics.js";
 
 type Touch = (topic: Topic) => void;
 
@@ -19,14 +19,14 @@ export function emptySession(): SessionState {
   };
 }
 
-/** A whole log at once. */
+/** Fold a whole log. */
 export function fold(entries: Iterable<{ readonly seq: number; readonly event: LogEvent }>): SessionState {
   const state = emptySession();
   for (const { seq, event } of entries) apply(state, seq, event, () => {});
   return state;
 }
 
-/** Take one event in, and say what it changed. One that was taken in before changes nothing. */
+/** Apply one event and report the topics it changed. An event that was applied before changes nothing. */
 export function apply(state: SessionState, seq: number, event: LogEvent, touch: Touch): void {
   if (seq && seq <= state.seq) return;
   if (seq) state.seq = seq;
@@ -35,31 +35,31 @@ export function apply(state: SessionState, seq: number, event: LogEvent, touch: 
     turn.phase = TRANSITIONS[turn.phase][event.type] ?? turn.phase;
     touch(`turn:${event.turn}`);
   }
-  take(state, event, touch);
+  applyEvent(state, event, touch);
 }
 
-function take(state: SessionState, event: LogEvent, touch: Touch): void {
+function applyEvent(state: SessionState, event: LogEvent, touch: Touch): void {
   switch (event.type) {
     case "TurnStarted": {
       const turn = turnOf(state, event.turn);
       Object.assign(turn, { options: event.options ?? {}, started: event.at ?? 0, parent: event.parent ?? null });
       turn.tip = turn.parent;
       if (event.input) {
-        add(state, event.input, touch);
+        addMessage(state, event.input, touch);
         turn.input = turn.tip = event.input.id;
       }
       state.leaf = event.input ? event.input.id : (event.parent ?? null);
       return touch("tree");
     }
-    case "AnswerOpened": {
+    case "AnswerStarted": {
       const turn = turnOf(state, event.turn);
       turn.answer = turn.tip = event.message.id;
       state.writing.set(event.turn, event.message.id);
-      return join(state, event.message, touch);
+      return appendMessage(state, event.message, touch);
     }
     case "MessageAdded":
       turnOf(state, event.turn).tip = event.message.id;
-      return join(state, event.message, touch);
+      return appendMessage(state, event.message, touch);
     case "StepStarted": {
       const turn = turnOf(state, event.turn);
       const fresh = { restarts: 0, ended: 0, finish: null, problem: null, usage: {} };
@@ -78,65 +78,65 @@ function take(state: SessionState, event: LogEvent, touch: Touch): void {
       return endStep(state, event, touch);
     case "GateOpened":
       return openGate(state, event, touch);
-    case "GateAnswered":
-      return answerGate(state, event, touch);
-    case "GateClaimed": {
-      const asked = turnOf(state, event.turn).gates.get(event.gate);
-      if (asked) asked.claim = event.claim;
+    case "GateResolved":
+      return resolveGate(state, event, touch);
+    case "CallClaimed": {
+      const gateState = turnOf(state, event.turn).gates.get(event.gate);
+      if (gateState) gateState.claim = event.claim;
       return;
     }
-    case "CallMade": {
-      const at = state.calls.get(event.parent);
-      if (!at) return;
+    case "NestedCallRequested": {
+      const messageId = state.calls.get(event.parent);
+      if (!messageId) return;
       const turn = turnOf(state, event.turn);
       const { call, name, arguments: args, identity, parent } = event;
-      state.calls.set(call, at);
-      turn.calls.set(call, note(call, name, at, turn.calls.get(parent)?.step ?? turn.steps.length, parent));
-      return change(state, at, touch, (message) => withPart(message, { type: "tool", call, name, arguments: args, identity, parent }));
+      state.calls.set(call, messageId);
+      turn.calls.set(call, newCallRecord(call, name, messageId, turn.calls.get(parent)?.step ?? turn.steps.length, parent));
+      return updateMessage(state, messageId, touch, (message) => withPart(message, { type: "tool", call, name, arguments: args, identity, parent }));
     }
-    case "CallJudged": {
+    case "PermissionDecided": {
       const call = turnOf(state, event.turn).calls.get(event.call);
-      if (call) Object.assign(call, { judged: event, tool: event.tool });
+      if (call) Object.assign(call, { decision: event, tool: event.tool });
       return;
     }
     case "LimitReached":
       turnOf(state, event.turn).limit = event;
       return;
     case "CallStarted":
-      return moveCall(state, event, touch, (call) => {
-        Object.assign(call, { state: "running", started: event.at ?? 0, tool: event.tool, effects: event.effects });
+      return updateCall(state, event, touch, (call) => {
+        Object.assign(call, { state: "running", started: event.at ?? 0, tool: event.tool, readOnly: event.read_only ?? false, idempotent: event.idempotent ?? false });
         return (part) => ({ ...part, state: "running", used: isSameValue(event.arguments, part.arguments) ? "" : event.arguments });
       });
-    case "CallBelow":
-      turnOf(state, event.turn).calls.get(event.call)?.below.push({ session: event.session, turn: event.below });
+    case "SubagentStarted":
+      turnOf(state, event.turn).calls.get(event.call)?.children.push({ session: event.session, turn: event.child });
       return;
-    case "CallPaused":
-      return moveCall(state, event, touch, (call) => {
+    case "CallSuspended":
+      return updateCall(state, event, touch, (call) => {
         call.state = "waiting";
         return (part) => ({ ...part, state: "waiting" });
       });
-    case "CallStirred":
+    case "CallNotified":
       return;
     case "CallResumed":
-      return moveCall(state, event, touch, (call) => {
+      return updateCall(state, event, touch, (call) => {
         call.state = "running";
         return (part) => ({ ...part, state: "running" });
       });
-    case "CallSettled":
-      return settle(state, event, touch);
+    case "CallFinished":
+      return finishCall(state, event, touch);
     case "FilesChanged": {
-      const at = state.writing.get(event.turn);
-      return at ? change(state, at, touch, (message) => withFiles(message, event)) : undefined;
+      const messageId = state.writing.get(event.turn);
+      return messageId ? updateMessage(state, messageId, touch, (message) => withFiles(message, event)) : undefined;
     }
-    case "LateArrived":
-      return moveCall(state, event, touch, (call) => {
-        Object.assign(call, { isOut: false, late: event.at ?? 0 });
+    case "LateResultReceived":
+      return updateCall(state, event, touch, (call) => {
+        Object.assign(call, { isStillRunning: false, late: event.at ?? 0 });
         return (part) => ({ ...part, late: event.output });
       });
     case "HookFinished":
-    case "TurnParked":
+    case "TurnSuspended":
       return;
-    case "TurnEnding":
+    case "TurnFinishing":
       turnOf(state, event.turn).ending = { outcome: event.outcome, problem: event.problem ?? null, hard: event.hard ?? false };
       return;
     case "TurnCompleted":
@@ -155,7 +155,7 @@ function take(state: SessionState, event: LogEvent, touch: Touch): void {
       state.leaf = event.message ?? null;
       return touch("tree");
     case "MessageDeleted":
-      return remove(state, event.message, touch);
+      return deleteMessage(state, event.message, touch);
     case "GrantRevoked":
       state.revoked.add(event.grant);
       return;
@@ -167,21 +167,21 @@ function take(state: SessionState, event: LogEvent, touch: Touch): void {
     case "CommandDropped":
       return touch("tree");
     default:
-      return unread(event);
+      return ignoreUnknown(event);
   }
 }
 
-/** Never reached with events that this was built for; of those of a newer server nothing is drawn, and nothing breaks. */
-function unread(_event: never): void {}
+/** Unreachable for events known at build time; events of a newer server are ignored. */
+function ignoreUnknown(_event: never): void {}
 
-/** A piece of a part that streams. The server sends each character once. */
+/** Apply a delta of a streaming part. The server sends each character once. */
 export function applyDelta(state: SessionState, delta: StreamDelta, touch: Touch): void {
   const live = turnOf(state, delta.turn).live;
   const kind = delta.type === "TextDelta" ? "text" : delta.type === "ReasoningDelta" ? "reasoning" : "call";
   let part = live[delta.part];
   if (part?.kind !== kind) {
-    while (live.length < delta.part) live.push(blank("text")); // a file, of which nothing streams, or one whose text comes later
-    live[delta.part] = part = blank(kind);
+    while (live.length < delta.part) live.push(emptyPart("text")); // a file, which does not stream, or a part whose text comes later
+    live[delta.part] = part = emptyPart(kind);
   }
   part.text += delta.text;
   if (delta.type === "CallDelta") {
@@ -191,17 +191,17 @@ export function applyDelta(state: SessionState, delta: StreamDelta, touch: Touch
   touch(`live:${delta.turn}`);
 }
 
-const blank = (kind: LivePart["kind"]): LivePart => ({ kind, text: "", call: "", name: "" });
+const emptyPart = (kind: LivePart["kind"]): LivePart => ({ kind, text: "", call: "", name: "" });
 
-/** What a running tool says of itself. */
+/** Apply a progress report of a running tool. */
 export function applyProgress(state: SessionState, progress: CallProgress, touch: Touch): void {
   const call = state.turns.get(progress.turn)?.calls.get(progress.call);
   if (!call) return;
-  call.progress = [...call.progress.slice(-PROGRESS + 1), progress.text];
+  call.progress = [...call.progress.slice(-MAX_PROGRESS + 1), progress.text];
   touch(`turn:${progress.turn}`);
 }
 
-const PROGRESS = 100; // lines that are kept
+const MAX_PROGRESS = 100; // progress lines kept per call
 
 function turnOf(state: SessionState, id: string): TurnState {
   let turn = state.turns.get(id);
@@ -215,7 +215,7 @@ function turnOf(state: SessionState, id: string): TurnState {
   return turn;
 }
 
-function add(state: SessionState, message: Message, touch: Touch): void {
+function addMessage(state: SessionState, message: Message, touch: Touch): void {
   if (!state.messages.has(message.id)) {
     const siblings = state.children.get(message.parent);
     if (siblings) siblings.push(message.id);
@@ -225,18 +225,18 @@ function add(state: SessionState, message: Message, touch: Touch): void {
   touch(`message:${message.id}`);
 }
 
-function join(state: SessionState, message: Message, touch: Touch): void {
-  add(state, message, touch);
-  // Only the branch somebody looks at grows under their eyes.
+function appendMessage(state: SessionState, message: Message, touch: Touch): void {
+  addMessage(state, message, touch);
+  // Only the selected branch grows.
   if (state.leaf === message.parent) state.leaf = message.id;
   touch("tree");
 }
 
-function change(state: SessionState, at: string, touch: Touch, how: (message: Message) => Message): void {
-  const message = state.messages.get(at);
+function updateMessage(state: SessionState, messageId: string, touch: Touch, how: (message: Message) => Message): void {
+  const message = state.messages.get(messageId);
   if (!message) return;
-  state.messages.set(at, how(message));
-  touch(`message:${at}`);
+  state.messages.set(messageId, how(message));
+  touch(`message:${messageId}`);
 }
 
 function withPart(message: Message, part: Part): Message {
@@ -248,48 +248,48 @@ function endStep(state: SessionState, event: StepFinished | StepInterrupted, tou
   const step = turn.steps.at(-1);
   const { finish, usage = {} } = event;
   if (step) Object.assign(step, { ended: event.at ?? 0, finish, usage, problem: ("problem" in event && event.problem) || null });
-  turn.usage = sum(turn.usage, usage);
+  turn.usage = addUsage(turn.usage, usage);
   turn.live = [];
   touch(`live:${event.turn}`);
-  const at = state.writing.get(event.turn);
-  if (!at) return;
+  const messageId = state.writing.get(event.turn);
+  if (!messageId) return;
   for (const part of event.parts) {
     if (part.type !== "tool") continue;
-    state.calls.set(part.call, at);
-    turn.calls.set(part.call, note(part.call, part.name, at, event.step, ""));
+    state.calls.set(part.call, messageId);
+    turn.calls.set(part.call, newCallRecord(part.call, part.name, messageId, event.step, ""));
   }
   const end: Part = { type: "step", step: event.step, finish, usage };
-  change(state, at, touch, (message) => ({ ...message, parts: [...(message.parts ?? []), ...event.parts, end] }));
+  updateMessage(state, messageId, touch, (message) => ({ ...message, parts: [...(message.parts ?? []), ...event.parts, end] }));
 }
 
-function note(id: string, name: string, message: string, step: number, parent: string): CallNote {
+function newCallRecord(id: string, name: string, message: string, step: number, parent: string): CallRecord {
   return {
-    id, step, message, parent, name, state: "pending", tool: "", effects: "", judged: null, started: 0, settled: 0, isOut: false, late: 0,
-    gates: [], below: [], progress: [],
+    id, step, message, parent, name, state: "pending", tool: "", readOnly: false, idempotent: false, decision: null, started: 0, finished: 0,
+    isStillRunning: false, late: 0, gates: [], children: [], progress: [],
   };
 }
 
-/** Sum two requests. The cost is that of those whose price is known. */
-export function sum(one: Usage, other: Usage): Usage {
+/** Add the usage of two requests. The cost covers the requests whose price is known. */
+export function addUsage(left: Usage, right: Usage): Usage {
   const total: Record<string, number | boolean | null> = {};
-  for (const name of ["input", "output", "cached", "reasoning", "written"] as const) total[name] = (one[name] ?? 0) + (other[name] ?? 0);
-  const costs = [one.cost, other.cost].filter((cost) => cost !== undefined && cost !== null);
+  for (const name of ["input", "output", "cached", "reasoning", "written"] as const) total[name] = (left[name] ?? 0) + (right[name] ?? 0);
+  const costs = [left.cost, right.cost].filter((cost) => cost !== undefined && cost !== null);
   total["cost"] = costs.length ? costs.reduce((a, b) => a + b, 0) : null;
-  total["estimated"] = Boolean(one.estimated || other.estimated);
+  total["estimated"] = Boolean(left.estimated || right.estimated);
   return total as Usage;
 }
 
-function moveCall(
+function updateCall(
   state: SessionState,
   event: { readonly turn: string; readonly call: string },
   touch: Touch,
-  move: (call: CallNote) => (part: ToolPart) => ToolPart,
+  move: (call: CallRecord) => (part: ToolPart) => ToolPart,
 ): void {
   const call = turnOf(state, event.turn).calls.get(event.call);
-  const at = state.calls.get(event.call);
-  if (!call || !at) return;
+  const messageId = state.calls.get(event.call);
+  if (!call || !messageId) return;
   const moved = move(call);
-  change(state, at, touch, (message) => {
+  updateMessage(state, messageId, touch, (message) => {
     const parts = [...(message.parts ?? [])];
     const index = parts.findLastIndex((part) => part.type === "tool" && part.call === event.call);
     if (index >= 0) parts[index] = moved(parts[index] as ToolPart);
@@ -297,33 +297,33 @@ function moveCall(
   });
 }
 
-function openGate(state: SessionState, { gate, turn: id, at = 0 }: GateOpened, touch: Touch): void {
+function openGate(state: SessionState, { gate, turn: id, at: openedAt = 0 }: GateOpened, touch: Touch): void {
   const turn = turnOf(state, id);
-  turn.gates.set(gate.id, { gate, opened: at, verdict: null, answered: 0, claim: null, grant: null });
+  turn.gates.set(gate.id, { gate, opened: openedAt, resolution: null, answered: 0, claim: null, grant: null });
   state.gates.set(gate.id, id);
   turn.calls.get(gate.call)?.gates.push(gate.id);
   if (!gate.call || gate.kind === "form" || gate.kind === "client") return;
   const to = gate.kind === "result" ? "reviewing" : "asking";
-  moveCall(state, { turn: id, call: gate.call }, touch, (call) => {
+  updateCall(state, { turn: id, call: gate.call }, touch, (call) => {
     call.state = to;
     return (part) => ({ ...part, state: to });
   });
 }
 
-function answerGate(state: SessionState, event: GateAnswered, touch: Touch): void {
-  const asked = turnOf(state, event.turn).gates.get(event.gate);
-  if (asked) Object.assign(asked, { verdict: event.verdict, answered: event.at ?? 0, grant: event.grant ?? null });
+function resolveGate(state: SessionState, event: GateResolved, touch: Touch): void {
+  const gateState = turnOf(state, event.turn).gates.get(event.gate);
+  if (gateState) Object.assign(gateState, { resolution: event.resolution, answered: event.at ?? 0, grant: event.grant ?? null });
   if (!event.call) return;
-  moveCall(state, event, touch, (call) => {
+  updateCall(state, event, touch, (call) => {
     if (call.state !== "asking") return (part) => part;
     call.state = "pending";
-    return (part) => ({ ...part, state: "pending", is_edited: Boolean(event.verdict.arguments) });
+    return (part) => ({ ...part, state: "pending", is_edited: Boolean(event.resolution.arguments) });
   });
 }
 
-function settle(state: SessionState, event: CallSettled, touch: Touch): void {
-  moveCall(state, event, touch, (call) => {
-    Object.assign(call, { state: event.state, settled: event.at ?? 0, isOut: event.out ?? false });
+function finishCall(state: SessionState, event: CallFinished, touch: Touch): void {
+  updateCall(state, event, touch, (call) => {
+    Object.assign(call, { state: event.state, finished: event.at ?? 0, isStillRunning: event.still_running ?? false });
     return (part) => ({ ...part, state: event.state, output: event.output });
   });
 }
@@ -331,18 +331,18 @@ function settle(state: SessionState, event: CallSettled, touch: Touch): void {
 function withFiles(message: Message, event: FilesChanged): Message {
   const parts = message.parts ?? [];
   const root = event.root ?? "";
-  const at = parts.findLastIndex((part) => part.type === "files" && part.step === event.step && (part.root ?? "") === root);
-  const part = parts[at];
+  const index = parts.findLastIndex((part) => part.type === "files" && part.step === event.step && (part.root ?? "") === root);
+  const part = parts[index];
   if (part?.type === "files") {
-    const changes = joined(part.changes ?? [], event.changes ?? []);
-    return { ...message, parts: parts.with(at, { ...part, after: event.after, changes }) };
+    const changes = mergeChanges(part.changes ?? [], event.changes ?? []);
+    return { ...message, parts: parts.with(index, { ...part, after: event.after, changes }) };
   }
   if (!event.changes?.length) return message;
   return withPart(message, { type: "files", step: event.step, before: event.before, after: event.after, changes: event.changes, root });
 }
 
-/** What two changes come to, one after the other. */
-function joined(first: readonly FileChange[], then: readonly FileChange[]): FileChange[] {
+/** Merge two successive sets of file changes. */
+function mergeChanges(first: readonly FileChange[], then: readonly FileChange[]): FileChange[] {
   const found = new Map(first.map((change) => [change.path, change]));
   for (const change of then) {
     const before = found.get(change.path);
@@ -357,11 +357,11 @@ function joined(first: readonly FileChange[], then: readonly FileChange[]): File
   return [...found.values()];
 }
 
-function remove(state: SessionState, message: string, touch: Touch): void {
+function deleteMessage(state: SessionState, message: string, touch: Touch): void {
   const stack = [message];
-  for (let at = stack.pop(); at !== undefined; at = stack.pop()) {
-    state.deleted.add(at);
-    stack.push(...(state.children.get(at) ?? []));
+  for (let id = stack.pop(); id !== undefined; id = stack.pop()) {
+    state.deleted.add(id);
+    stack.push(...(state.children.get(id) ?? []));
   }
   if (state.leaf !== null && state.deleted.has(state.leaf)) state.leaf = state.messages.get(message)?.parent ?? null;
   touch("tree");

@@ -1,14 +1,14 @@
-/** What waits for somebody in the whole tenant, and what is under way: one stream, however many tabs look.
+/** Inbox: open gates and active sessions of the whole tenant, over one stream for all tabs.
  *
- * The tab that holds a lock of the browser reads it and tells the others; when it is closed the lock goes to the next one.
- * Where there are no locks (plain http that is not of this machine) each tab reads for itself, while somebody looks at it.
+ * The tab that holds a Web Lock reads the stream and broadcasts to the others; when it closes, the lock goes to the next tab.
+ * Without Web Locks (plain http from another machine) each tab reads for itself while it is visible.
  */
 import type { Everturn } from "./client.js";
 import { Topics } from "./topics.js";
 import type { GateView, InboxItem, SessionView } from "./types.gen.js";
 
-/** What tabs say to each other: the one that reads, what came or how it stands; one that is new, that it knows nothing yet. */
-interface Word {
+/** Message between tabs: the reader broadcasts items and its connection status; a new tab asks for the current state. */
+interface TabMessage {
   readonly item?: InboxItem;
   readonly isOpen?: boolean;
   readonly asks?: true;
@@ -16,10 +16,10 @@ interface Word {
 
 export class InboxFollower {
   gates: GateView[] = [];
-  /** Sessions that have moved since this began, by id. */
+  /** Sessions that changed since this started, by id. */
   sessions = new Map<string, SessionView>();
   isOpen = false;
-  /** Whether it is this tab that reads. */
+  /** Whether this tab reads the stream. */
   isReader = false;
   readonly topics = new Topics();
   private stop: AbortController | null = null;
@@ -33,39 +33,39 @@ export class InboxFollower {
   /** Topics: "gates", "sessions", "connection". */
   subscribe = (topic: string, listener: () => void) => this.topics.subscribe(topic, listener);
 
-  /** Whether other tabs read for this one, or it for them; then it goes on while nobody looks. */
+  /** Whether tabs share one stream; then it stays open while the tab is hidden. */
   get isShared(): boolean {
     return Boolean(this.locks) && typeof BroadcastChannel !== "undefined";
   }
 
   start(): void {
-    if (this.isShared) this.wake();
-    else this.client.enter(this);
+    if (this.isShared) this.resume();
+    else this.client.attach(this);
   }
 
   pause(): void {
-    this.client.leave(this);
+    this.client.detach(this);
   }
 
-  wake(): void {
+  resume(): void {
     if (this.stop) return;
     this.stop = new AbortController();
     const { signal } = this.stop;
     if (!this.isShared) return void this.read(signal);
     const name = `everturn-inbox ${this.client.base}`;
     this.channel = new BroadcastChannel(name);
-    this.channel.onmessage = ({ data }) => this.hear(data as Word);
-    this.say({ asks: true });
-    // Refused when the signal comes before the lock; nothing else ends it.
+    this.channel.onmessage = ({ data }) => this.receive(data as TabMessage);
+    this.broadcast({ asks: true });
+    // Rejected when the signal comes before the lock; nothing else ends it.
     this.locks!.request(name, { signal }, () => this.read(signal)).catch(() => {});
   }
 
-  rest(): void {
+  suspend(): void {
     this.stop?.abort();
     this.stop = null;
     this.channel?.close();
     this.channel = null;
-    this.stand(false);
+    this.setOpen(false);
   }
 
   private async read(signal: AbortSignal): Promise<void> {
@@ -73,46 +73,46 @@ export class InboxFollower {
     try {
       await this.client.inbox({
         signal,
-        onStanding: (standing) => {
+        onStatus: (status) => {
           if (signal.aborted) return;
-          this.stand(standing === "open");
-          this.say({ isOpen: this.isOpen });
+          this.setOpen(status === "open");
+          this.broadcast({ isOpen: this.isOpen });
         },
         onMessage: (message) => {
           const item = JSON.parse(message.data) as InboxItem;
           if (item.end) return item.end === "revoked" ? true : "again";
-          this.take(item);
-          this.say({ item });
+          this.apply(item);
+          this.broadcast({ item });
         },
       });
     } catch {
-      // It was refused for good; the client has said so to whoever wants to know.
+      // Refused for good; the client has called `onUnauthenticated`.
     } finally {
       this.isReader = false;
-      if (this.stop?.signal === signal) this.rest(); // to be started again, after a login
+      if (this.stop?.signal === signal) this.suspend(); // to be started again after a login
     }
   }
 
-  private say(word: Word): void {
+  private broadcast(word: TabMessage): void {
     this.channel?.postMessage(word);
   }
 
-  private hear(word: Word): void {
+  private receive(word: TabMessage): void {
     if (word.asks && this.isReader) {
-      this.say({ item: { snapshot: { gates: this.gates, awake: [...this.sessions.values()], next: "" } }, isOpen: this.isOpen });
+      this.broadcast({ item: { snapshot: { gates: this.gates, awake: [...this.sessions.values()], next: "" } }, isOpen: this.isOpen });
     }
     if (this.isReader) return;
-    if (word.item) this.take(word.item);
-    if (word.isOpen !== undefined) this.stand(word.isOpen);
+    if (word.item) this.apply(word.item);
+    if (word.isOpen !== undefined) this.setOpen(word.isOpen);
   }
 
-  private stand(isOpen: boolean): void {
+  private setOpen(isOpen: boolean): void {
     this.isOpen = isOpen;
     this.topics.touch("connection");
   }
 
-  /** Take one message in. */
-  take(item: InboxItem): void {
+  /** Apply one message of the stream. */
+  apply(item: InboxItem): void {
     if (item.snapshot) {
       this.gates = [...item.snapshot.gates];
       for (const session of item.snapshot.awake) this.sessions.set(session.id, session);

@@ -1,27 +1,24 @@
-/** One session, followed: its log is read, folded, and then its stream, for as long as somebody looks. */
+/** Session follower: loads and folds the log of one session, then follows its event stream until it is paused. */
 import type { Everturn } from "./client.js";
 import { ServerError } from "./errors.js";
 import { apply, applyDelta, applyProgress, emptySession } from "./fold.js";
 import type { SessionState } from "./state.js";
-import { persist, type Standing, type Taken } from "./stream.js";
+import { retryUntilDone, type StreamStatus, type MessageOutcome } from "./stream.js";
 import type { StreamMessage } from "./sse.js";
 import type { Item } from "./types.gen.js";
-import { Topics } from "./topics.js";
+import { Topics, type Topic } from "./topics.js";
 
-/** `lost`: the connection broke and is sought again; `gone`: the session is no more, or no longer ours to see. */
+/** `lost`: the connection broke and is retried; `gone`: the session was erased, or access to it was revoked. */
 export type Connection = "loading" | "open" | "lost" | "paused" | "gone";
-
-/** What may change: the shape of the tree, one message, one turn (with its calls and gates), its live parts, the connection; "*" is any. */
-export type Topic = "*" | "tree" | "connection" | `message:${string}` | `turn:${string}` | `live:${string}`;
 
 export class SessionFollower {
   state: SessionState = emptySession();
   connection: Connection = "loading";
-  /** Why it is gone. */
+  /** Why the session is gone. */
   problem: ServerError | null = null;
   readonly topics: Topics;
   // Always the cursor of exactly what was folded. A cursor without live parts, or the other way round, would lose
-  // characters or have them twice.
+  // characters or duplicate them.
   private cursor = "";
   private stop: AbortController | null = null;
 
@@ -35,26 +32,26 @@ export class SessionFollower {
 
   subscribe = (topic: Topic, listener: () => void): (() => void) => this.topics.subscribe(topic, listener);
 
-  /** Read the log and follow what comes. Does nothing while it follows already. */
+  /** Load the log and follow the stream. Does nothing while it already follows. */
   start(): void {
-    this.client.enter(this);
+    this.client.attach(this);
   }
 
-  /** Let the connection go; `start` goes on where this left off. A turn that runs goes on running. */
+  /** Close the connection; `start` continues from here. A running turn keeps running. */
   pause(): void {
-    this.client.leave(this);
+    this.client.detach(this);
   }
 
-  /** Let the connection go for now, as the client says. */
-  rest(): void {
+  /** Close the connection while the client is suspended. */
+  suspend(): void {
     if (!this.stop) return;
     this.stop.abort();
     this.stop = null;
-    this.set("paused");
+    this.setConnection("paused");
   }
 
-  /** Follow, as the client says. */
-  wake(): void {
+  /** Reconnect when the client resumes. */
+  resume(): void {
     if (this.stop) return;
     this.stop = new AbortController();
     this.problem = null;
@@ -62,19 +59,19 @@ export class SessionFollower {
   }
 
   private async run(signal: AbortSignal): Promise<void> {
-    if (!this.cursor) this.set("loading");
-    const onStanding = (standing: Standing) => {
+    if (!this.cursor) this.setConnection("loading");
+    const onStatus = (status: StreamStatus) => {
       if (signal.aborted) return;
-      if (standing === "open") this.set("open");
-      if (standing === "waiting") this.set("lost");
+      if (status === "open") this.setConnection("open");
+      if (status === "waiting") this.setConnection("lost");
     };
     try {
-      if (!this.cursor) await persist(signal, () => this.load(signal), () => onStanding("waiting"));
+      if (!this.cursor) await retryUntilDone(signal, () => this.load(signal), () => onStatus("waiting"));
       if (signal.aborted) return;
-      const onMessage = (message: StreamMessage) => this.hear(message);
-      await this.client.events(this.id, { after: this.cursor, signal, onStanding, onMessage });
+      const onMessage = (message: StreamMessage) => this.receive(message);
+      await this.client.events(this.id, { after: this.cursor, signal, onStatus, onMessage });
     } catch (error) {
-      if (!signal.aborted) this.end(error instanceof ServerError ? error : new ServerError(0, "broken", String(error)));
+      if (!signal.aborted) this.fail(error instanceof ServerError ? error : new ServerError(0, "broken", String(error)));
     }
   }
 
@@ -90,34 +87,34 @@ export class SessionFollower {
     return true;
   }
 
-  private hear(message: StreamMessage): Taken {
+  private receive(message: StreamMessage): MessageOutcome {
     const item = JSON.parse(message.data) as Item;
-    if (item.end) return this.hearEnd(item.end);
-    if (message.id) this.cursor = message.id; // before it is folded: whoever is told of it may pause this at once
+    if (item.end) return this.receiveEnd(item.end);
+    if (message.id) this.cursor = message.id; // before it is folded: a listener may pause this at once
     if (item.delta) applyDelta(this.state, item.delta, this.touch);
     else if (item.event) {
-      // Our cursor was of no place there: the log is another one, brought back from an older copy. It is shown from its beginning.
+      // Our cursor does not exist there: the log was restored from an older copy. Start from its beginning.
       if (item.seq === 1 && this.state.seq) this.state = emptySession();
       apply(this.state, item.seq ?? 0, item.event, this.touch);
     } else if (item.progress) applyProgress(this.state, item.progress, this.touch);
   }
 
-  private hearEnd(end: Item["end"]): Taken {
+  private receiveEnd(end: Item["end"]): MessageOutcome {
     if (end === "drain" || end === "slow") return "again";
     if (end !== "erased" && end !== "revoked") return "later";
-    this.end(new ServerError(end === "erased" ? 404 : 403, end, `the session was ${end}`));
+    this.fail(new ServerError(end === "erased" ? 404 : 403, end, `the session was ${end}`));
     return true;
   }
 
-  private end(problem: ServerError): void {
-    this.stop = null; // whoever starts it once more has it looked for again
+  private fail(problem: ServerError): void {
+    this.stop = null; // so that `start` tries again
     this.problem = problem;
-    this.set("gone");
+    this.setConnection("gone");
   }
 
   private touch = (topic: Topic): void => this.topics.touch(topic);
 
-  private set(connection: Connection): void {
+  private setConnection(connection: Connection): void {
     this.connection = connection;
     this.topics.touch("connection");
   }

@@ -1,4 +1,4 @@
-/** Text of an event stream → its messages, by the rules of the HTML standard, in whatever pieces the text comes. */
+/** Server-sent events parser, by the rules of the HTML standard, for text in chunks of any size. */
 
 /** One message of a stream; `id` is the cursor after it. */
 export interface StreamMessage {
@@ -6,31 +6,31 @@ export interface StreamMessage {
   readonly data: string;
 }
 
-export class Parser {
-  private rest = ""; // of a line that is not over
-  private isAfterReturn = false; // a newline now belongs to the return before it
+export class SseParser {
+  private rest = ""; // an incomplete line
+  private isAfterReturn = false; // the next newline belongs to the carriage return before it
   private id = "";
   private data: string | null = null;
 
-  /** `take` gets each message; once it answers true nothing more is read. */
-  constructor(private readonly take: (message: StreamMessage) => boolean | void) {}
+  /** `onMessage` gets each message; once it returns true, nothing more is read. */
+  constructor(private readonly onMessage: (message: StreamMessage) => boolean | void) {}
 
-  /** Read on; true when the last message was among it. What is cut off in the middle of a message is dropped with this. */
+  /** Parse a chunk; true when the last message was in it. An incomplete message at the end of a stream is dropped. */
   feed(text: string): boolean {
-    const hasReturn = this.isAfterReturn || text.includes("\r"); // hardly ever
+    const hasReturn = this.isAfterReturn || text.includes("\r"); // rare
     let from = 0;
     if (this.isAfterReturn && text) {
       this.isAfterReturn = false;
       if (text[0] === "\n") from = 1;
     }
     for (;;) {
-      const at = hasReturn ? endOfLine(text, from) : text.indexOf("\n", from);
-      if (at < 0) break;
-      // Only new text is looked through: a message of megabytes that comes in crumbs costs no more than one in a lump.
-      const line = this.rest + text.slice(from, at);
+      const end = hasReturn ? endOfLine(text, from) : text.indexOf("\n", from);
+      if (end < 0) break;
+      // Only new text is scanned: a message of megabytes in small chunks costs no more than in one.
+      const line = this.rest + text.slice(from, end);
       this.rest = "";
-      from = at + 1;
-      if (text[at] === "\r") {
+      from = end + 1;
+      if (text[end] === "\r") {
         if (from === text.length) this.isAfterReturn = true;
         else if (text[from] === "\n") from += 1;
       }
@@ -44,7 +44,7 @@ export class Parser {
     if (line === "") {
       const data = this.data;
       this.data = null;
-      return data !== null && this.take({ id: this.id, data }) === true;
+      return data !== null && this.onMessage({ id: this.id, data }) === true;
     }
     const colon = line.indexOf(":");
     const field = colon < 0 ? line : line.slice(0, colon);
@@ -56,6 +56,6 @@ export class Parser {
 }
 
 function endOfLine(text: string, from: number): number {
-  const [one, other] = [text.indexOf("\n", from), text.indexOf("\r", from)];
-  return one < 0 ? other : other < 0 ? one : Math.min(one, other);
+  const [lineFeed, carriageReturn] = [text.indexOf("\n", from), text.indexOf("\r", from)];
+  return lineFeed < 0 ? carriageReturn : carriageReturn < 0 ? lineFeed : Math.min(lineFeed, carriageReturn);
 }

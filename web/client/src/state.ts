@@ -1,9 +1,9 @@
-/** What a session's log comes to. Messages are replaced, never changed, so a view knows by identity what is new. */
+/** State of a session as folded from its log. Messages are replaced, never mutated, so a view knows by identity what is new. */
 import type {
-  CallJudged, CallState, Claimed, Effects, Finish, Gate, Grant, LimitReached, Message, Phase, Problem, TurnOptions, Usage, Verdict,
+  CallClaim, CallState, Finish, Gate, GateResolution, Grant, LimitReached, Message, PermissionDecided, Phase, Problem, TurnOptions, Usage,
 } from "./types.gen.js";
 
-/** A part that still streams. Its place in `TurnState.live` is its number in the step. */
+/** A part that still streams. Its index in `TurnState.live` is its number in the step. */
 export interface LivePart {
   readonly kind: "text" | "reasoning" | "call";
   text: string;
@@ -11,34 +11,35 @@ export interface LivePart {
   name: string;
 }
 
-/** A gate, and what was answered. */
+/** A gate and its answer. */
 export interface GateState {
   readonly gate: Gate;
   readonly opened: number;
-  verdict: Verdict | null;
+  resolution: GateResolution | null;
   answered: number;
-  claim: Claimed | null;
+  claim: CallClaim | null;
   grant: Grant | null;
 }
 
-/** What happened to a call beside what its tool part shows. */
-export interface CallNote {
+/** What the log says of a call beyond its tool part. */
+export interface CallRecord {
   readonly id: string;
   readonly step: number;
   readonly message: string;
-  readonly parent: string; // the call whose tool made this one
+  readonly parent: string; // the call whose tool requested this one
   name: string;
   state: CallState;
-  tool: string; // the one that ran; differs from `name` where that was repaired
-  effects: Effects | "";
-  judged: CallJudged | null;
+  tool: string; // the tool that ran; differs from `name` if the name was repaired
+  readOnly: boolean;
+  idempotent: boolean; // neither, once it has started: it is run at most once
+  decision: PermissionDecided | null;
   started: number;
-  settled: number;
-  isOut: boolean; // settled, and its tool runs on
-  late: number; // when a late result came
+  finished: number;
+  isStillRunning: boolean; // finished for the turn while its tool still runs
+  late: number; // when a late result arrived
   gates: string[];
-  below: { readonly session: string; readonly turn: string }[]; // its sub-turns
-  progress: string[]; // what it said of itself while somebody looked; never in the log
+  children: { readonly session: string; readonly turn: string }[]; // its sub-agent runs
+  progress: string[]; // progress reports while connected; never in the log
 }
 
 export interface StepState {
@@ -52,20 +53,20 @@ export interface StepState {
   usage: Usage;
 }
 
-/** A turn as its log tells it. */
+/** State of a turn. */
 export interface TurnState {
   readonly id: string;
   phase: Phase;
   options: TurnOptions;
   parent: string | null;
-  input: string | null; // the message that began it
+  input: string | null; // the message that started it
   answer: string | null; // the message its steps are written into
   tip: string | null;
   started: number;
-  ended: number; // 0: it goes on
+  ended: number; // 0: it is running
   steps: StepState[];
   live: LivePart[]; // of the step that streams
-  calls: Map<string, CallNote>;
+  calls: Map<string, CallRecord>;
   gates: Map<string, GateState>;
   limit: LimitReached | null;
   ending: { outcome: "completed" | "error" | "cancelled"; problem: Problem | null; hard: boolean } | null;
@@ -74,8 +75,8 @@ export interface TurnState {
   usage: Usage;
 }
 
-/** A revert of files, as the log tells it. */
-export interface RevertNote {
+/** A revert of files. */
+export interface RevertRecord {
   readonly root: string;
   readonly before: string;
   readonly after: string;
@@ -91,9 +92,9 @@ export interface SessionState {
   children: Map<string | null, string[]>;
   deleted: Set<string>;
   writing: Map<string, string>; // turn -> the answer its events complete
-  calls: Map<string, string>; // call -> the message it stands in
+  calls: Map<string, string>; // call -> the message that contains it
   turns: Map<string, TurnState>;
   gates: Map<string, string>; // gate -> turn
-  reverts: RevertNote[];
+  reverts: RevertRecord[];
   revoked: Set<string>; // grants
 }

@@ -1,71 +1,71 @@
-/** An event stream that goes on by itself: after every break from the last cursor, waiting longer each time nobody answers. */
+/** Event stream that reconnects by itself: from the last cursor after every break, with exponential backoff while the server is unreachable. */
 import { ServerError } from "./errors.js";
-import { Parser, type StreamMessage } from "./sse.js";
+import { SseParser, type StreamMessage } from "./sse.js";
 
-export type Standing = "connecting" | "open" | "waiting" | "closed";
+export type StreamStatus = "connecting" | "open" | "waiting" | "closed";
 
-/** What is to be made of a message: `true`, it was the last; `"again"` or `"later"`, the server ends this connection, not the stream. */
-export type Taken = boolean | "again" | "later" | void;
+/** What follows from a message: `true`, it was the last; `"again"` or `"later"`, the server ends this connection, not the stream. */
+export type MessageOutcome = boolean | "again" | "later" | void;
 
-export interface Follow {
-  /** Begin a stream after a cursor. */
+export interface FollowOptions {
+  /** Open a stream after a cursor. */
   open(after: string, signal: AbortSignal): Promise<Response>;
   after?: string;
   signal: AbortSignal;
-  onMessage(message: StreamMessage): Taken;
-  onStanding?(standing: Standing): void;
-  /** Seconds without a sign of life after which a connection counts as lost. */
+  onMessage(message: StreamMessage): MessageOutcome;
+  onStatus?(status: StreamStatus): void;
+  /** Seconds without data after which a connection counts as lost. */
   silence?: number;
 }
 
-const FIRST_WAIT = 250;
-const LONGEST_WAIT = 10_000;
-const LONGEST_ASKED = 120_000; // however long a server asks to be left alone
-const AT_ONCE = 50; // so that not all readers of a server that leaves come to the next one in the same moment
+const INITIAL_WAIT = 250;
+const MAX_WAIT = 10_000;
+const MAX_RETRY_AFTER = 120_000; // upper limit of a server's Retry-After
+const RECONNECT_SPREAD = 50; // random spread, so that clients of a draining server do not all reconnect at once
 const LATER = 0;
 const SILENCE = 45;
-const STEADY = 5_000; // a connection that stood so long was a good one, whatever came over it
+const STABLE_AFTER = 5_000; // a connection that lasted this long resets the backoff
 
-/** Follow until the signal says so, the last message came, or the server refuses for good (it throws that). */
-export async function follow(how: Follow): Promise<void> {
-  let cursor = how.after ?? "";
-  const tell = how.onStanding ?? (() => {});
+/** Follow until the signal aborts, the last message arrives, or the server refuses for good (then it throws). */
+export async function follow(options: FollowOptions): Promise<void> {
+  let cursor = options.after ?? "";
+  const setStatus = options.onStatus ?? (() => {});
   try {
-    await persist(how.signal, async (waits) => {
-      tell("connecting");
+    await retryUntilDone(options.signal, async (backoff) => {
+      setStatus("connecting");
       const began = Date.now();
       let isGood = false;
       try {
-        return await connect(how, cursor, () => tell("open"), (message) => {
-          const taken = how.onMessage(message);
-          if (message.id) cursor = message.id; // after it was taken: what cannot be read is asked for again
+        return await connect(options, cursor, () => setStatus("open"), (message) => {
+          const taken = options.onMessage(message);
+          if (message.id) cursor = message.id; // after it was handled: a message that cannot be handled is requested again
           isGood ||= typeof taken !== "string";
           return taken;
         });
       } finally {
-        if (isGood || Date.now() - began > STEADY) waits.reset();
+        if (isGood || Date.now() - began > STABLE_AFTER) backoff.reset();
       }
-    }, () => tell("waiting"));
+    }, () => setStatus("waiting"));
   } finally {
-    tell("closed");
+    setStatus("closed");
   }
 }
 
-/** Read one connection to its end: true, nothing more will come; a number, go on after so many milliseconds. */
-async function connect(how: Follow, cursor: string, isOpen: () => void, take: (message: StreamMessage) => Taken): Promise<true | number> {
+/** Read one connection to its end: true, nothing more will come; a number, reconnect after so many milliseconds. */
+async function connect(options: FollowOptions, cursor: string, isOpen: () => void, onMessage: (message: StreamMessage) => MessageOutcome): Promise<true | number> {
   const lost = new AbortController();
   const stop = () => lost.abort();
-  how.signal.addEventListener("abort", stop, { once: true });
-  const silence = (how.silence ?? SILENCE) * 1000;
+  options.signal.addEventListener("abort", stop, { once: true });
+  const silence = (options.silence ?? SILENCE) * 1000;
   let timer = setTimeout(stop, silence);
-  let taken = false as Taken; // as, for it is changed where the compiler does not look
-  const parser = new Parser((message) => {
-    if (how.signal.aborted) return true;
-    taken = take(message);
+  let taken = false as MessageOutcome; // cast: it is assigned in a callback, which the compiler does not track
+  const parser = new SseParser((message) => {
+    if (options.signal.aborted) return true;
+    taken = onMessage(message);
     return taken === true || typeof taken === "string";
   });
   try {
-    const answer = await how.open(cursor, lost.signal);
+    const answer = await options.open(cursor, lost.signal);
     isOpen();
     const reader = answer.body!.getReader();
     const decoder = new TextDecoder();
@@ -74,49 +74,49 @@ async function connect(how: Follow, cursor: string, isOpen: () => void, take: (m
       if (done) return LATER;
       clearTimeout(timer);
       timer = setTimeout(stop, silence);
-      if (parser.feed(decoder.decode(value, { stream: true }))) return taken === "again" ? AT_ONCE : taken !== "later" || LATER;
+      if (parser.feed(decoder.decode(value, { stream: true }))) return taken === "again" ? RECONNECT_SPREAD : taken !== "later" || LATER;
     }
   } finally {
     clearTimeout(timer);
-    how.signal.removeEventListener("abort", stop);
+    options.signal.removeEventListener("abort", stop);
     lost.abort();
   }
 }
 
-/** Do something until it is done: when nobody answers, again, and later each time; in between `onWait` is told.
+/** Retry with exponential backoff until it is done; `onWait` is called before each wait.
  *
- * The deed answers `true` when it is done, or when it is to be done again, in milliseconds (0: as if nobody had answered).
+ * `attempt` returns `true` when it is done, or the milliseconds after which to try again (0: as if the server were unreachable).
  */
-export async function persist(
+export async function retryUntilDone(
   signal: AbortSignal,
-  deed: (waits: { reset(): void }) => Promise<true | number>,
+  attempt: (backoff: { reset(): void }) => Promise<true | number>,
   onWait: () => void = () => {},
 ): Promise<void> {
-  let wait = FIRST_WAIT;
-  const waits = { reset: () => void (wait = FIRST_WAIT) };
+  let wait = INITIAL_WAIT;
+  const backoff = { reset: () => void (wait = INITIAL_WAIT) };
   while (!signal.aborted) {
-    let asked = 0;
+    let delay = 0;
     try {
-      const done = await deed(waits);
+      const done = await attempt(backoff);
       if (done === true) return;
-      // One that is sent away again and again, at once each time, is to wait like everybody else.
-      if (done && wait === FIRST_WAIT) asked = -done;
+      // A connection that is ended at once again and again has to back off as well.
+      if (done && wait === INITIAL_WAIT) delay = -done;
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ServerError) {
         if (!error.isAway) throw error;
-        asked = Math.min(error.retryAfter * 1000, LONGEST_ASKED);
+        delay = Math.min(error.retryAfter * 1000, MAX_RETRY_AFTER);
       }
     }
     if (signal.aborted) return;
     onWait();
-    await pause(asked < 0 ? -asked * Math.random() : Math.max(asked, wait * (0.5 + Math.random() / 2)), signal);
-    wait = Math.min(wait * 2, LONGEST_WAIT);
+    await sleep(delay < 0 ? -delay * Math.random() : Math.max(delay, wait * (0.5 + Math.random() / 2)), signal);
+    wait = Math.min(wait * 2, MAX_WAIT);
   }
 }
 
-/** Let time pass; less, when the signal says so or the machine is back in its network. */
-export function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+/** Wait; shorter when the signal aborts or the machine is online again. */
+export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(done, milliseconds);
     function done() {

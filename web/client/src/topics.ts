@@ -1,11 +1,15 @@
-/** Who wants to know of what. Words of one moment are told together, when `schedule` runs them. */
+/** Topics: subscriptions to parts of a state. Changes of one moment are delivered together, when `schedule` runs them. */
+
+/** What may change: the shape of the tree, one message, one turn (with its calls and gates), its live parts, the connection; "*" is any. */
+export type Topic = "*" | "tree" | "connection" | `message:${string}` | `turn:${string}` | `live:${string}`;
+
 export class Topics {
   private readonly listeners = new Map<string, Set<() => void>>();
   private readonly due = new Set<string>();
 
   constructor(private readonly schedule: (run: () => void) => void = (run) => queueMicrotask(run)) {}
 
-  /** Call `listener` after each change of a topic ("*": of any); the answer takes it away again. */
+  /** Call `listener` after each change of a topic ("*": any topic); returns the unsubscribe function. */
   subscribe(topic: string, listener: () => void): () => void {
     const listeners = this.listeners.get(topic) ?? new Set();
     this.listeners.set(topic, listeners.add(listener));
@@ -15,14 +19,14 @@ export class Topics {
     };
   }
 
-  /** Say that something has changed. */
+  /** Mark a topic as changed. */
   touch(topic: string): void {
     const isFirst = !this.due.size;
     this.due.add(topic);
     if (isFirst) this.schedule(() => this.flush());
   }
 
-  /** Tell those who wait, now. */
+  /** Call the listeners of changed topics now. */
   flush(): void {
     const due = [...this.due];
     this.due.clear();

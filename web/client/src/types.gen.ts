@@ -1,12 +1,12 @@
 // Made by scripts/web_types.py from the types in everturn.api and everturn.core. Do not edit.
 
-/** Agents, the default one first, and the models that they name. */
+/** Agents, the default one first, and the models that they use. */
 export interface AgentList {
   readonly agents: readonly (AgentView)[];
   readonly models: readonly (ModelView)[];
 }
 
-/** An agent that can be talked to. */
+/** A configured agent. */
 export interface AgentView {
   readonly name: string;
   readonly description: string;
@@ -16,15 +16,15 @@ export interface AgentView {
   readonly models: readonly (string)[];
 }
 
-/** The placeholder the next steps fill. */
-export interface AnswerOpened {
-  readonly type: "AnswerOpened";
+/** The placeholder of the answer was added; the next steps fill it. */
+export interface AnswerStarted {
+  readonly type: "AnswerStarted";
   readonly at?: number;
   readonly turn: string;
   readonly message: Message;
 }
 
-/** Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`. `hash` is that of the gate as it was shown. */
+/** Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`. */
 export interface Answered {
   readonly hash: string;
   readonly allow?: "always" | "once" | null;
@@ -40,19 +40,12 @@ export interface Answered {
   readonly claim?: string;
 }
 
-/** A message a plugin has deferred until every plugin is done with the step. */
-export interface Append {
-  readonly message: Message;
-  readonly priority?: number;
-  readonly request?: boolean;
-}
-
-/** What was done, oldest first. */
+/** Audit records, oldest first. */
 export interface AuditPage {
   readonly records: readonly (AuditRecord)[];
 }
 
-/** Something that somebody did, or was refused. `hash` covers all of it and the record before, so that none can go. */
+/** An audit log record: an action, done or refused. */
 export interface AuditRecord {
   readonly tenant: string;
   readonly at: number;
@@ -65,13 +58,7 @@ export interface AuditRecord {
   readonly hash?: string;
 }
 
-/** What a turn may do: the rules beside the runtime's, and the tools it has. */
-export interface Authority {
-  readonly rules?: readonly (Rule)[];
-  readonly tools?: readonly (string)[] | null;
-}
-
-/** How much may be used; 0 is no limit. `seconds` count from the start, waiting included. */
+/** Limits of a turn; 0 is no limit. `seconds` count from the start, waiting included. */
 export interface Budget {
   readonly steps?: number;
   readonly calls?: number;
@@ -80,15 +67,20 @@ export interface Budget {
   readonly seconds?: number;
 }
 
-/** A call is about to have a sub-turn run: this one, in this session. */
-export interface CallBelow {
-  readonly type: "CallBelow";
+/** A client's claim of a call, valid until a time. */
+export interface CallClaim {
+  readonly by: string;
+  readonly until: number;
+}
+
+/** A client claimed a call; no other client may run it until the claim expires. */
+export interface CallClaimed {
+  readonly type: "CallClaimed";
   readonly at?: number;
   readonly turn: string;
-  readonly call: string;
-  readonly session: string;
-  readonly below: string;
-  readonly number?: number;
+  readonly gate: string;
+  readonly claim: CallClaim;
+  readonly command?: string;
 }
 
 /** A piece of a call's arguments; `text` may be empty when only the name is known. */
@@ -103,47 +95,29 @@ export interface CallDelta {
   readonly name: string;
 }
 
-/** The rules, or a person at a gate, have decided about a call. One stands before every start, in the same append. */
-export interface CallJudged {
-  readonly type: "CallJudged";
+/** A call has its final result. With `still_running` its tool still runs, and delivers a late result. */
+export interface CallFinished {
+  readonly type: "CallFinished";
   readonly at?: number;
   readonly turn: string;
   readonly call: string;
-  readonly tool: string;
-  readonly identity: string;
-  readonly hash: string;
-  readonly allowed: boolean;
-  readonly why: string;
-  readonly rule?: Rule | null;
-  readonly gate?: string;
-  readonly mark?: string;
+  readonly state: CallState;
+  readonly output: Output;
+  readonly still_running?: boolean;
+  readonly spent?: Spent | null;
+  readonly recent_calls?: readonly (string)[];
 }
 
-/** A tool that runs makes a call of its own: it is judged, asked about and run like any, and no model sees it. */
-export interface CallMade {
-  readonly type: "CallMade";
+/** The sub-agent run that a call waits for is about to end. */
+export interface CallNotified {
+  readonly type: "CallNotified";
   readonly at?: number;
   readonly turn: string;
   readonly call: string;
-  readonly parent: string;
-  readonly name: string;
-  readonly arguments: string;
-  readonly identity?: string;
+  readonly command?: string;
 }
 
-/** A tool was put aside until these gates are answered, these calls settled, this sub-turn over. */
-export interface CallPaused {
-  readonly type: "CallPaused";
-  readonly at?: number;
-  readonly turn: string;
-  readonly call: string;
-  readonly kept?: string;
-  readonly gates?: readonly (string)[];
-  readonly calls?: readonly (string)[];
-  readonly below?: string;
-}
-
-/** What a running tool says of itself; shown when it happens, and to nobody later. */
+/** Progress of a running tool; shown when it happens, and never stored or repeated. */
 export interface CallProgress {
   readonly type: "CallProgress";
   readonly turn: string;
@@ -151,25 +125,12 @@ export interface CallProgress {
   readonly text: string;
 }
 
-/** A tool that was put aside is about to be begun again. Written before the effect, always. */
+/** A suspended tool is about to be resumed. Written before the effect, always. */
 export interface CallResumed {
   readonly type: "CallResumed";
   readonly at?: number;
   readonly turn: string;
   readonly call: string;
-}
-
-/** A call has its one result. When it is `out` its tool runs on without it, and hands in a late one. */
-export interface CallSettled {
-  readonly type: "CallSettled";
-  readonly at?: number;
-  readonly turn: string;
-  readonly call: string;
-  readonly state: CallState;
-  readonly output: Output;
-  readonly out?: boolean;
-  readonly spent?: Spent | null;
-  readonly trail?: readonly (string)[];
 }
 
 /** A tool is about to run with exactly these arguments. Written before the effect, always. */
@@ -181,25 +142,29 @@ export interface CallStarted {
   readonly tool: string;
   readonly arguments: string;
   readonly hash: string;
-  readonly effects: Effects;
   readonly key: string;
+  readonly read_only?: boolean;
+  readonly idempotent?: boolean;
 }
 
-/** The sub-turn that a call waits for is about to be over. */
-export interface CallStirred {
-  readonly type: "CallStirred";
+/** A tool was suspended until these gates are resolved, these calls finished and this sub-agent run over. */
+export interface CallSuspended {
+  readonly type: "CallSuspended";
   readonly at?: number;
   readonly turn: string;
   readonly call: string;
-  readonly command?: string;
+  readonly saved_state?: string;
+  readonly gates?: readonly (string)[];
+  readonly calls?: readonly (string)[];
+  readonly child?: string;
 }
 
-/** End a turn; `hard` ends its tools as well. */
+/** Cancel a turn; `hard` cancels its tools as well. */
 export interface Cancelled {
   readonly hard?: boolean;
 }
 
-/** One of the things that a call would do, judged by itself. */
+/** The decision about one case of a call. */
 export interface CaseView {
   readonly case: Readonly<Record<string, string>>;
   readonly action: "allow" | "ask" | "deny";
@@ -207,37 +172,32 @@ export interface CaseView {
   readonly reason: string;
 }
 
-/** A client takes a call upon itself; `claim` is a name nobody can guess, and comes back with the answer. */
+/** Claim a call for a client; `claim` is an unguessable name, which the client repeats in its answer. */
 export interface Claim {
   readonly hash: string;
   readonly claim: string;
   readonly lease?: number;
 }
 
-/** A call is this client's, until then. */
+/** A client's claim of a call, until a time. */
 export interface ClaimView {
   readonly until: number;
 }
 
-/** A client has taken a call upon itself, until a time. */
-export interface Claimed {
-  readonly by: string;
-  readonly until: number;
-}
-
-/** A tool that a face brings with it: its client does what is asked, and answers with what came of it. */
+/** A tool that a client provides: the client runs the calls and answers with the results. */
 export interface ClientTool {
   readonly name: string;
   readonly description: string;
   readonly schema: Readonly<Record<string, unknown>>;
-  readonly result?: Readonly<Record<string, unknown>> | null;
-  readonly effects?: Effects;
-  readonly execute?: "ask" | "ask_once" | "auto" | "deny";
+  readonly output_schema?: Readonly<Record<string, unknown>> | null;
+  readonly read_only?: boolean;
+  readonly idempotent?: boolean;
+  readonly approval?: "always" | "ask" | "auto" | "deny";
   readonly timeout?: number;
   readonly lease?: number;
 }
 
-/** An admitted command had lost its object when its turn came (a cancel of a turn that was over). */
+/** An admitted command was dropped because its object was gone (for example, a cancel of a finished turn). */
 export interface CommandDropped {
   readonly type: "CommandDropped";
   readonly at?: number;
@@ -245,21 +205,28 @@ export interface CommandDropped {
   readonly reason: string;
 }
 
-/** A new version of a message of the person's, and an answer to it. */
+/** A message a plugin has deferred until every plugin is done with the step. */
+export interface DeferredMessage {
+  readonly message: Message;
+  readonly priority?: number;
+  readonly request?: boolean;
+}
+
+/** A new version of a user message, and an answer to it. */
 export interface Edited {
   readonly text?: string;
   readonly files?: readonly (string)[];
   readonly model?: string;
 }
 
-/** What went wrong: a stable code, a text for people that says what to do next, and where a bad value stands. */
+/** An error: a stable code, a text for people that says what to do next, and the path of an invalid value. */
 export interface ErrorView {
   readonly code: string;
   readonly message: string;
   readonly where: string;
 }
 
-/** What would become of a call? Nothing is run. */
+/** Explain what the rules would decide about a call. Nothing is run. */
 export interface Explain {
   readonly tool: string;
   readonly arguments?: Readonly<Record<string, unknown>>;
@@ -267,7 +234,7 @@ export interface Explain {
   readonly session?: string | null;
 }
 
-/** What would become of a call, which rule decides, and what else fits. */
+/** The decision about a call, the rule that makes it, and the other rules that match. */
 export interface ExplainView {
   readonly action: "allow" | "ask" | "deny";
   readonly reason: string;
@@ -277,16 +244,16 @@ export interface ExplainView {
   readonly others: readonly (RuleView)[];
   readonly lines: readonly (string)[];
   readonly problem: string;
-  readonly by_hand: boolean;
+  readonly manual: boolean;
   readonly review: string;
 }
 
-/** The body of every answer that is no success. */
+/** The body of every error response. */
 export interface Failure {
   readonly error: ErrorView;
 }
 
-/** A file that is not what it was: how, and by how many lines. */
+/** A changed file: the kind of change, and the lines added and removed. */
 export interface FileChange {
   readonly path: string;
   readonly kind: "added" | "deleted" | "modified";
@@ -303,13 +270,13 @@ export interface FilePart {
   readonly name?: string;
 }
 
-/** A file that is kept. `file` is what a message names it by; it is good for this tenant only. */
+/** A stored file. `file` is its handle in a message, valid for this tenant only. */
 export interface FileView {
   readonly file: string;
   readonly part: FilePart;
 }
 
-/** What became of files beneath a root in a step; "" is the session's own, where a call changes them one by one. */
+/** Files under a root changed in a step; "" is the session's own root, where each call records its changes. */
 export interface FilesChanged {
   readonly type: "FilesChanged";
   readonly at?: number;
@@ -323,7 +290,7 @@ export interface FilesChanged {
   readonly blobs?: readonly (string)[];
 }
 
-/** What became of files in a step: the tree before and after it, and what changed. "" is the session's own root. */
+/** The files that a step changed, with the trees before and after it. "" is the session's own root. */
 export interface FilesPart {
   readonly type: "files";
   readonly step: number;
@@ -333,7 +300,7 @@ export interface FilesPart {
   readonly root?: string;
 }
 
-/** Files are again what they were; `before` is what they were until now, so that this can be taken back. */
+/** Files were restored; `before` is the tree before the revert, so that it can be undone. */
 export interface FilesReverted {
   readonly type: "FilesReverted";
   readonly at?: number;
@@ -344,19 +311,19 @@ export interface FilesReverted {
   readonly command?: string;
 }
 
-/** What was found, newest first. */
+/** Search hits, newest first. */
 export interface FoundList {
-  readonly found: readonly (FoundView)[];
+  readonly results: readonly (FoundView)[];
 }
 
-/** A message that has the words, and the title of the conversation that it is in or below. */
+/** A search hit: a message, and the title of its top-level session. */
 export interface FoundView {
   readonly session: string;
   readonly message: Message;
   readonly title: string;
 }
 
-/** A question to a person, bound by `hash` to the very bytes that would be executed. */
+/** A question to a person or a client, bound by `hash` to the exact bytes that would be executed. */
 export interface Gate {
   readonly id: string;
   readonly turn: string;
@@ -373,43 +340,21 @@ export interface Gate {
   readonly session_only?: boolean;
   readonly output?: Output | null;
   readonly failed?: boolean;
-  readonly mark?: string;
+  readonly fingerprint?: string;
   readonly preview?: string;
-  readonly basis?: string;
+  readonly base_version?: string;
   readonly form?: string;
   readonly once?: boolean;
   readonly lease?: number;
 }
 
-/** Somebody who may has answered, once. */
-export interface GateAnswered {
-  readonly type: "GateAnswered";
-  readonly at?: number;
-  readonly turn: string;
-  readonly gate: string;
-  readonly call: string;
-  readonly verdict: Verdict;
-  readonly command?: string;
-  readonly grant?: Grant | null;
-}
-
-/** A client has taken a call upon itself; nobody else may do it meanwhile. */
-export interface GateClaimed {
-  readonly type: "GateClaimed";
-  readonly at?: number;
-  readonly turn: string;
-  readonly gate: string;
-  readonly claim: Claimed;
-  readonly command?: string;
-}
-
-/** Questions that stand open, oldest first, and after what the next page begins; "": these were the last. */
+/** A page of open gates, oldest first, and the cursor of the next page; "": this is the last page. */
 export interface GateList {
   readonly gates: readonly (GateView)[];
   readonly next: string;
 }
 
-/** A call asks a person. */
+/** A call, a tool or a plugin opened a gate. */
 export interface GateOpened {
   readonly type: "GateOpened";
   readonly at?: number;
@@ -417,16 +362,44 @@ export interface GateOpened {
   readonly gate: Gate;
 }
 
-/** A question that stands open: where, since when, and which client has it, if it is for one. */
+/** The answer to a gate: allow (with `arguments`, if they were edited), or deny (with a `reason` that the model */
+export interface GateResolution {
+  readonly allowed: boolean;
+  readonly reason?: string;
+  readonly arguments?: string;
+  readonly by?: string;
+  readonly result?: string | null;
+  readonly failed?: boolean;
+  readonly grant?: Rule | null;
+  readonly everywhere?: boolean;
+  readonly until?: number;
+  readonly text?: string | null;
+  readonly others?: boolean;
+  readonly claim?: string;
+}
+
+/** An authorised person or client resolved a gate. A gate is resolved at most once. */
+export interface GateResolved {
+  readonly type: "GateResolved";
+  readonly at?: number;
+  readonly turn: string;
+  readonly gate: string;
+  readonly call: string;
+  readonly resolution: GateResolution;
+  readonly command?: string;
+  readonly grant?: Grant | null;
+}
+
+/** An open gate: its session, since when it is open, and the claim of a client, if any. */
 export interface GateView {
   readonly session: string;
   readonly title: string;
   readonly opened: number;
   readonly gate: Gate;
-  readonly claim: Claimed | null;
+  readonly claim: CallClaim | null;
 }
 
-/** A remembered answer. It holds in one session and its sub-turns, or (`session` is empty) in all of the tenant's. */
+/** A remembered approval. */
 export interface Grant {
   readonly id: string;
   readonly rule: Rule;
@@ -439,12 +412,12 @@ export interface Grant {
   readonly asker?: string;
 }
 
-/** What people have allowed from then on. */
+/** The valid grants. */
 export interface GrantList {
   readonly grants: readonly (Grant)[];
 }
 
-/** A remembered answer holds no more. */
+/** A grant was revoked. */
 export interface GrantRevoked {
   readonly type: "GrantRevoked";
   readonly at?: number;
@@ -453,29 +426,29 @@ export interface GrantRevoked {
   readonly command?: string;
 }
 
-/** What people have allowed from then on, newest first. */
+/** Grants, newest first. */
 export interface GrantedList {
   readonly grants: readonly (GrantedView)[];
 }
 
-/** A remembered answer, the session it was given in, and the title of the one that it holds in. */
+/** A grant, the session it was given in, and the title of the session that it covers. */
 export interface GrantedView {
   readonly grant: Grant;
   readonly origin: string;
   readonly title: string;
 }
 
-/** A plugin is done with a step, and these are the appends it deferred. */
+/** A plugin is done with a step, and deferred these messages. */
 export interface HookFinished {
   readonly type: "HookFinished";
   readonly at?: number;
   readonly turn: string;
   readonly step: number;
   readonly plugin: string;
-  readonly deferred?: readonly (Append)[];
+  readonly deferred?: readonly (DeferredMessage)[];
 }
 
-/** One message of the stream for a whole tenant: first a snapshot, then what changes. A missed one does no harm: with */
+/** One message of the event stream of a tenant: first a snapshot, then changes. A missed message does no harm: every */
 export interface InboxItem {
   readonly snapshot?: InboxView | null;
   readonly session?: SessionView | null;
@@ -483,14 +456,14 @@ export interface InboxItem {
   readonly end?: "" | "drain" | "revoked" | "slow";
 }
 
-/** What waits for somebody, and what is under way. What is behind `next` comes then, session by session. */
+/** The open gates and the active sessions. If `next` is set, the rest follows session by session. */
 export interface InboxView {
   readonly gates: readonly (GateView)[];
   readonly awake: readonly (SessionView)[];
   readonly next: string;
 }
 
-/** One message of an event stream, `data:` of it; its `id:` is the cursor after it. Exactly one field says what it is. */
+/** The `data:` of one message of an event stream; its `id:` is the cursor after it. Exactly one field is set. */
 export interface Item {
   readonly seq?: number;
   readonly event?: LogEvent | null;
@@ -516,9 +489,9 @@ export interface KeyView {
   readonly revoked: number;
 }
 
-/** A tool finished after its call had been settled as cancelled; the result stays beside the call. */
-export interface LateArrived {
-  readonly type: "LateArrived";
+/** A tool finished after its call was cancelled; the result is kept beside the call. */
+export interface LateResultReceived {
+  readonly type: "LateResultReceived";
   readonly at?: number;
   readonly turn: string;
   readonly call: string;
@@ -534,44 +507,44 @@ export interface LeafSelected {
   readonly command?: string;
 }
 
-/** A budget is used up, or a loop was denied: no call starts any more, and the next request is the last. */
+/** A budget is used up, or a person denied a loop: no further call starts, and the next request is the last. */
 export interface LimitReached {
   readonly type: "LimitReached";
   readonly at?: number;
   readonly turn: string;
   readonly limit: string;
-  readonly scope: "above" | "session" | "tenant" | "turn";
+  readonly scope: "parent" | "session" | "tenant" | "turn";
   readonly text: string;
 }
 
-/** Where a sub-turn comes from, and what it may do and use because of that. */
+/** The ancestry of a sub-agent run, and the limits it inherits from its ancestors. */
 export interface Lineage {
   readonly session: string;
   readonly turn: string;
   readonly depth?: number;
   readonly left?: Budget;
   readonly until?: number;
-  readonly within?: readonly (Authority)[];
-  readonly trail?: readonly (string)[];
+  readonly ancestors?: readonly (TurnPermissions)[];
+  readonly recent_calls?: readonly (string)[];
   readonly untrusted?: boolean;
   readonly private?: boolean;
   readonly by?: readonly [string, string, string];
   readonly is_detached?: boolean;
 }
 
-/** An event at its place in the log. */
+/** An event at its position in the log. */
 export interface LogItem {
   readonly seq: number;
   readonly event: LogEvent;
 }
 
-/** Some of a session's log, in order; `is_whole`: these were the last, and a stream goes on `after` their `seq`. */
+/** A page of a session's log, in order; `is_whole`: this is the last page, and a stream continues `after` its `seq`. */
 export interface LogPage {
   readonly entries: readonly (LogItem)[];
   readonly is_whole: boolean;
 }
 
-/** The address at which a person logs in, in a browser on the machine of the server. */
+/** The URL at which a person logs in, in a browser on the server's machine. */
 export interface LoginView {
   readonly address: string;
 }
@@ -588,7 +561,7 @@ export interface McpToolView {
   readonly is_changed: boolean;
 }
 
-/** An MCP server, as this node sees it. What is below `tools` only operators are told. */
+/** An MCP server, as this node sees it. The fields after `tools` are for operators only. */
 export interface McpView {
   readonly name: string;
   readonly transport: "http" | "stdio";
@@ -607,7 +580,7 @@ export interface McpView {
   readonly login_problem: string;
 }
 
-/** Who is asking. */
+/** The authenticated user. */
 export interface Me {
   readonly tenant: string;
   readonly user: string;
@@ -645,7 +618,7 @@ export interface MessageDeleted {
   readonly command?: string;
 }
 
-/** A branch, oldest first; or its end, and before which message the page before it ends; "": there is none. */
+/** A branch, or its last page, oldest first, and the cursor of the page before it; "": there is none. */
 export interface MessageList {
   readonly messages: readonly (Message)[];
   readonly next: string;
@@ -658,7 +631,19 @@ export interface ModelView {
   readonly context: number;
 }
 
-/** A new API key for a user of the tenant, who may do at most this much with it. */
+/** A running tool made a call of its own: it passes the same rules and gates as any call, and no model sees it. */
+export interface NestedCallRequested {
+  readonly type: "NestedCallRequested";
+  readonly at?: number;
+  readonly turn: string;
+  readonly call: string;
+  readonly parent: string;
+  readonly name: string;
+  readonly arguments: string;
+  readonly identity?: string;
+}
+
+/** Create an API key for a user of the tenant, limited to this role. */
 export interface NewKey {
   readonly name?: string;
   readonly user?: string;
@@ -666,7 +651,7 @@ export interface NewKey {
   readonly expires?: number;
 }
 
-/** A new key: this is the only time that anybody sees its secret. */
+/** A new key. Its secret is shown only in this response. */
 export interface NewKeyView {
   readonly id: string;
   readonly user: string;
@@ -679,7 +664,7 @@ export interface NewKeyView {
   readonly secret: string;
 }
 
-/** Go on: at the end of the selected branch, or `after` a message. */
+/** A message at the end of the selected branch, or `after` another message. */
 export interface NewMessage {
   readonly text?: string;
   readonly files?: readonly (string)[];
@@ -687,15 +672,15 @@ export interface NewMessage {
   readonly model?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly tools?: readonly (string)[] | null;
-  readonly history?: "digest" | "full" | "none" | "results" | null;
-  readonly late?: "discard" | "hold" | "inject" | null;
+  readonly tool_history?: "digest" | "full" | "none" | "results" | null;
+  readonly late?: "discard" | "inject" | "keep" | null;
   readonly max_steps?: number | null;
   readonly clients?: readonly (ClientTool)[];
   readonly busy?: "fork" | "queue" | "reject" | "steer";
   readonly after?: string | null;
 }
 
-/** Begin a session with its first message. There is none without one. */
+/** Start a session with its first message. A session has at least one message. */
 export interface NewSession {
   readonly text?: string;
   readonly files?: readonly (string)[];
@@ -703,27 +688,27 @@ export interface NewSession {
   readonly model?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly tools?: readonly (string)[] | null;
-  readonly history?: "digest" | "full" | "none" | "results" | null;
-  readonly late?: "discard" | "hold" | "inject" | null;
+  readonly tool_history?: "digest" | "full" | "none" | "results" | null;
+  readonly late?: "discard" | "inject" | "keep" | null;
   readonly max_steps?: number | null;
   readonly clients?: readonly (ClientTool)[];
   readonly busy?: "fork" | "queue" | "reject" | "steer";
 }
 
-/** Something the runtime or a plugin has to say to the model; never a person's words. */
+/** A message of the runtime or a plugin to the model; never a person's text. */
 export interface NoticePart {
   readonly type: "notice";
   readonly kind: string;
   readonly text: string;
 }
 
-/** A provider's sealed payload (a signature, encrypted reasoning), to be replayed to its issuer and nobody else. */
+/** A provider's opaque payload (a signature, encrypted reasoning), to be replayed to its issuer only. */
 export interface Opaque {
   readonly issuer: string;
   readonly data: string;
 }
 
-/** What a call came to. `text` is exactly what the model reads; `blob` holds the whole when `text` is an excerpt. */
+/** The result of a call. `text` is exactly what the model reads; `blob` holds the whole if `text` is an excerpt. */
 export interface Output {
   readonly text: string;
   readonly title?: string;
@@ -738,7 +723,23 @@ export interface Output {
   readonly redacted?: boolean;
 }
 
-/** Where a turn is, as anyone may see it. Each phase is announced before its work starts. */
+/** The rules, or a person at a gate, decided about a call. It precedes every `CallStarted`, in the same append. */
+export interface PermissionDecided {
+  readonly type: "PermissionDecided";
+  readonly at?: number;
+  readonly turn: string;
+  readonly call: string;
+  readonly tool: string;
+  readonly identity: string;
+  readonly hash: string;
+  readonly allowed: boolean;
+  readonly why: string;
+  readonly rule?: Rule | null;
+  readonly gate?: string;
+  readonly fingerprint?: string;
+}
+
+/** The phase of a turn, as clients see it. Each phase is announced before its work starts. */
 export type Phase = "cancelled" | "completed" | "error" | "finalizing" | "idle" | "preparing" | "streaming" | "tool_call" | "waiting";
 
 /** Why a turn failed, or what a plugin's hook reported: a stable `kind` and a text for people. */
@@ -747,13 +748,13 @@ export interface Problem {
   readonly text: string;
 }
 
-/** Make a tenant, or change one. */
+/** Create or update a tenant. */
 export interface PutTenant {
   readonly name?: string;
   readonly is_active?: boolean;
 }
 
-/** Make a user, or change one. */
+/** Create or update a user. */
 export interface PutUser {
   readonly name?: string;
   readonly role?: Role;
@@ -761,12 +762,12 @@ export interface PutUser {
   readonly origin?: string | null;
 }
 
-/** What waits, in the order in which it will go. */
+/** The queued messages, in the order in which they will be sent. */
 export interface QueueList {
   readonly queued: readonly (QueuedView)[];
 }
 
-/** A message that waits until the turn before it is over. Its turn can be cancelled; then it was never sent. */
+/** A message that waits until the turn before it is over. If its turn is cancelled first, it is never sent. */
 export interface QueuedView {
   readonly turn: string;
   readonly message: string;
@@ -787,20 +788,20 @@ export interface ReasoningDelta {
   readonly text: string;
 }
 
-/** What the model thought on the way. */
+/** The model's reasoning. */
 export interface ReasoningPart {
   readonly type: "reasoning";
   readonly text: string;
   readonly opaque?: Opaque | null;
 }
 
-/** Another answer. */
+/** Regenerate an answer. */
 export interface Rerun {
   readonly model?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
 }
 
-/** Files are about to be what they were; `before` is what they are now. */
+/** A revert is about to start; `before` is the present tree, `after` the one to restore. */
 export interface RevertStarted {
   readonly type: "RevertStarted";
   readonly at?: number;
@@ -810,18 +811,18 @@ export interface RevertStarted {
   readonly key: string;
 }
 
-/** Files are again what they were. */
+/** The result of a revert. */
 export interface RevertView {
   readonly reverted: FilesReverted;
 }
 
-/** Let files be what they were: `tree` is the `before` or the `after` of a files part, or of an earlier revert. */
+/** Revert files: `tree` is the `before` or the `after` of a files part, or of an earlier revert. */
 export interface Reverted {
   readonly root: string;
   readonly tree: string;
 }
 
-/** What becomes of the calls that fit it: of this tool, with these values. */
+/** A permission rule: the action for calls of this tool whose values match. */
 export interface Rule {
   readonly tool: string;
   readonly action: "allow" | "ask" | "deny";
@@ -830,21 +831,21 @@ export interface Rule {
   readonly source?: string;
 }
 
-/** A rule, as it would be written; and why it can never decide, if so. */
+/** A rule in TOML, and why it can never decide, if another rule shadows it. */
 export interface RuleView {
   readonly rule: Rule;
   readonly text: string;
   readonly shadow: string;
 }
 
-/** All that decides on the calls of an agent, beside what people have allowed from then on. */
+/** Everything that decides about the calls of an agent, except grants. */
 export interface RulesView {
   readonly agent: string;
   readonly rules: readonly (RuleView)[];
   readonly tools: readonly (ToolRules)[];
 }
 
-/** What a person says: a text, files that were uploaded before, or both. */
+/** A user message: a text, files that were uploaded before, or both, with options for its turn. */
 export interface Said {
   readonly text?: string;
   readonly files?: readonly (string)[];
@@ -852,19 +853,19 @@ export interface Said {
   readonly model?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly tools?: readonly (string)[] | null;
-  readonly history?: "digest" | "full" | "none" | "results" | null;
-  readonly late?: "discard" | "hold" | "inject" | null;
+  readonly tool_history?: "digest" | "full" | "none" | "results" | null;
+  readonly late?: "discard" | "inject" | "keep" | null;
   readonly max_steps?: number | null;
   readonly clients?: readonly (ClientTool)[];
   readonly busy?: "fork" | "queue" | "reject" | "steer";
 }
 
-/** Go on from a message; None: from the beginning. */
+/** Select the branch that ends at a message; None: the beginning. */
 export interface Selected {
   readonly message?: string | null;
 }
 
-/** A message that is safe, and the turn that it begins. */
+/** A durable message, and the turn that it starts. */
 export interface Sent {
   readonly session: string;
   readonly turn: string;
@@ -872,7 +873,7 @@ export interface Sent {
   readonly is_new: boolean;
 }
 
-/** Some sessions, and what to ask for to have more of them; "": these were the last. */
+/** A page of sessions, and the cursor of the next page; "": this is the last page. */
 export interface SessionPage {
   readonly sessions: readonly (SessionView)[];
   readonly next: string;
@@ -886,14 +887,14 @@ export interface SessionView {
   readonly agent: string;
   readonly by: string;
   readonly created: number;
-  readonly touched: number;
+  readonly updated: number;
   readonly leaf: string | null;
   readonly is_awake: boolean;
-  readonly stuck: string;
-  readonly above: string;
+  readonly quarantined: string;
+  readonly parent: string;
 }
 
-/** Which model answers, and how there could be another. */
+/** The configured model, and the other available model sources. */
 export interface SetupView {
   readonly agent: string;
   readonly model: string;
@@ -901,17 +902,17 @@ export interface SetupView {
   readonly file: string;
   readonly has_file: boolean;
   readonly has_agent: boolean;
-  readonly ways: readonly (WayIn)[];
+  readonly options: readonly (WayIn)[];
 }
 
-/** What turns have used. */
+/** Steps, calls and tokens that turns have used. */
 export interface Spent {
   readonly steps?: number;
   readonly calls?: number;
   readonly usage?: Usage;
 }
 
-/** The step's stream ended well, and these are its parts. */
+/** The step's stream completed with these parts. */
 export interface StepFinished {
   readonly type: "StepFinished";
   readonly at?: number;
@@ -934,7 +935,7 @@ export interface StepInterrupted {
   readonly usage?: Usage;
 }
 
-/** Where a step ended, and what it used. */
+/** The end of a step, and its token usage. */
 export interface StepPart {
   readonly type: "step";
   readonly step: number;
@@ -950,13 +951,24 @@ export interface StepRestarted {
   readonly step: number;
 }
 
-/** A model request is about to go out; a `closing` one carries no tools and is the last. */
+/** A model request is about to be sent; a `closing` one has no tools and is the last. */
 export interface StepStarted {
   readonly type: "StepStarted";
   readonly at?: number;
   readonly turn: string;
   readonly step: number;
   readonly closing?: boolean;
+}
+
+/** A call is about to start this sub-agent run, in this session. */
+export interface SubagentStarted {
+  readonly type: "SubagentStarted";
+  readonly at?: number;
+  readonly turn: string;
+  readonly call: string;
+  readonly session: string;
+  readonly child: string;
+  readonly number?: number;
 }
 
 /** Tenants, by id. */
@@ -988,7 +1000,7 @@ export interface TextPart {
   readonly opaque?: Opaque | null;
 }
 
-/** The session has a title. */
+/** The session got a title. */
 export interface TitleSet {
   readonly type: "TitleSet";
   readonly at?: number;
@@ -1001,7 +1013,7 @@ export interface ToolList {
   readonly tools: readonly (ToolView)[];
 }
 
-/** A call and, once it is settled, its result. `arguments` is the text the model wrote, valid JSON or not. */
+/** A call and, once it is finished, its result. `arguments` is the text the model wrote, valid JSON or not. */
 export interface ToolPart {
   readonly type: "tool";
   readonly call: string;
@@ -1012,44 +1024,46 @@ export interface ToolPart {
   readonly late?: Output | null;
   readonly used?: string;
   readonly is_edited?: boolean;
-  readonly given?: string;
+  readonly provider_id?: string;
   readonly opaque?: Opaque | null;
   readonly identity?: string;
   readonly parent?: string;
 }
 
-/** What a tool says of itself, where no rule says more. */
+/** The permission settings of a tool itself, which apply if no rule does. */
 export interface ToolRules {
   readonly name: string;
   readonly origin: string;
   readonly group: string;
-  readonly execute: string;
-  readonly result: string;
-  readonly effects: string;
+  readonly approval: string;
+  readonly review: string;
+  readonly read_only: boolean;
+  readonly idempotent: boolean;
   readonly is_offered: boolean;
-  readonly by_hand: boolean;
+  readonly manual: boolean;
   readonly egress: boolean;
   readonly subjects: Readonly<Record<string, string>>;
 }
 
-/** A tool as a model is told of it. */
+/** A tool as a model sees it. */
 export interface ToolView {
   readonly name: string;
   readonly description: string;
   readonly schema: Readonly<Record<string, unknown>>;
   readonly origin: string;
-  readonly execute: string;
-  readonly effects: string;
+  readonly approval: string;
+  readonly read_only: boolean;
+  readonly idempotent: boolean;
   readonly group: string;
 }
 
-/** All messages of a session, as they joined, and where the selected branch ends. */
+/** All messages of a session, in the order in which they were added, and the end of the selected branch. */
 export interface TreeView {
   readonly messages: readonly (Message)[];
   readonly leaf: string | null;
 }
 
-/** Trust an MCP server as it was shown: `hash` is that of its `McpView`. */
+/** Trust an MCP server as it was shown: `hash` is the hash of its `McpView`. */
 export interface TrustServer {
   readonly hash: string;
 }
@@ -1063,7 +1077,7 @@ export interface TurnCancelled {
   readonly reports?: readonly (Problem)[];
 }
 
-/** The turn ended well. */
+/** The turn completed. */
 export interface TurnCompleted {
   readonly type: "TurnCompleted";
   readonly at?: number;
@@ -1072,18 +1086,7 @@ export interface TurnCompleted {
   readonly reports?: readonly (Problem)[];
 }
 
-/** The outcome is known; what is left is to settle, tidy up and say so. */
-export interface TurnEnding {
-  readonly type: "TurnEnding";
-  readonly at?: number;
-  readonly turn: string;
-  readonly outcome: "cancelled" | "completed" | "error";
-  readonly problem?: Problem | null;
-  readonly hard?: boolean;
-  readonly command?: string;
-}
-
-/** The turn ended in an error. */
+/** The turn failed. */
 export interface TurnFailed {
   readonly type: "TurnFailed";
   readonly at?: number;
@@ -1093,36 +1096,45 @@ export interface TurnFailed {
   readonly reports?: readonly (Problem)[];
 }
 
-/** What was decided for a turn when it began, and holds until it ends. */
+/** The outcome is known; open calls are finished and clean-ups run before the terminal event. */
+export interface TurnFinishing {
+  readonly type: "TurnFinishing";
+  readonly at?: number;
+  readonly turn: string;
+  readonly outcome: "cancelled" | "completed" | "error";
+  readonly problem?: Problem | null;
+  readonly hard?: boolean;
+  readonly command?: string;
+}
+
+/** The options of a turn, fixed from its start to its end. */
 export interface TurnOptions {
   readonly model?: string;
   readonly max_steps?: number;
-  readonly history?: "digest" | "full" | "none" | "results";
-  readonly late?: "discard" | "hold" | "inject";
+  readonly tool_history?: "digest" | "full" | "none" | "results";
+  readonly late?: "discard" | "inject" | "keep";
   readonly system?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
   readonly timeout?: number;
   readonly gate_timeout?: number;
   readonly tools?: readonly (string)[] | null;
   readonly rules?: readonly (Rule)[];
-  readonly result?: "ask" | "auto" | "on_error";
-  readonly by_hand?: readonly (string)[];
+  readonly review?: "always" | "never" | "on_error";
+  readonly manual?: readonly (string)[];
   readonly budget?: Budget;
-  readonly above?: Lineage | null;
+  readonly lineage?: Lineage | null;
   readonly clients?: readonly (ClientTool)[];
   readonly agent?: string;
   readonly by?: string;
 }
 
-/** Every plugin that is not done waits for something from outside; nothing is held in memory. */
-export interface TurnParked {
-  readonly type: "TurnParked";
-  readonly at?: number;
-  readonly turn: string;
-  readonly step: number;
+/** What a turn may do: its rules in addition to the runtime's, and its tools. */
+export interface TurnPermissions {
+  readonly rules?: readonly (Rule)[];
+  readonly tools?: readonly (string)[] | null;
 }
 
-/** A turn began: with a new input, or (a re-run) under a message that is already there. */
+/** A turn started: with a new input, or (a re-run) under an existing message. */
 export interface TurnStarted {
   readonly type: "TurnStarted";
   readonly at?: number;
@@ -1134,7 +1146,15 @@ export interface TurnStarted {
   readonly untitled?: boolean;
 }
 
-/** A turn as its log tells it, now. */
+/** Every plugin that is not done waits for an external event; nothing is held in memory. */
+export interface TurnSuspended {
+  readonly type: "TurnSuspended";
+  readonly at?: number;
+  readonly turn: string;
+  readonly step: number;
+}
+
+/** The present state of a turn, from its log. */
 export interface TurnView {
   readonly session: string;
   readonly turn: string;
@@ -1146,7 +1166,7 @@ export interface TurnView {
   readonly problem: Problem | null;
 }
 
-/** Tokens of a request, as the provider counted them, and what they cost. */
+/** Token usage of a request, as the provider counted it, and its cost. */
 export interface Usage {
   readonly input?: number;
   readonly output?: number;
@@ -1157,14 +1177,14 @@ export interface Usage {
   readonly estimated?: boolean;
 }
 
-/** What the tenant has used since a time. */
+/** Usage of the tenant since a time. */
 export interface UsageView {
   readonly since: number;
   readonly total: Spent;
   readonly days: readonly (UsedView)[];
 }
 
-/** What was used on a day, by an agent. */
+/** Usage of one agent on one day. */
 export interface UsedView {
   readonly day: string;
   readonly agent: string;
@@ -1185,23 +1205,7 @@ export interface UserView {
   readonly origin: string;
 }
 
-/** What was answered: allow (with these arguments, if they were edited), or deny (with a reason the model reads). */
-export interface Verdict {
-  readonly allowed: boolean;
-  readonly reason?: string;
-  readonly arguments?: string;
-  readonly by?: string;
-  readonly result?: string | null;
-  readonly failed?: boolean;
-  readonly grant?: Rule | null;
-  readonly everywhere?: boolean;
-  readonly until?: number;
-  readonly text?: string | null;
-  readonly others?: boolean;
-  readonly claim?: string;
-}
-
-/** A model that could be had: by a key that is in the environment, or from a server on this machine. */
+/** An available model source: an API key in the environment, or a model server on this machine. */
 export interface WayIn {
   readonly kind: "key" | "server";
   readonly name: string;
@@ -1211,7 +1215,7 @@ export interface WayIn {
   readonly needs_restart: boolean;
 }
 
-export type LogEvent = TurnStarted | AnswerOpened | MessageAdded | StepStarted | StepRestarted | StepFinished | StepInterrupted | GateOpened | GateAnswered | GateClaimed | CallMade | CallJudged | LimitReached | CallStarted | CallBelow | CallPaused | CallStirred | CallResumed | CallSettled | FilesChanged | LateArrived | HookFinished | TurnParked | TurnEnding | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | MessageDeleted | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
+export type LogEvent = TurnStarted | AnswerStarted | MessageAdded | StepStarted | StepRestarted | StepFinished | StepInterrupted | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | MessageDeleted | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;
 
 export type Terminal = TurnCompleted | TurnFailed | TurnCancelled;
 
@@ -1222,8 +1226,6 @@ export type StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart;
 export type StreamDelta = TextDelta | ReasoningDelta | CallDelta;
 
 export type CallState = "asking" | "cancelled" | "completed" | "denied" | "failed" | "outcome_unknown" | "pending" | "reviewing" | "running" | "waiting" | "withheld";
-
-export type Effects = "once" | "read" | "write";
 
 export type Finish = "cancelled" | "content_filter" | "error" | "length" | "other" | "refusal" | "stop" | "tool_calls";
 
@@ -1236,12 +1238,12 @@ export type Role = "approver" | "member" | "operator" | "owner" | "viewer";
 /** A phase and an event → the next phase. */
 export const TRANSITIONS: Readonly<Record<Phase, Partial<Record<LogEvent["type"], Phase>>>> = {
   idle: { TurnStarted: "preparing" },
-  preparing: { TitleSet: "preparing", MessageAdded: "preparing", AnswerOpened: "preparing", LimitReached: "preparing", StepStarted: "streaming", TurnEnding: "finalizing" },
-  streaming: { StepRestarted: "streaming", StepFinished: "streaming", StepInterrupted: "streaming", HookFinished: "streaming", MessageAdded: "streaming", AnswerOpened: "streaming", StepStarted: "streaming", LimitReached: "streaming", FilesChanged: "streaming", CallJudged: "tool_call", GateOpened: "tool_call", CallSettled: "tool_call", TurnParked: "waiting", TurnEnding: "finalizing" },
-  tool_call: { LimitReached: "tool_call", CallJudged: "tool_call", GateOpened: "tool_call", GateAnswered: "tool_call", GateClaimed: "tool_call", CallMade: "tool_call", CallStarted: "tool_call", CallBelow: "tool_call", CallPaused: "tool_call", CallStirred: "tool_call", CallResumed: "tool_call", CallSettled: "tool_call", FilesChanged: "tool_call", HookFinished: "tool_call", MessageAdded: "tool_call", AnswerOpened: "tool_call", StepStarted: "streaming", TurnParked: "waiting", TurnEnding: "finalizing" },
-  waiting: { GateAnswered: "tool_call", GateClaimed: "waiting", CallStirred: "tool_call", LimitReached: "tool_call", TurnEnding: "finalizing" },
-  finalizing: { CallSettled: "finalizing", FilesChanged: "finalizing", TitleSet: "finalizing", LateArrived: "finalizing", TurnCompleted: "completed", TurnFailed: "error", TurnCancelled: "cancelled" },
-  completed: { LateArrived: "completed" },
-  error: { LateArrived: "error" },
-  cancelled: { LateArrived: "cancelled" },
+  preparing: { TitleSet: "preparing", MessageAdded: "preparing", AnswerStarted: "preparing", LimitReached: "preparing", StepStarted: "streaming", TurnFinishing: "finalizing" },
+  streaming: { StepRestarted: "streaming", StepFinished: "streaming", StepInterrupted: "streaming", HookFinished: "streaming", MessageAdded: "streaming", AnswerStarted: "streaming", StepStarted: "streaming", LimitReached: "streaming", FilesChanged: "streaming", PermissionDecided: "tool_call", GateOpened: "tool_call", CallFinished: "tool_call", TurnSuspended: "waiting", TurnFinishing: "finalizing" },
+  tool_call: { LimitReached: "tool_call", PermissionDecided: "tool_call", GateOpened: "tool_call", GateResolved: "tool_call", CallClaimed: "tool_call", NestedCallRequested: "tool_call", CallStarted: "tool_call", SubagentStarted: "tool_call", CallSuspended: "tool_call", CallNotified: "tool_call", CallResumed: "tool_call", CallFinished: "tool_call", FilesChanged: "tool_call", HookFinished: "tool_call", MessageAdded: "tool_call", AnswerStarted: "tool_call", StepStarted: "streaming", TurnSuspended: "waiting", TurnFinishing: "finalizing" },
+  waiting: { GateResolved: "tool_call", CallClaimed: "waiting", CallNotified: "tool_call", LimitReached: "tool_call", TurnFinishing: "finalizing" },
+  finalizing: { CallFinished: "finalizing", FilesChanged: "finalizing", TitleSet: "finalizing", LateResultReceived: "finalizing", TurnCompleted: "completed", TurnFailed: "error", TurnCancelled: "cancelled" },
+  completed: { LateResultReceived: "completed" },
+  error: { LateResultReceived: "error" },
+  cancelled: { LateResultReceived: "cancelled" },
 };

@@ -1,47 +1,47 @@
-/** Questions to a folded session. */
-import type { CallNote, GateState, SessionState, TurnState } from "./state.js";
+/** Queries on the state of a session. */
+import type { CallRecord, GateState, SessionState, TurnState } from "./state.js";
 import type { Message, Part } from "./types.gen.js";
 
-/** The branch that ends at a message, oldest first; without those a plugin kept out of the conversation. */
+/** The branch that ends at a message, oldest first; without messages that a plugin hid. */
 export function path(state: SessionState, leaf: string | null = state.leaf): Message[] {
   const found: Message[] = [];
-  for (let at = leaf; at !== null; ) {
-    const message = state.messages.get(at);
-    if (!message || state.deleted.has(at)) break;
+  for (let id = leaf; id !== null; ) {
+    const message = state.messages.get(id);
+    if (!message || state.deleted.has(id)) break;
     if (!message.hidden) found.push(message);
-    at = message.parent;
+    id = message.parent;
   }
   return found.reverse();
 }
 
-/** A message and its siblings, oldest first: what a branch picker offers. */
+/** A message and its siblings, oldest first: the versions of a branch picker. */
 export function versions(state: SessionState, message: Message): string[] {
   return (state.children.get(message.parent) ?? []).filter((id) => !state.deleted.has(id));
 }
 
-/** Whether a turn is over. */
+/** Whether a turn has ended. */
 export function isOver(turn: TurnState): boolean {
   return turn.phase === "completed" || turn.phase === "error" || turn.phase === "cancelled";
 }
 
 /** The gates of a turn that still wait for an answer. */
 export function openGates(turn: TurnState): GateState[] {
-  return [...turn.gates.values()].filter((one) => isAsked(turn, one));
+  return [...turn.gates.values()].filter((gateState) => isGateOpen(turn, gateState));
 }
 
-function isAsked(turn: TurnState, { gate, verdict }: GateState): boolean {
+function isGateOpen(turn: TurnState, { gate, resolution }: GateState): boolean {
   const call = turn.calls.get(gate.call);
-  const within = gate.kind === "form" || gate.kind === "client";
-  const waits = within ? ["running", "waiting"] : ["asking", "reviewing"];
-  return verdict === null && !isOver(turn) && (call === undefined || waits.includes(call.state));
+  const opensDuringRun = gate.kind === "form" || gate.kind === "client";
+  const waitingStates = opensDuringRun ? ["running", "waiting"] : ["asking", "reviewing"];
+  return resolution === null && !isOver(turn) && (call === undefined || waitingStates.includes(call.state));
 }
 
-/** How many seconds a call's tool has run: from its start to its end, without the time in which it waited for a person. */
-export function ranFor(turn: TurnState, call: CallNote, now: number): number {
+/** Seconds that the tool of a call has run: from start to end, without the time it waited for a person. */
+export function runSeconds(turn: TurnState, call: CallRecord, now: number): number {
   if (!call.started) return 0;
-  const end = (call.isOut ? 0 : call.late || call.settled) || now;
+  const end = (call.isStillRunning ? 0 : call.late || call.finished) || now;
   let [ran, from] = [0, call.started];
-  // A question may stand open beside another; each moment counts once. A client that does the call is no person.
+  // Gates may overlap; each moment counts once. A client that runs the call is not a person.
   for (const id of call.gates) {
     const { gate, opened, answered } = turn.gates.get(id)!;
     if (gate.kind === "client" || opened < call.started) continue;
@@ -51,17 +51,17 @@ export function ranFor(turn: TurnState, call: CallNote, now: number): number {
   return ran + Math.max(0, end - from);
 }
 
-/** The calls that a call's tool made, in order. */
-export function callsOf(turn: TurnState, parent: string): CallNote[] {
+/** The calls that the tool of a call requested, in order. */
+export function nestedCalls(turn: TurnState, parent: string): CallRecord[] {
   return [...turn.calls.values()].filter((call) => call.parent === parent);
 }
 
-/** Only what was said: the text parts, steps with a blank line between. */
+/** The text parts only, with a blank line between steps. */
 export function textOf(parts: readonly Part[] = []): string {
-  const said = [""];
+  const steps = [""];
   for (const part of parts) {
-    if (part.type === "text") said[said.length - 1] += part.text;
-    else if (part.type === "step" && said.at(-1)) said.push("");
+    if (part.type === "text") steps[steps.length - 1] += part.text;
+    else if (part.type === "step" && steps.at(-1)) steps.push("");
   }
-  return (said.at(-1) ? said : said.slice(0, -1)).join("\n\n");
+  return (steps.at(-1) ? steps : steps.slice(0, -1)).join("\n\n");
 }

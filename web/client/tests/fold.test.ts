@@ -1,37 +1,37 @@
 import { expect, test } from "vitest";
 import { apply, emptySession, fold } from "../src/fold";
-import type { Topic } from "../src/session";
+import type { Topic } from "../src/topics";
 import type { LogEvent } from "../src/types.gen";
-import { goldens, told } from "./golden";
+import { goldens, describeState } from "./golden";
 
 test.each(goldens)("every beginning of the log $name comes to what Python says", ({ events, rows }) => {
   const state = emptySession();
   const known: Record<string, unknown> = {};
   expect(rows).toHaveLength(events.length);
-  events.forEach((event, at) => {
-    apply(state, at + 1, event, () => {});
-    Object.assign(known, rows[at]);
-    expect(told(state), `after event ${at + 1}, ${event.type}`).toEqual(known);
+  events.forEach((event, index) => {
+    apply(state, index + 1, event, () => {});
+    Object.assign(known, rows[index]);
+    expect(describeState(state), `after event ${index + 1}, ${event.type}`).toEqual(known);
   });
 });
 
 test.each(goldens)("the log $name again, or parts of it, changes nothing", ({ events }) => {
-  const state = fold(events.map((event, at) => ({ seq: at + 1, event })));
+  const state = fold(events.map((event, index) => ({ seq: index + 1, event })));
   const before = structuredClone(state);
   const touched: string[] = [];
-  events.forEach((event, at) => apply(state, at + 1, event, (topic) => touched.push(topic)));
+  events.forEach((event, index) => apply(state, index + 1, event, (topic) => touched.push(topic)));
   expect(state).toEqual(before);
   expect(touched).toEqual([]);
 });
 
 test.each(goldens)("whoever listens is told of all that changes in $name", ({ events, rows }) => {
   const state = emptySession();
-  events.forEach((event, at) => {
+  events.forEach((event, index) => {
     const touched = new Set<Topic>();
-    apply(state, at + 1, event, (topic) => touched.add(topic));
-    for (const key of Object.keys(rows[at]!)) {
+    apply(state, index + 1, event, (topic) => touched.add(topic));
+    for (const key of Object.keys(rows[index]!)) {
       const [kind, id] = key.split(" ");
-      if (kind === "calls" || kind === "writing" || !rows[at]![key]) continue;
+      if (kind === "calls" || kind === "writing" || !rows[index]![key]) continue;
       const topic = kind === "message" || kind === "turn" ? `${kind}:${id}` : ["step", "call", "gate"].includes(kind!) ? `turn:${id}` : "tree";
       expect([...touched], `${key} after ${event.type}`).toContain(topic);
     }
@@ -41,26 +41,26 @@ test.each(goldens)("whoever listens is told of all that changes in $name", ({ ev
 test("a message that changed is another object, and one that did not is the same", () => {
   for (const { events, rows } of goldens) {
     const state = emptySession();
-    events.forEach((event, at) => {
+    events.forEach((event, index) => {
       const before = new Map(state.messages);
-      apply(state, at + 1, event, () => {});
+      apply(state, index + 1, event, () => {});
       for (const [id, message] of before) {
-        if (rows[at]![`message ${id}`]) expect(state.messages.get(id)).not.toBe(message);
+        if (rows[index]![`message ${id}`]) expect(state.messages.get(id)).not.toBe(message);
       }
       for (const id of before.keys()) {
-        const touched = `message ${id}` in rows[at]!;
+        const touched = `message ${id}` in rows[index]!;
         if (!touched && !("call" in event) && event.type !== "GateOpened") expect(state.messages.get(id)).toBe(before.get(id));
       }
     });
   }
 });
 
-// A new event is to be added here, or this does not compile; then a golden log is to have it.
+// Add a new event here, or this does not compile; then a golden log has to have it.
 const EVENTS: Record<LogEvent["type"], true> = {
-  TurnStarted: true, AnswerOpened: true, MessageAdded: true, StepStarted: true, StepRestarted: true, StepFinished: true,
-  StepInterrupted: true, GateOpened: true, GateAnswered: true, GateClaimed: true, CallMade: true, CallJudged: true, LimitReached: true,
-  CallStarted: true, CallBelow: true, CallPaused: true, CallStirred: true, CallResumed: true, CallSettled: true, FilesChanged: true,
-  LateArrived: true, HookFinished: true, TurnParked: true, TurnEnding: true, TurnCompleted: true, TurnFailed: true, TurnCancelled: true,
+  TurnStarted: true, AnswerStarted: true, MessageAdded: true, StepStarted: true, StepRestarted: true, StepFinished: true,
+  StepInterrupted: true, GateOpened: true, GateResolved: true, CallClaimed: true, NestedCallRequested: true, PermissionDecided: true, LimitReached: true,
+  CallStarted: true, SubagentStarted: true, CallSuspended: true, CallNotified: true, CallResumed: true, CallFinished: true, FilesChanged: true,
+  LateResultReceived: true, HookFinished: true, TurnSuspended: true, TurnFinishing: true, TurnCompleted: true, TurnFailed: true, TurnCancelled: true,
   TitleSet: true, LeafSelected: true, MessageDeleted: true, GrantRevoked: true, RevertStarted: true, FilesReverted: true, CommandDropped: true,
 };
 
@@ -74,15 +74,15 @@ test("a person's message in the middle of a turn is followed by another answer, 
   const message = (id: string, parent: string | null, role: "user" | "assistant") => ({ id, parent, role, turn: "t", parts: [] });
   const events: LogEvent[] = [
     { type: "TurnStarted", ...base, input: message("u1", null, "user") },
-    { type: "AnswerOpened", ...base, message: message("a1", "u1", "assistant") },
+    { type: "AnswerStarted", ...base, message: message("a1", "u1", "assistant") },
     { type: "StepStarted", ...base, step: 1 },
     { type: "StepFinished", ...base, step: 1, finish: "stop", parts: [{ type: "text", text: "One" }] },
     { type: "MessageAdded", ...base, message: message("u2", "a1", "user") } as LogEvent,
-    { type: "AnswerOpened", ...base, message: message("a2", "u2", "assistant") },
+    { type: "AnswerStarted", ...base, message: message("a2", "u2", "assistant") },
     { type: "StepStarted", ...base, step: 2 },
     { type: "StepFinished", ...base, step: 2, finish: "stop", parts: [{ type: "text", text: "Two" }] },
   ];
-  const state = fold(events.map((event, at) => ({ seq: at + 1, event })));
+  const state = fold(events.map((event, index) => ({ seq: index + 1, event })));
   expect(state.leaf).toBe("a2");
   expect(state.turns.get("t")).toMatchObject({ input: "u1", tip: "a2", answer: "a2", phase: "streaming" });
   expect(state.messages.get("a1")!.parts).toHaveLength(2);
@@ -102,8 +102,8 @@ test("a branch that grows beside the selected one does not pull the selection ov
     ([
       { type: "TurnStarted", turn: "t1", input: user("u1", "t1") },
       { type: "TurnStarted", turn: "t2", input: user("u2", "t2") },
-      { type: "AnswerOpened", turn: "t1", message: { id: "a1", parent: "u1", role: "assistant", turn: "t1" } },
-    ] satisfies LogEvent[]).map((event, at) => ({ seq: at + 1, event })),
+      { type: "AnswerStarted", turn: "t1", message: { id: "a1", parent: "u1", role: "assistant", turn: "t1" } },
+    ] satisfies LogEvent[]).map((event, index) => ({ seq: index + 1, event })),
   );
   expect(state.leaf).toBe("u2");
   expect([...state.children]).toEqual([[null, ["u1", "u2"]], ["u1", ["a1"]]]);

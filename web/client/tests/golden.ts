@@ -1,8 +1,8 @@
 /// <reference types="node" />
-/** The golden logs, what Python says that every beginning of them comes to, and the same said of a session that was folded here. */
+/** Golden logs: what Python folds every prefix of them to, and the same view of a state that was folded here. */
 import { readFileSync, readdirSync } from "node:fs";
 import { openGates } from "../src/views";
-import type { CallNote, SessionState, TurnState } from "../src/state";
+import type { CallRecord, SessionState, TurnState } from "../src/state";
 import type { LogEvent } from "../src/types.gen";
 
 const FOLDER = new URL("../../../tests/golden/v1/", import.meta.url);
@@ -10,7 +10,7 @@ const FOLDER = new URL("../../../tests/golden/v1/", import.meta.url);
 export interface Golden {
   readonly name: string;
   readonly events: readonly LogEvent[];
-  /** A row for each event: all that is otherwise than before it. */
+  /** A row per event: everything that changed with it. */
   readonly rows: readonly Record<string, unknown>[];
 }
 
@@ -23,49 +23,50 @@ export const goldens: Golden[] = readdirSync(FOLDER)
     return { name, events: lines.map((line) => (JSON.parse(line) as { event: LogEvent }).event), rows };
   });
 
-/** All of a session that Python has an opinion of, as it would write it. */
-export function told(state: SessionState): Record<string, unknown> {
+/** Everything of a session that Python's rows cover, in their form. */
+export function describeState(state: SessionState): Record<string, unknown> {
   const found: Record<string, unknown> = {
     title: state.title, leaf: state.leaf, deleted: [...state.deleted].sort(),
     writing: Object.fromEntries(state.writing), calls: Object.fromEntries(state.calls),
   };
   for (const [id, message] of state.messages) found[`message ${id}`] = message;
   for (const [parent, children] of state.children) found[`children ${parent ?? ""}`] = children;
-  for (const turn of state.turns.values()) tellTurn(turn, found);
-  return Object.fromEntries(Object.entries(found).map(([key, value]) => [key, bare(value) ?? null]));
+  for (const turn of state.turns.values()) describeTurn(turn, found);
+  return Object.fromEntries(Object.entries(found).map(([key, value]) => [key, withoutDefaults(value) ?? null]));
 }
 
-function tellTurn(turn: TurnState, found: Record<string, unknown>): void {
+function describeTurn(turn: TurnState, found: Record<string, unknown>): void {
   const { id, phase, options, started, parent, input, answer, tip, usage, limit, ending } = turn;
-  const out = [...turn.calls.values()].filter((call) => call.isOut).map((call) => call.id);
+  const still_running = [...turn.calls.values()].filter((call) => call.isStillRunning).map((call) => call.id);
   const steps = turn.steps.at(-1)?.number ?? 0;
-  found[`turn ${id}`] = { phase, options, started, parent, input, answer, tip, steps, usage, limit, ending, out };
+  found[`turn ${id}`] = { phase, options, started, parent, input, answer, tip, steps, usage, limit, ending, still_running };
   for (const { number, closing, finish, problem } of turn.steps) found[`step ${id} ${number}`] = { closing, finish, problem };
-  for (const call of turn.calls.values()) found[`call ${id} ${call.id}`] = tellCall(turn, call);
+  for (const call of turn.calls.values()) found[`call ${id} ${call.id}`] = describeCall(turn, call);
   const open = openGates(turn);
-  for (const one of turn.gates.values()) {
-    found[`gate ${id} ${one.gate.id}`] = { gate: one.gate, verdict: one.verdict, claim: one.claim, is_asked: open.includes(one) };
+  for (const gateState of turn.gates.values()) {
+    found[`gate ${id} ${gateState.gate.id}`] = { gate: gateState.gate, resolution: gateState.resolution, claim: gateState.claim, is_asked: open.includes(gateState) };
   }
 }
 
-function tellCall(turn: TurnState, call: CallNote): unknown {
-  const { state, step, name, message, parent, judged, tool, effects, started } = call;
-  // Python keeps with a call the gates about it; those its tool opened while it ran are the turn's.
+function describeCall(turn: TurnState, call: CallRecord): unknown {
+  const { state, step, name, message, parent, decision, tool, idempotent, started } = call;
+  // Python keeps the gates about a call with the call; gates its tool opened while it ran belong to the turn.
   const gates = call.gates.filter((gate) => !["form", "client"].includes(turn.gates.get(gate)?.gate.kind ?? ""));
-  const below = call.below.map((one) => [one.session, one.turn]);
-  return { state, step, name, message, parent, judged, tool, effects, started, is_out: call.isOut, is_late: call.late > 0, below, gates };
+  const children = call.children.map((child) => [child.session, child.turn]);
+  const flags = { read_only: call.readOnly, idempotent, is_still_running: call.isStillRunning, is_late: call.late > 0 };
+  return { state, step, name, message, parent, decision, tool, started, ...flags, children, gates };
 }
 
-const KEPT = ["output", "late", "verdict"];
+const ALWAYS_WRITTEN = ["output", "late", "resolution"];
 
-/** As `bare` in scripts/web_golden.py: without what is as it would be anyway. */
-function bare(value: unknown, key = ""): unknown {
-  if (Array.isArray(value)) return value.length ? value.map((one) => bare(one) ?? null) : undefined;
+/** As `bare` in scripts/web_golden.py: without default values. */
+function withoutDefaults(value: unknown, key = ""): unknown {
+  if (Array.isArray(value)) return value.length ? value.map((item) => withoutDefaults(item) ?? null) : undefined;
   if (typeof value === "object" && value !== null) {
     const isNew = "type" in value && value.type === "tool" && "state" in value && value.state === "pending";
-    const given = isNew ? { ...value, state: "" } : value;
-    const found = Object.entries(given).map(([name, one]) => [name, bare(one, name)] as const).filter(([, one]) => one !== undefined);
-    return found.length || KEPT.includes(key) ? Object.fromEntries(found) : undefined;
+    const normalized = isNew ? { ...value, state: "" } : value;
+    const found = Object.entries(normalized).map(([name, item]) => [name, withoutDefaults(item, name)] as const).filter(([, item]) => item !== undefined);
+    return found.length || ALWAYS_WRITTEN.includes(key) ? Object.fromEntries(found) : undefined;
   }
   return value || undefined;
 }

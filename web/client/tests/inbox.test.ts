@@ -8,7 +8,7 @@ afterEach(() => void vi.unstubAllGlobals());
 const gate = (id: string, session: string) => ({ session, gate: { id } }) as unknown as GateView;
 const session = (id: string, title = "") => ({ id, title }) as unknown as SessionView;
 
-/** The locks of a browser, as far as they are needed: one holds, the others wait in the order in which they came. */
+/** Web Locks, as far as needed: one tab holds the lock, the others wait in order. */
 function locks(): Pick<LockManager, "request"> {
   const queues = new Map<string, Promise<unknown>>();
   const request = async (name: string, { signal }: { signal: AbortSignal }, run: () => Promise<void>) => {
@@ -26,7 +26,7 @@ function locks(): Pick<LockManager, "request"> {
   return { request } as unknown as Pick<LockManager, "request">;
 }
 
-/** A server whose inbox says what a test lets it say to all who listen. */
+/** A server whose inbox sends what a test tells it to, to all connections. */
 function server(first: InboxItem) {
   const listeners = new Set<ReadableStreamDefaultController<Uint8Array>>();
   const bytes = (item: InboxItem) => new TextEncoder().encode(`data: ${JSON.stringify(item)}\n\n`);
@@ -48,16 +48,16 @@ test("eight tabs have one stream, know the same, and when the one that reads is 
   const { listeners, tell, tab } = server({ snapshot: { gates: [gate("g1", "s1")], awake: [session("s1")], next: "" } });
   const shared = locks();
   const tabs = Array.from({ length: 8 }, () => tab(shared));
-  tabs.forEach((one) => one.start());
+  tabs.forEach((tab) => tab.start());
   await vi.waitFor(() => {
     expect(listeners.size).toBe(1);
-    expect(tabs.map((one) => one.gates.map((open) => open.gate.id))).toEqual(Array(8).fill(["g1"]));
-    expect(tabs.map((one) => one.isOpen)).toEqual(Array(8).fill(true));
+    expect(tabs.map((tab) => tab.gates.map((open) => open.gate.id))).toEqual(Array(8).fill(["g1"]));
+    expect(tabs.map((tab) => tab.isOpen)).toEqual(Array(8).fill(true));
   });
 
   tell({ session: session("s1", "Lunch"), waits: [gate("g2", "s1")] });
   await vi.waitFor(() => {
-    expect(tabs.map((one) => [one.gates[0]!.gate.id, one.sessions.get("s1")!.title])).toEqual(Array(8).fill(["g2", "Lunch"]));
+    expect(tabs.map((tab) => [tab.gates[0]!.gate.id, tab.sessions.get("s1")!.title])).toEqual(Array(8).fill(["g2", "Lunch"]));
   });
 
   const late = tab(shared);
@@ -70,32 +70,32 @@ test("eight tabs have one stream, know the same, and when the one that reads is 
   tell({ session: session("s2", "Dinner"), waits: [gate("g3", "s2")] });
   await vi.waitFor(() => expect(late.gates.map((open) => open.gate.id)).toEqual(["g1", "g3"]));
   expect(tabs[0]!.sessions.has("s2")).toBe(false);
-  [...tabs, late].forEach((one) => one.pause());
+  [...tabs, late].forEach((tab) => tab.pause());
   await vi.waitFor(() => expect(listeners.size).toBe(0));
 });
 
 test("without locks each tab reads for itself, while somebody looks", async () => {
   vi.stubGlobal("BroadcastChannel", undefined);
   const { listeners, tab } = server({ snapshot: { gates: [], awake: [session("s1")], next: "" } });
-  const [one, other] = [tab(), tab()];
-  one.start();
-  other.start();
+  const [first, second] = [tab(), tab()];
+  first.start();
+  second.start();
   await vi.waitFor(() => expect(listeners.size).toBe(2));
-  one.client.rest();
+  first.client.suspend();
   await vi.waitFor(() => expect(listeners.size).toBe(1));
-  one.client.wake();
+  first.client.resume();
   await vi.waitFor(() => expect(listeners.size).toBe(2));
-  await vi.waitFor(() => expect(one.sessions.has("s1")).toBe(true));
-  one.pause();
-  other.pause();
+  await vi.waitFor(() => expect(first.sessions.has("s1")).toBe(true));
+  first.pause();
+  second.pause();
 });
 
 test("a reader that was refused can be started again", async () => {
-  let [status, asked] = [401, 0];
-  const refused = async () => (asked++, status === 200 ? new Response("data: {}\n\n", { headers: { "content-type": "text/event-stream" } }) : Response.json({}, { status }));
+  let [status, requests] = [401, 0];
+  const refused = async () => (requests++, status === 200 ? new Response("data: {}\n\n", { headers: { "content-type": "text/event-stream" } }) : Response.json({}, { status }));
   const inbox = new InboxFollower(new Everturn({ base: "http://server", fetch: refused }), locks());
   inbox.start();
-  await vi.waitFor(() => expect([asked, inbox.isReader]).toEqual([1, false]));
+  await vi.waitFor(() => expect([requests, inbox.isReader]).toEqual([1, false]));
   status = 200;
   inbox.start();
   await vi.waitFor(() => expect(inbox.isReader).toBe(true));

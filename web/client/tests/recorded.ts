@@ -1,19 +1,19 @@
 /// <reference types="node" />
-/** A stream that the server sent (tests/web/record.py), and a server that sends it again from any cursor, badly. */
+/** A recorded stream of the server (tests/web/record.py), and a server that replays it from any cursor over bad connections. */
 import { readFileSync } from "node:fs";
 import { Everturn } from "../src/client";
-import { Parser, type StreamMessage } from "../src/sse";
+import { SseParser, type StreamMessage } from "../src/sse";
 import type { Item, LogEvent } from "../src/types.gen";
 
 const bytes = new Uint8Array(readFileSync(new URL("./recorded.sse", import.meta.url)));
 const messages: StreamMessage[] = [];
-new Parser((message) => void messages.push(message)).feed(new TextDecoder().decode(bytes));
+new SseParser((message) => void messages.push(message)).feed(new TextDecoder().decode(bytes));
 const items = messages.map((message) => JSON.parse(message.data) as Item);
 
 export const recorded = { bytes, messages, items };
 
-/** Numbers below one, the same ones each time (mulberry32). */
-export function chance(seed: number): () => number {
+/** Seeded random numbers below one (mulberry32). */
+export function seededRandom(seed: number): () => number {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
     let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed);
@@ -23,9 +23,9 @@ export function chance(seed: number): () => number {
 }
 
 export interface Plan {
-  /** How many messages of the recording have been written by now. */
+  /** How many messages of the recording have been written so far. */
   written: number;
-  /** After how many bytes a connection breaks; null: when all was sent it ends. */
+  /** Bytes after which a connection breaks; null: it ends when everything was sent. */
   breaksAfter(connection: number): number | null;
   piece?(): number;
   connections: string[];
@@ -33,12 +33,12 @@ export interface Plan {
 
 const encoder = new TextEncoder();
 
-/** What is sent of the first so many messages behind a cursor, as `SessionReader` in everturn.core.following has it. */
+/** What is sent of the first messages after a cursor, as `SessionReader` in everturn.core.following does it. */
 function behind(after: string, written: number): string {
   const [seq = "0", named = ""] = after.split(":");
-  const seen = new Map(named.split(";").map((one) => [Number(one.split("=")[0]), (one.split("=")[1] ?? "").split(",").map(Number)]));
-  const open = new Map<string, number>(); // turn -> where its step began
-  const ended = new Set<number>(); // steps that were over at the cursor
+  const seen = new Map(named.split(";").map((pair) => [Number(pair.split("=")[0]), (pair.split("=")[1] ?? "").split(",").map(Number)]));
+  const open = new Map<string, number>(); // turn -> where its step started
+  const ended = new Set<number>(); // steps that had ended at the cursor
   for (const { seq: on = 0, event } of items) {
     if (!event || on > Number(seq)) continue;
     if (event.type === "StepStarted" || event.type === "StepRestarted") open.set(event.turn, on);
@@ -50,7 +50,7 @@ function behind(after: string, written: number): string {
     if (item.delta) {
       const { turn, seq: start, part, offset } = item.delta;
       const parts = seen.get(start) ?? [];
-      // Offsets count characters, as Python does, and not what a string is long here.
+      // Offsets count code points, as Python does, not UTF-16 units.
       const end = offset + [...item.delta.text].length;
       if (open.get(turn) !== start || ended.has(start) || end <= (parts[part] ?? -1)) continue;
       while (parts.length < part) parts.push(-1);
@@ -69,7 +69,7 @@ function behind(after: string, written: number): string {
 }
 
 /** A client of a server that has only the recorded session. */
-export function clientOf(plan: Plan): Everturn {
+export function clientFor(plan: Plan): Everturn {
   const answer = (input: unknown, init?: RequestInit): Response => {
     const url = new URL(String(input), "http://server");
     const after = url.searchParams.get("after") ?? "";
@@ -88,14 +88,14 @@ export function clientOf(plan: Plan): Everturn {
 function broken(sent: Uint8Array, plan: Plan, signal: AbortSignal | null | undefined): ReadableStream<Uint8Array> {
   const limit = plan.breaksAfter(plan.connections.length);
   const last = Math.min(limit ?? sent.length, sent.length);
-  let at = 0;
+  let position = 0;
   return new ReadableStream({
     pull(controller) {
       if (signal?.aborted) return controller.error(new Error("aborted"));
-      if (at >= last) return limit !== null && limit % 2 ? controller.error(new Error("the line went dead")) : controller.close();
-      const to = Math.min(at + (plan.piece?.() ?? 4096), last);
-      controller.enqueue(sent.subarray(at, to));
-      at = to;
+      if (position >= last) return limit !== null && limit % 2 ? controller.error(new Error("the line went dead")) : controller.close();
+      const to = Math.min(position + (plan.piece?.() ?? 4096), last);
+      controller.enqueue(sent.subarray(position, to));
+      position = to;
     },
   });
 }

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { SessionFollower } from "../src/session";
 import type { Item } from "../src/types.gen";
-import { chance, clientOf, recorded, type Plan } from "./recorded";
+import { seededRandom, clientFor, recorded, type Plan } from "./recorded";
 
-// Time does not pass: what is waited for comes in the next moment, and the silence of a line never gets too long.
+// Time does not pass: timers fire at once, and the silence timeout never does.
 const later = setTimeout;
 beforeEach(() => {
   vi.stubGlobal("setTimeout", (run: () => void, ms = 0) => (ms < 15_000 ? later(run) : undefined));
@@ -16,7 +16,7 @@ async function moments(count: number): Promise<void> {
 
 const { items, messages } = recorded;
 
-/** What the log and the deltas of the first so many messages come to, told in the simplest way. */
+/** The state after the log and the deltas of the first messages, computed in the simplest way. */
 function plainly(count: number): { parts: Map<string, string[]>; seq: number } {
   const parts = new Map<string, string[]>();
   let seq = 0;
@@ -37,10 +37,10 @@ function check(follower: SessionFollower, count: number): void {
   for (const [turn, texts] of parts) expect(follower.state.turns.get(turn)!.live.map((part) => part.text), turn).toEqual(texts);
 }
 
-/** What is drawn while a step streams is what it is when it has ended: each character once, none lost. */
+/** The live parts of a streaming step equal its parts when it has ended: each character once, none lost. */
 function watchSteps(follower: SessionFollower, take: (item: Item) => void): void {
-  const before = follower["hear" as never] as (message: { data: string }) => unknown;
-  follower["hear" as never] = ((message: { data: string }) => {
+  const before = follower["receive" as never] as (message: { data: string }) => unknown;
+  follower["receive" as never] = ((message: { data: string }) => {
     const item = JSON.parse(message.data) as Item;
     take(item);
     return before.call(follower, message);
@@ -48,7 +48,7 @@ function watchSteps(follower: SessionFollower, take: (item: Item) => void): void
 }
 
 test("over a thousand breaks no character is lost and none comes twice", async () => {
-  const random = chance(7);
+  const random = seededRandom(7);
   let ended = 0;
   const plan: Plan = {
     written: messages.length, connections: [],
@@ -56,8 +56,8 @@ test("over a thousand breaks no character is lost and none comes twice", async (
     piece: () => 1 + Math.floor(random() ** 3 * 900),
   };
   while (plan.connections.length < 1000) {
-    const follower = new SessionFollower(clientOf(plan), "s", (run) => run());
-    plan.written = 5 + Math.floor(random() * 80); // what was written when the log was read; the rest comes while it is followed
+    const follower = new SessionFollower(clientFor(plan), "s", (run) => run());
+    plan.written = 5 + Math.floor(random() * 80); // what was written when the log was read; the rest comes over the stream
     watchSteps(follower, (item) => {
       const { event } = item;
       if (event?.type !== "StepFinished") return;
@@ -70,9 +70,9 @@ test("over a thousand breaks no character is lost and none comes twice", async (
     while (plan.written < messages.length || follower.state.seq < items.at(-1)!.seq!) {
       plan.written = Math.min(messages.length, plan.written + Math.floor(random() * 60));
       if (random() < 0.1) follower.pause();
-      if (random() < 0.1) follower.client.rest();
+      if (random() < 0.1) follower.client.suspend();
       await moments(40 * random());
-      follower.client.wake();
+      follower.client.resume();
       follower.start();
     }
     check(follower, messages.length);
@@ -82,15 +82,15 @@ test("over a thousand breaks no character is lost and none comes twice", async (
 }, 60_000);
 
 test("whoever comes in the middle of a step sees all of it, and whoever was there sees the same", async () => {
-  const steps = items.flatMap((item, at) => (item.event?.type === "StepStarted" || item.event?.type === "StepFinished" ? [at] : []));
-  for (const written of steps.flatMap((at) => [at + 1, at + 2, at + 30])) {
+  const steps = items.flatMap((item, index) => (item.event?.type === "StepStarted" || item.event?.type === "StepFinished" ? [index] : []));
+  for (const written of steps.flatMap((step) => [step + 1, step + 2, step + 30])) {
     const plan: Plan = { written, connections: [], breaksAfter: () => null };
-    const follower = new SessionFollower(clientOf(plan), "s");
+    const follower = new SessionFollower(clientFor(plan), "s");
     follower.start();
     await moments(200);
     check(follower, written);
     follower.pause();
-    plan.written = Math.min(written + 60, messages.length); // over the end of some steps, and not of their turns
+    plan.written = Math.min(written + 60, messages.length); // past the end of some steps, and not of their turns
     follower.start();
     await moments(200);
     check(follower, plan.written);
@@ -105,15 +105,15 @@ test("whoever comes in the middle of a step sees all of it, and whoever was ther
 
 test("a log that began anew is shown from its beginning", async () => {
   const plan: Plan = { written: messages.length, connections: [], breaksAfter: () => null };
-  const follower = new SessionFollower(clientOf(plan), "s");
+  const follower = new SessionFollower(clientFor(plan), "s");
   follower.start();
   await moments(200);
-  Object.assign(follower, { cursor: "999:998=5" }); // as the server: a cursor of no place there is the beginning
+  Object.assign(follower, { cursor: "999:998=5" }); // as the server does: an unknown cursor is the beginning
   follower.state.seq = 999;
   follower.pause();
   plan.connections.length = 0;
-  const hear = (at: number) => (follower["hear" as never] as (message: unknown) => void).call(follower, messages[at]);
-  items.forEach((_, at) => hear(at));
+  const receive = (at: number) => (follower["receive" as never] as (message: unknown) => void).call(follower, messages[at]);
+  items.forEach((_, index) => receive(index));
   check(follower, messages.length);
 });
 

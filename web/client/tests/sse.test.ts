@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { Parser, type StreamMessage } from "../src/sse";
-import { chance, recorded } from "./recorded";
+import { SseParser, type StreamMessage } from "../src/sse";
+import { seededRandom, recorded } from "./recorded";
 
 function parse(pieces: Iterable<string>): StreamMessage[] {
   const found: StreamMessage[] = [];
-  const parser = new Parser((message) => void found.push(message));
+  const parser = new SseParser((message) => void found.push(message));
   for (const piece of pieces) parser.feed(piece);
   return found;
 }
@@ -24,9 +24,9 @@ test("what has no data is no message, and what breaks off in the middle is dropp
 });
 
 test("lines end with a newline, a return or both, wherever the text is cut", () => {
-  const random = chance(1);
+  const random = seededRandom(1);
   for (let round = 0; round < 300; round++) {
-    const sent = Array.from({ length: 5 }, (_, at) => ({ id: `${at}`, data: `é👋\u2028${"x".repeat(random() * 9)}\ny` }));
+    const sent = Array.from({ length: 5 }, (_, index) => ({ id: `${index}`, data: `é👋\u2028${"x".repeat(random() * 9)}\ny` }));
     const alone = sent.map(({ id, data }) => `id: ${id}\n: c\ndata: ${data.replace("\n", "\ndata: ")}\n\n`).join("");
     expect(parse(cut(alone, random))).toEqual(sent);
     expect(parse(cut(alone.replace(/\n/g, "\r"), random))).toEqual(sent);
@@ -37,16 +37,16 @@ test("lines end with a newline, a return or both, wherever the text is cut", () 
 });
 
 test("a real stream, in whatever pieces its bytes come, is the same messages", () => {
-  const random = chance(2);
+  const random = seededRandom(2);
   const whole = parse([new TextDecoder().decode(recorded.bytes)]);
   expect(whole).toHaveLength(recorded.messages.length);
   for (let round = 0; round < 30; round++) {
     const decoder = new TextDecoder();
     const pieces: string[] = [];
-    for (let at = 0; at < recorded.bytes.length; ) {
-      const to = at + 1 + Math.floor(random() ** 4 * (round < 3 ? 3 : 4000));
-      pieces.push(decoder.decode(recorded.bytes.subarray(at, to), { stream: true }));
-      at = to;
+    for (let position = 0; position < recorded.bytes.length; ) {
+      const to = position + 1 + Math.floor(random() ** 4 * (round < 3 ? 3 : 4000));
+      pieces.push(decoder.decode(recorded.bytes.subarray(position, to), { stream: true }));
+      position = to;
     }
     expect(parse(pieces)).toEqual(whole);
   }
@@ -56,16 +56,16 @@ test("a message of megabytes in crumbs costs what it costs in a lump", () => {
   const data = "x".repeat(4_000_000);
   const text = `data: ${data}\n\n`;
   const crumbs: string[] = [];
-  for (let at = 0; at < text.length; at += 16) crumbs.push(text.slice(at, at + 16));
-  expect(parse(crumbs)[0]!.data.length).toBe(data.length); // a quarter of a million pieces: hours, if each looked at all of it
+  for (let position = 0; position < text.length; position += 16) crumbs.push(text.slice(position, position + 16));
+  expect(parse(crumbs)[0]!.data.length).toBe(data.length); // a quarter of a million chunks: hours, if each scanned the whole text
 });
 
 function cut(text: string, random: () => number): string[] {
   const pieces: string[] = [];
-  for (let at = 0; at < text.length; ) {
-    const to = at + Math.floor(random() * 6);
-    pieces.push(text.slice(at, to));
-    at = to;
+  for (let position = 0; position < text.length; ) {
+    const to = position + Math.floor(random() * 6);
+    pieces.push(text.slice(position, to));
+    position = to;
   }
   return pieces;
 }

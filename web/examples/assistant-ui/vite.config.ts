@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 
-// From a registry it would be a dependency; here it is next door.
+// From a registry it would be a dependency; here it is a sibling package.
 const client = fileURLToPath(new URL("../../client/src/index.ts", import.meta.url));
 
 export default defineConfig({

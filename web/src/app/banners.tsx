@@ -1,14 +1,14 @@
-/** Lines above everything: a login that has ended, a server that is away, and what a page without https cannot do. */
+/** Banners above the page: the login has expired, or plain http limits what the browser can do. */
 import { useEffect, useState } from "preact/hooks";
-import { Button, Icon } from "../ui/kit";
+import { Button, Icon } from "../ui/components";
 import { me } from "./app";
-import { ended } from "./ended";
-import { comeBack } from "./entering";
+import { loggedOut } from "./loggedOut";
+import { recheckLogin } from "./auth";
 import { useStore } from "./store";
-import { words } from "./words";
+import { defineTexts } from "./texts";
 import "./banners.css";
 
-const useWords = words(
+const useTexts = defineTexts(
   {
     ended: "Your login has ended. What you have typed is still here: log in again in another tab, then go on.",
     open: "Log in in a new tab",
@@ -30,46 +30,46 @@ const useWords = words(
 export function Banners() {
   return (
     <div class="banners">
-      <Ended />
-      <PlainHttp />
+      <LoggedOutBanner />
+      <PlainHttpBanner />
     </div>
   );
 }
 
-function Ended() {
-  const t = useWords();
-  const isEnded = useStore(ended);
-  const who = useStore(me);
-  const [isStill, setStill] = useState(false);
+function LoggedOutBanner() {
+  const t = useTexts();
+  const isLoggedOut = useStore(loggedOut);
+  const user = useStore(me);
+  const [stillLoggedOut, setStillLoggedOut] = useState(false);
   useEffect(() => {
-    if (!isEnded) return setStill(false);
-    const look = () => void comeBack();
-    addEventListener("focus", look);
-    return () => removeEventListener("focus", look);
-  }, [isEnded]);
-  if (!isEnded || who === "stranger") return null;
+    if (!isLoggedOut) return setStillLoggedOut(false);
+    const recheck = () => void recheckLogin();
+    addEventListener("focus", recheck);
+    return () => removeEventListener("focus", recheck);
+  }, [isLoggedOut]);
+  if (!isLoggedOut || user === "anonymous") return null;
   return (
     <div class="banner warn" role="alert">
       <Icon name="lock" />
-      <span class="grow">{t.ended}{isStill && ` ${t.still}`}</span>
+      <span class="grow">{t.ended}{stillLoggedOut && ` ${t.still}`}</span>
       <a class="button little" href="/" target="_blank" rel="noopener">{t.open}</a>
-      <Button little kind="primary" onClick={() => void comeBack().then((isBack) => setStill(!isBack))}>{t.again}</Button>
+      <Button little kind="primary" onClick={() => void recheckLogin().then((isLoggedIn) => setStillLoggedOut(!isLoggedIn))}>{t.again}</Button>
     </div>
   );
 }
 
 const KEY = "everturn.plain-http";
 
-function PlainHttp() {
-  const t = useWords();
-  const [isShown, setShown] = useState(() => !isSecureContext && !isRead());
+function PlainHttpBanner() {
+  const t = useTexts();
+  const [isShown, setShown] = useState(() => !isSecureContext && !isDismissed());
   if (!isShown) return null;
   const dismiss = () => {
     setShown(false);
     try {
       localStorage.setItem(KEY, "read");
     } catch {
-      // It is said again next time.
+      // It is shown again next time.
     }
   };
   return (
@@ -81,7 +81,7 @@ function PlainHttp() {
   );
 }
 
-function isRead(): boolean {
+function isDismissed(): boolean {
   try {
     return localStorage.getItem(KEY) !== null;
   } catch {

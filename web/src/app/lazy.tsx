@@ -1,11 +1,11 @@
-/** A part of the page that is fetched when it is first needed. */
+/** Lazy loading: a component whose module is fetched when it is first rendered. */
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Button, Icon, Spinner } from "../ui/kit";
-import { words } from "./words";
-import "./boundary.css";
+import { Button, Icon, Spinner } from "../ui/components";
+import { defineTexts } from "./texts";
+import "./errorBoundary.css";
 
-const useWords = words(
+const useTexts = defineTexts(
   { failed: "This part could not be fetched.", again: "Try again", reload: "Reload the page" },
   { failed: "无法载入这一部分。", again: "重试", reload: "重新载入页面" },
 );
@@ -18,28 +18,28 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     const [isFailed, setFailed] = useState(false);
     useEffect(() => {
       if (loaded) return;
-      let isHere = true;
+      let isMounted = true;
       setFailed(false);
       load().then(
         (component) => {
           loaded = component;
-          if (isHere) redraw((count) => count + 1);
+          if (isMounted) redraw((count) => count + 1);
         },
-        () => isHere && setFailed(true),
+        () => isMounted && setFailed(true),
       );
-      return () => void (isHere = false);
+      return () => void (isMounted = false);
     }, [tries]);
     const Loaded = loaded;
     if (Loaded) return <Loaded {...props} />;
-    return isFailed ? <Missing isAgain={tries > 0} onRetry={() => setTries(tries + 1)} /> : <Spinner />;
+    return isFailed ? <LoadFailed isAgain={tries > 0} onRetry={() => setTries(tries + 1)} /> : <Spinner />;
   };
 }
 
-/** A browser may remember that a file could not be fetched, and a new build has other files: then only loading anew helps. */
-function Missing({ isAgain, onRetry }: { isAgain: boolean; onRetry: () => void }) {
-  const t = useWords();
+/** A browser may cache that a file could not be fetched, and a new build has other files: then only a reload helps. */
+function LoadFailed({ isAgain, onRetry }: { isAgain: boolean; onRetry: () => void }) {
+  const t = useTexts();
   return (
-    <div class="broken" role="alert">
+    <div class="error-fallback" role="alert">
       <Icon name="alert" />
       <span class="grow">{t.failed}</span>
       <Button little onClick={onRetry}>{t.again}</Button>

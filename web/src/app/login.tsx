@@ -1,13 +1,13 @@
-/** What somebody sees who is not logged in. */
+/** Login page. */
 import { useEffect, useState } from "preact/hooks";
-import { Button } from "../ui/kit";
-import { comeBack } from "./entering";
-import { change, settings } from "./settings";
+import { Button } from "../ui/components";
+import { recheckLogin } from "./auth";
+import { updateSettings, settings } from "./settings";
 import { useStore } from "./store";
-import { language, words } from "./words";
+import { language, defineTexts } from "./texts";
 import "./login.css";
 
-const useWords = words(
+const useTexts = defineTexts(
   {
     title: "Log in",
     how: "Open the link that the server printed when it started. It opens once; if it was used or is older than ten minutes, make another on the machine of the server:",
@@ -31,14 +31,14 @@ const useWords = words(
 );
 
 export function Login() {
-  const t = useWords();
+  const t = useTexts();
   useStore(settings);
-  const spoken = useStore(language);
-  const [isStill, setStill] = useState(false);
+  const currentLanguage = useStore(language);
+  const [stillLoggedOut, setStillLoggedOut] = useState(false);
   useEffect(() => {
-    const look = () => void comeBack();
-    addEventListener("focus", look);
-    return () => removeEventListener("focus", look);
+    const recheck = () => void recheckLogin();
+    addEventListener("focus", recheck);
+    return () => removeEventListener("focus", recheck);
   }, []);
   return (
     <main class="login">
@@ -55,16 +55,16 @@ export function Login() {
         <pre><code>everturn login</code></pre>
         <p>{t.then}</p>
         <div class="row wrap">
-          <Button onClick={() => void comeBack().then((isBack) => setStill(!isBack))}>{t.look}</Button>
-          <span class="grow small muted" role="status">{isStill && t.still}</span>
-          <Button kind="quiet" little lang={spoken === "zh" ? "en" : "zh-CN"} onClick={() => change({ language: spoken === "zh" ? "en" : "zh" })}>{t.other}</Button>
+          <Button onClick={() => void recheckLogin().then((isLoggedIn) => setStillLoggedOut(!isLoggedIn))}>{t.look}</Button>
+          <span class="grow small muted" role="status">{stillLoggedOut && t.still}</span>
+          <Button kind="quiet" little lang={currentLanguage === "zh" ? "en" : "zh-CN"} onClick={() => updateSettings({ language: currentLanguage === "zh" ? "en" : "zh" })}>{t.other}</Button>
         </div>
       </div>
     </main>
   );
 }
 
-/** Whether the server offers OpenID Connect: the page that it sent says so. */
+/** Whether the server offers OpenID Connect: a meta tag of the page says so. */
 function hasProvider(): boolean {
   return document.querySelector<HTMLMetaElement>('meta[name="everturn-oidc"]')?.content === "yes";
 }

@@ -1,4 +1,4 @@
-/** Where in the page somebody is: what stands behind the `#`. */
+/** Hash router: the current page, parsed from the part of the URL after `#`. */
 import { Store } from "./store";
 
 export type Route =
@@ -9,18 +9,18 @@ export type Route =
 
 const PAGES = ["inbox", "permissions", "mcp", "usage", "settings"] as const;
 
-export function parse(hash: string): Route {
+export function parseRoute(hash: string): Route {
   const [page = "", ...rest] = hash.replace(/^#?\/?/, "").split("/").map(decode);
   if (page === "s" && rest[0]) {
     const [session, kind, left, right] = rest;
     if (kind === "compare" && left && right) return { page: "compare", session, left, right };
     return kind === "m" && left ? { page: "session", session, message: left } : { page: "session", session };
   }
-  const known = PAGES.find((one) => one === page);
+  const known = PAGES.find((known) => known === page);
   return known ? { page: known } : { page: "new" };
 }
 
-export function link(route: Route): string {
+export function hrefFor(route: Route): string {
   switch (route.page) {
     case "new":
       return "#/";
@@ -41,9 +41,9 @@ function decode(part: string): string {
   }
 }
 
-export const route = new Store<Route>(parse(location.hash));
-addEventListener("hashchange", () => route.set(parse(location.hash)));
+export const route = new Store<Route>(parseRoute(location.hash));
+addEventListener("hashchange", () => route.set(parseRoute(location.hash)));
 
-export function go(to: Route): void {
-  location.hash = link(to);
+export function navigate(to: Route): void {
+  location.hash = hrefFor(to);
 }

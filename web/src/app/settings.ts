@@ -1,70 +1,70 @@
-/** What this browser remembers of how somebody likes the page. Nothing of a conversation is kept here. */
+/** Settings of the web UI, stored in this browser. Nothing of a conversation is stored here. */
 import { Store } from "./store";
-import { language, preferred, type Language } from "./words";
+import { language, preferredLanguage, type Language } from "./texts";
 
 export interface Settings {
   language: Language | "auto";
   theme: "auto" | "light" | "dark";
-  agent: string; // "": the server's first
-  model: string; // "": that of the agent
-  isWelcomed: boolean; // somebody has seen how a model is set up, and need not be told again
-  notify: boolean; // tell of gates when the page is not looked at
-  browserTools: Readonly<Record<string, "off" | "auto" | "ask_once" | "ask">>; // by name
+  agent: string; // "": the server's default
+  model: string; // "": the agent's default
+  isWelcomed: boolean; // the onboarding was dismissed
+  notify: boolean; // notify of gates while the tab is hidden
+  browserTools: Readonly<Record<string, "off" | "auto" | "ask" | "always">>; // by name
 }
 
 const KEY = "everturn.settings";
 const DEFAULTS: Settings = { language: "auto", theme: "auto", agent: "", model: "", isWelcomed: false, notify: false, browserTools: {} };
 
-const LEAVES: readonly unknown[] = ["off", "auto", "ask_once", "ask"];
-const FITS: { readonly [Name in keyof Settings]: (kept: unknown) => boolean } = {
-  language: (kept) => kept === "auto" || kept === "en" || kept === "zh",
-  theme: (kept) => kept === "auto" || kept === "light" || kept === "dark",
-  agent: (kept) => typeof kept === "string",
-  model: (kept) => typeof kept === "string",
-  isWelcomed: (kept) => typeof kept === "boolean",
-  notify: (kept) => typeof kept === "boolean",
-  browserTools: (kept) => typeof kept === "object" && kept !== null && Object.values(kept).every((leave) => LEAVES.includes(leave)),
+const TOOL_POLICIES: readonly unknown[] = ["off", "auto", "ask", "always"];
+const VALIDATORS: { readonly [Name in keyof Settings]: (value: unknown) => boolean } = {
+  language: (value) => value === "auto" || value === "en" || value === "zh",
+  theme: (value) => value === "auto" || value === "light" || value === "dark",
+  agent: (value) => typeof value === "string",
+  model: (value) => typeof value === "string",
+  isWelcomed: (value) => typeof value === "boolean",
+  notify: (value) => typeof value === "boolean",
+  browserTools: (value) => typeof value === "object" && value !== null && Object.values(value).every((policy) => TOOL_POLICIES.includes(policy)),
 };
 
-/** Settings as they were kept; what is none (of another version, or put there by others) is as if it had not been. */
-export function settled(text: string): Settings {
+/** Parse stored settings; an invalid value (of another version, or written by others) falls back to its default. */
+export function parseSettings(text: string): Settings {
   try {
-    const kept = Object.entries((JSON.parse(text) as object | null) ?? {}).filter(([name, one]) => Object.hasOwn(FITS, name) && FITS[name as keyof Settings](one));
-    return { ...DEFAULTS, ...Object.fromEntries(kept) };
+    const valid = Object.entries((JSON.parse(text) as object | null) ?? {}).filter(([name, value]) => Object.hasOwn(VALIDATORS, name) && VALIDATORS[name as keyof Settings](value));
+    return { ...DEFAULTS, ...Object.fromEntries(valid) };
   } catch {
     return DEFAULTS;
   }
 }
 
-function read(): Settings {
+function readSettings(): Settings {
   try {
-    return settled(localStorage.getItem(KEY) ?? "{}");
+    return parseSettings(localStorage.getItem(KEY) ?? "{}");
   } catch {
-    return DEFAULTS; // a private window may have no memory at all
+    return DEFAULTS; // a private window may have no storage
   }
 }
 
-export const settings = new Store<Settings>(read());
+export const settings = new Store<Settings>(readSettings());
 
-export function change(some: Partial<Settings>): void {
-  settings.set({ ...settings.value, ...some });
+export function updateSettings(changes: Partial<Settings>): void {
+  settings.set({ ...settings.value, ...changes });
   try {
     localStorage.setItem(KEY, JSON.stringify(settings.value));
   } catch {
-    // A private window may keep nothing; the page works without.
+    // A private window may store nothing; the UI works without.
   }
 }
 
-/** Let the document be as the settings say, now and whenever they change; in other tabs too. */
-export function wear(): void {
-  const put = () => {
-    const { theme, language: chosen } = settings.value;
-    language.set(chosen === "auto" ? preferred(navigator.languages) : chosen);
+/** Apply the settings to the document, now and whenever they change, also from other tabs. */
+export function applySettings(): void {
+  const applyNow = () => {
+    const { theme, language: languageSetting } = settings.value;
+    language.set(languageSetting === "auto" ? preferredLanguage(navigator.languages) : languageSetting);
     document.documentElement.lang = language.value === "zh" ? "zh-CN" : "en";
     if (theme === "auto") delete document.documentElement.dataset["theme"];
     else document.documentElement.dataset["theme"] = theme;
   };
-  put();
-  settings.subscribe(put);
-  addEventListener("storage", (event) => event.key === KEY && settings.set(read()));
+  applyNow();
+  settings.subscribe(applyNow);
+  addEventListener("storage", (event) => event.key === KEY && settings.set(readSettings()));
 }

@@ -1,49 +1,49 @@
-/** The frame of the page: the list of sessions at the side, one thing in the middle, and what holds for all of it. */
+/** App shell: sidebar, main page, banners, command palette and toasts. */
 import { useEffect, useState } from "preact/hooks";
 import { Conversation } from "../conversation/conversation";
-import { NewConversation } from "../conversation/new";
-import { Sidebar } from "../around/sidebar";
-import { Palette } from "../around/palette";
-import { Button } from "../ui/kit";
+import { NewConversation } from "../conversation/newConversation";
+import { Sidebar } from "../pages/sidebar";
+import { Palette } from "../pages/palette";
+import { Button } from "../ui/components";
 import { dismiss, me, toasts } from "./app";
 import { Banners } from "./banners";
-import { Boundary } from "./boundary";
-import { enter } from "./entering";
+import { ErrorBoundary } from "./errorBoundary";
+import { loadAccount } from "./auth";
 import { lazy } from "./lazy";
 import { Login } from "./login";
 import { route } from "./route";
 import { useStore } from "./store";
-import { words } from "./words";
-import { heedVisibility } from "./visibility";
+import { defineTexts } from "./texts";
+import { watchVisibility } from "./visibility";
 import { useBadge } from "../gates/badge";
 import "./shell.css";
 
 const Compare = lazy(async () => (await import("../tree/compare")).Compare);
 const Inbox = lazy(async () => (await import("../gates/inbox")).Inbox);
-const Permissions = lazy(async () => (await import("../around/permissions")).Permissions);
-const Mcp = lazy(async () => (await import("../around/mcp")).Mcp);
-const Usage = lazy(async () => (await import("../around/usage")).Usage);
-const SettingsPage = lazy(async () => (await import("../around/settings")).SettingsPage);
+const Permissions = lazy(async () => (await import("../pages/permissions")).Permissions);
+const Mcp = lazy(async () => (await import("../pages/mcp")).Mcp);
+const Usage = lazy(async () => (await import("../pages/usage")).Usage);
+const SettingsPage = lazy(async () => (await import("../pages/settings")).SettingsPage);
 
-const useWords = words(
+const useTexts = defineTexts(
   { menu: "Sessions and pages", skip: "Skip to the conversation", dismiss: "Dismiss", main: "Main" },
   { menu: "对话与页面", skip: "跳到对话", dismiss: "关闭", main: "主要内容" },
 );
 
 export function Shell() {
-  const who = useStore(me);
-  useEffect(() => void enter(), []);
-  useEffect(heedVisibility, []);
-  if (who === null) return null;
-  return who === "stranger" ? <Login /> : <Inside />;
+  const user = useStore(me);
+  useEffect(() => void loadAccount(), []);
+  useEffect(watchVisibility, []);
+  if (user === null) return null;
+  return user === "anonymous" ? <Login /> : <SignedInShell />;
 }
 
-function Inside() {
-  const t = useWords();
+function SignedInShell() {
+  const t = useTexts();
   const [isOpen, setOpen] = useState(false);
-  const at = useStore(route);
+  const currentRoute = useStore(route);
   useBadge();
-  useEffect(() => setOpen(false), [at]);
+  useEffect(() => setOpen(false), [currentRoute]);
   useEffect(() => {
     if (!isOpen) return;
     document.querySelector<HTMLElement>(".sidebar a")?.focus();
@@ -54,28 +54,28 @@ function Inside() {
   return (
     <div class="shell" data-side={isOpen ? "open" : "closed"}>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>{t.skip}</a>
-      <Boundary name="sidebar"><Sidebar /></Boundary>
+      <ErrorBoundary name="sidebar"><Sidebar /></ErrorBoundary>
       <div class="scrim" onClick={() => setOpen(false)} />
       <main id="main" tabIndex={-1} aria-label={t.main}>
         <Button class="open-side" kind="quiet" icon="menu" aria-label={t.menu} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
         <Banners />
-        <Boundary name={at.page} of={at}><Middle /></Boundary>
+        <ErrorBoundary name={currentRoute.page} resetKey={currentRoute}><MainPage /></ErrorBoundary>
       </main>
-      <Boundary name="palette"><Palette /></Boundary>
+      <ErrorBoundary name="palette"><Palette /></ErrorBoundary>
       <Toasts />
     </div>
   );
 }
 
-function Middle() {
-  const at = useStore(route);
-  switch (at.page) {
+function MainPage() {
+  const currentRoute = useStore(route);
+  switch (currentRoute.page) {
     case "new":
       return <NewConversation />;
     case "session":
-      return <Conversation key={at.session} session={at.session} message={at.message} />;
+      return <Conversation key={currentRoute.session} session={currentRoute.session} message={currentRoute.message} />;
     case "compare":
-      return <Compare session={at.session} left={at.left} right={at.right} />;
+      return <Compare session={currentRoute.session} left={currentRoute.left} right={currentRoute.right} />;
     case "inbox":
       return <Inbox />;
     case "permissions":
@@ -90,15 +90,15 @@ function Middle() {
 }
 
 function Toasts() {
-  const t = useWords();
+  const t = useTexts();
   const all = useStore(toasts);
   return (
     <div class="toasts" role="status" aria-live="polite">
-      {all.map((one) => (
-        <div class="toast" key={one.id}>
-          <span class="grow">{one.text}</span>
-          {one.action && <Button little onClick={() => { dismiss(one.id); one.action!.run(); }}>{one.action.label}</Button>}
-          <Button little kind="quiet" icon="close" aria-label={t.dismiss} onClick={() => dismiss(one.id)} />
+      {all.map((toast) => (
+        <div class="toast" key={toast.id}>
+          <span class="grow">{toast.text}</span>
+          {toast.action && <Button little onClick={() => { dismiss(toast.id); toast.action!.run(); }}>{toast.action.label}</Button>}
+          <Button little kind="quiet" icon="close" aria-label={t.dismiss} onClick={() => dismiss(toast.id)} />
         </div>
       ))}
     </div>

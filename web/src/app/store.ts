@@ -1,4 +1,4 @@
-/** A value that views watch. */
+/** Store: an observable value, and the hooks that render again when it changes. */
 import { useLayoutEffect, useState } from "preact/hooks";
 
 export class Store<T> {
@@ -22,25 +22,25 @@ export class Store<T> {
   };
 }
 
-// What is drawn is watched from the same moment on: effects come after a frame, and what changed until then would never be seen.
+// Subscribed in a layout effect: an effect runs after a frame, and a change before that would be missed.
 
-/** The value of a store; draws again when it changes. */
+/** The value of a store; renders again when it changes. */
 export function useStore<T>(store: Store<T>): T {
   const [, redraw] = useState(0);
   useLayoutEffect(() => store.subscribe(() => redraw((count) => count + 1)), [store]);
   return store.value;
 }
 
-interface Source {
+interface TopicSource {
   subscribe(topic: never, listener: () => void): () => void;
 }
 
-/** Draw again whenever one of the topics of a session or an inbox was touched. */
-export function useTopics<S extends Source>(source: S, ...topics: Parameters<S["subscribe"]>[0][]): void {
+/** Render again whenever one of the topics of a session or an inbox changes. */
+export function useTopics<S extends TopicSource>(source: S, ...topics: Parameters<S["subscribe"]>[0][]): void {
   const [, redraw] = useState(0);
   useLayoutEffect(() => {
-    const again = () => redraw((count) => count + 1);
-    const stops = topics.map((topic) => source.subscribe(topic, again));
+    const rerender = () => redraw((count) => count + 1);
+    const stops = topics.map((topic) => source.subscribe(topic, rerender));
     return () => stops.forEach((stop) => stop());
   }, [source, ...topics]);
 }

@@ -1,11 +1,11 @@
-/** What a conversation is called. */
-import { firstSaid } from "./app";
+/** Title of a session. */
+import { firstMessageText } from "./app";
 
-const LONG = 80; // characters
+const MAX_LENGTH = 80; // characters
 
-/** Its title; before it has one, how its first message begins, where the page knows that. */
-export function titleOf(session: string, title: string | undefined): string {
+/** The title; before there is one, the beginning of the first message, if it is loaded. */
+export function sessionTitle(session: string, title: string | undefined): string {
   if (title) return title;
-  const line = firstSaid(session).trim().split("\n", 1)[0]!;
-  return line.length > LONG ? `${line.slice(0, LONG).trimEnd()}…` : line;
+  const line = firstMessageText(session).trim().split("\n", 1)[0]!;
+  return line.length > MAX_LENGTH ? `${line.slice(0, MAX_LENGTH).trimEnd()}…` : line;
 }

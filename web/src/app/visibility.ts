@@ -1,45 +1,45 @@
-/** A page that nobody looks at holds no connection for long: a browser has only six to a server, for all tabs together.
+/** Page visibility: a hidden tab closes its connections, because a browser has only six per server for all tabs together.
  *
- * It is let go after half a minute, at once when another tab of ours is looked at, and never taken in a tab that was opened behind
- * another. What runs on the server runs on, and whoever comes back sees all of it. The inbox goes on: all tabs share one.
+ * They are closed after half a minute, at once when another tab of the UI becomes visible, and never opened in a tab that was opened
+ * in the background. Turns keep running on the server, and a tab that becomes visible catches up. The inbox stays open: all tabs share it.
  */
 import { client, inbox } from "./app";
 
 const GRACE = 30_000;
 
-/** Begin to heed it; the answer ends that. */
-export function heedVisibility(): () => void {
+/** Start watching; returns the function that stops it. */
+export function watchVisibility(): () => void {
   const tabs = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("everturn-seen");
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const look = () => {
+  const update = () => {
     clearTimeout(timer);
-    if (document.hidden) timer = setTimeout(() => client.rest(), GRACE);
+    if (document.hidden) timer = setTimeout(() => client.suspend(), GRACE);
     else {
       tabs?.postMessage("seen");
-      client.wake();
+      client.resume();
     }
   };
-  // A page that the browser keeps for the way back must hold neither a lock nor a connection, or it is not kept.
-  const leave = () => {
-    client.rest();
+  // A page in the back/forward cache must hold neither a lock nor a connection, or it is not cached.
+  const onHide = () => {
+    client.suspend();
     inbox.pause();
   };
-  const comeBack = (event: PageTransitionEvent) => {
+  const onShow = (event: PageTransitionEvent) => {
     if (!event.persisted) return;
     inbox.start();
-    look();
+    update();
   };
-  if (tabs) tabs.onmessage = () => document.hidden && client.rest();
-  if (document.hidden) client.rest();
-  else look();
-  document.addEventListener("visibilitychange", look);
-  addEventListener("pagehide", leave);
-  addEventListener("pageshow", comeBack);
+  if (tabs) tabs.onmessage = () => document.hidden && client.suspend();
+  if (document.hidden) client.suspend();
+  else update();
+  document.addEventListener("visibilitychange", update);
+  addEventListener("pagehide", onHide);
+  addEventListener("pageshow", onShow);
   return () => {
     clearTimeout(timer);
     tabs?.close();
-    document.removeEventListener("visibilitychange", look);
-    removeEventListener("pagehide", leave);
-    removeEventListener("pageshow", comeBack);
+    document.removeEventListener("visibilitychange", update);
+    removeEventListener("pagehide", onHide);
+    removeEventListener("pageshow", onShow);
   };
 }

@@ -1,19 +1,19 @@
-/** Where one writes: a message, files to go with it, and the way to stop what runs. */
+/** Composer: the message box with its attachments, and the stop button. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { newKey, textOf, type Message, type SessionFollower, type TurnState } from "@everturn/client";
 import { attempt, client } from "../app/app";
-import { go } from "../app/route";
-import { words } from "../app/words";
-import { AgentPicker } from "../around/pickers";
-import { Button, Menu, Spinner } from "../ui/kit";
-import { Attached } from "./attached";
-import { keepDraft, readDraft, type Draft } from "./drafts";
+import { navigate } from "../app/route";
+import { defineTexts } from "../app/texts";
+import { AgentPicker } from "../pages/pickers";
+import { Button, Menu, Spinner } from "../ui/components";
+import { AttachmentList } from "./attachmentList";
+import { saveDraft, readDraft, type Draft } from "./drafts";
 import { Queue } from "./queue";
-import { useSending } from "./sending";
+import { useSend } from "./send";
 import { useUploads } from "./uploads";
 import "./composer.css";
 
-const useWords = words(
+const useTexts = defineTexts(
   {
     ask: "Write a message", more: "Write what comes next, or steer", edit: "Edit your message", send: "Send", save: "Send as a new version", queue: "Send when it is done",
     steer: "Steer", steerTitle: "Give this to the model at its next step", attach: "Attach files", drop: "Drop the files here",
@@ -31,38 +31,38 @@ const useWords = words(
 interface Props {
   session?: SessionFollower;
   running?: TurnState;
-  /** A message of which a new version is written. */
+  /** The message that is edited: sending makes a new version of it. */
   edited?: Message;
   onDone?: () => void;
   /** ↑ in an empty box. */
   onUp?: () => void;
-  /** A text that was suggested; each new object is put into the box. */
+  /** A suggested text; each new object is put into the box. */
   suggested?: { readonly text: string } | null;
 }
 
-const NOTHING: Draft = { text: "", files: [] };
+const EMPTY_DRAFT: Draft = { text: "", files: [] };
 
 export function Composer({ session, running, edited, onDone, onUp, suggested }: Props) {
-  const t = useWords();
-  const place = session?.id ?? "";
-  const [first] = useState(() => (edited ? { ...NOTHING, text: textOf(edited.parts) } : readDraft(place)));
+  const t = useTexts();
+  const draftKey = session?.id ?? "";
+  const [first] = useState(() => (edited ? { ...EMPTY_DRAFT, text: textOf(edited.parts) } : readDraft(draftKey)));
   const [text, setText] = useState(first.text);
   const [sent, setSent] = useState(0);
   const [isOver, setOver] = useState(false);
   const uploads = useUploads(first.files);
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
-  const sending = useSending(session, edited, first.pending ?? null, (done) => {
+  const sending = useSend(session, edited, first.pending ?? null, (done) => {
     setSent((count) => count + 1);
     if (edited) return onDone?.();
-    keepDraft(place, NOTHING);
-    if (!session) go({ page: "session", session: done.session });
+    saveDraft(draftKey, EMPTY_DRAFT);
+    if (!session) navigate({ page: "session", session: done.session });
   }, t.unknown);
-  useGrowing(box, text);
-  useOldFiles(session, edited, uploads.add);
-  // Before anything is painted: a page that is left right after a key was pressed has kept it.
+  useAutoGrow(box, text);
+  useEditedFiles(session, edited, uploads.add);
+  // Before paint: a page that is closed right after a key press has saved the draft.
   useLayoutEffect(() => {
-    if (!edited) keepDraft(place, { text, files: uploads.files, ...(sending.pending && { pending: sending.pending }) });
+    if (!edited) saveDraft(draftKey, { text, files: uploads.files, ...(sending.pending && { pending: sending.pending }) });
   }, [text, uploads.files.length, sending.pending]);
   useEffect(() => {
     if (!suggested) return;
@@ -70,7 +70,7 @@ export function Composer({ session, running, edited, onDone, onUp, suggested }: 
     box.current?.focus();
   }, [suggested]);
   useEffect(() => {
-    // A phone would open its keyboard over half of the page.
+    // A phone would open its keyboard over half of the screen.
     if (edited || matchMedia("(pointer: fine)").matches) box.current?.focus({ preventScroll: true });
   }, []);
 
@@ -83,14 +83,14 @@ export function Composer({ session, running, edited, onDone, onUp, suggested }: 
     uploads.set([]);
   };
   const takeBack = () => {
-    const back = sending.drop();
+    const back = sending.discard();
     if (!back || edited) return;
     setText((now) => [back.text, now].filter(Boolean).join("\n\n"));
     uploads.set([...back.files, ...uploads.files]);
     box.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    // Enter that ends the writing of a character is not ours; Safari says so by the code only.
+    // An Enter that ends an IME composition is not ours; Safari reports it by the key code only.
     if (event.isComposing || event.keyCode === 229) return;
     if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
       event.preventDefault();
@@ -118,10 +118,10 @@ export function Composer({ session, running, edited, onDone, onUp, suggested }: 
     <form class={`composer ${isOver ? "over" : ""}`} onSubmit={(event) => { event.preventDefault(); send(); }}
       onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={onDrop}>
       {session && !edited && <Queue session={session} running={running?.id} sent={sent} onBack={(back) => setText((now) => [now, back].filter(Boolean).join("\n\n"))} />}
-      {sending.pending && !edited && <Unsent text={sending.pending.text} problem={sending.problem} onAgain={sending.again} onBack={takeBack} />}
+      {sending.pending && !edited && <UnsentMessage text={sending.pending.text} problem={sending.problem} onRetry={sending.retry} onBack={takeBack} />}
       {sending.problem && edited && <p class="error-line" role="alert">{t.failed} {sending.problem}</p>}
       <div class="box">
-        <Attached uploads={uploads} />
+        <AttachmentList uploads={uploads} />
         <textarea class="composer-text" ref={box} rows={1} dir="auto" value={text} aria-label={edited ? t.edit : t.ask}
           placeholder={isOver ? t.drop : running ? t.more : t.ask} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} onPaste={onPaste} />
         <div class="tools">
@@ -129,11 +129,11 @@ export function Composer({ session, running, edited, onDone, onUp, suggested }: 
           <Button kind="quiet" little icon="attach" aria-label={t.attach} onClick={() => picker.current?.click()} />
           <div class="grow">{!edited && <AgentPicker session={session?.id} />}</div>
           {edited && <Button little kind="quiet" onClick={() => onDone?.()}>{t.cancel}</Button>}
-          {running && session && !edited && <Stop session={session.id} turn={running.id} />}
+          {running && session && !edited && <StopButton session={session.id} turn={running.id} />}
           {running && !edited && text.trim() && <Button little disabled={!isReady || !!sending.pending} title={t.steerTitle} onClick={() => send("steer")}>{t.steer}</Button>}
           <Button type="submit" kind="primary" little icon={sending.pending && !sending.problem ? undefined : "send"} disabled={!isReady || (!!sending.pending && !edited)}
             aria-label={edited ? t.save : running ? t.queue : t.send} title={edited ? t.save : running ? t.queue : t.send}
-            onClick={edited && sending.pending ? (event) => { event.preventDefault(); sending.again(); } : undefined}>
+            onClick={edited && sending.pending ? (event) => { event.preventDefault(); sending.retry(); } : undefined}>
             {sending.pending && !sending.problem ? <Spinner label={t.sending} /> : null}
           </Button>
         </div>
@@ -142,8 +142,8 @@ export function Composer({ session, running, edited, onDone, onUp, suggested }: 
   );
 }
 
-function Unsent({ text, problem, onAgain, onBack }: { text: string; problem: string; onAgain: () => void; onBack: () => void }) {
-  const t = useWords();
+function UnsentMessage({ text, problem, onRetry, onBack }: { text: string; problem: string; onRetry: () => void; onBack: () => void }) {
+  const t = useTexts();
   return (
     <div class={`unsent ${problem ? "bad" : ""}`} role={problem ? "alert" : "status"}>
       {!problem && <Spinner />}
@@ -151,40 +151,40 @@ function Unsent({ text, problem, onAgain, onBack }: { text: string; problem: str
         <span class="ellipsis" dir="auto">{text}</span>
         <span class="small">{problem ? `${t.failed} ${problem}` : t.sending}</span>
       </span>
-      {problem && <Button little onClick={onAgain}>{t.again}</Button>}
+      {problem && <Button little onClick={onRetry}>{t.again}</Button>}
       {problem && <Button little kind="quiet" onClick={onBack}>{t.back}</Button>}
     </div>
   );
 }
 
-function Stop({ session, turn }: { session: string; turn: string }) {
-  const t = useWords();
-  const [asked, setAsked] = useState("");
+function StopButton({ session, turn }: { session: string; turn: string }) {
+  const t = useTexts();
+  const [stoppingTurn, setStoppingTurn] = useState("");
   const stop = async (hard: boolean) => {
-    setAsked(turn);
-    if ((await attempt(client.cancel(session, turn, { hard }).then(() => true))) === undefined) setAsked("");
+    setStoppingTurn(turn);
+    if ((await attempt(client.cancel(session, turn, { hard }).then(() => true))) === undefined) setStoppingTurn("");
   };
   return (
     <div class="stop">
-      <Button little icon="stop" disabled={asked === turn} title={t.stopTitle} onClick={() => void stop(false)}>{t.stop}</Button>
+      <Button little icon="stop" disabled={stoppingTurn === turn} title={t.stopTitle} onClick={() => void stop(false)}>{t.stop}</Button>
       <Menu up end button={{ icon: "more", label: t.stopMore }} items={[{ label: t.hard, icon: "stop", onSelect: () => void stop(true) }]} />
     </div>
   );
 }
 
-const TALLEST = 320;
+const MAX_HEIGHT = 320;
 
-function useGrowing(box: { current: HTMLTextAreaElement | null }, text: string): void {
+function useAutoGrow(box: { current: HTMLTextAreaElement | null }, text: string): void {
   useLayoutEffect(() => {
     const area = box.current;
     if (!area) return;
     area.style.height = "auto";
-    area.style.height = `${Math.min(area.scrollHeight, TALLEST)}px`;
+    area.style.height = `${Math.min(area.scrollHeight, MAX_HEIGHT)}px`;
   }, [text]);
 }
 
-/** The files of the message that is edited belong to the new version as well: they are handed in again. */
-function useOldFiles(session: SessionFollower | undefined, edited: Message | undefined, add: (files: Iterable<File>) => void): void {
+/** The files of the edited message belong to the new version as well: they are uploaded again. */
+function useEditedFiles(session: SessionFollower | undefined, edited: Message | undefined, add: (files: Iterable<File>) => void): void {
   useEffect(() => {
     for (const part of edited?.parts ?? []) {
       if (part.type !== "file" || !session) continue;

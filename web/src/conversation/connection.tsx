@@ -1,20 +1,20 @@
-/** How the connection stands. A turn does not need it; whether the server itself runs cannot be seen from here. */
+/** Connection status line. A turn does not need the connection; whether the server itself runs cannot be seen from here. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { SessionFollower } from "@everturn/client";
 import { useTopics } from "../app/store";
-import { words } from "../app/words";
-import { Icon, Spinner } from "../ui/kit";
+import { defineTexts } from "../app/texts";
+import { Icon, Spinner } from "../ui/components";
 
-const useWords = words(
+const useTexts = defineTexts(
   { lost: "The connection is lost; trying to get it back.", goesOn: "The turn does not need this page: it continues on the server, or as soon as the server is back.", back: "Connected again. Nothing is missing." },
   { lost: "连接已断开，正在重新连接。", goesOn: "这一轮不依赖本页面：它会在服务器上继续，或在服务器恢复后继续。", back: "已重新连接，没有遗漏。" },
 );
 
-const SHOWN = 3000; // milliseconds for which it says that it is back
-const GRACE = 700; // a break shorter than this is nobody's concern
+const RESTORED_SHOWN_FOR = 3000; // milliseconds for which it says that the connection is restored
+const GRACE_PERIOD = 700; // milliseconds; a shorter break is not shown
 
 export function ConnectionLine({ session, isRunning }: { session: SessionFollower; isRunning: boolean }) {
-  const t = useWords();
+  const t = useTexts();
   useTopics(session, "connection");
   const [shown, setShown] = useState<"" | "lost" | "back">("");
   const last = useRef<"" | "lost" | "back">("");
@@ -22,12 +22,12 @@ export function ConnectionLine({ session, isRunning }: { session: SessionFollowe
   const { connection } = session;
   useEffect(() => {
     if (connection === "lost") {
-      const timer = setTimeout(() => setShown("lost"), GRACE);
+      const timer = setTimeout(() => setShown("lost"), GRACE_PERIOD);
       return () => clearTimeout(timer);
     }
     if (connection !== "open" || last.current !== "lost") return;
     setShown("back");
-    const timer = setTimeout(() => setShown(""), SHOWN);
+    const timer = setTimeout(() => setShown(""), RESTORED_SHOWN_FOR);
     return () => clearTimeout(timer);
   }, [connection]);
   return (

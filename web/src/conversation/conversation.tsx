@@ -1,10 +1,10 @@
-/** A conversation: its messages, and where one goes on. Fetched with the first one, so that the page is there at once. */
+/** Conversation, lazily loaded with the first one, so that the first page loads fast. */
 import { lazy } from "../app/lazy";
 import { route } from "../app/route";
 
-export const fetchInside = () => import("./inside");
+export const preloadConversation = () => import("./conversationView");
 
-export const Conversation = lazy<{ session: string; message?: string }>(async () => (await fetchInside()).Inside);
+export const Conversation = lazy<{ session: string; message?: string }>(async () => (await preloadConversation()).ConversationView);
 
-// Who comes by a link to a conversation is not kept waiting for the rest of the page first.
-if (route.value.page === "session") void fetchInside();
+// A link to a conversation starts the download at once.
+if (route.value.page === "session") void preloadConversation();

@@ -1,8 +1,8 @@
-/** What was typed and not sent, or sent and not answered yet: it outlives a reload of the page, and no more than its tab. */
+/** Drafts: messages that were typed or are being sent, stored in the tab so that they survive a reload. */
 import type { FileView } from "@everturn/client";
 
-/** A message on its way. The same key again is the same message, so it can be tried until somebody answers. */
-export interface Pending {
+/** A message that is being sent. The same key is the same message, so it can be retried until the server answers. */
+export interface PendingMessage {
   readonly key: string;
   readonly text: string;
   readonly files: readonly FileView[];
@@ -12,25 +12,25 @@ export interface Pending {
 export interface Draft {
   readonly text: string;
   readonly files: readonly FileView[];
-  readonly pending?: Pending;
+  readonly pending?: PendingMessage;
 }
 
-const name = (session: string) => `everturn.draft.${session || "new"}`;
+const storageKey = (session: string) => `everturn.draft.${session || "new"}`;
 const EMPTY: Draft = { text: "", files: [] };
 
 export function readDraft(session: string): Draft {
   try {
-    return { ...EMPTY, ...(JSON.parse(sessionStorage.getItem(name(session)) ?? "{}") as Partial<Draft>) };
+    return { ...EMPTY, ...(JSON.parse(sessionStorage.getItem(storageKey(session)) ?? "{}") as Partial<Draft>) };
   } catch {
     return EMPTY;
   }
 }
 
-export function keepDraft(session: string, draft: Draft): void {
+export function saveDraft(session: string, draft: Draft): void {
   try {
-    if (!draft.text && !draft.files.length && !draft.pending) sessionStorage.removeItem(name(session));
-    else sessionStorage.setItem(name(session), JSON.stringify(draft));
+    if (!draft.text && !draft.files.length && !draft.pending) sessionStorage.removeItem(storageKey(session));
+    else sessionStorage.setItem(storageKey(session), JSON.stringify(draft));
   } catch {
-    // Too long, or a window that keeps nothing: it is still in the box.
+    // Too long, or a window without storage: it is still in the box.
   }
 }

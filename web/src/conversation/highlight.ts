@@ -1,10 +1,10 @@
-/** Code → coloured code. Fetched when the first finished block of code comes into sight, a language at a time. */
+/** Syntax highlighting. Loaded when the first complete code block becomes visible, one language at a time. */
 import hljs from "highlight.js/lib/core";
 import type { LanguageFn } from "highlight.js";
 
-type Load = () => Promise<{ default: LanguageFn }>;
+type LoadLanguage = () => Promise<{ default: LanguageFn }>;
 
-const LANGUAGES: Record<string, Load> = {
+const LANGUAGES: Record<string, LoadLanguage> = {
   bash: () => import("highlight.js/lib/languages/bash"),
   c: () => import("highlight.js/lib/languages/c"),
   cpp: () => import("highlight.js/lib/languages/cpp"),
@@ -36,8 +36,8 @@ const ALIASES: Record<string, string> = {
   tsx: "typescript", html: "xml", svg: "xml", yml: "yaml",
 };
 
-/** The markup of highlight.js for a code, or null for a language that is not known. */
-export async function highlighted(code: string, language: string): Promise<string | null> {
+/** The HTML that highlight.js makes of a code, or null for an unknown language. */
+export async function highlight(code: string, language: string): Promise<string | null> {
   const lower = language.toLowerCase();
   const name = Object.hasOwn(ALIASES, lower) ? ALIASES[lower]! : lower;
   const load = Object.hasOwn(LANGUAGES, name) ? LANGUAGES[name] : undefined;

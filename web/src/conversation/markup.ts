@@ -1,6 +1,6 @@
-/** What highlight.js and KaTeX write → nodes. They write spans, MathML and entities; whatever else there is becomes text, or nothing. */
+/** Parses the HTML of highlight.js and KaTeX to nodes: spans, MathML and entities; anything else becomes text or is dropped. */
 import { h, type ComponentChild, type VNode } from "preact";
-import { unescaped } from "./plain";
+import { decodeEntities } from "./textEscapes";
 
 const TAGS = new Set(
   (
@@ -15,12 +15,12 @@ const ATTRIBUTES = new Set(
     "largeop encoding mathcolor mathbackground"
   ).split(" "),
 );
-const PIECE = /<(\/?)([a-zA-Z][\w-]*)((?:\s+[\w:-]+="[^"]*")*)\s*(\/?)>|([^<]+|<)/g;
+const TOKEN = /<(\/?)([a-zA-Z][\w-]*)((?:\s+[\w:-]+="[^"]*")*)\s*(\/?)>|([^<]+|<)/g;
 
-const DEEPEST = 200; // one in another; who draws them does it by recursion
+const MAX_DEPTH = 200; // nesting depth; rendering is recursive
 
-/** Raises: they are too deep in each other. */
-export function nodes(markup: string): ComponentChild[] {
+/** Throws when the nesting is too deep. */
+export function parseMarkup(markup: string): ComponentChild[] {
   const root: ComponentChild[] = [];
   const open: { tag: string; props: Record<string, string>; children: ComponentChild[] }[] = [];
   const into = () => open.at(-1)?.children ?? root;
@@ -28,11 +28,11 @@ export function nodes(markup: string): ComponentChild[] {
     const { tag, props, children } = open.pop()!;
     into().push(TAGS.has(tag) ? h(tag, props, ...children) : children);
   };
-  for (const [, end, tag = "", attributes = "", empty, text] of markup.matchAll(PIECE)) {
-    if (text !== undefined) into().push(unescaped(text));
+  for (const [, end, tag = "", attributes = "", empty, text] of markup.matchAll(TOKEN)) {
+    if (text !== undefined) into().push(decodeEntities(text));
     else if (!end) {
-      open.push({ tag, props: allowed(attributes), children: [] });
-      if (open.length > DEEPEST) throw new RangeError("too deep");
+      open.push({ tag, props: allowedAttributes(attributes), children: [] });
+      if (open.length > MAX_DEPTH) throw new RangeError("too deep");
       if (empty) close();
     } else if (open.length && open.at(-1)!.tag === tag) close();
   }
@@ -40,9 +40,9 @@ export function nodes(markup: string): ComponentChild[] {
   return root;
 }
 
-function allowed(attributes: string): Record<string, string> {
+function allowedAttributes(attributes: string): Record<string, string> {
   const found: Record<string, string> = {};
-  for (const [, name, value] of attributes.matchAll(/([\w:-]+)="([^"]*)"/g)) if (ATTRIBUTES.has(name!)) found[name!] = unescaped(value!);
+  for (const [, name, value] of attributes.matchAll(/([\w:-]+)="([^"]*)"/g)) if (ATTRIBUTES.has(name!)) found[name!] = decodeEntities(value!);
   return found;
 }
 

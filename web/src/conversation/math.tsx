@@ -1,8 +1,8 @@
-/** A formula. Until KaTeX has been fetched, and where it fails, it stands there as it was written. */
+/** Formula. Until KaTeX is loaded, and where it fails, the source is shown. */
 import type { ComponentChild } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { nodes } from "./markup";
-import { visible } from "./plain";
+import { parseMarkup } from "./markup";
+import { showControls } from "./textEscapes";
 
 let mathml: typeof import("./formula").mathml | null = null;
 
@@ -10,7 +10,7 @@ export function Formula({ text, isDisplay }: { text: string; isDisplay: boolean 
   const [, redraw] = useState(0);
   const drawnWith = mathml;
   useEffect(() => {
-    if (mathml) return drawnWith ? undefined : redraw(1); // it came between the drawing and now
+    if (mathml) return drawnWith ? undefined : redraw(1); // it was loaded between render and effect
     let isOver = false;
     void import("./formula").then((loaded) => {
       mathml = loaded.mathml;
@@ -18,16 +18,16 @@ export function Formula({ text, isDisplay }: { text: string; isDisplay: boolean 
     }, () => {});
     return () => { isOver = true; };
   }, []);
-  const drawn = mathml && attempt(mathml, text, isDisplay);
-  return <span class={isDisplay ? "formula display" : "formula"} dir="ltr">{drawn ?? <code>{visible(text)}</code>}</span>;
+  const rendered = mathml && tryRender(mathml, text, isDisplay);
+  return <span class={isDisplay ? "formula display" : "formula"} dir="ltr">{rendered ?? <code>{showControls(text)}</code>}</span>;
 }
 
-const LONGEST = 4000; // characters
+const MAX_LENGTH = 4000; // characters
 
-function attempt(make: NonNullable<typeof mathml>, text: string, isDisplay: boolean): ComponentChild[] | null {
-  if (text.length > LONGEST) return null;
+function tryRender(make: NonNullable<typeof mathml>, text: string, isDisplay: boolean): ComponentChild[] | null {
+  if (text.length > MAX_LENGTH) return null;
   try {
-    return nodes(make(text, isDisplay));
+    return parseMarkup(make(text, isDisplay));
   } catch {
     return null;
   }

@@ -1,10 +1,10 @@
-/** What a plugin or the runtime told the model: drawn apart, and never as a person's words. */
+/** Notice: text that a plugin or the runtime gave to the model. Drawn apart from user messages. */
 import type { Message, NoticePart } from "@everturn/client";
-import { words } from "../app/words";
-import { Fold, Icon } from "../ui/kit";
-import { visible } from "./plain";
+import { defineTexts } from "../app/texts";
+import { Disclosure, Icon } from "../ui/components";
+import { showControls } from "./textEscapes";
 
-const useWords = words(
+const useTexts = defineTexts(
   {
     runtime: "Everturn", told: (by: string) => `${by} told the model`, late: "A late result was handed to the model", max_steps: "The steps are used up: the model was asked to conclude",
     limit: "A limit is reached: the model was asked to conclude", loop: "A loop was stopped", compaction: "Earlier messages were summed up to make room", info: "Note to the model",
@@ -18,23 +18,23 @@ const useWords = words(
 const KINDS = ["late", "max_steps", "limit", "loop", "compaction"] as const;
 
 export function Notice({ part, by }: { part: NoticePart; by: string }) {
-  const t = useWords();
-  const kind = KINDS.find((one) => part.kind === one || part.kind.startsWith(`${one}:`) || part.kind.startsWith(`${one}_`));
-  const who = !by || by === "everturn" ? t.runtime : visible(by);
-  const title = kind ? t[kind] : t.told(who);
+  const t = useTexts();
+  const kind = KINDS.find((prefix) => part.kind === prefix || part.kind.startsWith(`${prefix}:`) || part.kind.startsWith(`${prefix}_`));
+  const author = !by || by === "everturn" ? t.runtime : showControls(by);
+  const title = kind ? t[kind] : t.told(author);
   return (
-    <Fold class="notice" summary={<><Icon name="file" /><span>{title}</span>{kind && who !== t.runtime && <span class="muted">{who}</span>}</>}>
-      <pre dir="auto">{visible(part.text)}</pre>
-    </Fold>
+    <Disclosure class="notice" summary={<><Icon name="file" /><span>{title}</span>{kind && author !== t.runtime && <span class="muted">{author}</span>}</>}>
+      <pre dir="auto">{showControls(part.text)}</pre>
+    </Disclosure>
   );
 }
 
 export function NoticeMessage({ message }: { message: Message }) {
   return (
     <>
-      {(message.parts ?? []).map((part, at) =>
-        part.type === "notice" ? <Notice key={at} part={part} by={message.by ?? ""} />
-        : part.type === "text" ? <Notice key={at} part={{ type: "notice", kind: "", text: part.text }} by={message.by ?? ""} /> : null)}
+      {(message.parts ?? []).map((part, index) =>
+        part.type === "notice" ? <Notice key={index} part={part} by={message.by ?? ""} />
+        : part.type === "text" ? <Notice key={index} part={{ type: "notice", kind: "", text: part.text }} by={message.by ?? ""} /> : null)}
     </>
   );
 }

@@ -1,20 +1,20 @@
-/** Messages that wait until the turn before them is over. */
+/** Message queue: messages that wait until the running turn has ended. */
 import { useEffect, useState } from "preact/hooks";
 import type { QueuedView, SessionFollower } from "@everturn/client";
 import { attempt, client } from "../app/app";
 import { useTopics } from "../app/store";
-import { words } from "../app/words";
-import { Badge, Button, Icon } from "../ui/kit";
-import { visible } from "./plain";
+import { defineTexts } from "../app/texts";
+import { Badge, Button, Icon } from "../ui/components";
+import { showControls } from "./textEscapes";
 
-const useWords = words(
+const useTexts = defineTexts(
   { queued: "Waiting to be sent", next: "next", steers: "joins at the next step", back: "Take back", now: "Stop and send now", files: (count: number) => (count === 1 ? "1 file" : `${count} files`) },
   { queued: "等待发送", next: "下一条", steers: "将在下一步加入", back: "收回", now: "停止并立即发送", files: (count: number) => `${count} 个文件` },
 );
 
-/** `sent` counts what was sent from here: each may be in the queue now. */
+/** `sent` counts the messages sent from here: each may be in the queue now. */
 export function Queue({ session, running, sent, onBack }: { session: SessionFollower; running: string | undefined; sent: number; onBack: (text: string) => void }) {
-  const t = useWords();
+  const t = useTexts();
   useTopics(session, "tree");
   const [queued, setQueued] = useState<readonly QueuedView[]>([]);
   const { seq } = session.state;
@@ -22,30 +22,30 @@ export function Queue({ session, running, sent, onBack }: { session: SessionFoll
   useEffect(() => {
     if (!head && !queued.length) return;
     let isOver = false;
-    const look = () => void client.queue(session.id).then((list) => !isOver && setQueued(list.queued), () => {});
-    look();
-    const timer = setInterval(look, 5000); // others may write here too, and a queue is not in the log
+    const refresh = () => void client.queue(session.id).then((list) => !isOver && setQueued(list.queued), () => {});
+    refresh();
+    const timer = setInterval(refresh, 5000); // others may send here too, and a queue is not in the log
     return () => {
       isOver = true;
       clearInterval(timer);
     };
   }, [head, sent, queued.length > 0, session.state.leaf]);
-  const waiting = queued.filter((one) => !session.state.messages.has(one.message));
+  const waiting = queued.filter((entry) => !session.state.messages.has(entry.message));
   if (!waiting.length || !seq) return null;
-  const takeBack = async (one: QueuedView) => {
-    await attempt(client.cancel(session.id, one.turn));
-    setQueued((list) => list.filter((other) => other.turn !== one.turn));
-    if (one.text) onBack(one.text);
+  const takeBack = async (entry: QueuedView) => {
+    await attempt(client.cancel(session.id, entry.turn));
+    setQueued((list) => list.filter((other) => other.turn !== entry.turn));
+    if (entry.text) onBack(entry.text);
   };
   return (
     <ul class="queue" aria-label={t.queued}>
-      {waiting.map((one, at) => (
-        <li key={one.turn}>
+      {waiting.map((entry, index) => (
+        <li key={entry.turn}>
           <Icon name="clock" />
-          <span class="ellipsis grow" dir="auto">{visible(one.text)}{one.files.length > 0 && ` (${t.files(one.files.length)})`}</span>
-          {one.steers ? <Badge tone="accent">{t.steers}</Badge> : at === 0 && <Badge>{t.next}</Badge>}
-          {at === 0 && running && !one.steers && <Button little kind="quiet" onClick={() => void attempt(client.cancel(session.id, running))}>{t.now}</Button>}
-          <Button little kind="quiet" onClick={() => void takeBack(one)}>{t.back}</Button>
+          <span class="ellipsis grow" dir="auto">{showControls(entry.text)}{entry.files.length > 0 && ` (${t.files(entry.files.length)})`}</span>
+          {entry.steers ? <Badge tone="accent">{t.steers}</Badge> : index === 0 && <Badge>{t.next}</Badge>}
+          {index === 0 && running && !entry.steers && <Button little kind="quiet" onClick={() => void attempt(client.cancel(session.id, running))}>{t.now}</Button>}
+          <Button little kind="quiet" onClick={() => void takeBack(entry)}>{t.back}</Button>
         </li>
       ))}
     </ul>

@@ -1,11 +1,11 @@
-/** The line between two steps: what the request used, what it cost, how long it took, and how full the model's context is. */
+/** Step line: usage, cost, duration and context fill of a model request. */
 import type { StepPart, TurnState } from "@everturn/client";
 import { agents } from "../app/app";
 import { useStore } from "../app/store";
-import { say, words } from "../app/words";
-import { Icon } from "../ui/kit";
+import { format, defineTexts } from "../app/texts";
+import { Icon } from "../ui/components";
 
-const useWords = words(
+const useTexts = defineTexts(
   {
     step: (number: number) => `Step ${number}`, closing: "last step, without tools", input: (count: string) => `${count} in`, output: (count: string) => `${count} out`,
     cached: (count: string) => `${count} cached`, reasoning: (count: string) => `${count} reasoning`, estimated: "estimated",
@@ -28,29 +28,29 @@ const useWords = words(
   },
 );
 
-/** `isBare`: nothing came of the step. Where its request was refused no stream broke off; the end of the turn says what happened. */
+/** `isBare`: the step has no parts. If its request was refused, no stream was interrupted; the turn footer says what happened. */
 export function StepLine({ part, turn, model, isBare }: { part: StepPart; turn: TurnState | undefined; model: string; isBare: boolean }) {
-  const t = useWords();
+  const t = useTexts();
   const usage = part.usage ?? {};
-  const step = turn?.steps.find((one) => one.number === part.step);
+  const step = turn?.steps.find((candidate) => candidate.number === part.step);
   const took = step?.ended && step.started ? step.ended - step.started : 0;
   const used = (usage.input ?? 0) + (usage.output ?? 0);
-  const said = [
-    usage.input ? t.input(say.number(usage.input)) + (usage.cached ? ` (${t.cached(say.number(usage.cached))})` : "") : "",
-    usage.output ? t.output(say.number(usage.output)) + (usage.reasoning ? ` (${t.reasoning(say.number(usage.reasoning))})` : "") : "",
+  const facts = [
+    usage.input ? t.input(format.number(usage.input)) + (usage.cached ? ` (${t.cached(format.number(usage.cached))})` : "") : "",
+    usage.output ? t.output(format.number(usage.output)) + (usage.reasoning ? ` (${t.reasoning(format.number(usage.reasoning))})` : "") : "",
     usage.estimated ? t.estimated : "",
-    usage.cost ? say.cost(usage.cost) : "",
-    took ? say.seconds(took) : "",
+    usage.cost ? format.cost(usage.cost) : "",
+    took ? format.seconds(took) : "",
     step?.closing ? t.closing : "",
   ].filter(Boolean);
-  const odd = part.finish !== "stop" && part.finish !== "tool_calls" && part.finish in t ? t[part.finish as "length"] : "";
+  const warning = part.finish !== "stop" && part.finish !== "tool_calls" && part.finish in t ? t[part.finish as "length"] : "";
   return (
     <>
-      {step && step.restarts > 0 && <p class="odd small"><Icon name="redo" />{t.restarted(step.restarts)}</p>}
-      {odd && part.finish !== "cancelled" && !(isBare && part.finish === "error") && <p class="odd small"><Icon name="alert" />{odd}</p>}
+      {step && step.restarts > 0 && <p class="step-warning small"><Icon name="redo" />{t.restarted(step.restarts)}</p>}
+      {warning && part.finish !== "cancelled" && !(isBare && part.finish === "error") && <p class="step-warning small"><Icon name="alert" />{warning}</p>}
       <p class="step-line" title={model}>
         <span>{t.step(part.step)}</span>
-        {said.map((one) => <span key={one}>{one}</span>)}
+        {facts.map((item) => <span key={item}>{item}</span>)}
         <ContextMeter used={used} model={model} />
       </p>
     </>
@@ -58,11 +58,11 @@ export function StepLine({ part, turn, model, isBare }: { part: StepPart; turn: 
 }
 
 function ContextMeter({ used, model }: { used: number; model: string }) {
-  const t = useWords();
-  const all = useStore(agents)?.models?.find((one) => one.name === model)?.context ?? 0;
+  const t = useTexts();
+  const all = useStore(agents)?.models?.find((candidate) => candidate.name === model)?.context ?? 0;
   if (!all || !used) return null;
   const share = Math.min(1, used / all);
-  const label = t.context(say.number(used), say.number(all));
+  const label = t.context(format.number(used), format.number(all));
   return (
     <span class={`context-meter ${share > 0.85 ? "full" : ""}`} role="meter" aria-valuemin={0} aria-valuemax={all} aria-valuenow={used}
       aria-label={label} title={label}>

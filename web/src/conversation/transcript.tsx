@@ -1,13 +1,13 @@
-/** All messages of the branch that is looked at, the newest first to be drawn. */
+/** Transcript: the messages of the shown branch, the newest rendered first. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Message, SessionFollower } from "@everturn/client";
-import { words } from "../app/words";
-import { Button } from "../ui/kit";
-import { TurnFoot } from "./ending";
-import { useKept } from "./kept";
+import { defineTexts } from "../app/texts";
+import { Button } from "../ui/components";
+import { TurnFooter } from "./turnFooter";
+import { useMemoizedNodes } from "./useMemoizedNodes";
 import { MessageView } from "./message";
 
-const useWords = words(
+const useTexts = defineTexts(
   { log: "Conversation", newest: "Newest message", earlier: (count: number) => `${count} earlier messages…` },
   { log: "对话", newest: "最新消息", earlier: (count: number) => `还有 ${count} 条更早的消息…` },
 );
@@ -20,41 +20,41 @@ interface Props {
   onEdit: (message: string | null) => void;
 }
 
-const AT_ONCE = 24; // messages that are drawn before the page is shown
-const MORE = 10; // at a time after that: few enough that nobody notices
+const INITIAL_COUNT = 24; // messages that are rendered first
+const BATCH_SIZE = 10; // messages per idle callback after that
 
 export function Transcript({ session, messages, marked, edited, onEdit }: Props) {
-  const t = useWords();
-  const keep = useKept();
-  const { scroller, content, isAway, toNewest } = useSticking(marked !== undefined);
-  const first = useBackwards(messages, marked);
-  useMark(marked, first === 0 && messages.length > 0);
-  const drawn = messages.slice(first).flatMap(({ id, turn = "" }) => {
+  const t = useTexts();
+  const memoize = useMemoizedNodes();
+  const { scroller, content, isScrolledUp, toNewest } = useStickToBottom(marked !== undefined);
+  const first = useBackfill(messages, marked);
+  useScrollToMessage(marked, first === 0 && messages.length > 0);
+  const rendered = messages.slice(first).flatMap(({ id, turn = "" }) => {
     const [isEdited, isMarked] = [edited === id, marked === id];
-    const view = keep(id, [isEdited, isMarked], () => <MessageView key={id} session={session} id={id} isEdited={isEdited} isMarked={isMarked} onEdit={onEdit} />);
-    // A turn stands where it has come to; another answer to the same message is another turn.
+    const view = memoize(id, [isEdited, isMarked], () => <MessageView key={id} session={session} id={id} isEdited={isEdited} isMarked={isMarked} onEdit={onEdit} />);
+    // The footer of a turn is under its last message; another answer to the same message is another turn.
     if (session.state.turns.get(turn)?.tip !== id) return [view];
-    return [view, keep(`end:${turn}`, [], () => <TurnFoot key={`end:${turn}`} session={session} id={turn} />)];
+    return [view, memoize(`end:${turn}`, [], () => <TurnFooter key={`end:${turn}`} session={session} id={turn} />)];
   });
   return (
     <div class="scroller" ref={scroller}>
       <div class="transcript" role="log" aria-live="polite" aria-relevant="additions" aria-label={t.log} ref={content}>
         {first > 0 && <p class="small muted earlier">{t.earlier(first)}</p>}
-        {drawn}
+        {rendered}
       </div>
-      {isAway && <div class="to-newest"><Button little icon="chevron" onClick={toNewest}>{t.newest}</Button></div>}
+      {isScrolledUp && <div class="to-newest"><Button little icon="chevron" onClick={toNewest}>{t.newest}</Button></div>}
     </div>
   );
 }
 
-/** From which message on the branch is drawn: the last ones at once, the rest when the browser has time. */
-function useBackwards(messages: Message[], marked: string | undefined): number {
-  const [drawn, setDrawn] = useState(AT_ONCE);
-  const isFar = marked !== undefined && messages.findIndex((one) => one.id === marked) < messages.length - drawn;
-  const first = isFar ? 0 : Math.max(0, messages.length - drawn);
+/** Index of the first rendered message: the last ones at once, the rest when the browser is idle. */
+function useBackfill(messages: Message[], marked: string | undefined): number {
+  const [shownCount, setShownCount] = useState(INITIAL_COUNT);
+  const isFar = marked !== undefined && messages.findIndex((message) => message.id === marked) < messages.length - shownCount;
+  const first = isFar ? 0 : Math.max(0, messages.length - shownCount);
   useEffect(() => {
     if (!first) return;
-    const more = () => setDrawn((count) => count + MORE);
+    const more = () => setShownCount((count) => count + BATCH_SIZE);
     if (!("requestIdleCallback" in window)) {
       const timer = setTimeout(more, 50);
       return () => clearTimeout(timer);
@@ -65,15 +65,15 @@ function useBackwards(messages: Message[], marked: string | undefined): number {
   return first;
 }
 
-/** Stay at the end while somebody is at the end, and leave them alone where they have scrolled to. */
-function useSticking(isElsewhere: boolean) {
+/** Stick to the bottom while the user is at the bottom; do not move after the user has scrolled up. */
+function useStickToBottom(startsUnstuck: boolean) {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
-  const sticks = useRef(!isElsewhere);
-  const [isAway, setAway] = useState(false);
+  const sticks = useRef(!startsUnstuck);
+  const [isScrolledUp, setScrolledUp] = useState(false);
   const toNewest = () => {
     sticks.current = true;
-    setAway(false);
+    setScrolledUp(false);
     scroller.current!.scrollTop = scroller.current!.scrollHeight;
   };
   useLayoutEffect(() => {
@@ -82,29 +82,29 @@ function useSticking(isElsewhere: boolean) {
     let top = box.scrollTop;
     const onScroll = () => {
       const left = box.scrollHeight - box.clientHeight - box.scrollTop;
-      // What grows above or below moves the end away; only somebody who scrolls up leaves it.
+      // Growing content moves the bottom away; only scrolling up unsticks.
       if (left < 48) sticks.current = true;
       else if (box.scrollTop < top - 1 && box.scrollHeight >= height) sticks.current = false;
       [height, top] = [box.scrollHeight, box.scrollTop];
-      setAway(left > 240 && !sticks.current);
+      setScrolledUp(left > 240 && !sticks.current);
     };
-    const grown = new ResizeObserver(() => {
+    const observer = new ResizeObserver(() => {
       if (sticks.current) box.scrollTop = box.scrollHeight;
-      else setAway(box.scrollHeight - box.clientHeight - box.scrollTop > 240);
+      else setScrolledUp(box.scrollHeight - box.clientHeight - box.scrollTop > 240);
     });
-    grown.observe(content.current!);
-    grown.observe(box);
+    observer.observe(content.current!);
+    observer.observe(box);
     box.addEventListener("scroll", onScroll, { passive: true });
     return () => {
-      grown.disconnect();
+      observer.disconnect();
       box.removeEventListener("scroll", onScroll);
     };
   }, []);
-  return { scroller, content, isAway, toNewest };
+  return { scroller, content, isScrolledUp, toNewest };
 }
 
-/** Go to the message that a link names. */
-function useMark(marked: string | undefined, isReady: boolean): void {
+/** Scroll to the message that a link names. */
+function useScrollToMessage(marked: string | undefined, isReady: boolean): void {
   useEffect(() => {
     if (!marked || !isReady) return;
     const found = document.getElementById(`m-${marked}`);

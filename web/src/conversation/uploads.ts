@@ -1,14 +1,14 @@
-/** Files on their way into a message. */
+/** File uploads of the composer. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { FileView } from "@everturn/client";
-import { client, explain } from "../app/app";
+import { client, errorMessage } from "../app/app";
 
 export interface Upload {
   readonly id: number;
   readonly name: string;
   readonly type: string;
-  readonly preview: string; // of a picture: a `blob:` address; "" otherwise
-  readonly data: Blob | null; // null: it was kept before the page was loaded
+  readonly preview: string; // of an image: a `blob:` URL; "" otherwise
+  readonly data: Blob | null; // null: it was uploaded before a reload
   readonly done: FileView | null;
   readonly problem: string;
 }
@@ -20,59 +20,59 @@ export interface Uploads {
   readonly isBusy: boolean;
   readonly files: readonly FileView[];
   add(files: Iterable<File>): void;
-  again(id: number): void;
+  retry(id: number): void;
   remove(id: number): void;
   set(files: readonly FileView[]): void;
 }
 
 export function useUploads(first: readonly FileView[]): Uploads {
-  const [all, setAll] = useState<readonly Upload[]>(() => first.map(known));
+  const [all, setAll] = useState<readonly Upload[]>(() => first.map(uploadFromView));
   const now = useRef(all);
   now.current = all;
-  useEffect(() => () => now.current.forEach(forget), []);
-  const change = (id: number, some: Partial<Upload>) => setAll((list) => list.map((one) => (one.id === id ? { ...one, ...some } : one)));
+  useEffect(() => () => now.current.forEach(releasePreview), []);
+  const change = (id: number, changes: Partial<Upload>) => setAll((list) => list.map((upload) => (upload.id === id ? { ...upload, ...changes } : upload)));
   const send = async (id: number, data: Blob, name: string) => {
     try {
       change(id, { done: await client.upload(data, name) });
     } catch (error) {
-      change(id, { problem: explain(error) });
+      change(id, { problem: errorMessage(error) });
     }
   };
   return {
     all,
-    isBusy: all.some((one) => !one.done && !one.problem),
-    files: all.flatMap((one) => (one.done ? [one.done] : [])),
+    isBusy: all.some((upload) => !upload.done && !upload.problem),
+    files: all.flatMap((upload) => (upload.done ? [upload.done] : [])),
     add(files) {
-      const more = [...files].map((file) => ({ upload: begun(file), file }));
+      const more = [...files].map((file) => ({ upload: newUpload(file), file }));
       setAll((list) => [...list, ...more.map(({ upload }) => upload)]);
       for (const { upload, file } of more) void send(upload.id, file, file.name);
     },
-    again(id) {
-      const one = now.current.find((upload) => upload.id === id);
-      if (!one?.data) return;
+    retry(id) {
+      const retried = now.current.find((upload) => upload.id === id);
+      if (!retried?.data) return;
       change(id, { problem: "" });
-      void send(id, one.data, one.name);
+      void send(id, retried.data, retried.name);
     },
     remove(id) {
-      now.current.filter((one) => one.id === id).forEach(forget);
-      setAll((list) => list.filter((one) => one.id !== id));
+      now.current.filter((upload) => upload.id === id).forEach(releasePreview);
+      setAll((list) => list.filter((upload) => upload.id !== id));
     },
     set(files) {
-      now.current.forEach(forget);
-      setAll(files.map(known));
+      now.current.forEach(releasePreview);
+      setAll(files.map(uploadFromView));
     },
   };
 }
 
-function begun(file: File): Upload {
+function newUpload(file: File): Upload {
   const preview = /^image\/(png|jpeg|gif|webp)$/.test(file.type) ? URL.createObjectURL(file) : "";
   return { id: ++count, name: file.name, type: file.type, preview, data: file, done: null, problem: "" };
 }
 
-function known(view: FileView): Upload {
+function uploadFromView(view: FileView): Upload {
   return { id: ++count, name: view.part.name ?? "", type: view.part.media_type, preview: "", data: null, done: view, problem: "" };
 }
 
-function forget(upload: Upload): void {
+function releasePreview(upload: Upload): void {
   if (upload.preview) URL.revokeObjectURL(upload.preview);
 }

@@ -1,19 +1,19 @@
-/** Say something at once to those who do not see the page. */
-const told = new Set<string>();
+/** ARIA live region: announces a text to screen readers. */
+const announced = new Set<string>();
 let region: HTMLElement | null = null;
 
-/** Say it once for each key. */
+/** Announce a text once per key. */
 export function announce(key: string, text: string): void {
-  if (told.has(key)) return;
-  told.add(key);
+  if (announced.has(key)) return;
+  announced.add(key);
   if (!region) {
     region = document.createElement("div");
     region.className = "visually-hidden";
     region.setAttribute("role", "alert");
     document.body.append(region);
   }
-  const said = document.createElement("p");
-  said.textContent = text;
-  region.append(said);
-  setTimeout(() => said.remove(), 10_000);
+  const paragraph = document.createElement("p");
+  paragraph.textContent = text;
+  region.append(paragraph);
+  setTimeout(() => paragraph.remove(), 10_000);
 }

@@ -1,18 +1,18 @@
-/** All questions that wait, in all sessions. */
+/** Inbox page: the open gates of all sessions. */
 import type { GateView } from "@everturn/client";
 import { useRef, useState } from "preact/hooks";
-import { inbox, may } from "../app/app";
-import { link } from "../app/route";
+import { inbox, hasRole } from "../app/app";
+import { hrefFor } from "../app/route";
 import { useTopics } from "../app/store";
-import { titleOf } from "../app/titles";
-import { say, words } from "../app/words";
-import { Badge, Button, Icon } from "../ui/kit";
-import { GateCard } from "./gate";
-import { plain } from "./hidden";
-import { isTypingIn, stepTo } from "./keys";
+import { sessionTitle } from "../app/titles";
+import { format, defineTexts } from "../app/texts";
+import { Badge, Button, Icon } from "../ui/components";
+import { GateCard } from "./gateCard";
+import { escapeInvisible } from "./invisibleChars";
+import { isTypingIn, nextIndex } from "./keys";
 import "./inbox.css";
 
-const useWords = words(
+const useTexts = defineTexts(
   {
     title: "Inbox", count: (n: number) => (n === 1 ? "One question waits" : `${n} questions wait`), empty: "Nothing waits for you", emptyWhy: "When a tool asks to run, or a result is to be read, it appears here, whatever conversation it comes from.",
     oldest: "Oldest first", newest: "Newest first", open: "Open the conversation", untitled: "Untitled conversation", since: (when: string) => `asked ${when}`, keys: "J and K move between questions, Y allows once, N denies.", lost: "Connecting …", programs: "For connected programs",
@@ -23,32 +23,32 @@ const useWords = words(
   },
 );
 
-export interface Group {
+export interface SessionGates {
   readonly session: string;
   readonly title: string;
   readonly gates: readonly GateView[];
 }
 
-/** By the session that they come from; in a group and among groups in the same order. */
-export function grouped(gates: readonly GateView[], isNewest: boolean): Group[] {
+/** Group by session, in the same order within and among groups. */
+export function groupBySession(gates: readonly GateView[], isNewest: boolean): SessionGates[] {
   const found = new Map<string, GateView[]>();
   const sorted = [...gates].sort((a, b) => (isNewest ? b.opened - a.opened : a.opened - b.opened));
   for (const gate of sorted) found.set(gate.session, [...(found.get(gate.session) ?? []), gate]);
-  return [...found].map(([session, some]) => ({ session, title: some[0]!.title, gates: some }));
+  return [...found].map(([session, gateViews]) => ({ session, title: gateViews[0]!.title, gates: gateViews }));
 }
 
 export function Inbox() {
-  const t = useWords();
+  const t = useTexts();
   useTopics(inbox, "gates", "connection");
   const [isNewest, setNewest] = useState(false);
   const root = useRef<HTMLDivElement>(null);
-  const people = inbox.gates.filter((one) => one.gate.kind !== "client");
-  const programs = inbox.gates.filter((one) => one.gate.kind === "client");
+  const personGates = inbox.gates.filter((gateView) => gateView.gate.kind !== "client");
+  const clientGates = inbox.gates.filter((gateView) => gateView.gate.kind === "client");
   const onKeyDown = (event: KeyboardEvent) => {
     if (isTypingIn(event.target) || event.ctrlKey || event.altKey || event.metaKey) return;
     const all = [...(root.current?.querySelectorAll<HTMLElement>(".gate[data-open]") ?? [])];
-    const at = all.findIndex((one) => one.contains(document.activeElement));
-    const to = stepTo(event.key, at, all.length);
+    const index = all.findIndex((element) => element.contains(document.activeElement));
+    const to = nextIndex(event.key, index, all.length);
     if (to === null) return;
     event.preventDefault();
     all[to]?.focus();
@@ -58,21 +58,21 @@ export function Inbox() {
     <div class="page inbox" ref={root} tabIndex={-1} onKeyDown={onKeyDown}>
       <div class="inner">
         <div class="row wrap head">
-          <h1 class="grow">{t.title} {people.length > 0 && <Badge tone="warn">{t.count(people.length)}</Badge>}</h1>
-          {people.length > 1 && <Button little kind="quiet" onClick={() => setNewest(!isNewest)}>{isNewest ? t.newest : t.oldest}</Button>}
+          <h1 class="grow">{t.title} {personGates.length > 0 && <Badge tone="warn">{t.count(personGates.length)}</Badge>}</h1>
+          {personGates.length > 1 && <Button little kind="quiet" onClick={() => setNewest(!isNewest)}>{isNewest ? t.newest : t.oldest}</Button>}
         </div>
-        {people.length > 1 && may("approver") && <p class="small muted keys">{t.keys}</p>}
-        {!inbox.gates.length && (inbox.isOpen ? <Empty /> : <p class="muted">{t.lost}</p>)}
-        {grouped(people, isNewest).map((group) => <Section key={group.session} group={group} />)}
-        {programs.length > 0 && <h2 class="programs">{t.programs}</h2>}
-        {grouped(programs, isNewest).map((group) => <Section key={group.session} group={group} />)}
+        {personGates.length > 1 && hasRole("approver") && <p class="small muted keys">{t.keys}</p>}
+        {!inbox.gates.length && (inbox.isOpen ? <EmptyInbox /> : <p class="muted">{t.lost}</p>)}
+        {groupBySession(personGates, isNewest).map((group) => <SessionSection key={group.session} group={group} />)}
+        {clientGates.length > 0 && <h2 class="programs">{t.programs}</h2>}
+        {groupBySession(clientGates, isNewest).map((group) => <SessionSection key={group.session} group={group} />)}
       </div>
     </div>
   );
 }
 
-function Empty() {
-  const t = useWords();
+function EmptyInbox() {
+  const t = useTexts();
   return (
     <div class="empty">
       <Icon name="inbox" />
@@ -82,16 +82,16 @@ function Empty() {
   );
 }
 
-function Section({ group }: { group: Group }) {
-  const t = useWords();
+function SessionSection({ group }: { group: SessionGates }) {
+  const t = useTexts();
   return (
-    <section class="from" aria-label={plain(titleOf(group.session, group.title)) || t.untitled}>
+    <section class="session-gates" aria-label={escapeInvisible(sessionTitle(group.session, group.title)) || t.untitled}>
       <div class="row wrap">
-        <h2 class="grow"><a href={link({ page: "session", session: group.session })} title={t.open} dir="auto">{plain(titleOf(group.session, group.title)) || t.untitled}</a></h2>
-        <span class="small muted" title={say.moment(group.gates[0]!.opened)}>{t.since(say.ago(group.gates[0]!.opened))}</span>
+        <h2 class="grow"><a href={hrefFor({ page: "session", session: group.session })} title={t.open} dir="auto">{escapeInvisible(sessionTitle(group.session, group.title)) || t.untitled}</a></h2>
+        <span class="small muted" title={format.moment(group.gates[0]!.opened)}>{t.since(format.ago(group.gates[0]!.opened))}</span>
       </div>
       {group.gates.map(({ gate, opened, claim, session, title }) => (
-        <GateCard key={gate.id} session={session} title={title} asked={{ gate, opened, claim, verdict: null, answered: 0, grant: null }} />
+        <GateCard key={gate.id} session={session} title={title} gateState={{ gate, opened, claim, resolution: null, answered: 0, grant: null }} />
       ))}
     </section>
   );

@@ -1,22 +1,22 @@
-/** JSON as it was written: laid out anew between its tokens, and not one of them changed. Pure. */
+/** JSON texts formatted without changing a token. Pure. */
 
 import { TOKEN } from "@everturn/client";
 
-/** A JSON text with line breaks and blanks; null when it is none. Numbers and strings stay as they were written. */
-export function pretty(text: string): string | null {
-  if (parse(text) === undefined) return null;
+/** Indent a JSON text; null for invalid JSON. Numbers and strings stay as they were written. */
+export function prettyJson(text: string): string | null {
+  if (parseJson(text) === undefined) return null;
   let out = "";
   let depth = 0;
   const tokens = text.match(TOKEN) ?? [];
   const line = () => `\n${"  ".repeat(depth)}`;
-  tokens.forEach((token, at) => {
+  tokens.forEach((token, index) => {
     if (token === "{" || token === "[") {
       depth += 1;
-      const isEmpty = tokens[at + 1] === (token === "{" ? "}" : "]");
+      const isEmpty = tokens[index + 1] === (token === "{" ? "}" : "]");
       out += token + (isEmpty ? "" : line());
     } else if (token === "}" || token === "]") {
       depth -= 1;
-      const isEmpty = tokens[at - 1] === (token === "}" ? "{" : "[");
+      const isEmpty = tokens[index - 1] === (token === "}" ? "{" : "[");
       out += (isEmpty ? "" : line()) + token;
     } else if (token === ",") out += token + line();
     else out += token === ":" ? ": " : token;
@@ -24,8 +24,8 @@ export function pretty(text: string): string | null {
   return out;
 }
 
-/** The value of a JSON text; undefined when it is none. */
-export function parse(text: string): unknown {
+/** Parse a JSON text; undefined for invalid JSON. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -33,37 +33,37 @@ export function parse(text: string): unknown {
   }
 }
 
-/** The members of a JSON object as they were written, in order: name and text of the value; null: it is no object. */
-export function members(text: string): [string, string][] | null {
-  if (!isObject(parse(text))) return null;
+/** The members of a JSON object as written, in order: name and text of the value; null: not an object. */
+export function objectMembers(text: string): [string, string][] | null {
+  if (!isObject(parseJson(text))) return null;
   const tokens = text.match(TOKEN) ?? [];
   const found: [string, string][] = [];
   let depth = 0;
   let name = "";
   let value = "";
-  tokens.forEach((token, at) => {
+  tokens.forEach((token, index) => {
     if (token === "}" || token === "]") depth -= 1;
     if (depth === 1 && (token === "," || token === ":")) {
       if (token === ",") value = "";
-    } else if (depth === 1 && tokens[at + 1] === ":" && !value) name = token;
+    } else if (depth === 1 && tokens[index + 1] === ":" && !value) name = token;
     else if (depth >= 1) value += token;
     if (token === "{" || token === "[") depth += 1;
-    const isEnd = depth === 1 && value && (tokens[at + 1] === "," || tokens[at + 1] === "}");
+    const isEnd = depth === 1 && value && (tokens[index + 1] === "," || tokens[index + 1] === "}");
     if (isEnd) found.push([JSON.parse(name) as string, value]);
   });
   return found;
 }
 
-/** Whether a value read from this text, and written again, is the same: no number too long, no name twice. */
+/** Whether parsing and writing this text again loses nothing: no number too long, no duplicate name. */
 export function isExact(text: string): boolean {
   let isSame = true;
   const stack: (Set<string> | null)[] = [];
   const tokens = text.match(TOKEN) ?? [];
-  tokens.forEach((token, at) => {
+  tokens.forEach((token, index) => {
     if (token === "{") stack.push(new Set());
     else if (token === "[") stack.push(null);
     else if (token === "}" || token === "]") stack.pop();
-    else if (token.startsWith('"') && tokens[at + 1] === ":") {
+    else if (token.startsWith('"') && tokens[index + 1] === ":") {
       const names = stack.at(-1);
       const name = JSON.parse(token) as string;
       if (names?.has(name)) isSame = false;
@@ -73,7 +73,7 @@ export function isExact(text: string): boolean {
   return isSame;
 }
 
-/** Whether this is a number as JSON writes it, and is kept to its last digit. */
+/** Whether this is a JSON number that a double represents exactly. */
 export function isExactNumber(token: string): boolean {
   if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(token)) return false;
   if (/^-?\d+$/.test(token)) return Number.isSafeInteger(Number(token));

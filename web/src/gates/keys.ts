@@ -1,8 +1,8 @@
-/** Which key means what at a gate that has the focus. Pure. */
+/** Keyboard shortcuts of a gate that has the focus. Pure. */
 
 export type GateAction = "once" | "always" | "deny" | "edit";
 
-export interface Pressed {
+export interface KeyPress {
   readonly key: string;
   readonly ctrlKey: boolean;
   readonly altKey: boolean;
@@ -15,15 +15,15 @@ export interface Pressed {
 
 const KEYS: Readonly<Record<string, GateAction>> = { y: "once", a: "always", n: "deny", e: "edit" };
 
-/** What a key asks for; null: nothing. `isTyping`: it goes into a field. */
-export function actionOf(pressed: Pressed, isTyping: boolean, can: ReadonlySet<GateAction>): GateAction | null {
+/** The action for a key; null: none. `isTyping`: the key goes into a field. */
+export function actionForKey(pressed: KeyPress, isTyping: boolean, can: ReadonlySet<GateAction>): GateAction | null {
   const isOther = pressed.ctrlKey || pressed.altKey || pressed.metaKey || pressed.shiftKey;
   if (isTyping || isOther || pressed.repeat || pressed.isComposing || pressed.defaultPrevented) return null;
   const action = KEYS[pressed.key];
   return action && can.has(action) ? action : null;
 }
 
-/** Whether what has the focus takes letters. */
+/** Whether the focused element takes text. */
 export function isTypingIn(target: EventTarget | null): boolean {
   const element = target as { tagName?: string; isContentEditable?: boolean; type?: string } | null;
   if (!element?.tagName) return false;
@@ -32,10 +32,10 @@ export function isTypingIn(target: EventTarget | null): boolean {
   return tag === "TEXTAREA" || tag === "SELECT" || (tag === "INPUT" && element.type !== "checkbox" && element.type !== "radio");
 }
 
-/** Where `j` and `k` lead in a list of so many. */
-export function stepTo(key: string, at: number, count: number): number | null {
+/** The index after `j` or `k`. */
+export function nextIndex(key: string, index: number, count: number): number | null {
   if (!count) return null;
-  if (key === "j") return Math.min(at + 1, count - 1);
-  if (key === "k") return Math.max(at - 1, 0);
+  if (key === "j") return Math.min(index + 1, count - 1);
+  if (key === "k") return Math.max(index - 1, 0);
   return null;
 }

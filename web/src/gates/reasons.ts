@@ -1,8 +1,8 @@
-/** Why the server asks, in the language of the page where it is one of the usual reasons; in the server's own words elsewhere. */
-import { language } from "../app/words";
-import { plain } from "./hidden";
+/** Reasons of a gate: translated where they are known, otherwise the server's text. */
+import { language } from "../app/texts";
+import { escapeInvisible } from "./invisibleChars";
 
-const USUAL: readonly (readonly [RegExp, (...found: string[]) => string])[] = [
+const TRANSLATIONS: readonly (readonly [RegExp, (...found: string[]) => string])[] = [
   [/^(\S+) asks every time$/, (tool) => `${tool} 每次都要询问`],
   [/^no rule says anything of this call of (\S+)$/, (tool) => `没有规则提到 ${tool} 的这次调用`],
   [/^its result is read by a person first$/, () => "结果须先由人审阅"],
@@ -10,11 +10,11 @@ const USUAL: readonly (readonly [RegExp, (...found: string[]) => string])[] = [
   [/^the same calls, over and over: for the third time(.*)$/s, (pattern) => `相同的调用已是第三次${pattern}`],
 ];
 
-export function sayWhy(why: string): string {
+export function reasonText(why: string): string {
   if (language.value === "zh")
-    for (const [pattern, say] of USUAL) {
+    for (const [pattern, say] of TRANSLATIONS) {
       const found = pattern.exec(why);
-      if (found) return plain(say(...found.slice(1)));
+      if (found) return escapeInvisible(say(...found.slice(1)));
     }
-  return plain(why);
+  return escapeInvisible(why);
 }

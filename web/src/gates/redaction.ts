@@ -1,6 +1,6 @@
-/** What a person takes out of a text before a model reads it. Pure: every change makes a new one, and can be undone. */
+/** Redaction of a result before a model reads it. Pure: every change makes a new value, and can be undone. */
 
-export const MARK = "[redacted]";
+export const REDACTED = "[redacted]";
 
 export interface Cut {
   readonly from: number;
@@ -9,64 +9,64 @@ export interface Cut {
 
 export interface Redaction {
   readonly text: string;
-  readonly cuts: readonly Cut[]; // in order, apart from each other
+  readonly cuts: readonly Cut[]; // in order, not overlapping
   readonly before: Redaction | null;
 }
 
-export interface Stretch {
+export interface Segment {
   readonly text: string;
   readonly at: number;
   readonly isCut: boolean;
 }
 
-export const whole = (text: string): Redaction => ({ text, cuts: [], before: null });
+export const unredacted = (text: string): Redaction => ({ text, cuts: [], before: null });
 
-/** Take out what stands between two places. Half a character is taken out whole. */
+/** Redact a range. Half a character is redacted whole. */
 export function redact(of: Redaction, from: number, to: number): Redaction {
-  return withCuts(of, [...of.cuts, widened(of.text, Math.min(from, to), Math.max(from, to))]);
+  return withCuts(of, [...of.cuts, expandToCharacters(of.text, Math.min(from, to), Math.max(from, to))]);
 }
 
-/** Take out all that reads so, wherever it stands. */
+/** Redact every occurrence of a text. */
 export function redactAll(of: Redaction, words: string): Redaction {
-  const found = places(of, words);
-  return found.length ? withCuts(of, [...of.cuts, ...found.map(({ from, to }) => widened(of.text, from, to))]) : of;
+  const found = occurrences(of, words);
+  return found.length ? withCuts(of, [...of.cuts, ...found.map(({ from, to }) => expandToCharacters(of.text, from, to))]) : of;
 }
 
-/** Where a text stands, outside of what is taken out already. */
-export function places(of: Redaction, words: string): Cut[] {
+/** Occurrences of a text, outside of what is redacted already. */
+export function occurrences(of: Redaction, words: string): Cut[] {
   const found: Cut[] = [];
   if (!words) return found;
-  for (let at = of.text.indexOf(words); at >= 0; at = of.text.indexOf(words, at + 1)) {
-    const to = at + words.length;
-    if (!of.cuts.some((cut) => cut.from <= at && to <= cut.to)) found.push({ from: at, to });
+  for (let position = of.text.indexOf(words); position >= 0; position = of.text.indexOf(words, position + 1)) {
+    const to = position + words.length;
+    if (!of.cuts.some((cut) => cut.from <= position && to <= cut.to)) found.push({ from: position, to });
   }
   return found;
 }
 
-/** Put one back. */
+/** Restore one cut. */
 export function restore(of: Redaction, index: number): Redaction {
-  const cuts = of.cuts.filter((_, at) => at !== index);
+  const cuts = of.cuts.filter((_, cutIndex) => cutIndex !== index);
   return cuts.length === of.cuts.length ? of : { text: of.text, cuts, before: of };
 }
 
 export const undo = (of: Redaction): Redaction => of.before ?? of;
 
-/** The text in stretches; put together they are the text as it was. */
-export function stretches(of: Redaction): Stretch[] {
-  const found: Stretch[] = [];
-  let at = 0;
+/** The text in segments; joined they are the original text. */
+export function segments(of: Redaction): Segment[] {
+  const found: Segment[] = [];
+  let position = 0;
   for (const { from, to } of of.cuts) {
-    if (from > at) found.push({ text: of.text.slice(at, from), at, isCut: false });
+    if (from > position) found.push({ text: of.text.slice(position, from), at: position, isCut: false });
     found.push({ text: of.text.slice(from, to), at: from, isCut: true });
-    at = to;
+    position = to;
   }
-  if (at < of.text.length) found.push({ text: of.text.slice(at), at, isCut: false });
+  if (position < of.text.length) found.push({ text: of.text.slice(position), at: position, isCut: false });
   return found;
 }
 
-/** What the model will read. */
-export function left(of: Redaction): string {
-  return stretches(of).map((one) => (one.isCut ? MARK : one.text)).join("");
+/** The text that the model will read. */
+export function redactedText(of: Redaction): string {
+  return segments(of).map((segment) => (segment.isCut ? REDACTED : segment.text)).join("");
 }
 
 function withCuts(of: Redaction, cuts: readonly Cut[]): Redaction {
@@ -76,11 +76,11 @@ function withCuts(of: Redaction, cuts: readonly Cut[]): Redaction {
     if (last && cut.from <= last.to) joined[joined.length - 1] = { from: last.from, to: Math.max(last.to, cut.to) };
     else joined.push(cut);
   }
-  const isSame = joined.length === of.cuts.length && joined.every((cut, at) => cut.from === of.cuts[at]!.from && cut.to === of.cuts[at]!.to);
+  const isSame = joined.length === of.cuts.length && joined.every((cut, index) => cut.from === of.cuts[index]!.from && cut.to === of.cuts[index]!.to);
   return isSame ? of : { text: of.text, cuts: joined, before: of };
 }
 
-function widened(text: string, from: number, to: number): Cut {
+function expandToCharacters(text: string, from: number, to: number): Cut {
   from = Math.max(0, Math.min(from, text.length));
   to = Math.max(0, Math.min(to, text.length));
   if (to <= from) return { from, to: from };
@@ -89,5 +89,5 @@ function widened(text: string, from: number, to: number): Cut {
   return { from, to };
 }
 
-const isLow = (text: string, at: number) => (text.charCodeAt(at) & 0xfc00) === 0xdc00;
-const isHigh = (text: string, at: number) => (text.charCodeAt(at) & 0xfc00) === 0xd800;
+const isLow = (text: string, index: number) => (text.charCodeAt(index) & 0xfc00) === 0xdc00;
+const isHigh = (text: string, index: number) => (text.charCodeAt(index) & 0xfc00) === 0xd800;

@@ -1,16 +1,16 @@
-/** A result that a person reads before the model does: as it is, or with something taken out. */
+/** Result review: a person reads a result before the model does, and may redact it. */
 import type { Gate } from "@everturn/client";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { say, words } from "../app/words";
-import { Button, Field, Fold, Icon } from "../ui/kit";
+import { format, defineTexts } from "../app/texts";
+import { Button, Field, Disclosure, Icon } from "../ui/components";
 import { Attachments } from "../tools/attachments";
-import type { Said } from "./answering";
-import { Block, Exact, Oddities } from "./exact";
-import { plain } from "./hidden";
-import { MARK, left, places, redact, redactAll, restore, stretches, undo, whole, type Cut } from "./redaction";
-import { selectByKey, selectedIn } from "./selecting";
+import type { GateAnswer } from "./useAnswer";
+import { TextBlock, VisibleText, TextWarnings } from "./visibleText";
+import { escapeInvisible } from "./invisibleChars";
+import { REDACTED, redactedText, occurrences, redact, redactAll, restore, segments, undo, unredacted, type Cut } from "./redaction";
+import { selectByKey, selectedRange } from "./selection";
 
-const useWords = words(
+const useTexts = defineTexts(
   {
     title: "The model would read exactly this", how: "Select what it must not read, then redact. By keyboard: arrows and Shift select, R redacts.", redact: "Redact the selection", all: "Redact all that reads the same", undo: "Undo",
     find: "Redact a text wherever it stands", findAll: (n: number) => (n ? `Redact ${n} ${n === 1 ? "place" : "places"}` : "Not found"), taken: (n: number) => (n === 1 ? "One redaction" : `${n} redactions`), back: "Put back", show: "Show", preview: "What the model will read",
@@ -25,80 +25,80 @@ const useWords = words(
   },
 );
 
-/** `said` is told what a key would send: never what was taken out. */
-export function Review({ gate, session, isReady, said, onSend, onWithhold }: {
-  gate: Gate; session: string; isReady: boolean; said: { current: () => Said }; onSend: (said: Said) => void; onWithhold: () => void;
+/** `answerRef` holds the answer that a key would send, without the redacted text. */
+export function Review({ gate, session, isReady, answerRef, onSend, onWithhold }: {
+  gate: Gate; session: string; isReady: boolean; answerRef: { current: () => GateAnswer }; onSend: (answer: GateAnswer) => void; onWithhold: () => void;
 }) {
-  const t = useWords();
+  const t = useTexts();
   const output = gate.output!;
-  const [made, setMade] = useState(() => whole(output.text));
-  const [chosen, setChosen] = useState<Cut | null>(null);
+  const [redaction, setRedaction] = useState(() => unredacted(output.text));
+  const [selected, setSelected] = useState<Cut | null>(null);
   const [find, setFind] = useState("");
   const text = useRef<HTMLPreElement>(null);
   useEffect(() => {
-    const look = () => text.current && setChosen(selectedIn(text.current));
-    document.addEventListener("selectionchange", look);
-    return () => document.removeEventListener("selectionchange", look);
+    const onSelection = () => text.current && setSelected(selectedRange(text.current));
+    document.addEventListener("selectionchange", onSelection);
+    return () => document.removeEventListener("selectionchange", onSelection);
   }, []);
-  const take = (how: "this" | "all") => {
-    const now = (text.current && selectedIn(text.current)) ?? chosen;
+  const redactSelection = (how: "this" | "all") => {
+    const now = (text.current && selectedRange(text.current)) ?? selected;
     if (!now) return;
-    setMade(how === "all" ? redactAll(made, made.text.slice(now.from, now.to)) : redact(made, now.from, now.to));
+    setRedaction(how === "all" ? redactAll(redaction, redaction.text.slice(now.from, now.to)) : redact(redaction, now.from, now.to));
     document.getSelection()?.removeAllRanges();
-    setChosen(null);
+    setSelected(null);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if ((event.key === "r" || event.key === "Delete" || event.key === "Backspace") && chosen && !event.ctrlKey && !event.metaKey && !event.altKey) take("this");
-    else if (event.key === "z" && (event.ctrlKey || event.metaKey)) setMade(undo(made));
+    if ((event.key === "r" || event.key === "Delete" || event.key === "Backspace") && selected && !event.ctrlKey && !event.metaKey && !event.altKey) redactSelection("this");
+    else if (event.key === "z" && (event.ctrlKey || event.metaKey)) setRedaction(undo(redaction));
     else if (!selectByKey(event.currentTarget as HTMLElement, event)) return;
     event.preventDefault();
     event.stopPropagation();
   };
-  const found = places(made, find).length;
-  const hasCuts = made.cuts.length > 0;
-  said.current = () => (hasCuts ? { allow: "once", text: left(made) } : { allow: "once" });
+  const found = occurrences(redaction, find).length;
+  const hasCuts = redaction.cuts.length > 0;
+  answerRef.current = () => (hasCuts ? { allow: "once", text: redactedText(redaction) } : { allow: "once" });
   return (
     <div class="review">
-      <p class="label">{t.title} <span class="muted small">({t.characters(say.number(left(made).length))})</span></p>
+      <p class="label">{t.title} <span class="muted small">({t.characters(format.number(redactedText(redaction).length))})</span></p>
       {output.text ? (
-        <pre class="exact text" dir="auto" tabIndex={0} role="group" aria-label={t.title} ref={text} onKeyDown={onKeyDown}>
-          {stretches(made).map((one) => one.isCut
-            ? <span key={one.at} class="cut" data-at={one.at} data-size={one.text.length}>{MARK}</span>
-            : <Exact key={one.at} text={one.text} at={one.at} />)}
+        <pre class="visible-text text" dir="auto" tabIndex={0} role="group" aria-label={t.title} ref={text} onKeyDown={onKeyDown}>
+          {segments(redaction).map((segment) => segment.isCut
+            ? <span key={segment.at} class="cut" data-at={segment.at} data-size={segment.text.length}>{REDACTED}</span>
+            : <VisibleText key={segment.at} text={segment.text} at={segment.at} />)}
         </pre>
       ) : <p class="muted">{t.empty}</p>}
-      <Oddities text={output.text} />
+      <TextWarnings text={output.text} />
       {output.blob && <p class="small warn"><Icon name="alert" /> {t.excerpt}</p>}
       <Attachments session={session} files={output.attachments ?? []} />
       <p class="small muted">{t.how}</p>
-      <div class="row wrap" onPointerDown={(event) => event.preventDefault() /* the selection stays */}>
-        <Button icon="edit" disabled={!chosen} onClick={() => take("this")}>{t.redact}</Button>
-        <Button disabled={!chosen} onClick={() => take("all")}>{t.all}</Button>
-        <Button icon="revert" kind="quiet" disabled={!made.before} onClick={() => setMade(undo(made))}>{t.undo}</Button>
+      <div class="row wrap" onPointerDown={(event) => event.preventDefault() /* keep the selection */}>
+        <Button icon="edit" disabled={!selected} onClick={() => redactSelection("this")}>{t.redact}</Button>
+        <Button disabled={!selected} onClick={() => redactSelection("all")}>{t.all}</Button>
+        <Button icon="revert" kind="quiet" disabled={!redaction.before} onClick={() => setRedaction(undo(redaction))}>{t.undo}</Button>
       </div>
-      <Fold summary={<span class="small">{t.find}</span>}>
+      <Disclosure summary={<span class="small">{t.find}</span>}>
         <div class="row wrap end">
           <div class="grow"><Field label={t.find}><input class="input mono" value={find} spellcheck={false} onInput={(event) => setFind(event.currentTarget.value)} /></Field></div>
-          <Button disabled={!found} onClick={() => { setMade(redactAll(made, find)); setFind(""); }}>{find ? t.findAll(found) : t.all}</Button>
+          <Button disabled={!found} onClick={() => { setRedaction(redactAll(redaction, find)); setFind(""); }}>{find ? t.findAll(found) : t.all}</Button>
         </div>
-      </Fold>
+      </Disclosure>
       {hasCuts && (
-        <Fold summary={<span class="small">{t.taken(made.cuts.length)}</span>}>
+        <Disclosure summary={<span class="small">{t.taken(redaction.cuts.length)}</span>}>
           <ul class="cuts">
-            {made.cuts.map((cut, at) => (
+            {redaction.cuts.map((cut, index) => (
               <li class="row" key={cut.from}>
-                <code class="grow ellipsis">{plain(made.text.slice(cut.from, cut.to).slice(0, 80))}</code>
-                <Button little kind="quiet" onClick={() => setMade(restore(made, at))}>{t.back}</Button>
+                <code class="grow ellipsis">{escapeInvisible(redaction.text.slice(cut.from, cut.to).slice(0, 80))}</code>
+                <Button little kind="quiet" onClick={() => setRedaction(restore(redaction, index))}>{t.back}</Button>
               </li>
             ))}
           </ul>
-        </Fold>
+        </Disclosure>
       )}
-      {hasCuts && <Fold summary={<span class="small">{t.preview}</span>}><Block text={left(made)} label={t.preview} /><p class="small muted">{t.drops}</p></Fold>}
+      {hasCuts && <Disclosure summary={<span class="small">{t.preview}</span>}><TextBlock text={redactedText(redaction)} label={t.preview} /><p class="small muted">{t.drops}</p></Disclosure>}
       <div class="row wrap actions" aria-disabled={!isReady}>
         {hasCuts
-          ? <Button kind="primary" icon="check" onClick={() => onSend(said.current())}>{t.redacted} <kbd>Y</kbd></Button>
-          : <Button kind="primary" icon="check" onClick={() => onSend(said.current())}>{t.asIs} <kbd>Y</kbd></Button>}
+          ? <Button kind="primary" icon="check" onClick={() => onSend(answerRef.current())}>{t.redacted} <kbd>Y</kbd></Button>
+          : <Button kind="primary" icon="check" onClick={() => onSend(answerRef.current())}>{t.asIs} <kbd>Y</kbd></Button>}
         <Button kind="danger" icon="close" onClick={onWithhold}>{t.withhold} <kbd>N</kbd></Button>
       </div>
     </div>

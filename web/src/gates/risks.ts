@@ -1,4 +1,4 @@
-/** What is worth a second look in a command, a path or an address. Pure. A hint points at something; its absence says nothing. */
+/** Risk hints for commands, paths and URLs. Pure. A hint points at something; no hint does not mean that it is safe. */
 
 export type RiskCode =
   | "delete" | "delete_all" | "remote_code" | "decoded_code" | "root" | "rights" | "disk" | "fork_bomb" | "force_push" | "lost_work"
@@ -10,14 +10,14 @@ export type RiskCode =
 export interface Risk {
   readonly code: RiskCode;
   readonly level: "high" | "look";
-  readonly found: string; // the stretch that it is about
+  readonly found: string; // the text that it is about
 }
 
 type Row = readonly [RiskCode, "high" | "look", RegExp];
 
 const SHELL = String.raw`(?:(?:/usr)?/bin/)?(?:ba|z|k|da|fi|c)?sh`;
 const RUNS = String.raw`(?:${SHELL}|python[\d.]*|perl|ruby|node|php|pwsh|powershell)\b`;
-const NAME = String.raw`(?:^|[\s;&|({\`"'/])`; // what stands before the name of a program
+const NAME = String.raw`(?:^|[\s;&|({\`"'/])`; // what comes before the name of a program
 const SECRET_FILES =
   String.raw`(?:\.ssh\b|id_(?:rsa|dsa|ecdsa|ed25519)\b|\.aws/|\.env(?:\.\w+)?\b|\.netrc\b|\.npmrc\b|\.pypirc\b|\.git-credentials\b|\.kube/config|\.docker/config|\.gnupg|/etc/(?:shadow|sudoers|ssl/private)|\.(?:ba|z)sh_history|credentials(?:\.json)?\b|\.pem\b|\.p12\b|keychain|/proc/\w+/environ|\.config/gcloud)`;
 
@@ -68,9 +68,9 @@ const COMMANDS: readonly Row[] = rows([
   ["nested", "look", String.raw`\$\((?!\()|\`[^\`]+\`|<\(|\bxargs\b|${SHELL}\s+-\w*c\b|(?:python[\d.]*|perl|ruby|node|php)\s+-(?:c|e|r)\b`],
 ]);
 
-/** What is worth a look in a command line: each kind once, what matters most first. */
+/** Risks of a command line: each kind once, the most important first. */
 export function commandRisks(command: string): Risk[] {
-  // As the shell reads it: lines that go on are one, and quotes within a word are nothing.
+  // As the shell reads it: continued lines are joined, and quotes within a word are removed.
   const joined = command.replace(/\\\r?\n/g, " ");
   const bare = joined.replace(/(\w)(?:''|""|\\)(?=\w)/g, "$1");
   const found = new Map<RiskCode, Risk>();
@@ -88,12 +88,13 @@ export function commandRisks(command: string): Risk[] {
   return sorted([...found.values()]);
 }
 
-const WIDE = 600; // characters that are looked at together: nobody can make a pattern run for long
-const SHARED = 150; // of them with the next
+const WINDOW = 600; // characters per window: bounds the running time of every pattern
+const WINDOW_OVERLAP = 150; // of them shared with the next window
 
 function windows(text: string): string[] {
   const found: string[] = [];
-  for (let at = 0; at === 0 || at + SHARED < text.length; at += WIDE - SHARED) found.push(text.slice(at, at + WIDE));
+  for (let at = 0; at === 0 || at + WINDOW_OVERLAP < text.length; at += WINDOW - WINDOW_OVERLAP)
+    found.push(text.slice(at, at + WINDOW));
   return found;
 }
 
@@ -106,7 +107,7 @@ const PATHS: readonly Row[] = rows([
   ["path_home", "look", String.raw`^~|^\$\{?HOME`],
 ]);
 
-/** What is worth a look in the name of a file. */
+/** Risks of a file path. */
 export function pathRisks(path: string): Risk[] {
   return byTable(PATHS, path);
 }
@@ -118,13 +119,13 @@ const URLS: readonly Row[] = rows([
   ["url_disguise", "high", String.raw`^[a-z]+://[^/?#]*(?:xn--|[^\x00-\x7f]|%[0-9a-f]{2})|^[a-z]+:\\|^[a-z]+:/?[^/]`],
   ["url_plain", "look", String.raw`^http://`],
 ]);
-const LONG = 300; // characters of a query; more could carry something away
+const MAX_QUERY = 300; // characters of a query; a longer one could exfiltrate data
 
-/** What is worth a look in an address. */
+/** Risks of a URL. */
 export function urlRisks(url: string): Risk[] {
   const found = byTable(URLS, url);
   const query = /[?#].*$/s.exec(url)?.[0] ?? "";
-  return query.length > LONG ? [...found, { code: "url_long", level: "look", found: excerpt(query) }] : found;
+  return query.length > MAX_QUERY ? [...found, { code: "url_long", level: "look", found: excerpt(query) }] : found;
 }
 
 function byTable(table: readonly Row[], text: string): Risk[] {
@@ -144,16 +145,16 @@ const COMMAND_NAME = /^(?:command|commands|cmd|shell|script|bash|code|line|argv|
 const SHELL_TOOL = /(?:^|[_.-])(?:shell|bash|sh|exec|execute|terminal|command|cmd|powershell|run|sql)(?:$|[_.-])/i;
 const PATH_NAME = /(?:path|file|filename|dir|directory|folder|dest|destination|source|target|root|cwd)s?$/i;
 const URL_NAME = /(?:url|uri|href|link|endpoint|address|webhook)s?$/i;
-const MOST = 20_000; // characters of a value that are looked at
+const MOST = 20_000; // characters of a value that are checked
 
-/** What is worth a look in the arguments of a call, by what they are called and what they look like. */
+/** Risk hints for the arguments of a call, by their names and values. */
 export function hintsFor(tool: string, value: unknown, where = ""): Hint[] {
   if (typeof value === "string") return textHints(tool, value.slice(0, MOST), where);
   if (Array.isArray(value)) {
     const last = where.split(".").at(-1) ?? "";
     if (value.length && value.every((item) => typeof item === "string") && COMMAND_NAME.test(last))
       return textHints(tool, (value as string[]).join(" ").slice(0, MOST), where);
-    return value.slice(0, 200).flatMap((item, at) => hintsFor(tool, item, `${where}.${at}`));
+    return value.slice(0, 200).flatMap((item, index) => hintsFor(tool, item, `${where}.${index}`));
   }
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).slice(0, 200).flatMap(([name, item]) => hintsFor(tool, item, where ? `${where}.${name}` : name));

@@ -1,6 +1,6 @@
-/** A JSON Schema → fields that a person can fill in, and what is wrong with a value. Pure.
+/** JSON Schema to form fields, and validation of a value. Pure.
  *
- * What it does not understand is a field of JSON; the server checks everything again.
+ * What is not supported becomes a JSON field; the server validates everything again.
  */
 import { isObject } from "./json";
 
@@ -11,96 +11,96 @@ export interface Field {
   readonly title: string;
   readonly about: string;
   readonly isNullable: boolean;
-  readonly isLong: boolean; // a text of several lines
+  readonly isLong: boolean; // multi-line text
   readonly options: readonly { readonly value: unknown; readonly label: string }[]; // of a choice
   readonly item: Field | null; // of a list
   readonly fields: readonly { readonly name: string; readonly field: Field; readonly isNeeded: boolean }[]; // of an object
-  readonly isOpen: boolean; // an object may hold more
+  readonly isOpen: boolean; // additional properties are allowed
   readonly default: unknown;
   readonly schema: Schema;
 }
 
-export interface Wrong {
+export interface FieldError {
   readonly path: string;
-  readonly why: "missing" | "type" | "integer" | "least" | "most" | "short" | "long" | "pattern" | "few" | "many" | "choice" | "extra" | "notJson";
+  readonly reason: "missing" | "type" | "integer" | "least" | "most" | "short" | "long" | "pattern" | "few" | "many" | "choice" | "extra" | "notJson";
   readonly bound: string;
 }
 
-/** What stands for a text that is no JSON yet: it is kept in its place, and nothing that holds it can be sent. */
-export const BROKEN = Symbol("no JSON");
+/** Stands for a text that is not valid JSON yet: it keeps its place, and a value that contains it cannot be sent. */
+export const INVALID_JSON = Symbol("no JSON");
 
-/** A member of an object, and nothing that all objects have. */
-export const own = (of: Record<string, unknown>, name: string): unknown => (Object.hasOwn(of, name) ? of[name] : undefined);
+/** An own property of an object, nothing inherited. */
+export const ownProperty = (of: Record<string, unknown>, name: string): unknown => (Object.hasOwn(of, name) ? of[name] : undefined);
 
-const DEEPEST = 6;
+const MAX_DEPTH = 6;
 
 /** The field that a schema describes. */
 export function fieldOf(schema: unknown, root: unknown = schema, depth = 0): Field {
-  const { at, isNullable } = resolved(schema, root);
-  const text = (name: string) => (typeof at[name] === "string" ? (at[name] as string) : "");
+  const { node, isNullable } = resolveSchema(schema, root);
+  const text = (name: string) => (typeof node[name] === "string" ? (node[name] as string) : "");
   const base = {
-    title: text("title"), about: text("description"), isNullable, isLong: text("format") === "textarea" || Number(at["maxLength"] ?? 0) > 200,
-    options: [], item: null, fields: [], isOpen: false, default: at["default"], schema: at,
+    title: text("title"), about: text("description"), isNullable, isLong: text("format") === "textarea" || Number(node["maxLength"] ?? 0) > 200,
+    options: [], item: null, fields: [], isOpen: false, default: node["default"], schema: node,
   } as const;
-  const options = choices(at);
+  const options = choices(node);
   if (options) return { ...base, kind: "choice", options };
-  const type = at["type"];
+  const type = node["type"];
   if (type === "string") return { ...base, kind: "text" };
   if (type === "number" || type === "integer" || type === "boolean") return { ...base, kind: type };
-  if (type === "array" && isObject(at["items"]) && depth < DEEPEST) return { ...base, kind: "list", item: fieldOf(at["items"], root, depth + 1) };
-  const properties = at["properties"];
-  if ((type === "object" || type === undefined) && isObject(properties) && depth < DEEPEST && !at["oneOf"] && !at["anyOf"]) {
-    const needed = Array.isArray(at["required"]) ? at["required"] : [];
-    const fields = Object.entries(properties).map(([name, one]) => ({ name, field: fieldOf(one, root, depth + 1), isNeeded: needed.includes(name) }));
-    return { ...base, kind: "object", fields, isOpen: at["additionalProperties"] !== false };
+  if (type === "array" && isObject(node["items"]) && depth < MAX_DEPTH) return { ...base, kind: "list", item: fieldOf(node["items"], root, depth + 1) };
+  const properties = node["properties"];
+  if ((type === "object" || type === undefined) && isObject(properties) && depth < MAX_DEPTH && !node["oneOf"] && !node["anyOf"]) {
+    const needed = Array.isArray(node["required"]) ? node["required"] : [];
+    const fields = Object.entries(properties).map(([name, property]) => ({ name, field: fieldOf(property, root, depth + 1), isNeeded: needed.includes(name) }));
+    return { ...base, kind: "object", fields, isOpen: node["additionalProperties"] !== false };
   }
   return { ...base, kind: "json" };
 }
 
-function resolved(schema: unknown, root: unknown): { at: Record<string, unknown>; isNullable: boolean } {
-  let at = isObject(schema) ? schema : {};
+function resolveSchema(schema: unknown, root: unknown): { node: Record<string, unknown>; isNullable: boolean } {
+  let node = isObject(schema) ? schema : {};
   let isNullable = false;
   for (let turns = 0; turns < 10; turns++) {
-    const { $ref, allOf, anyOf, oneOf, type, ...rest } = at;
-    const some = (anyOf ?? oneOf) as unknown;
-    if (typeof $ref === "string") at = { ...follow($ref, root), ...rest };
-    else if (Array.isArray(allOf) && allOf.length === 1 && isObject(allOf[0])) at = { ...allOf[0], ...rest };
-    else if (Array.isArray(some) && some.length === 2 && some.some(isNull)) {
+    const { $ref, allOf, anyOf, oneOf, type, ...rest } = node;
+    const alternatives = (anyOf ?? oneOf) as unknown;
+    if (typeof $ref === "string") node = { ...resolveRef($ref, root), ...rest };
+    else if (Array.isArray(allOf) && allOf.length === 1 && isObject(allOf[0])) node = { ...allOf[0], ...rest };
+    else if (Array.isArray(alternatives) && alternatives.length === 2 && alternatives.some(isNull)) {
       isNullable = true;
-      at = { ...(some.find((one) => !isNull(one)) as object), ...rest };
-    } else if (Array.isArray(some) && some.length === 1 && isObject(some[0])) at = { ...some[0], ...rest };
+      node = { ...(alternatives.find((alternative) => !isNull(alternative)) as object), ...rest };
+    } else if (Array.isArray(alternatives) && alternatives.length === 1 && isObject(alternatives[0])) node = { ...alternatives[0], ...rest };
     else if (Array.isArray(type) && type.length === 2 && type.includes("null")) {
       isNullable = true;
-      at = { ...at, type: type.find((one) => one !== "null") };
-    } else if (Array.isArray(type) && type.length === 1) at = { ...at, type: type[0] };
+      node = { ...node, type: type.find((typeName) => typeName !== "null") };
+    } else if (Array.isArray(type) && type.length === 1) node = { ...node, type: type[0] };
     else break;
   }
-  return { at, isNullable };
+  return { node, isNullable };
 }
 
 const isNull = (schema: unknown) => isObject(schema) && (schema["type"] === "null" || schema["const"] === null);
 
-function follow(ref: string, root: unknown): Record<string, unknown> {
+function resolveRef(ref: string, root: unknown): Record<string, unknown> {
   if (!ref.startsWith("#")) return {};
-  let at: unknown = root;
-  for (const step of ref.slice(1).split("/").filter(Boolean)) at = isObject(at) ? at[step.replace(/~1/g, "/").replace(/~0/g, "~")] : undefined;
-  return isObject(at) ? at : {};
+  let node: unknown = root;
+  for (const step of ref.slice(1).split("/").filter(Boolean)) node = isObject(node) ? node[step.replace(/~1/g, "/").replace(/~0/g, "~")] : undefined;
+  return isObject(node) ? node : {};
 }
 
 function choices(schema: Schema): Field["options"] | null {
   const label = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
   if (Array.isArray(schema["enum"])) {
     const names = Array.isArray(schema["enumNames"]) ? schema["enumNames"] : [];
-    return schema["enum"].map((value: unknown, at) => ({ value, label: typeof names[at] === "string" ? (names[at] as string) : label(value) }));
+    return schema["enum"].map((value: unknown, index) => ({ value, label: typeof names[index] === "string" ? (names[index] as string) : label(value) }));
   }
   if ("const" in schema) return [{ value: schema["const"], label: label(schema["const"]) }];
-  const some = schema["oneOf"] ?? schema["anyOf"];
-  if (!Array.isArray(some) || !some.length || !some.every((one) => isObject(one) && "const" in one)) return null;
-  return (some as Record<string, unknown>[]).map((one) => ({ value: one["const"], label: typeof one["title"] === "string" ? one["title"] : label(one["const"]) }));
+  const alternatives = schema["oneOf"] ?? schema["anyOf"];
+  if (!Array.isArray(alternatives) || !alternatives.length || !alternatives.every((alternative) => isObject(alternative) && "const" in alternative)) return null;
+  return (alternatives as Record<string, unknown>[]).map((alternative) => ({ value: alternative["const"], label: typeof alternative["title"] === "string" ? alternative["title"] : label(alternative["const"]) }));
 }
 
-/** What a field holds before anybody has written anything; undefined: it is left out. */
-export function initial(field: Field, isNeeded = true): unknown {
+/** The initial value of a field; undefined: it is left out. */
+export function initialValue(field: Field, isNeeded = true): unknown {
   if (field.default !== undefined) return field.default;
   if (!isNeeded) return undefined;
   if (field.isNullable) return null;
@@ -114,54 +114,54 @@ export function initial(field: Field, isNeeded = true): unknown {
     case "list":
       return [];
     case "object": {
-      const made: [string, unknown][] = field.fields.map(({ name, field: one, isNeeded: must }) => [name, initial(one, must)]);
-      return Object.fromEntries(made.filter(([, value]) => value !== undefined));
+      const entries: [string, unknown][] = field.fields.map(({ name, field: member, isNeeded: memberNeeded }) => [name, initialValue(member, memberNeeded)]);
+      return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
     }
     default:
       return undefined;
   }
 }
 
-/** What is wrong with a value, and where. */
-export function check(field: Field, value: unknown, path = "", isNeeded = true): Wrong[] {
-  const wrong = (why: Wrong["why"], bound: unknown = "") => [{ path, why, bound: String(bound) }];
-  if (value === BROKEN) return wrong("notJson");
-  if (value === undefined) return isNeeded ? wrong("missing") : [];
+/** The errors of a value, with their paths. */
+export function validate(field: Field, value: unknown, path = "", isNeeded = true): FieldError[] {
+  const fail = (reason: FieldError["reason"], bound: unknown = ""): FieldError[] => [{ path, reason, bound: String(bound) }];
+  if (value === INVALID_JSON) return fail("notJson");
+  if (value === undefined) return isNeeded ? fail("missing") : [];
   if (value === null && field.isNullable) return [];
   const { schema } = field;
   const bound = (name: string) => (typeof schema[name] === "number" ? (schema[name] as number) : null);
   switch (field.kind) {
     case "text": {
-      if (typeof value !== "string") return wrong("type");
+      if (typeof value !== "string") return fail("type");
       const size = [...value].length;
-      if (size < (bound("minLength") ?? 0)) return wrong("short", bound("minLength"));
-      if (size > (bound("maxLength") ?? Infinity)) return wrong("long", bound("maxLength"));
-      return fits(schema["pattern"], value) ? [] : wrong("pattern", schema["pattern"]);
+      if (size < (bound("minLength") ?? 0)) return fail("short", bound("minLength"));
+      if (size > (bound("maxLength") ?? Infinity)) return fail("long", bound("maxLength"));
+      return matchesPattern(schema["pattern"], value) ? [] : fail("pattern", schema["pattern"]);
     }
     case "number":
     case "integer": {
-      if (typeof value !== "number" || !Number.isFinite(value)) return wrong("type");
-      if (field.kind === "integer" && !Number.isSafeInteger(value)) return wrong("integer");
-      if (value < (bound("minimum") ?? -Infinity) || value <= (bound("exclusiveMinimum") ?? -Infinity)) return wrong("least", bound("minimum") ?? bound("exclusiveMinimum"));
-      if (value > (bound("maximum") ?? Infinity) || value >= (bound("exclusiveMaximum") ?? Infinity)) return wrong("most", bound("maximum") ?? bound("exclusiveMaximum"));
+      if (typeof value !== "number" || !Number.isFinite(value)) return fail("type");
+      if (field.kind === "integer" && !Number.isSafeInteger(value)) return fail("integer");
+      if (value < (bound("minimum") ?? -Infinity) || value <= (bound("exclusiveMinimum") ?? -Infinity)) return fail("least", bound("minimum") ?? bound("exclusiveMinimum"));
+      if (value > (bound("maximum") ?? Infinity) || value >= (bound("exclusiveMaximum") ?? Infinity)) return fail("most", bound("maximum") ?? bound("exclusiveMaximum"));
       return [];
     }
     case "boolean":
-      return typeof value === "boolean" ? [] : wrong("type");
+      return typeof value === "boolean" ? [] : fail("type");
     case "choice":
-      return field.options.some((option) => JSON.stringify(option.value) === JSON.stringify(value)) ? [] : wrong("choice");
+      return field.options.some((option) => JSON.stringify(option.value) === JSON.stringify(value)) ? [] : fail("choice");
     case "list": {
-      if (!Array.isArray(value)) return wrong("type");
-      const size = value.length < (bound("minItems") ?? 0) ? wrong("few", bound("minItems")) : value.length > (bound("maxItems") ?? Infinity) ? wrong("many", bound("maxItems")) : [];
-      return [...size, ...value.flatMap((item, at) => check(field.item!, item, join(path, String(at))))];
+      if (!Array.isArray(value)) return fail("type");
+      const size = value.length < (bound("minItems") ?? 0) ? fail("few", bound("minItems")) : value.length > (bound("maxItems") ?? Infinity) ? fail("many", bound("maxItems")) : [];
+      return [...size, ...value.flatMap((item, index) => validate(field.item!, item, joinPath(path, String(index))))];
     }
     case "object": {
-      if (!isObject(value)) return wrong("type");
-      const names = new Set(field.fields.map((one) => one.name));
-      const extra = Object.keys(value).filter((name) => !names.has(name) && (!field.isOpen || value[name] === BROKEN));
+      if (!isObject(value)) return fail("type");
+      const names = new Set(field.fields.map((member) => member.name));
+      const extra = Object.keys(value).filter((name) => !names.has(name) && (!field.isOpen || value[name] === INVALID_JSON));
       return [
-        ...field.fields.flatMap((one) => check(one.field, own(value, one.name), join(path, one.name), one.isNeeded)),
-        ...extra.map((name): Wrong => ({ path: join(path, name), why: value[name] === BROKEN ? "notJson" : "extra", bound: "" })),
+        ...field.fields.flatMap((member) => validate(member.field, ownProperty(value, member.name), joinPath(path, member.name), member.isNeeded)),
+        ...extra.map((name): FieldError => ({ path: joinPath(path, name), reason: value[name] === INVALID_JSON ? "notJson" : "extra", bound: "" })),
       ];
     }
     case "json":
@@ -169,13 +169,13 @@ export function check(field: Field, value: unknown, path = "", isNeeded = true):
   }
 }
 
-function fits(pattern: unknown, value: string): boolean {
+function matchesPattern(pattern: unknown, value: string): boolean {
   if (typeof pattern !== "string" || value.length > 500) return true;
   try {
     return new RegExp(pattern, "u").test(value);
   } catch {
-    return true; // it is not one of ours; the server knows
+    return true; // an unsupported pattern; the server checks it
   }
 }
 
-export const join = (path: string, name: string) => (path ? `${path}.${name}` : name);
+export const joinPath = (path: string, name: string) => (path ? `${path}.${name}` : name);

@@ -1,43 +1,43 @@
-/** A call of one of our tools → what is answered. The arguments were held against the schema by the server. */
+/** Runs the calls of browser tools. The server has validated the arguments against the schema. */
 import type { Gate } from "@everturn/client";
 import { MOST_TIME, USUAL_TIME } from "./eval.gen";
 import type { Files } from "./files";
 import { FilesError } from "./paths";
-import type { ToolName } from "./tools";
+import type { ToolName } from "./toolName";
 
-export interface Done {
+export interface ToolResult {
   readonly failed: boolean;
   readonly text: string;
 }
 
-type Given = Readonly<Record<string, unknown>>;
+type ToolArguments = Readonly<Record<string, unknown>>;
 
-const USUAL_LINES = 2000;
-const MOST_READ = 50_000; // characters
+const DEFAULT_LINES = 2000;
+const MAX_READ = 50_000; // characters
 
-/** Milliseconds that a call may take. */
-export function timeOf(tool: ToolName, gate: Gate): number {
+/** Timeout of a call, in milliseconds. */
+export function timeoutFor(tool: ToolName, gate: Gate): number {
   if (tool !== "browser_js_eval") return USUAL_TIME;
-  const asked = Number(givenOf(gate)["timeout_ms"] ?? USUAL_TIME);
-  return asked >= 1 ? Math.min(asked, MOST_TIME) : USUAL_TIME;
+  const requested = Number(parseArguments(gate)["timeout_ms"] ?? USUAL_TIME);
+  return requested >= 1 ? Math.min(requested, MOST_TIME) : USUAL_TIME;
 }
 
-/** Do what a call asks. It never throws: what goes wrong is for the model to read. */
-export async function perform(tool: ToolName, gate: Gate, files: Files, signal: AbortSignal): Promise<Done> {
-  const given = givenOf(gate);
-  const path = String(given["path"] ?? "");
+/** Run a call. It never throws: an error is a result for the model. */
+export async function runTool(tool: ToolName, gate: Gate, files: Files, signal: AbortSignal): Promise<ToolResult> {
+  const args = parseArguments(gate);
+  const path = String(args["path"] ?? "");
   try {
     switch (tool) {
       case "browser_js_eval":
-        return await evaluate(String(given["code"] ?? ""), timeOf(tool, gate), files, signal);
+        return await evaluate(String(args["code"] ?? ""), timeoutFor(tool, gate), files, signal);
       case "list_directory":
-        return done(JSON.stringify(await files.list(path)));
+        return success(JSON.stringify(await files.list(path)));
       case "read_file": {
-        const text = excerpt(await files.read(path), Number(given["offset"] ?? 1), Number(given["limit"] ?? USUAL_LINES));
-        return done(gate.form?.includes('"string"') ? JSON.stringify(text) : text); // a schema of its answer is one of JSON
+        const text = excerpt(await files.read(path), Number(args["offset"] ?? 1), Number(args["limit"] ?? DEFAULT_LINES));
+        return success(gate.form?.includes('"string"') ? JSON.stringify(text) : text); // an output schema means JSON
       }
       case "write_file":
-        return done(JSON.stringify({ written: await files.write(path, String(given["content"] ?? "")) }));
+        return success(JSON.stringify({ written: await files.write(path, String(args["content"] ?? "")) }));
     }
   } catch (error) {
     const why = error instanceof FilesError ? error.message : `this browser could not do it: ${String(error)}`;
@@ -45,10 +45,10 @@ export async function perform(tool: ToolName, gate: Gate, files: Files, signal: 
   }
 }
 
-async function evaluate(code: string, limit: number, files: Files, signal: AbortSignal): Promise<Done> {
+async function evaluate(code: string, limit: number, files: Files, signal: AbortSignal): Promise<ToolResult> {
   const { run } = await import("./run");
   const { failed, text, console } = await run(code, limit, files, signal);
-  if (!failed) return done(`{"value":${text}${console.length ? `,"console":${JSON.stringify(console)}` : ""}}`);
+  if (!failed) return success(`{"value":${text}${console.length ? `,"console":${JSON.stringify(console)}` : ""}}`);
   return { failed, text: console.length ? `${text}\nconsole:\n${console.join("\n")}` : text };
 }
 
@@ -56,21 +56,21 @@ async function evaluate(code: string, limit: number, files: Files, signal: Abort
 export function excerpt(text: string, offset: number, limit: number): string {
   const lines = text.split("\n");
   if (offset > lines.length) throw new FilesError(`it has ${lines.length} lines`);
-  const some = lines.slice(offset - 1, offset - 1 + limit);
-  let shown = some.length;
-  for (let size = 0, at = 0; at < some.length; at++) if ((size += some[at]!.length + 1) > MOST_READ) { shown = at; break; }
-  const said = shown ? some.slice(0, shown).join("\n") : some[0]!.slice(0, MOST_READ);
+  const selected = lines.slice(offset - 1, offset - 1 + limit);
+  let shown = selected.length;
+  for (let size = 0, index = 0; index < selected.length; index++) if ((size += selected[index]!.length + 1) > MAX_READ) { shown = index; break; }
+  const excerpt = shown ? selected.slice(0, shown).join("\n") : selected[0]!.slice(0, MAX_READ);
   const next = offset + Math.max(shown, 1);
-  if (!shown) return `${said}\n(line ${offset} goes on for ${some[0]!.length - MOST_READ} characters)`;
-  return next <= lines.length ? `${said}\n(${lines.length - next + 1} more lines; read on with offset ${next})` : said;
+  if (!shown) return `${excerpt}\n(line ${offset} goes on for ${selected[0]!.length - MAX_READ} characters)`;
+  return next <= lines.length ? `${excerpt}\n(${lines.length - next + 1} more lines; read on with offset ${next})` : excerpt;
 }
 
-const done = (text: string): Done => ({ failed: false, text });
+const success = (text: string): ToolResult => ({ failed: false, text });
 
-function givenOf(gate: Gate): Given {
+function parseArguments(gate: Gate): ToolArguments {
   try {
-    const given = JSON.parse(gate.arguments) as unknown;
-    return typeof given === "object" && given !== null ? (given as Given) : {};
+    const args = JSON.parse(gate.arguments) as unknown;
+    return typeof args === "object" && args !== null ? (args as ToolArguments) : {};
   } catch {
     return {};
   }

@@ -23,5 +23,6 @@ export const BROWSER_JS_EVAL = {
     ],
     "additionalProperties": false
   },
-  "effects": "write"
+  "read_only": false,
+  "idempotent": true
 } as const;

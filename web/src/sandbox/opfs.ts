@@ -1,15 +1,15 @@
-/** Files in the origin's private file system. A file that is written takes its place when it is whole. */
-import type { Entry, Place } from "./files";
+/** File storage in the origin private file system (OPFS). A written file replaces the old one when it is complete. */
+import type { Entry, FileStorage } from "./fileStorage";
 
 const ROOT = "everturn-files";
 
-export function opfs(session: string): Place {
+export function opfsStorage(session: string): FileStorage {
   const top = async () => (await navigator.storage.getDirectory()).getDirectoryHandle(ROOT, { create: true });
 
   async function directory(names: readonly string[], create: boolean): Promise<FileSystemDirectoryHandle> {
-    let at = await (await top()).getDirectoryHandle(session, { create: true });
-    for (const name of names) at = await at.getDirectoryHandle(name, { create });
-    return at;
+    let handle = await (await top()).getDirectoryHandle(session, { create: true });
+    for (const name of names) handle = await handle.getDirectoryHandle(name, { create });
+    return handle;
   }
 
   return {
@@ -20,10 +20,10 @@ export function opfs(session: string): Place {
     },
     read: async (names) => (await (await directory(names.slice(0, -1), false)).getFileHandle(names.at(-1)!)).getFile(),
     write: async (names, content) => {
-      const within = await directory(names.slice(0, -1), true);
-      const writing = await (await within.getFileHandle(names.at(-1)!, { create: true })).createWritable();
-      await writing.write(content);
-      await writing.close();
+      const directoryHandle = await directory(names.slice(0, -1), true);
+      const writable = await (await directoryHandle.getFileHandle(names.at(-1)!, { create: true })).createWritable();
+      await writable.write(content);
+      await writable.close();
     },
     sizes: async () => {
       const sizes = new Map<string, number>();
@@ -31,8 +31,8 @@ export function opfs(session: string): Place {
       return sizes;
     },
     clear: async () => {
-      const above = await top();
-      for await (const name of above.keys()) if (name === session) await above.removeEntry(name, { recursive: true });
+      const parent = await top();
+      for await (const name of parent.keys()) if (name === session) await parent.removeEntry(name, { recursive: true });
     },
   };
 }
@@ -42,8 +42,8 @@ async function entryOf(handle: FileSystemHandle): Promise<Entry> {
   return { name: handle.name, kind: "file", size: (await (handle as FileSystemFileHandle).getFile()).size };
 }
 
-async function walk(at: FileSystemDirectoryHandle, path: string, sizes: Map<string, number>): Promise<void> {
-  for await (const handle of at.values()) {
+async function walk(directory: FileSystemDirectoryHandle, path: string, sizes: Map<string, number>): Promise<void> {
+  for await (const handle of directory.values()) {
     if (handle.kind === "directory") await walk(handle as FileSystemDirectoryHandle, `${path}${handle.name}/`, sizes);
     else sizes.set(path + handle.name, (await (handle as FileSystemFileHandle).getFile()).size);
   }

@@ -1,19 +1,19 @@
-/** A call as a card: closed it says what runs and how it stands; open, everything there is to know. */
-import { callsOf, isOver, ranFor, type CallNote, type FilePart, type GateState, type LivePart, type SessionFollower, type ToolPart, type TurnState } from "@everturn/client";
+/** Tool card: collapsed it shows the tool and its state; open, all details of the call. */
+import { nestedCalls, isOver, runSeconds, type CallRecord, type FilePart, type GateState, type LivePart, type SessionFollower, type ToolPart, type TurnState } from "@everturn/client";
 import { Component, type ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { inbox } from "../app/app";
-import { Boundary } from "../app/boundary";
+import { ErrorBoundary } from "../app/errorBoundary";
 import { lazy } from "../app/lazy";
 import { useTopics } from "../app/store";
-import { say } from "../app/words";
-import { Media, isPicture } from "../conversation/media";
-import { GateCard } from "../gates/gate";
-import { plain } from "../gates/hidden";
-import { isObject, parse } from "../gates/json";
-import { Badge, Fold, Icon, Spinner } from "../ui/kit";
+import { format } from "../app/texts";
+import { Media, isImage } from "../conversation/media";
+import { GateCard } from "../gates/gateCard";
+import { escapeInvisible } from "../gates/invisibleChars";
+import { isObject, parseJson } from "../gates/json";
+import { Badge, Disclosure, Icon, Spinner } from "../ui/components";
 import { useExecutor } from "./executor";
-import { LOOK, useCardWords } from "./states";
+import { STATE_STYLE, useCardTexts } from "./states";
 import "./card.css";
 
 export interface CardProps {
@@ -24,7 +24,7 @@ export interface CardProps {
 }
 
 const Details = lazy(async () => (await import("./details")).Details);
-const Below = lazy(async () => (await import("./below")).Below) as ComponentType<{ session: string; turn: string }>;
+const Subagent = lazy(async () => (await import("./subagent")).Subagent) as ComponentType<{ session: string; turn: string }>;
 
 /** `part` once the step has ended; `live` while its arguments stream. The same call keeps its card. */
 export class ToolCard extends Component<CardProps> {
@@ -34,19 +34,19 @@ export class ToolCard extends Component<CardProps> {
   }
 
   override render({ session, turn, part, live }: CardProps) {
-    // What a call's tool has called stands in the card of that call.
+    // A nested call is drawn in the card of its parent call.
     if (part?.parent && session.state.turns.get(turn)?.calls.has(part.parent)) return null;
-    return <Boundary name="tool card" of={part ?? live}><Call session={session} turn={turn} part={part} live={live} /></Boundary>;
+    return <ErrorBoundary name="tool card" resetKey={part ?? live}><Call session={session} turn={turn} part={part} live={live} /></ErrorBoundary>;
   }
 }
 
-/** What a card shows of a call beside its part: draws again when some of that has changed, not whenever the turn moves. */
-function useCall(session: SessionFollower, turn: string, call: string): CallNote | undefined {
+/** State of a call beside its part: renders again when it has changed, not on every change of the turn. */
+function useCall(session: SessionFollower, turn: string, call: string): CallRecord | undefined {
   const [, redraw] = useState(0);
   useLayoutEffect(() => {
-    let before = sign(session.state.turns.get(turn), call);
+    let before = callFingerprint(session.state.turns.get(turn), call);
     return session.subscribe(`turn:${turn}`, () => {
-      const now = sign(session.state.turns.get(turn), call);
+      const now = callFingerprint(session.state.turns.get(turn), call);
       if (now !== before) redraw((count) => count + 1);
       before = now;
     });
@@ -54,128 +54,128 @@ function useCall(session: SessionFollower, turn: string, call: string): CallNote
   return session.state.turns.get(turn)?.calls.get(call);
 }
 
-function sign(turn: TurnState | undefined, id: string): string {
+function callFingerprint(turn: TurnState | undefined, id: string): string {
   const call = turn?.calls.get(id);
   if (!turn || !call) return "";
-  const { state, tool, started, settled, isOut, late, below, progress, judged } = call;
-  const gates = call.gates.map((gate) => (turn.gates.get(gate)?.verdict ? 1 : 0) + (turn.gates.get(gate)?.claim?.until ?? 0)).join();
-  const made = callsOf(turn, id).length;
-  return [state, tool, started, settled, isOut, late, below.length, progress.length, progress.at(-1), judged ? 1 : 0, gates, made, isOver(turn)].join("\n");
+  const { state, tool, started, finished, isStillRunning, late, children, progress, decision } = call;
+  const gates = call.gates.map((gate) => (turn.gates.get(gate)?.resolution ? 1 : 0) + (turn.gates.get(gate)?.claim?.until ?? 0)).join();
+  const nestedCount = nestedCalls(turn, id).length;
+  return [state, tool, started, finished, isStillRunning, late, children.length, progress.length, progress.at(-1), decision ? 1 : 0, gates, nestedCount, isOver(turn)].join("\n");
 }
 
 function Call({ session, turn: id, part, live }: CardProps) {
-  const t = useCardWords();
+  const t = useCardTexts();
   const name = part?.call ?? live?.call ?? "";
   const note = useCall(session, id, name);
   const turn = session.state.turns.get(id);
   const state = part ? (note?.state ?? part.state ?? "pending") : "writing";
-  const shown = plain(note?.tool || part?.name || live?.name || "…");
-  const executor = useExecutor(note?.tool || part?.name || "", part?.output?.origin, note?.effects, turn);
-  // Settled for the turn, and its tool runs on: what the person sees is what the tool does.
-  const said = note?.isOut ? "out" : state === "pending" && turn && isOver(turn) ? "never" : state;
-  const isOn = said === "running" || said === "out";
-  const [icon, tone] = LOOK[said];
+  const shown = escapeInvisible(note?.tool || part?.name || live?.name || "…");
+  const executor = useExecutor(note?.tool || part?.name || "", part?.output?.origin, note, turn);
+  // Finished for the turn while its tool still runs: show what the tool does.
+  const shownState = note?.isStillRunning ? "still_running" : state === "pending" && turn && isOver(turn) ? "never" : state;
+  const isRunning = shownState === "running" || shownState === "still_running";
+  const [icon, tone] = STATE_STYLE[shownState];
   const gates = (note?.gates ?? []).map((gate) => turn?.gates.get(gate)).filter((gate): gate is GateState => gate !== undefined);
-  const made = turn ? callsOf(turn, name) : [];
-  const brief = part?.output?.title || briefOf(part?.arguments || "", part?.used);
+  const nested = turn ? nestedCalls(turn, name) : [];
+  const brief = part?.output?.title || argumentSummary(part?.arguments || "", part?.used);
   return (
-    <article class={`tool-card ${state}`} data-call={name} data-state={state} aria-label={`${shown}: ${t[said]}`}>
-      <Fold class="call" summary={
+    <article class={`tool-card ${state}`} data-call={name} data-state={state} aria-label={`${shown}: ${t[shownState]}`}>
+      <Disclosure class="call" summary={
         <>
           <Icon name={executor.icon} />
           <span class="name">{shown}</span>
-          <span class="grow ellipsis muted small" dir="auto">{plain(brief)}</span>
-          <Badge tone={tone} icon={isOn ? undefined : icon}>{isOn && <Spinner />}{t[said]}</Badge>
-          {note && turn && <Duration turn={turn} note={note} isOn={isOn} />}
+          <span class="grow ellipsis muted small" dir="auto">{escapeInvisible(brief)}</span>
+          <Badge tone={tone} icon={isRunning ? undefined : icon}>{isRunning && <Spinner />}{t[shownState]}</Badge>
+          {note && turn && <Duration turn={turn} note={note} isOn={isRunning} />}
         </>
       }>
         {part && <Details session={session} turn={id} part={part} />}
-        {!part && live && <pre class="exact live">{live.text}</pre>}
-      </Fold>
-      {!part && live && live.text && <p class="small muted ellipsis tail">{plain(live.text.slice(-120))}</p>}
-      {part && <Said part={part} note={note} isDenied={gates.some(({ verdict }) => verdict && !verdict.allowed)} />}
-      {part && <Pictures session={session.id} files={[...(part.output?.attachments ?? []), ...(part.late?.attachments ?? [])]} />}
-      {gates.map((gate) => <GateCard key={gate.gate.id} session={session.id} asked={gate} />)}
-      {note && note.below.length > 0 && <Beneath session={session} note={note} />}
-      {made.length > 0 && <Made session={session} turn={id} calls={made} />}
+        {!part && live && <pre class="visible-text live">{live.text}</pre>}
+      </Disclosure>
+      {!part && live && live.text && <p class="small muted ellipsis tail">{escapeInvisible(live.text.slice(-120))}</p>}
+      {part && <CallSummary part={part} note={note} isDenied={gates.some(({ resolution }) => resolution && !resolution.allowed)} />}
+      {part && <Images session={session.id} files={[...(part.output?.attachments ?? []), ...(part.late?.attachments ?? [])]} />}
+      {gates.map((gate) => <GateCard key={gate.gate.id} session={session.id} gateState={gate} />)}
+      {note && note.children.length > 0 && <Subagents session={session} note={note} />}
+      {nested.length > 0 && <NestedCalls session={session} turn={id} calls={nested} />}
     </article>
   );
 }
 
-/** What must be said of a call even where nobody opens it. */
-function Said({ part, note, isDenied }: { part: ToolPart; note: CallNote | undefined; isDenied: boolean }) {
-  const t = useCardWords();
+/** What must be shown of a call even while its card is collapsed. */
+function CallSummary({ part, note, isDenied }: { part: ToolPart; note: CallRecord | undefined; isDenied: boolean }) {
+  const t = useCardTexts();
   const state = note?.state ?? part.state ?? "pending";
   const lines: string[] = [];
-  if (note?.tool && note.tool !== part.name) lines.push(t.repaired(plain(part.name), plain(note.tool)));
+  if (note?.tool && note.tool !== part.name) lines.push(t.repaired(escapeInvisible(part.name), escapeInvisible(note.tool)));
   if (part.is_edited) lines.push(t.edited);
   if (state === "outcome_unknown") lines.push(t.unknownWhy);
   if (state === "withheld") lines.push(t.withheldWhy);
-  if (state === "waiting" && !note?.below.length) lines.push(t.waitingWhy);
-  if (note?.isOut) lines.push(t.cancelledOut);
-  if (state === "running" && note?.progress.length) lines.push(plain(note.progress.at(-1)!));
-  // Who denied it, and why, stands at the gate below.
-  if ((state === "failed" || (state === "denied" && !isDenied)) && part.output) lines.push(/^\{"status":"incomplete",/.test(part.output.text) ? t.incomplete : plain(firstLine(part.output.text)));
-  if (part.late) lines.push(`${t.late}: ${plain(firstLine(part.late.title || part.late.text))}`);
-  return lines.length ? <div class="said small">{lines.map((line) => <p key={line} dir="auto">{line}</p>)}</div> : null;
+  if (state === "waiting" && !note?.children.length) lines.push(t.waitingWhy);
+  if (note?.isStillRunning) lines.push(t.stillRunningWhy);
+  if (state === "running" && note?.progress.length) lines.push(escapeInvisible(note.progress.at(-1)!));
+  // Who denied it, and why, is shown at the gate below.
+  if ((state === "failed" || (state === "denied" && !isDenied)) && part.output) lines.push(/^\{"status":"incomplete",/.test(part.output.text) ? t.incomplete : escapeInvisible(firstLine(part.output.text)));
+  if (part.late) lines.push(`${t.late}: ${escapeInvisible(firstLine(part.late.title || part.late.text))}`);
+  return lines.length ? <div class="call-summary small">{lines.map((line) => <p key={line} dir="auto">{line}</p>)}</div> : null;
 }
 
-/** What a tool has drawn, or found, is seen without a click. */
-function Pictures({ session, files }: { session: string; files: readonly FilePart[] }) {
-  const shown = files.filter(isPicture);
+/** Images of a result are shown without a click. */
+function Images({ session, files }: { session: string; files: readonly FilePart[] }) {
+  const shown = files.filter(isImage);
   return shown.length ? <div class="files">{shown.map((file) => <Media key={file.blob} session={session} part={file} />)}</div> : null;
 }
 
-/** The questions of sub-turns, and the sub-turns themselves when somebody opens them. */
-function Beneath({ session, note }: { session: SessionFollower; note: CallNote }) {
-  const t = useCardWords();
+/** The gates of sub-agents, and the sub-agents themselves when expanded. */
+function Subagents({ session, note }: { session: SessionFollower; note: CallRecord }) {
+  const t = useCardTexts();
   useTopics(inbox, "gates");
-  const below = new Set(note.below.map((one) => one.session));
-  const asked = inbox.gates.filter((one) => below.has(one.session));
+  const childSessions = new Set(note.children.map((child) => child.session));
+  const gates = inbox.gates.filter((gateView) => childSessions.has(gateView.session));
   return (
-    <div class="beneath">
-      {asked.map((one) => (
-        <GateCard key={one.gate.id} session={session.id} asked={{ gate: one.gate, opened: one.opened, claim: one.claim, verdict: null, answered: 0, grant: null }} />
+    <div class="subagents">
+      {gates.map((gateView) => (
+        <GateCard key={gateView.gate.id} session={session.id} gateState={{ gate: gateView.gate, opened: gateView.opened, claim: gateView.claim, resolution: null, answered: 0, grant: null }} />
       ))}
-      {note.below.map((one, at) => (
-        <Fold key={one.turn} summary={<span class="small"><Icon name="branch" /> {t.below}{note.below.length > 1 ? ` ${at + 1}` : ""}: {t.belowOpen}</span>}>
-          <Below session={one.session} turn={one.turn} />
-        </Fold>
+      {note.children.map((child, index) => (
+        <Disclosure key={child.turn} summary={<span class="small"><Icon name="branch" /> {t.subagent}{note.children.length > 1 ? ` ${index + 1}` : ""}: {t.subagentOpen}</span>}>
+          <Subagent session={child.session} turn={child.turn} />
+        </Disclosure>
       ))}
     </div>
   );
 }
 
-function Made({ session, turn, calls }: { session: SessionFollower; turn: string; calls: readonly CallNote[] }) {
-  const t = useCardWords();
+function NestedCalls({ session, turn, calls }: { session: SessionFollower; turn: string; calls: readonly CallRecord[] }) {
+  const t = useCardTexts();
   const message = session.state.messages.get(calls[0]!.message);
   useTopics(session, `message:${calls[0]!.message}`);
   const find = (id: string) => message?.parts?.find((part): part is ToolPart => part.type === "tool" && part.call === id);
   return (
-    <Fold class="made" open={calls.length < 6} summary={<span class="small">{t.nested} ({calls.length})</span>}>
-      {calls.map((call) => <Boundary key={call.id} name="tool card" of={find(call.id)}><Call session={session} turn={turn} part={find(call.id)} /></Boundary>)}
-    </Fold>
+    <Disclosure class="nested-calls" open={calls.length < 6} summary={<span class="small">{t.nested} ({calls.length})</span>}>
+      {calls.map((call) => <ErrorBoundary key={call.id} name="tool card" resetKey={find(call.id)}><Call session={session} turn={turn} part={find(call.id)} /></ErrorBoundary>)}
+    </Disclosure>
   );
 }
 
 /** How long its tool ran, or has run so far. */
-function Duration({ turn, note, isOn }: { turn: TurnState; note: CallNote; isOn: boolean }) {
+function Duration({ turn, note, isOn }: { turn: TurnState; note: CallRecord; isOn: boolean }) {
   const [, tick] = useState(0);
   useEffect(() => {
     if (!isOn) return;
     const timer = setInterval(() => tick((count) => count + 1), 500);
     return () => clearInterval(timer);
   }, [isOn]);
-  if (!note.started || (!note.settled && !isOn && note.state !== "reviewing")) return null;
-  return <span class="duration small muted">{say.seconds(ranFor(turn, note, Date.now() / 1000))}</span>;
+  if (!note.started || (!note.finished && !isOn && note.state !== "reviewing")) return null;
+  return <span class="duration small muted">{format.seconds(runSeconds(turn, note, Date.now() / 1000))}</span>;
 }
 
-/** A word or two of the arguments: the first text among them as they were asked for, with what was used for it in the end. */
-export function briefOf(text: string, used?: string | null): string {
-  const [asked, now] = [parse(text), parse(used || text)];
+/** Summary of the arguments: the first text among them in the requested order, with the value that was used. */
+export function argumentSummary(text: string, used?: string | null): string {
+  const [original, now] = [parseJson(text), parseJson(used || text)];
   if (!isObject(now)) return "";
-  const order = isObject(asked) ? [...Object.keys(asked), ...Object.keys(now)] : Object.keys(now);
-  const first = order.map((key) => (Object.hasOwn(now, key) ? now[key] : "")).find((one): one is string => typeof one === "string" && one.trim() !== "");
+  const order = isObject(original) ? [...Object.keys(original), ...Object.keys(now)] : Object.keys(now);
+  const first = order.map((key) => (Object.hasOwn(now, key) ? now[key] : "")).find((value): value is string => typeof value === "string" && value.trim() !== "");
   return first ? firstLine(first).slice(0, 120) : "";
 }
 

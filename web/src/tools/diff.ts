@@ -1,13 +1,13 @@
-/** Lines that differ: of two texts, and of a unified diff that a tool has made. Pure. */
+/** Line diff of two texts, and parser of unified diffs. Pure. */
 
 export interface DiffLine {
-  readonly sign: "+" | "-" | " " | "@" | "h"; // h: names of files, and remarks
+  readonly sign: "+" | "-" | " " | "@" | "h"; // h: file names and other header lines
   readonly text: string;
 }
 
-const MOST = 400; // lines of either text that are compared; longer ones are shown as replaced
+const MAX_LINES = 400; // lines of either text that are compared; longer ones are shown as replaced
 
-/** What becomes of a text, line by line. */
+/** Diff two texts by line. */
 export function diff(before: string, after: string): DiffLine[] {
   const [old, now] = [before.split("\n"), after.split("\n")];
   let head = 0;
@@ -22,7 +22,7 @@ export function diff(before: string, after: string): DiffLine[] {
 
 function middle(old: string[], now: string[]): DiffLine[] {
   const replaced = () => [...old.map((text): DiffLine => ({ sign: "-", text })), ...now.map((text): DiffLine => ({ sign: "+", text }))];
-  if (old.length > MOST || now.length > MOST) return replaced();
+  if (old.length > MAX_LINES || now.length > MAX_LINES) return replaced();
   // The longest common subsequence, from the end.
   const size = now.length + 1;
   const best = new Uint16Array((old.length + 1) * size);
@@ -46,7 +46,7 @@ export function isDiff(text: string): boolean {
   return /^--- .*\n\+\+\+ .*(\n|$)/.test(text) || /^@@ -\d+/m.test(text);
 }
 
-/** A unified diff, line by line, with nothing left out. */
+/** Parse a unified diff by line, with nothing left out. */
 export function readDiff(text: string): DiffLine[] {
   let isInHunk = false;
   return text.replace(/\n$/, "").split("\n").map((line): DiffLine => {

@@ -1,58 +1,63 @@
-/** Where a tool runs, in words. */
-import type { TurnState } from "@everturn/client";
+/** Executor of a tool: where it runs, as label and icon. */
+import type { CallRecord, TurnState } from "@everturn/client";
 import { tools } from "../app/app";
 import { useStore } from "../app/store";
-import { words } from "../app/words";
-import { plain } from "../gates/hidden";
-import type { IconName } from "../ui/kit";
+import { defineTexts } from "../app/texts";
+import { escapeInvisible } from "../gates/invisibleChars";
+import type { IconName } from "../ui/components";
 
-const useWords = words(
+const useTexts = defineTexts(
   {
     function: "the server", mcp: (name: string) => `MCP server ${name}`, client: "a client (this browser or a program)", browser: "the browser", files: "files", code: (name: string) => `sandboxed code (${name})`, web: "the web", agent: "another agent", builtin: "Everturn",
-    read: "only reads", write: "changes something", once: "cannot be repeated",
+    readOnly: "only reads", idempotent: "changes something", atMostOnce: "cannot be repeated",
   },
   {
     function: "服务器", mcp: (name: string) => `MCP 服务器 ${name}`, client: "客户端（本浏览器或程序）", browser: "浏览器", files: "文件", code: (name: string) => `沙箱代码（${name}）`, web: "网络", agent: "另一个代理", builtin: "Everturn",
-    read: "只读", write: "会更改内容", once: "不可重复",
+    readOnly: "只读", idempotent: "会更改内容", atMostOnce: "不可重复",
   },
 );
 
 export interface Executor {
   readonly icon: IconName;
   readonly label: string;
-  readonly effects: string;
+  readonly effect: string; // "": not known
 }
 
-/** `origin` as a result tells it, else as the tool has it now. */
-export function useExecutor(tool: string, origin = "", effects = "", turn?: TurnState): Executor {
-  const t = useWords();
-  const known = useStore(tools)?.tools.find((one) => one.name === tool);
-  const isClient = turn?.options.clients?.some((one) => one.name === tool) || (!known && tool === "browser_js_eval");
+/** `origin` of the result, else the current origin of the tool. The effect is that of the started call, else the declared one. */
+export function useExecutor(tool: string, origin = "", call?: CallRecord, turn?: TurnState): Executor {
+  const t = useTexts();
+  const known = useStore(tools)?.tools.find((candidate) => candidate.name === tool);
+  const isClient = turn?.options.clients?.some((candidate) => candidate.name === tool) || (!known && tool === "browser_js_eval");
   const from = origin || (isClient ? "client" : known?.origin) || "";
-  const effect = effects || turn?.options.clients?.find((one) => one.name === tool)?.effects || known?.effects || "";
-  const said = effect === "read" || effect === "write" || effect === "once" ? t[effect] : "";
+  const effect = effectOf(call, turn?.options.clients?.find((candidate) => candidate.name === tool) ?? known, t);
   const [kind = "", name = ""] = split(from);
   switch (kind) {
     case "":
-      return { icon: "tool", label: "", effects: said };
+      return { icon: "tool", label: "", effect };
     case "mcp":
-      return { icon: "plug", label: t.mcp(plain(name)), effects: said };
+      return { icon: "plug", label: t.mcp(escapeInvisible(name)), effect };
     case "client":
-      return { icon: "browser", label: /^browser_|^(?:list_directory|read_file|write_file)$/.test(tool) ? t.browser : t.client, effects: said };
+      return { icon: "browser", label: /^browser_|^(?:list_directory|read_file|write_file)$/.test(tool) ? t.browser : t.client, effect };
     case "code":
-      return { icon: "server", label: t.code(plain(name)), effects: said };
+      return { icon: "server", label: t.code(escapeInvisible(name)), effect };
     case "function":
     case "files":
     case "web":
     case "agent":
     case "builtin":
-      return { icon: kind === "files" ? "file" : kind === "agent" ? "branch" : kind === "web" ? "link" : "tool", label: t[kind], effects: said };
+      return { icon: kind === "files" ? "file" : kind === "agent" ? "branch" : kind === "web" ? "link" : "tool", label: t[kind], effect };
     default:
-      return { icon: "tool", label: plain(from), effects: said };
+      return { icon: "tool", label: escapeInvisible(from), effect };
   }
 }
 
+function effectOf(call: CallRecord | undefined, declared: { readonly read_only?: boolean; readonly idempotent?: boolean } | undefined, t: ReturnType<typeof useTexts>): string {
+  const flags = call?.started ? { read_only: call.readOnly, idempotent: call.idempotent } : declared;
+  if (!flags) return "";
+  return flags.read_only ? t.readOnly : flags.idempotent ? t.idempotent : t.atMostOnce;
+}
+
 function split(origin: string): [string, string] {
-  const at = origin.indexOf(":");
-  return at < 0 ? [origin, ""] : [origin.slice(0, at), origin.slice(at + 1)];
+  const colon = origin.indexOf(":");
+  return colon < 0 ? [origin, ""] : [origin.slice(0, colon), origin.slice(colon + 1)];
 }

@@ -1,4 +1,4 @@
-/** What messages have used, as their steps tell it. */
+/** Usage totals of messages, from their steps. */
 import type { Message, Usage } from "@everturn/client";
 
 export function usageOf(messages: readonly Message[]): Usage {

@@ -1,4 +1,4 @@
-/** Icons: one stroke each, drawn in a square of 24. */
+/** Icons: one stroke each, in a square of 24. */
 const PATHS = {
   add: "M12 5v14M5 12h14",
   alert: "M12 3 2 20h20zM12 10v4M12 17h.01",
@@ -38,7 +38,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** Beside a text it says nothing; alone in a button the button has the label. */
+/** Hidden from screen readers: the text beside it, or the label of the button, says what it means. */
 export function Icon({ name, class: more = "" }: { name: IconName; class?: string }) {
   return (
     <svg class={`icon-svg ${more}`} viewBox="0 0 24 24" aria-hidden="true">

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Blocks } from "../../src/conversation/blocks";
-import { tokens } from "../../src/conversation/lexing";
+import { lex } from "../../src/conversation/lexer";
 import { CORPUS } from "./corpus";
 
 function streamed(text: string, cuts: readonly number[]): Blocks {
@@ -9,25 +9,25 @@ function streamed(text: string, cuts: readonly number[]): Blocks {
   return blocks;
 }
 
-/** The same numbers every time. */
+/** Seeded random numbers. */
 function random(seed: number): () => number {
   return () => (seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648;
 }
 
-const read = (blocks: Blocks) => blocks.all.flatMap((block) => tokens(block.source, blocks.definitions));
-const shape = (some: unknown) => JSON.parse(JSON.stringify(some, (key, value) => (key === "raw" ? undefined : value)));
+const read = (blocks: Blocks) => blocks.all.flatMap((block) => lex(block.source, blocks.definitions));
+const shape = (tokens: unknown) => JSON.parse(JSON.stringify(tokens, (key, value) => (key === "raw" ? undefined : value)));
 
 describe.each(Object.entries(CORPUS))("%s", (_, text) => {
   const normal = text.replace(/\r\n?/g, "\n");
 
   it("comes to the same blocks wherever it is cut in two", () => {
-    const whole = shape(tokens(normal));
+    const whole = shape(lex(normal));
     for (let cut = 0; cut <= text.length; cut++) expect(shape(read(streamed(text, [cut])))).toEqual(whole);
   });
 
   it("comes to the same blocks one character at a time, and in random pieces", () => {
-    const whole = shape(tokens(normal));
-    expect(shape(read(streamed(text, [...text].map((_, at) => at))))).toEqual(whole);
+    const whole = shape(lex(normal));
+    expect(shape(read(streamed(text, [...text].map((_, index) => index))))).toEqual(whole);
     const next = random(7);
     for (let round = 0; round < 40; round++) {
       const cuts = Array.from({ length: 1 + Math.floor(next() * 8) }, () => Math.floor(next() * text.length)).sort((a, b) => a - b);
@@ -38,7 +38,7 @@ describe.each(Object.entries(CORPUS))("%s", (_, text) => {
   it("joined with every other text it still does", () => {
     for (const other of Object.values(CORPUS)) {
       const both = `${other}\n\n${text}`;
-      const whole = shape(tokens(both.replace(/\r\n?/g, "\n")));
+      const whole = shape(lex(both.replace(/\r\n?/g, "\n")));
       const next = random(both.length);
       for (let round = 0; round < 6; round++) {
         const cuts = Array.from({ length: 5 }, () => Math.floor(next() * both.length)).sort((a, b) => a - b);
@@ -79,7 +79,7 @@ describe("what would take for ever is drawn as it was written", () => {
     const began = performance.now();
     const blocks = new Blocks();
     const line = "word ".repeat(200_000);
-    for (let at = 10_000; at <= line.length; at += 10_000) blocks.update(line.slice(0, at));
+    for (let length = 10_000; length <= line.length; length += 10_000) blocks.update(line.slice(0, length));
     expect(blocks.all.at(-1)!.isPlain).toBe(true);
     expect(performance.now() - began).toBeLessThan(10_000);
   });

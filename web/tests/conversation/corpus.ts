@@ -1,4 +1,4 @@
-/** Texts as models write them, and as nobody should. */
+/** Markdown corpus: texts as models write them, and hostile ones. */
 export const CORPUS: Record<string, string> = {
   plain: "One line.\nAnother of the same paragraph.\n\nA second paragraph, with **bold**, *italic*, `code` and ~~gone~~.\n",
   titles: "# One\n\nText\n====\n\nMore\n----\n\n### Three ###\nright under it\n",

@@ -69,7 +69,7 @@ it("reads entities once, and shows what a terminal would obey", () => {
 
 it("tells money from formulas", () => {
   draw("It costs $5 and $6, or `$x$`, but $y$ is one.");
-  expect([...root.querySelectorAll(".formula")].map((one) => one.textContent)).toHaveLength(1);
+  expect([...root.querySelectorAll(".formula")].map((element) => element.textContent)).toHaveLength(1);
 });
 
 it("keeps the nodes of finished blocks while the text grows, and those of an open block of code", () => {

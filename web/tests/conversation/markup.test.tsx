@@ -2,27 +2,27 @@
 import { render } from "preact";
 import { expect, it } from "vitest";
 import { mathml } from "../../src/conversation/formula";
-import { highlighted } from "../../src/conversation/highlight";
-import { nodes } from "../../src/conversation/markup";
+import { highlight } from "../../src/conversation/highlight";
+import { parseMarkup } from "../../src/conversation/markup";
 
 function drawn(markup: string): HTMLElement {
   const root = document.createElement("div");
-  render(<>{nodes(markup)}</>, root);
+  render(<>{parseMarkup(markup)}</>, root);
   return root;
 }
 
 it("colours keep every character of the code", async () => {
   const code = 'const a = "<b>&amp;</b>"; // `x` \'y\' <script>alert(1)</script>\n';
-  const root = drawn((await highlighted(code, "js"))!);
+  const root = drawn((await highlight(code, "js"))!);
   expect(root.textContent).toBe(code);
   expect(root.querySelector(".hljs-keyword")?.textContent).toBe("const");
   expect(root.querySelector("script, b")).toBeNull();
 });
 
 it("a language that nobody knows has no colours", async () => {
-  expect(await highlighted("x", "brainfog")).toBeNull();
-  expect(await highlighted("x", "__proto__")).toBeNull();
-  expect(await highlighted("x", "constructor")).toBeNull();
+  expect(await highlight("x", "brainfog")).toBeNull();
+  expect(await highlight("x", "__proto__")).toBeNull();
+  expect(await highlight("x", "constructor")).toBeNull();
 });
 
 it("a formula is MathML, in its namespace", () => {

@@ -1,23 +1,24 @@
 import { describe, expect, test } from "vitest";
-import { within, LIMITS, type Entry, type Place } from "../../src/sandbox/files";
-import { namesOf } from "../../src/sandbox/paths";
+import { limitedFiles, LIMITS } from "../../src/sandbox/files";
+import type { Entry, FileStorage } from "../../src/sandbox/fileStorage";
+import { parsePath } from "../../src/sandbox/paths";
 import { excerpt } from "../../src/sandbox/calls";
 
 describe("a path", () => {
   test.each([["a", ["a"]], ["a/b.md", ["a", "b.md"]], ["a/b/", ["a", "b"]], ["..a", ["..a"]], ["日记/今天.md", ["日记", "今天.md"]], ["😀", ["😀"]]])(
-    "%j has these names", (path, names) => expect(namesOf(path)).toEqual(names),
+    "%j has these names", (path, names) => expect(parsePath(path)).toEqual(names),
   );
   test.each(["", "/", ".", "..", "../a", "a/../b", "a/./b", "/a", "a//b", "a\\b", "a\0", "\u0085", "a:b", " a", "a ", "a.", "\ud83d", "a/".repeat(9)])(
-    "%j is none", (path) => expect(() => namesOf(path)).toThrow(/a path|a name/),
+    "%j is none", (path) => expect(() => parsePath(path)).toThrow(/a path|a name/),
   );
   test("may be the root where that is meant", () => {
-    for (const path of ["", ".", "/"]) expect(namesOf(path, true)).toEqual([]);
-    expect(() => namesOf("..", true)).toThrow();
+    for (const path of ["", ".", "/"]) expect(parsePath(path, true)).toEqual([]);
+    expect(() => parsePath("..", true)).toThrow();
   });
 });
 
-/** A place that only counts. */
-function place(): Place & { all: Map<string, number> } {
+/** A storage that only counts. */
+function countingStorage(): FileStorage & { all: Map<string, number> } {
   const all = new Map<string, number>();
   return {
     all,
@@ -31,24 +32,24 @@ function place(): Place & { all: Map<string, number> } {
 
 describe("files", () => {
   test("are so many and no more", async () => {
-    const there = place();
-    for (let at = 0; at < LIMITS.files; at++) there.all.set(`f${at}`, 1);
-    const files = within(there, "s");
+    const storage = countingStorage();
+    for (let at = 0; at < LIMITS.files; at++) storage.all.set(`f${at}`, 1);
+    const files = limitedFiles(storage, "s");
     await expect(files.write("one-more", "x")).rejects.toThrow("at most 1000 files");
     await expect(files.write("f0", "again")).resolves.toBe(5);
   });
   test("are so large and no larger, counted in bytes", async () => {
-    const there = place();
-    const files = within(there, "s");
+    const storage = countingStorage();
+    const files = limitedFiles(storage, "s");
     await expect(files.write("a", "字".repeat(LIMITS.file / 3 + 1))).rejects.toThrow("at most 1000000 bytes");
-    there.all.set("big", LIMITS.all);
+    storage.all.set("big", LIMITS.all);
     await expect(files.write("a", "x")).rejects.toThrow("all files have at most");
-    await expect(files.write("big", "x")).resolves.toBe(1); // in the place of what was there
+    await expect(files.write("big", "x")).resolves.toBe(1); // replaces the old file
   });
   test("are listed in order", async () => {
-    const there = place();
-    for (const name of ["b", "a", "c"]) there.all.set(name, 1);
-    expect((await within(there, "s").list("")).map((one) => one.name)).toEqual(["a", "b", "c"]);
+    const storage = countingStorage();
+    for (const name of ["b", "a", "c"]) storage.all.set(name, 1);
+    expect((await limitedFiles(storage, "s").list("")).map((entry) => entry.name)).toEqual(["a", "b", "c"]);
   });
 });
 

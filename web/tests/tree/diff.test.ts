@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { diff, type Change } from "../../src/tree/diff";
 
-const side = (changes: Change[], but: Change["kind"]) => changes.filter((one) => one.kind !== but).map((one) => one.text).join("");
+const side = (changes: Change[], but: Change["kind"]) => changes.filter((change) => change.kind !== but).map((change) => change.text).join("");
 const brief = (changes: Change[]) => changes.map(({ kind, text }) => ({ same: "=", added: "+", removed: "-" })[kind] + text).join("|");
 
 describe("diff", () => {
   it("gives both texts back, whatever they are", () => {
     let seed = 7;
-    const random = (most: number) => (seed = (seed * 1103515245 + 12345) % 2147483648) % most;
+    const random = (limit: number) => (seed = (seed * 1103515245 + 12345) % 2147483648) % limit;
     const text = () => Array.from({ length: random(30) }, () => ["a", "b", "c ", " ", "\n", "天", "气", "."][random(8)]).join("");
     for (let round = 0; round < 500; round += 1) {
-      const [one, other] = [text(), text()];
-      const changes = diff(one, other);
-      expect(side(changes, "added")).toBe(one);
-      expect(side(changes, "removed")).toBe(other);
+      const [left, right] = [text(), text()];
+      const changes = diff(left, right);
+      expect(side(changes, "added")).toBe(left);
+      expect(side(changes, "removed")).toBe(right);
     }
   });
 
@@ -26,7 +26,7 @@ describe("diff", () => {
 
   it("is as short as it can be", () => {
     const changes = diff("a b c a b b a", "c b a b a c");
-    const moved = changes.filter((one) => one.kind !== "same").map((one) => one.text.replace(/\s/g, "").length);
+    const moved = changes.filter((change) => change.kind !== "same").map((change) => change.text.replace(/\s/g, "").length);
     expect(moved.reduce((a, b) => a + b, 0)).toBe(5);
   });
 
@@ -35,11 +35,11 @@ describe("diff", () => {
   });
 
   it("goes by lines when there are too many words, and gives up on texts that have nothing in common", () => {
-    const lines = Array.from({ length: 4000 }, (_, at) => `line ${at} with some words in it`);
+    const lines = Array.from({ length: 4000 }, (_, index) => `line ${index} with some words in it`);
     const changed = lines.with(10, "another one").with(3990, "and another");
     const changes = diff(lines.join("\n"), changed.join("\n"));
-    expect(changes.filter((one) => one.kind === "added").map((one) => one.text)).toEqual(["another one\n", "and another\n"]);
+    expect(changes.filter((change) => change.kind === "added").map((change) => change.text)).toEqual(["another one\n", "and another\n"]);
     const mess = diff(lines.join("\n"), lines.map((line) => `x${line}`).reverse().join("\n"));
-    expect(mess.map((one) => one.kind)).toEqual(["removed", "added"]);
+    expect(mess.map((change) => change.kind)).toEqual(["removed", "added"]);
   });
 });

@@ -1,18 +1,18 @@
-"""The live edge between nodes, over NATS; `NatsBus` is all there is to use.
+"""NATS bus: live deltas and signals between nodes. `NatsBus` is the one class to use.
 
-    packing    frames ⇄ messages, ids → subjects; pure
-    link       a connection that is made again for ever
-    backlog    the step so far, out of a JetStream stream
-    sending    what this node publishes
-    following  what this node's readers follow
-    listening  what this node's drivers hear
-    bus        joins them behind the port
+Nothing here is needed for a turn to be correct: every reader can make up for missed frames from the log.
 
-Nothing here is needed for a turn to be right: every reader can make up what it missed from the log.
+- `bus`: `NatsBus`, which joins the following behind the port
+- `connection`: a connection that is re-established for ever, with TLS
+- `codec`: frames as messages, ids as subjects; pure
+- `publisher`: what this node publishes
+- `subscriptions`: the turns that readers on this node follow
+- `signals`: the sessions that drivers on this node listen to
+- `backlog`: the step so far, from a JetStream stream
 """
 
 from everturn.bus.nats.bus import NatsBus
-from everturn.bus.nats.link import encrypted
-from everturn.bus.nats.packing import LOOK_AGAIN
+from everturn.bus.nats.codec import READ_LOG
+from everturn.bus.nats.connection import tls_context
 
-__all__ = ["LOOK_AGAIN", "NatsBus", "encrypted"]
+__all__ = ["READ_LOG", "NatsBus", "tls_context"]

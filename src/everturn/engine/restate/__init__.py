@@ -1,8 +1,11 @@
-"""The engine of many processes: Restate decides who drives, this turns its invocations into drives and wakes into
-its requests.
+"""Restate engine: Restate decides which process drives a session. Its invocations become drives, and wakes requests to it.
 
-A session is the key of a virtual object, and a drive is one call of its one exclusive handler. Nothing is journalled:
-the log is the journal, and an invocation is only its beginning and its end. See decision 0037.
+A session is the key of a virtual object, and a drive is one call of its one exclusive handler. Nothing is journalled: our
+log is the journal, and an invocation is only its beginning and its end. See decision 0037.
+
+- `worker`: the HTTP/2 server that runs invocations as drives
+- `wakes`: combines wakes into few requests
+- `http`: the HTTP client of Restate
 """
 
 from __future__ import annotations
@@ -16,24 +19,24 @@ from msgspec import Struct
 
 from everturn.clock import SystemClock
 from everturn.core.ports import Clock
-from everturn.engine.restate.requests import Requests
-from everturn.engine.restate.wakes import Wakes
+from everturn.engine.restate.http import RestateClient
+from everturn.engine.restate.wakes import WakeQueue
 from everturn.errors import EngineUnavailable
 
 if TYPE_CHECKING:
-    from everturn.engine.restate.worker import Worker
+    from everturn.engine.restate.worker import RestateWorker
 
-__all__ = ["Health", "RestateEngine", "listening"]
+__all__ = ["RestateEngine", "RestateHealth", "open_worker_socket"]
 
 Address = tuple[str, int]
 
 
-# Of invocations with one key Restate takes one at a time, and forgets the key when that has ended.
+# Restate runs invocations with one idempotency key one at a time, and forgets the key when that has ended.
 REMINDER = "reminder"
 
 
-class Health(Struct, frozen=True):
-    """What answers. `deployment` is the worker url that Restate sends new drives to; "" if there is none."""
+class RestateHealth(Struct, frozen=True):
+    """Which parts of Restate answer. `deployment` is the URL of the workers that Restate sends new drives to, or ""."""
 
     ingress: bool
     admin: bool
@@ -41,11 +44,10 @@ class Health(Struct, frozen=True):
 
 
 class RestateEngine:
-    """Wakes sessions through Restate, and with `listen` drives them here too.
+    """Wakes sessions through Restate, and with `listen` also drives them in this process.
 
-    `listen` is an address for the one worker of a port, or a socket that several worker processes got from their
-    parent (see `listening`) and close themselves. `advertise` is the url at which Restate reaches the workers, where
-    it is another one.
+    `listen` is the address of a single worker, or a socket that several worker processes inherit from their parent (see
+    `listening`) and close themselves. `advertise` is the URL at which Restate reaches the workers, if it differs.
     """
 
     is_durable = True
@@ -61,18 +63,18 @@ class RestateEngine:
         identity_key: str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._requests = Requests(ingress.rstrip("/"), admin.rstrip("/"), service)
-        self._wakes = Wakes(self._requests.send, clock or SystemClock())
+        self._requests = RestateClient(ingress.rstrip("/"), admin.rstrip("/"), service)
+        self._wakes = WakeQueue(self._requests.send, clock or SystemClock())
         self._listen, self._advertise = listen, advertise
         self._service, self._identity_key = service, identity_key
-        self._worker: Worker | None = None
+        self._worker: RestateWorker | None = None
         self._is_closed = False
 
     async def wake(self, session: str, at: float | None = None, *, is_reminder: bool = False) -> None:
-        """Ask that somebody drive a session; once this returns Restate has written it down.
+        """Have a session driven; when this returns, Restate has stored the request.
 
         Raises:
-            EngineUnavailable: Restate did not take it for ten seconds.
+            EngineUnavailable: Restate did not accept it within ten seconds.
         """
         if is_reminder and not self._is_closed:
             await self._requests.send(session, 0.0, REMINDER)
@@ -80,43 +82,43 @@ class RestateEngine:
             await self._wakes.wake(session, at)
 
     async def serve(self, drive: Callable[[str], Awaitable[None]]) -> None:
-        """Drive here, if this engine listens; it returns once Restate knows of this worker.
+        """Drive sessions here, if this engine listens; returns when Restate has registered this worker.
 
         Raises:
             EngineUnavailable: Restate does not answer, or cannot reach this worker.
         """
         if self._listen is None:
             return
-        from everturn.engine.restate.worker import Worker  # an API node needs neither granian nor the SDK
+        from everturn.engine.restate.worker import RestateWorker  # an API node needs neither granian nor the SDK
 
         try:
-            sock = self._listen.dup() if isinstance(self._listen, socket.socket) else listening(*self._listen)
+            sock = self._listen.dup() if isinstance(self._listen, socket.socket) else open_worker_socket(*self._listen)
         except OSError as error:
             raise EngineUnavailable(
                 f"a worker cannot listen on {self._listen}: {error.strerror}; choose another address"
             ) from error
-        self._worker = Worker(drive, sock, self._service, self._identity_key)
+        self._worker = RestateWorker(drive, sock, self._service, self._identity_key)
         try:
             await self._worker.start()
-            await self._requests.register(self._advertise or url_of(sock))
+            await self._requests.register(self._advertise or socket_url(sock))
         except BaseException:
             await self._worker.aclose()  # so that serving can be tried again on the same port
             raise
 
-    async def health(self) -> Health:
-        """What answers, for somebody who wonders why nothing moves."""
+    async def health(self) -> RestateHealth:
+        """Which parts of Restate answer, for diagnosis."""
         ingress, admin, deployment = await asyncio.gather(
             self._requests.ingress_answers(), self._requests.admin_answers(), self._requests.deployment()
         )
-        return Health(ingress, admin, deployment)
+        return RestateHealth(ingress, admin, deployment)
 
-    async def leave(self) -> None:
-        """Begin nothing new here. What Restate still sends waits, and goes to another worker when this one closes."""
+    async def stop_accepting(self) -> None:
+        """Start no new drives here. What Restate still sends waits, and goes to another worker when this one closes."""
         if self._worker is not None:
             self._worker.leave()
 
     async def aclose(self) -> None:
-        """Stop driving. Restate hands what was under way to another worker, or keeps it until there is one."""
+        """Stop driving. Restate hands running drives to another worker, or keeps them until there is one."""
         self._is_closed = True
         await self._wakes.aclose()
         if self._worker is not None:
@@ -124,11 +126,11 @@ class RestateEngine:
         await self._requests.aclose()
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket for workers; one that has children lets them share it.
+def open_worker_socket(host: str, port: int) -> socket.socket:
+    """A listening socket for workers, which child processes can share.
 
-    One queue, from which only a living process takes. With SO_REUSEPORT each process has a queue of its own, and the
-    kernel goes on filling that of a process which has stopped.
+    All processes accept from one queue, so only a living one takes a connection. With SO_REUSEPORT each process would have a
+    queue of its own, and the kernel would keep filling that of a stopped process.
     """
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
@@ -142,7 +144,7 @@ def listening(host: str, port: int) -> socket.socket:
     return sock
 
 
-def url_of(sock: socket.socket) -> str:
-    """Where a listening socket is reached from this machine."""
+def socket_url(sock: socket.socket) -> str:
+    """The URL of a listening socket on this machine."""
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

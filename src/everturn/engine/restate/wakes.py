@@ -1,4 +1,4 @@
-"""Wakes into requests, as few as will do: per session one on its way and one that waits."""
+"""Wake queue: combines wakes into few requests to Restate; per session one request is in flight and one waits."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ CLOSED = "the engine was closed before Restate took this wake; what was admitted
 Send = Callable[[str, float, str], Coroutine[Any, Any, None]]  # (session, seconds from now, key)
 
 
-class Wakes:
-    """Wakes of one process. A wake that finds another waiting to be sent is that one."""
+class WakeQueue:
+    """Wakes of one process. A wake joins another one of its session that still waits to be sent."""
 
     def __init__(self, send: Send, clock: Clock) -> None:
         self._send, self._clock = send, clock
         self._waiting: dict[str, asyncio.Task[None]] = {}
-        self._flying: dict[str, asyncio.Task[None]] = {}
+        self._in_flight: dict[str, asyncio.Task[None]] = {}
         self._later: set[asyncio.Task[None]] = set()
 
     async def wake(self, session: str, at: float | None) -> None:
-        """Return once it was accepted; what it was for is never older than the request that carries it."""
+        """Return when the wake was accepted. The request that carries it is always sent after the call."""
         delay = 0.0 if at is None else at - self._clock.now()
         if delay > 0:
             task = asyncio.get_running_loop().create_task(self._send(session, delay, ""))
             self._later.add(task)
             task.add_done_callback(self._later.discard)
-            task.add_done_callback(_look_at)
+            task.add_done_callback(_retrieve_exception)
         else:
             task = self._waiting.get(session) or self._enqueue(session)
-        # Shielded: others may wait for the same request, and a caller that leaves does not take it away from them.
+        # Shielded: other callers may wait for the same request, and one that is cancelled must not cancel it for them.
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -43,30 +43,30 @@ class Wakes:
             raise
 
     def _enqueue(self, session: str) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(self._in_turn(session, self._flying.get(session)))
+        task = asyncio.get_running_loop().create_task(self._send_after(session, self._in_flight.get(session)))
         self._waiting[session] = task
-        task.add_done_callback(_look_at)
+        task.add_done_callback(_retrieve_exception)
         return task
 
-    async def _in_turn(self, session: str, before: asyncio.Task[None] | None) -> None:
+    async def _send_after(self, session: str, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
-        self._flying[session] = task = self._waiting.pop(session)
+        self._in_flight[session] = task = self._waiting.pop(session)
         try:
             await self._send(session, 0.0, "")
         finally:
-            if self._flying.get(session) is task:
-                del self._flying[session]
+            if self._in_flight.get(session) is task:
+                del self._in_flight[session]
 
     async def aclose(self) -> None:
-        """Let go of what was not accepted yet; whoever waits for it is told so."""
-        tasks = {*self._waiting.values(), *self._flying.values(), *self._later}
+        """Cancel requests that were not accepted yet; their callers get an error."""
+        tasks = {*self._waiting.values(), *self._in_flight.values(), *self._later}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _look_at(task: asyncio.Task[None]) -> None:
-    """Whoever waited has left, and nobody else will ask how it ended."""
+def _retrieve_exception(task: asyncio.Task[None]) -> None:
+    """Retrieve the exception: the caller may be gone, and asyncio would warn about it."""
     if not task.cancelled():
         task.exception()

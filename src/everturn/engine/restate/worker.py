@@ -1,7 +1,7 @@
-"""Invocations of Restate into drives in this process: an HTTP/2 server inside the running event loop.
+"""Restate worker: runs invocations of Restate as drives in this process, in an HTTP/2 server inside the running event loop.
 
-The drive runs where its store, its bus and its tools are. If Restate lets go of an invocation (the connection broke,
-somebody killed it) its drive is cancelled here, for another one is on its way.
+The drive runs where its store, its bus and its tools are. If Restate drops an invocation (the connection broke, or it was
+killed), its drive is cancelled here, because another one is on its way.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from granian.server.embed import Server
 from restate.exceptions import RetryableError
 from restate.retry_policy import InvocationRetryPolicy
 
-from everturn.errors import SessionStuck, Stale
+from everturn.errors import SessionQuarantined, Stale
 
 log = logging.getLogger(__name__)
 
-FOREVER = timedelta(days=30)  # a drive takes as long as its tools; Restate would run a slow one a second time
-GOODBYE = 5.0  # seconds in which the requests under way may be answered when a worker stops
-AT_ONCE = timedelta(milliseconds=20)
-# More than Restate asks for on one connection, so that ours is never the limit. With 16 here and 128 there, some of 200
-# drives were not begun while the others were held, in two runs of five; never with 16 on both sides, or with this.
+FOREVER = timedelta(
+    days=30
+)  # a drive takes as long as its tools; after a timeout Restate would run a slow one a second time
+STOP_TIMEOUT = 5.0  # seconds in which running requests may be answered when a worker stops
+RETRY_NOW = timedelta(milliseconds=20)
+# More than Restate requests on one connection, so that ours is never the limit. With 16 here and 128 there, some of 200
+# drives did not start while the others were held, in two runs of five; never with 16 on both sides, or with this.
 STREAMS = 4096
 RETRIES = InvocationRetryPolicy(
     initial_interval=timedelta(milliseconds=100),
     exponentiation_factor=2.0,
     max_interval=timedelta(seconds=5),
-    max_attempts=1_000_000,  # two months; the store parks a session that cannot be driven long before
+    max_attempts=1_000_000,  # two months; the store quarantines a session that cannot be driven long before
     on_max_attempts="pause",
 )
 
@@ -47,7 +49,7 @@ Event = MutableMapping[str, Any]
 
 
 class _Attempt:
-    """One request of Restate, and the drive it led to."""
+    """One request of Restate, and its drive."""
 
     def __init__(self) -> None:
         self.driving: asyncio.Task[None] | None = None
@@ -62,11 +64,11 @@ class _Attempt:
 _attempt: ContextVar[_Attempt] = ContextVar("attempt")
 
 
-class _Shared(Server):
-    """granian on a socket that is there already; by itself it would bind one of its own with SO_REUSEPORT."""
+class _SharedSocketServer(Server):
+    """granian on an existing socket; by itself it would bind one of its own with SO_REUSEPORT."""
 
     def __init__(self, app: object, sock: socket.socket) -> None:
-        self._given = sock
+        self._given_socket = sock
         super().__init__(
             app,
             interface=Interfaces.ASGINL,
@@ -74,18 +76,18 @@ class _Shared(Server):
             http2_settings=HTTP2Settings(max_concurrent_streams=STREAMS),
             websockets=False,
             backpressure=65_536,
-            # Incremental, or it would close every log handler that the program has.
+            # Incremental, or it would close every log handler of the program.
             log_level=LogLevels.error,
             log_dictconfig={"incremental": True, "handlers": {}, "loggers": {}},
         )
 
     def _init_shared_socket(self) -> None:
-        # A copy, for granian closes what it is given.
-        self._shd = cast("Any", rust.SocketHolder)(os.dup(self._given.fileno()), False, 1024)
+        # A duplicate, because granian closes what it is given.
+        self._shd = cast("Any", rust.SocketHolder)(os.dup(self._given_socket.fileno()), False, 1024)
 
 
-class Worker:
-    """Drives in this process what Restate sends here."""
+class RestateWorker:
+    """Runs what Restate sends as drives in this process."""
 
     def __init__(self, drive: Drive, sock: socket.socket, service: str, identity_key: str | None) -> None:
         self._drive, self._sock = drive, sock
@@ -93,20 +95,20 @@ class Worker:
         self._is_closing = self._is_leaving = False
         self._closing = asyncio.Event()
         self._app = self._endpoint(service, identity_key)
-        self._server = _Shared(self._serve, sock)
+        self._server = _SharedSocketServer(self._serve, sock)
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         await asyncio.to_thread(asyncio.run, self._prime())
         self._serving = asyncio.get_running_loop().create_task(self._server.serve())
 
     def leave(self) -> None:
-        """Begin nothing new: who comes now waits until this worker closes, and is then sent on at once."""
+        """Start no new drives: a request that comes now waits until this worker closes, and is then refused at once."""
         self._is_leaving = True
 
     async def aclose(self) -> None:
-        """Stop: what is under way is cancelled, has let go, and is given back to Restate at once."""
+        """Stop: running drives are cancelled, and returned to Restate at once when they have ended."""
         self._is_closing = True
         self._closing.set()
         self._server.stop()
@@ -116,9 +118,9 @@ class Worker:
         if tasks:
             await asyncio.wait(tasks)
         if self._serving is not None:
-            _, late = await asyncio.wait({self._serving}, timeout=GOODBYE)
+            _, late = await asyncio.wait({self._serving}, timeout=STOP_TIMEOUT)
             for task in late:
-                log.warning("Restate did not close its requests within %g s; leaving without", GOODBYE)
+                log.warning("Restate did not close its requests within %g s; leaving without", STOP_TIMEOUT)
                 task.cancel()
         self._sock.close()
 
@@ -127,7 +129,7 @@ class Worker:
             service,
             inactivity_timeout=FOREVER,
             abort_timeout=FOREVER,
-            # A finished drive leaves nothing behind. The second one does it, although no wake has a key: with the
+            # A finished drive leaves nothing in Restate. The second setting is needed although no wake has a key: with the
             # first alone, Restate 1.7.12 still lists every drive as completed.
             journal_retention=timedelta(0),
             idempotency_retention=timedelta(0),
@@ -136,45 +138,45 @@ class Worker:
         )
 
         async def drive(context: restate.ObjectContext) -> None:
-            await self._attend(context.key(), _attempt.get())
+            await self._run_attempt(context.key(), _attempt.get())
 
         sessions.handler("drive")(drive)
         return restate.app([sessions], "bidi", [identity_key] if identity_key else None)
 
     async def _prime(self) -> None:
-        """Let the SDK do what it does on its first request, in a thread where it cannot.
+        """Let the SDK handle its first request in a thread, where it cannot install a signal handler.
 
-        It takes over SIGTERM, which belongs to the program. Only the main thread can set a handler; elsewhere the SDK
-        shrugs and does not try again. May go when restate-sdk leaves signals alone.
+        It would take over SIGTERM, which belongs to the program. Only the main thread can set a handler; in another one the SDK
+        ignores the error and does not try again. This can go when restate-sdk leaves signals alone.
         """
         try:
             await self._app({"type": "lifespan"}, None, None)
         except ValueError:
-            pass  # it has no lifespan
+            pass  # the SDK has no lifespan
 
     async def _serve(self, scope: Event, receive: Callable[[], Awaitable[Event]], send: Any) -> None:
         attempt = _Attempt()
         _attempt.set(attempt)
 
-        async def watched() -> Event:
+        async def watched_receive() -> Event:
             event = await receive()
             if event["type"] == "http.disconnect":
                 attempt.leave()
             return event
 
-        await self._app(scope, watched, send)
+        await self._app(scope, watched_receive, send)
 
-    async def _attend(self, session: str, attempt: _Attempt) -> None:
+    async def _run_attempt(self, session: str, attempt: _Attempt) -> None:
         while (before := self._driving.get(session)) is not None:
-            # Restate gave it up, or there would be no second one; it has to let go first.
+            # Restate gave it up, or there would be no second one; it has to end first.
             before.cancel()
             await asyncio.wait({before})
         if self._is_leaving:
-            # Refused, it would come back over the same connection, and each time later.
+            # If refused, it would come back over the same connection, and later each time.
             await self._closing.wait()
         if self._is_closing or attempt.is_gone:
-            raise RetryableError("this worker is leaving", retry_after=AT_ONCE)
-        task = asyncio.get_running_loop().create_task(self._once(session))
+            raise RetryableError("this worker is leaving", retry_after=RETRY_NOW)
+        task = asyncio.get_running_loop().create_task(self._drive_once(session))
         self._driving[session] = attempt.driving = task
         task.add_done_callback(lambda _: self._driving.pop(session, None))
         try:
@@ -182,19 +184,19 @@ class Worker:
         finally:
             task.cancel()
         if task.cancelled():
-            raise RetryableError("this worker is leaving", retry_after=AT_ONCE)
+            raise RetryableError("this worker is leaving", retry_after=RETRY_NOW)
         if (error := task.exception()) is not None:
-            # Only its kind: what a drive has to say may hold what people wrote, and Restate keeps what it is told.
+            # Only the type: an error text may contain what people wrote, and Restate stores what it gets.
             raise RetryableError(f"the drive failed: {type(error).__name__}")
 
-    async def _once(self, session: str) -> None:
-        if "\0" in session:  # PostgreSQL cannot even look for it, and what fails is tried again for months
+    async def _drive_once(self, session: str) -> None:
+        if "\0" in session:  # PostgreSQL cannot even query it, and a failure would be retried for months
             log.warning("%r names no session; whoever reaches the ingress of Restate can ask for any", session)
             return
         try:
             await self._drive(session)
-        except (Stale, SessionStuck) as error:
-            # Somebody else drives it, or nobody should: trying again would help neither.
+        except (Stale, SessionQuarantined) as error:
+            # Another process drives it, or it must not be driven: a retry would help neither.
             log.warning("%s: %s", session, error)
         except Exception:
             log.exception("driving %s failed; Restate will have it tried again", session)

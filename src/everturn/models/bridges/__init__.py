@@ -1,9 +1,11 @@
-"""Models of other libraries → ours, for vendors whose wire format nobody speaks here.
+"""Bridges: models of other libraries as models of ours, for vendors whose wire format is not implemented here.
 
-    pydantic_ai.py   any model of pydantic-ai, with `pip install 'everturn[pydantic-ai]'`; its messages are written beside
-    litellm.py       any model of litellm, with `pip install 'everturn[litellm]'`
+Each bridge is imported by its own name, and imports its library only when a model is created. This file has what both
+need.
 
-Each is imported by its own name, and brings its library in only when a model is made. This file holds what both need.
+    pydantic_ai           any model of pydantic-ai, with `pip install 'everturn[pydantic-ai]'`
+    pydantic_ai_messages  the messages for it
+    litellm               any model of litellm, with `pip install 'everturn[litellm]'`
 """
 
 from __future__ import annotations
@@ -14,20 +16,20 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from everturn.core.canonical import canonical, clean
+from everturn.core.canonical_json import encode_canonical, replace_surrogates
 from everturn.core.requests import ModelRequest, RequestCall, ToolSpec
 from everturn.errors import ConfigError, ModelError
-from everturn.models.endpoint import without_key as hidden
-from everturn.models.failures import EXCERPT, in_band, refused
-from everturn.models.formats.loose import cut_off
-from everturn.models.formats.schemas import tool_schema, with_plain_properties
+from everturn.models.endpoint import redact_key as hidden
+from everturn.models.failures import EXCERPT, response_error, stream_error
+from everturn.models.formats.lenient_json import truncated_error
+from everturn.models.formats.tool_schemas import tool_schema, with_plain_properties
 
 
-def bring(module: str, extra: str) -> Any:
-    """Import a library that is an extra.
+def import_optional(module: str, extra: str) -> Any:
+    """Import an optional library.
 
     Raises:
-        ConfigError: it is not installed; the text says how to.
+        ConfigError: it is not installed; the message says how to install it.
     """
     try:
         return importlib.import_module(module)
@@ -35,8 +37,8 @@ def bring(module: str, extra: str) -> Any:
         raise ConfigError(f"{module} cannot be imported: pip install 'everturn[{extra}]' ({missing})") from None
 
 
-def prepared(request: ModelRequest) -> ModelRequest:
-    """The same request with tools that every vendor takes: plain ones, and those that its history mentions."""
+def prepare_request(request: ModelRequest) -> ModelRequest:
+    """Return the request with tools that every vendor accepts: plain schemas, and tools that its history mentions."""
     tools = [_plain(tool) for tool in request.tools]
     called = {part.name for message in request.messages for part in message.parts if isinstance(part, RequestCall)}
     if tools or not called:
@@ -52,37 +54,43 @@ def _plain(tool: ToolSpec) -> ToolSpec:
     return replace(tool, schema=schema, description=f"{tool.description}\nIt takes {', '.join(odd)} as well.".strip())
 
 
-def from_status(status: int, headers: object, body: object, names: Mapping[str, str]) -> ModelError:
-    """What a provider refused, out of the pieces of it that a library kept."""
-    told = {str(key).lower(): str(value) for key, value in cast("Mapping[Any, Any]", headers or {}).items()}
-    text = body if isinstance(body, str) else canonical(body) if body else ""
-    return refused(status, told, clean(text).encode(), names)
+def library_status_error(status: int, headers: object, body: object, names: Mapping[str, str]) -> ModelError:
+    """Return the error for an HTTP error status, from what a library kept of the response."""
+    lowercase_headers = {
+        str(key).lower(): str(value) for key, value in cast("Mapping[Any, Any]", headers or {}).items()
+    }
+    text = body if isinstance(body, str) else encode_canonical(body) if body else ""
+    return response_error(status, lowercase_headers, replace_surrogates(text).encode(), names)
 
 
-def from_stream(body: object, names: Mapping[str, str]) -> ModelError:
-    """What a provider said in the middle of a stream; in a wrapper of its own, or bare."""
+def library_stream_error(body: object, names: Mapping[str, str]) -> ModelError:
+    """Return the error for an error in the middle of a stream, wrapped by the provider or bare."""
     inner = cast("dict[str, Any]", body).get("error") if isinstance(body, dict) else None
-    return in_band(inner or cast("object", body), names)
+    return stream_error(inner or cast("object", body), names)
 
 
-def is_broken(errors: Iterable[BaseException]) -> bool:
-    """Whether the network is to blame. Which HTTP library was used is not for us to know, but they agree on the name."""
+def is_network_error(errors: Iterable[BaseException]) -> bool:
+    """Return whether the network failed. The HTTP libraries differ, but they agree on the name of the error."""
     return any("TransportError" in kind.__name__ for error in errors for kind in type(error).__mro__)
 
 
-def from_network(error: BaseException, where: str, has_begun: bool) -> ModelError:
-    """A connection that broke, or never was."""
+def library_network_error(error: BaseException, where: str, has_begun: bool) -> ModelError:
+    """Return the error for a connection that broke, or was never established."""
     if has_begun:
-        return cut_off("the connection broke")
-    return ModelError(f"{where} does not answer: {clean(str(error))[:EXCERPT]}", kind="network", retryable=True)
+        return truncated_error("the connection broke")
+    return ModelError(
+        f"{where} does not answer: {replace_surrogates(str(error))[:EXCERPT]}", kind="network", retryable=True
+    )
 
 
-def stalled(error: BaseException) -> ModelError:
-    """The library lost patience before we did."""
-    return ModelError(f"the model said nothing: {clean(str(error))[:EXCERPT]}", kind="stalled", retryable=True)
+def library_timeout_error(error: BaseException) -> ModelError:
+    """Return the error for a timeout of the library."""
+    return ModelError(
+        f"the model said nothing: {replace_surrogates(str(error))[:EXCERPT]}", kind="stalled", retryable=True
+    )
 
 
-def without_key(error: ModelError, key: object) -> ModelError:
-    """The same error, from a provider that does not repeat the key."""
-    told = hidden(str(error), key) if isinstance(key, str) else str(error)
-    return error if told == str(error) else ModelError(told, error.kind, error.retryable, error.retry_after)
+def redact_error_key(error: ModelError, key: object) -> ModelError:
+    """Return the error without the API key, which some providers repeat."""
+    text = hidden(str(error), key) if isinstance(key, str) else str(error)
+    return error if text == str(error) else ModelError(text, error.kind, error.retryable, error.retry_after)

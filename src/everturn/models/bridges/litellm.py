@@ -1,9 +1,9 @@
-"""Any model of litellm → a model of ours.
+"""LiteLLM bridge: any model of litellm as a model of ours.
 
-    request → the body of a Chat Completions request → acompletion → its chunks, as events of that format → ours
+    request → the body of a Chat Completions request → acompletion → its chunks, as events of that format → our chunks
 
-litellm speaks Chat Completions to every vendor, so what we have for that format does the work. Two things it makes up
-are not believed: "stop" where the provider gave no reason, and counts of tokens where it counted none.
+litellm has a Chat Completions interface to every vendor, so our implementation of that format does the work. Two values
+that litellm makes up are ignored: "stop" where the provider gave no reason, and token counts that it estimated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from everturn.core.canonical import canonical, clean
+from everturn.core.canonical_json import encode_canonical, replace_surrogates
 from everturn.core.chunks import Chunk, FileChunk, OpaqueChunk, UsageChunk
 from everturn.core.parts import Opaque
 from everturn.core.requests import ModelRequest
@@ -24,23 +24,23 @@ from everturn.models import bridges
 from everturn.models.failures import EXCERPT
 from everturn.models.formats import chat_request
 from everturn.models.formats.chat_stream import ChatDecoder
-from everturn.models.formats.words import GO_ON
+from everturn.models.formats.notices import CONTINUE
 from everturn.models.prices import Price
 from everturn.models.profile import Origin, Profile
-from everturn.transport import place
+from everturn.transport import url_origin
 
 EXTRA = "litellm"
 Json = dict[str, Any]
 
 
 class LiteLLMModel:
-    """A model as litellm names it: `bedrock/…`, `vertex_ai/…`. It asks once; `Retrying` asks again.
+    """A model by its litellm name: `bedrock/…`, `vertex_ai/…`. It sends a request once; `RetryModel` retries.
 
-    `inputs` are the files it is shown: `image`, `audio`, `pdf`. All other arguments go to `litellm.acompletion` with
-    every request: `api_base`, `api_key`, `aws_region_name`, and so on.
+    `inputs` are the kinds of files it accepts: `image`, `audio`, `pdf`. All other arguments go to `litellm.acompletion`
+    with every request: `api_base`, `api_key`, `aws_region_name`, and so on.
 
     Raises:
-        ConfigError: litellm is not installed; the text says how to.
+        ConfigError: litellm is not installed; the message says how to install it.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class LiteLLMModel:
         self._given, self._price = given, price
         self._profile = Profile(vendor=EXTRA, inputs=inputs)
         url = str(given.get("api_base") or given.get("base_url") or "")
-        self._where = place(url) if url else model.partition("/")[0]
+        self._where = url_origin(url) if url else model.partition("/")[0]
         self._origin = Origin(EXTRA, model, host=self._where)
 
     @property
     def name(self) -> str:
-        """The badge a face shows: `litellm:vendor/model`."""
+        """The name that a UI shows: `litellm:vendor/model`."""
         return self._origin.name
 
     def __repr__(self) -> str:
@@ -68,20 +68,20 @@ class LiteLLMModel:
         return f"<LiteLLMModel {self._origin.model} at {self._where}>"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        """Ask, and give the chunks of every one of theirs."""
-        built = chat_request.build(bridges.prepared(request), self._profile, self._origin)
-        body = {**self._given, **_as_litellm_says(msgspec.json.decode(built.body))}
+        """Send the request, and yield the chunks of each of litellm's."""
+        built = chat_request.build(bridges.prepare_request(request), self._profile, self._origin)
+        body = {**self._given, **_to_litellm(msgspec.json.decode(built.body))}
         decoder = ChatDecoder(self._profile, self._origin, built.names)
-        seals = _Seals(self._origin.issuer)
+        seals = _SignedReasoning(self._origin.issuer)
         has_begun, stream = False, None
         try:
             stream = await self._litellm.acompletion(**body, num_retries=0, max_retries=0)
-            async for made in stream:
+            async for part in stream:
                 has_begun = True
                 chunks: list[Chunk] = []
-                event = made.model_dump(exclude_none=True)
+                event = part.model_dump(exclude_none=True)
                 sealed = list(seals.read(event))
-                decoder.feed(msgspec.json.encode(_as_it_was(event, stream), enc_hook=str), chunks)
+                decoder.feed(msgspec.json.encode(_without_invented(event, stream), enc_hook=str), chunks)
                 chunks += [*sealed, *_files(event)]
                 if chunks:
                     yield chunks
@@ -91,7 +91,7 @@ class LiteLLMModel:
         except ModelError:
             raise
         except Exception as error:
-            raise bridges.without_key(self._failed(error, has_begun), self._given.get("api_key")) from None
+            raise bridges.redact_error_key(self._failed(error, has_begun), self._given.get("api_key")) from None
         finally:
             if stream is not None:
                 await stream.aclose()
@@ -106,36 +106,36 @@ class LiteLLMModel:
 
     def _failed(self, error: Exception, has_begun: bool) -> ModelError:
         names, chain = self._origin.names, list(_chain(error))
-        told: Any = chain[0]
-        if isinstance(told, self._litellm.exceptions.Timeout):
-            return bridges.stalled(told)
-        if bridges.is_broken(chain):
-            return bridges.from_network(told, self._where, has_begun)
-        body = next((body for one in chain if (body := getattr(one, "body", None))), None)
-        status, text = getattr(told, "status_code", None), clean(str(getattr(told, "message", told)))
-        if has_begun or isinstance(told, self._litellm.exceptions.APIConnectionError):
-            return bridges.from_stream(body or {"code": str(status or ""), "message": text}, names)
+        outer: Any = chain[0]
+        if isinstance(outer, self._litellm.exceptions.Timeout):
+            return bridges.library_timeout_error(outer)
+        if bridges.is_network_error(chain):
+            return bridges.library_network_error(outer, self._where, has_begun)
+        body = next((body for inner in chain if (body := getattr(inner, "body", None))), None)
+        status, text = getattr(outer, "status_code", None), replace_surrogates(str(getattr(outer, "message", outer)))
+        if has_begun or isinstance(outer, self._litellm.exceptions.APIConnectionError):
+            return bridges.library_stream_error(body or {"code": str(status or ""), "message": text}, names)
         if status is not None:
-            headers = getattr(told, "litellm_response_headers", None)
-            return bridges.from_status(int(status), headers, body or text, names)
+            headers = getattr(outer, "litellm_response_headers", None)
+            return bridges.library_status_error(int(status), headers, body or text, names)
         return ModelError(f"{self._origin.model} failed: {text[:EXCERPT]}", "response")
 
 
 def _library() -> Any:
-    """litellm, without a word to anybody: not to the terminal, and not to the place its prices come from."""
+    """Import litellm without its terminal output, telemetry and download of prices."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = bridges.bring("litellm", EXTRA)
+    litellm = bridges.import_optional("litellm", EXTRA)
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     return litellm
 
 
-def _as_litellm_says(body: Json) -> Json:
-    """A body of ours, with litellm's names for what is sealed, and a user to begin with."""
+def _to_litellm(body: Json) -> Json:
+    """Adapt a Chat Completions body: litellm's fields for opaque data, and a user message first."""
     messages: list[Json] = body["messages"]
-    begins = next(at for at, message in enumerate(messages) if message["role"] != "system")
-    if messages[begins]["role"] == "assistant":
-        messages.insert(begins, {"role": "user", "content": GO_ON})
+    first = next(at for at, message in enumerate(messages) if message["role"] != "system")
+    if messages[first]["role"] == "assistant":
+        messages.insert(first, {"role": "user", "content": CONTINUE})
     for message in messages:
         if (sealed := message.pop("reasoning_details", None)) is not None:
             message["thinking_blocks"] = sealed
@@ -145,8 +145,8 @@ def _as_litellm_says(body: Json) -> Json:
     return body
 
 
-def _as_it_was(event: Json, stream: Any) -> Json:
-    """An event without what litellm made up."""
+def _without_invented(event: Json, stream: Any) -> Json:
+    """Remove from an event what litellm made up."""
     for choice in event.get("choices", ()):
         if choice.get("finish_reason"):
             choice["finish_reason"] = stream.received_finish_reason or stream.intermittent_finish_reason
@@ -162,7 +162,7 @@ def _as_it_was(event: Json, stream: Any) -> Json:
 
 
 def _files(event: Json) -> Iterator[Chunk]:
-    """The images of a chunk: data URLs."""
+    """Yield the images of a chunk, from data URLs."""
     import base64
 
     for choice in event.get("choices", ()):
@@ -172,15 +172,15 @@ def _files(event: Json) -> Iterator[Chunk]:
                 yield FileChunk(base64.b64decode(data), head.removeprefix("data:"))
 
 
-class _Seals:
-    """The pieces of sealed thoughts → the thoughts, whole, as they must go back."""
+class _SignedReasoning:
+    """Joins the pieces of signed reasoning, which has to be sent back whole."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
         self._thought = ""
 
     def read(self, event: Json) -> Iterator[Chunk]:
-        """Gather what there is; a thought is whole when its signature comes."""
+        """Collect pieces; a reasoning block is complete when its signature arrives."""
         for choice in event.get("choices", ()):
             for block in choice.get("delta", {}).get("thinking_blocks", ()):
                 self._thought += block.get("thinking", "")
@@ -188,11 +188,11 @@ class _Seals:
                 if block.get("signature"):
                     whole, self._thought = {**block, "thinking": self._thought}, ""
                 if whole is not None:
-                    yield OpaqueChunk(Opaque(self._issuer, canonical([whole])), "reasoning")
+                    yield OpaqueChunk(Opaque(self._issuer, encode_canonical([whole])), "reasoning")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, what it wraps, and what it came from."""
+    """Yield an error, the errors it wraps, and their causes."""
     while error is not None:
         inner = getattr(error, "original_exception", None)
         if inner is None:

@@ -1,9 +1,9 @@
-"""Any model of pydantic-ai → a model of ours.
+"""Pydantic AI bridge: any model of pydantic-ai as a model of ours.
 
-    request → its messages → model_request_stream → its events → chunks
+    request → its messages → model_request_stream → its events → our chunks
 
-What it hides stays hidden: signs of life between two events, and what a server sent that was no stream. Why an answer
-ended is read from what the provider said, for pydantic-ai says "stop" of a stream that merely ended.
+What pydantic-ai hides stays hidden: keep-alives between two events, and responses that were no stream. The finish
+reason is read from the provider's own data, because pydantic-ai reports "stop" for a stream that merely ended.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from everturn.core.canonical import canonical, clean
+from everturn.core.canonical_json import encode_canonical, replace_surrogates
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
@@ -28,15 +28,15 @@ from everturn.core.parts import Finish, Opaque, Usage
 from everturn.core.requests import ModelRequest, ToolSpec
 from everturn.errors import ConfigError, ModelError
 from everturn.models import bridges
-from everturn.models.bridges.pydantic_ai_messages import Writer
+from everturn.models.bridges.pydantic_ai_messages import PydanticMessageWriter
 from everturn.models.failures import EXCERPT
-from everturn.models.formats.loose import cut_off
-from everturn.models.formats.names import Names
-from everturn.models.formats.params import Params, schema_name, take
-from everturn.models.formats.schemas import tool_schema
+from everturn.models.formats.lenient_json import truncated_error
+from everturn.models.formats.params import Params, schema_name, take_params
+from everturn.models.formats.tool_names import ToolNames
+from everturn.models.formats.tool_schemas import tool_schema
 from everturn.models.prices import Price
 from everturn.models.profile import Origin, Profile
-from everturn.transport import place
+from everturn.transport import url_origin
 
 EXTRA = "pydantic-ai"
 FINISHES: Mapping[str, Finish] = {
@@ -49,18 +49,18 @@ _SEALED = ("id", "signature", "provider_name", "provider_details")
 
 
 class PydanticAIModel:
-    """A model of pydantic-ai, or the name of one. It asks once; `Retrying` asks again.
+    """A model of pydantic-ai, or the name of one. It sends a request once; `RetryModel` retries.
 
-    `inputs` are the files it is shown: `image`, `audio`, `pdf`.
+    `inputs` are the kinds of files it accepts: `image`, `audio`, `pdf`.
 
     Raises:
-        ConfigError: pydantic-ai is not installed, or makes no model of the name; the text says what to do.
+        ConfigError: pydantic-ai is not installed, or does not know the model; the message says what to do.
     """
 
     def __init__(
         self, model: Any, *, inputs: frozenset[str] = frozenset({"image", "pdf"}), price: Price | None = None
     ) -> None:
-        self._ai = _Library()
+        self._ai = _PydanticLibrary()
         try:
             self._model = self._ai.models.infer_model(model)
         except (ImportError, ValueError, self._ai.errors.UserError) as error:
@@ -68,12 +68,12 @@ class PydanticAIModel:
         self._price = price
         self._profile = Profile(vendor=EXTRA, inputs=inputs)
         url = getattr(self._model, "base_url", None)
-        self._where = place(str(url)) if url else self._model.system
+        self._where = url_origin(str(url)) if url else self._model.system
         self._origin = Origin(EXTRA, self._model.model_id, host=self._where)
 
     @property
     def name(self) -> str:
-        """The badge a face shows: `pydantic-ai:vendor:model`."""
+        """The name that a UI shows: `pydantic-ai:vendor:model`."""
         return self._origin.name
 
     def __repr__(self) -> str:
@@ -81,26 +81,28 @@ class PydanticAIModel:
         return f"<PydanticAIModel {self._model.model_id} at {self._where}>"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        """Ask, and give the chunks of every event."""
-        request = bridges.prepared(request)
-        names = Names(request.tools)
-        params = take(request, self._profile)
-        asked = self._ai.direct.model_request_stream(
+        """Send the request, and yield the chunks of each event."""
+        request = bridges.prepare_request(request)
+        names = ToolNames(request.tools)
+        params = take_params(request, self._profile)
+        response = self._ai.direct.model_request_stream(
             self._model,
-            Writer(self._ai.messages, request, self._profile.inputs, self._origin.issuer, names).messages(),
+            PydanticMessageWriter(
+                self._ai.messages, request, self._profile.inputs, self._origin.issuer, names
+            ).messages(),
             model_settings=self._settings(params, names),
             model_request_parameters=self._parameters(request.tools, params, names),
             instrument=False,
         )
         has_begun = False
         try:
-            async with asked as stream:
-                reader = _Reader(self._origin, names.ours)
+            async with response as stream:
+                reader = _PydanticStreamReader(self._origin, names.ours)
                 async for event in stream:
                     has_begun = True
                     if chunks := list(reader.read(event)):
                         yield chunks
-                usage = _counted(stream.usage)
+                usage = _to_usage(stream.usage)
                 if usage != Usage():
                     cost = self._price(usage) if self._price else None
                     yield [UsageChunk(msgspec.structs.replace(usage, cost=cost))]
@@ -109,10 +111,12 @@ class PydanticAIModel:
             raise
         except Exception as error:
             failed = self._failed(error, has_begun)
-            raise bridges.without_key(failed, getattr(getattr(self._model, "client", None), "api_key", "")) from None
+            raise bridges.redact_error_key(
+                failed, getattr(getattr(self._model, "client", None), "api_key", "")
+            ) from None
 
-    def _settings(self, params: Params, names: Names) -> dict[str, Any]:
-        """Those that pydantic-ai knows are its settings; all others go into the body, as they are."""
+    def _settings(self, params: Params, names: ToolNames) -> dict[str, Any]:
+        """Return pydantic-ai's settings; parameters that it does not know go into the body unchanged."""
         known = set(self._ai.settings.ModelSettings.__annotations__)
         own = tuple(_prefixes(self._model))
         settings = {key: value for key, value in params.rest.items() if key in known or key.startswith(own)}
@@ -130,9 +134,9 @@ class PydanticAIModel:
             settings["tool_choice"] = [names.wire(cast("str", choice))] if is_name else choice
         return settings if "max_retries" in ignored else {"max_retries": 0, **settings}
 
-    def _parameters(self, tools: Sequence[ToolSpec], params: Params, names: Names) -> Any:
+    def _parameters(self, tools: Sequence[ToolSpec], params: Params, names: ToolNames) -> Any:
         define = self._ai.tools.ToolDefinition
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "function_tools": [
                 define(
                     name=names.wire(tool.name),
@@ -144,50 +148,52 @@ class PydanticAIModel:
             ]
         }
         if (schema := params.output_schema) is not None:
-            given["output_mode"] = "native"
+            arguments["output_mode"] = "native"
             name = schema_name(schema) or "answer"
-            given["output_object"] = self._ai.output.OutputObjectDefinition(schema, name=name)
-        return self._ai.models.ModelRequestParameters(**given)
+            arguments["output_object"] = self._ai.output.OutputObjectDefinition(schema, name=name)
+        return self._ai.models.ModelRequestParameters(**arguments)
 
     def _failed(self, error: Exception, has_begun: bool) -> ModelError:
         errors, names = self._ai.errors, self._origin.names
         cause = error.__cause__
         response = getattr(cause, "response", None)
         if isinstance(error, errors.ModelAPIError):
-            told: Any = error
+            api_error: Any = error
             status = getattr(response, "status_code", None) or getattr(error, "status_code", 0)
-            if status and not (told.in_stream and status in (200, getattr(error, "status_code", 0))):
+            if status and not (api_error.in_stream and status in (200, getattr(error, "status_code", 0))):
                 headers = getattr(response, "headers", None) or getattr(error, "headers", None)
-                return bridges.from_status(status, headers, told.body or getattr(response, "text", ""), names)
-            if told.in_stream:
-                return bridges.from_stream(told.body or clean(str(error)), names)
+                return bridges.library_status_error(
+                    status, headers, api_error.body or getattr(response, "text", ""), names
+                )
+            if api_error.in_stream:
+                return bridges.library_stream_error(api_error.body or replace_surrogates(str(error)), names)
         if isinstance(error, errors.ModelRequestTimeout | errors.ModelTimeoutError):
-            return bridges.stalled(error)
+            return bridges.library_timeout_error(error)
         if isinstance(error, errors.ModelConnectionError) or any(
-            "TransportError" in one.__name__ for one in type(error).__mro__
+            "TransportError" in kind.__name__ for kind in type(error).__mro__
         ):
-            return bridges.from_network(error, self._where, has_begun)
+            return bridges.library_network_error(error, self._where, has_begun)
         if isinstance(error, errors.UnexpectedModelBehavior) and "without content" in str(error):
-            return cut_off("there was not a word of it")
-        text = f"{self._model.model_id} failed: {clean(str(error) or type(error).__name__)[:EXCERPT]}"
+            return truncated_error("there was not a word of it")
+        text = f"{self._model.model_id} failed: {replace_surrogates(str(error) or type(error).__name__)[:EXCERPT]}"
         return ModelError(text, "request" if isinstance(error, errors.UserError) else "response")
 
 
-class _Library:
+class _PydanticLibrary:
     """The parts of pydantic-ai that are used here."""
 
     def __init__(self) -> None:
-        self.models = bridges.bring("pydantic_ai.models", EXTRA)
-        self.messages = bridges.bring("pydantic_ai.messages", EXTRA)
-        self.direct = bridges.bring("pydantic_ai.direct", EXTRA)
-        self.settings = bridges.bring("pydantic_ai.settings", EXTRA)
-        self.tools = bridges.bring("pydantic_ai.tools", EXTRA)
-        self.output = bridges.bring("pydantic_ai.output", EXTRA)
-        self.errors = bridges.bring("pydantic_ai.exceptions", EXTRA)
+        self.models = bridges.import_optional("pydantic_ai.models", EXTRA)
+        self.messages = bridges.import_optional("pydantic_ai.messages", EXTRA)
+        self.direct = bridges.import_optional("pydantic_ai.direct", EXTRA)
+        self.settings = bridges.import_optional("pydantic_ai.settings", EXTRA)
+        self.tools = bridges.import_optional("pydantic_ai.tools", EXTRA)
+        self.output = bridges.import_optional("pydantic_ai.output", EXTRA)
+        self.errors = bridges.import_optional("pydantic_ai.exceptions", EXTRA)
 
 
 def _prefixes(model: Any) -> Iterator[str]:
-    """What the names of a model's own settings begin with: that of the module it is in."""
+    """Yield the prefixes of a model's own settings: the name of its module."""
     while model is not None:
         for kind in type(model).__mro__:
             home, _, vendor = kind.__module__.partition("pydantic_ai.models.")
@@ -196,15 +202,15 @@ def _prefixes(model: Any) -> Iterator[str]:
         model = getattr(model, "wrapped", None)
 
 
-class _Reader:
-    """The events of pydantic-ai → chunks."""
+class _PydanticStreamReader:
+    """Decodes the events of pydantic-ai into chunks."""
 
     def __init__(self, origin: Origin, names: Mapping[str, str]) -> None:
         self._origin, self._names = origin, names
-        self._slots: dict[int, int] = {}  # the number of a part -> the slot of its call
+        self._slots: dict[int, int] = {}  # part index -> call slot
 
     def read(self, event: Any) -> Iterator[Chunk]:
-        """Read one event."""
+        """Decode one event."""
         match event.event_kind:
             case "part_start":
                 yield from self._start(event.index, event.part)
@@ -245,17 +251,17 @@ class _Reader:
         kinds = {"text": "text", "thinking": "reasoning", "tool-call": "call"}
         whole: object = part.args if part.part_kind == "tool-call" else None
         if whole and not isinstance(whole, str):  # from vendors that do not stream it
-            yield CallChunk(self._slots[index], canonical(whole))
+            yield CallChunk(self._slots[index], encode_canonical(whole))
         sealed = {name: value for name in _SEALED if (value := getattr(part, name, None))}
         if part.part_kind == "thinking" or sealed.get("provider_details"):
             yield OpaqueChunk(
-                Opaque(self._origin.issuer, canonical(sealed)),
+                Opaque(self._origin.issuer, encode_canonical(sealed)),
                 cast("Any", kinds[part.part_kind]),
                 self._slots.get(index, 0),
             )
 
     def end(self, stream: Any) -> Iterator[Chunk]:
-        """The stream is over. What was not said by the provider is not said here."""
+        """End the stream: yield the finish reason, only if the provider sent one."""
         details: Mapping[str, Any] = stream.provider_details or {}
         raw, reason = str(details.get("finish_reason") or ""), stream.finish_reason
         if refusal := details.get("refusal"):
@@ -263,14 +269,14 @@ class _Reader:
             raw = "refusal"
         is_made_up = not raw and reason == "stop" and hasattr(stream, "_missing_finish_reason")
         if is_made_up or stream.state in ("incomplete", "interrupted") or not (raw or reason):
-            raise cut_off()
+            raise truncated_error()
         if reason == "error":
-            raise bridges.from_stream(f"the provider says only: {raw or 'error'}", self._origin.names)
+            raise bridges.library_stream_error(f"the provider says only: {raw or 'error'}", self._origin.names)
         finish: Finish = "refusal" if raw == "refusal" else FINISHES.get(reason, "other")
         yield FinishChunk("tool_calls" if finish == "stop" and self._slots else finish, raw)
 
 
-def _counted(usage: Any) -> Usage:
+def _to_usage(usage: Any) -> Usage:
     return Usage(
         input=usage.input_tokens,
         output=usage.output_tokens,

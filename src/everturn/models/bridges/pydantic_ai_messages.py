@@ -1,7 +1,7 @@
-"""A neutral request → the messages of pydantic-ai, which takes them to any vendor.
+"""Pydantic AI messages: converts a neutral request into the messages of pydantic-ai, for any vendor.
 
-So they keep the rules of the strictest: a user begins and ends, no text is blank, every call has its result right behind
-it, and a thought goes back with its seal or not at all.
+So they follow the rules of the strictest: a user message begins and ends, no text is blank, every call has its result
+right after it, and reasoning goes back with its signature or not at all.
 """
 
 from __future__ import annotations
@@ -11,42 +11,44 @@ from typing import Any, cast
 
 import msgspec
 
-from everturn.core.canonical import clean
-from everturn.core.history import as_object
+from everturn.core.canonical_json import replace_surrogates
+from everturn.core.history import arguments_as_object
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
-from everturn.models.formats.files import as_note, as_text, handed_on, kind_of
-from everturn.models.formats.names import CallIds, Names
-from everturn.models.formats.tidy import NOTHING, result_text, tidy
-from everturn.models.formats.words import GO_ON, notice
+from everturn.models.formats.files import as_note, as_text, file_kind, move_files_to_user
+from everturn.models.formats.notices import CONTINUE, notice_text
+from everturn.models.formats.tool_names import CallIds, ToolNames
+from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
 
 
-class Writer:
-    """A neutral request → the messages of pydantic-ai."""
+class PydanticMessageWriter:
+    """Converts a neutral request into the messages of pydantic-ai; `said` is its messages module."""
 
-    def __init__(self, said: Any, request: ModelRequest, inputs: frozenset[str], issuer: str, names: Names) -> None:
-        self._said, self._request, self._inputs = said, request, inputs
+    def __init__(self, said: Any, request: ModelRequest, inputs: frozenset[str], issuer: str, names: ToolNames) -> None:
+        self._types, self._request, self._inputs = said, request, inputs
         self._issuer, self._names, self._ids = issuer, names, CallIds("ours")
 
     def messages(self) -> list[Any]:
-        """All of them: a user begins and ends, and nothing is empty."""
-        said = self._said
+        """Return all messages: a user message begins and ends, and none is empty."""
+        types = self._types
         written: list[Any] = []
-        for message in handed_on(tidy(self._request.messages), self._inputs, self._request.files):
+        for message in move_files_to_user(repair_history(self._request.messages), self._inputs, self._request.files):
             if message.role == "assistant":
                 if parts := self._assistant(message.parts):
-                    written.append(said.ModelResponse(parts))
+                    written.append(types.ModelResponse(parts))
             elif message.role == "tool":
-                written.append(said.ModelRequest([self._result(cast("RequestResult", part)) for part in message.parts]))
+                written.append(
+                    types.ModelRequest([self._result(cast("RequestResult", part)) for part in message.parts])
+                )
             else:
-                written.append(said.ModelRequest([said.UserPromptPart(self._user(message.parts))]))
-        go_on = said.ModelRequest([said.UserPromptPart(GO_ON)])
+                written.append(types.ModelRequest([types.UserPromptPart(self._user(message.parts))]))
+        go_on = types.ModelRequest([types.UserPromptPart(CONTINUE)])
         if written and written[0].kind == "response":
             written.insert(0, go_on)
         if not written or written[-1].kind == "response":
             written.append(go_on)
         if self._request.system.strip():
-            written.insert(0, said.ModelRequest([said.SystemPromptPart(clean(self._request.system))]))
+            written.insert(0, types.ModelRequest([types.SystemPromptPart(replace_surrogates(self._request.system))]))
         return written
 
     def _user(self, parts: Sequence[RequestPart]) -> Any:
@@ -54,48 +56,54 @@ class Writer:
         for part in parts:
             match part:
                 case TextPart(text=text):
-                    content += [clean(text)] if text.strip() else []
+                    content += [replace_surrogates(text)] if text.strip() else []
                 case NoticePart():
-                    content.append(clean(notice(part)))
+                    content.append(replace_surrogates(notice_text(part)))
                 case FilePart():
                     content.append(self._file(part))
                 case _:
                     pass
-        return content[0] if len(content) == 1 and isinstance(content[0], str) else content or NOTHING
+        return content[0] if len(content) == 1 and isinstance(content[0], str) else content or EMPTY_TEXT
 
     def _file(self, file: FilePart) -> Any:
         files = self._request.files
-        match kind_of(file, self._inputs, files):
+        match file_kind(file, self._inputs, files):
             case "text":
                 return as_text(file, files)
             case "unread":
                 return as_note(file)
             case _:
-                return self._said.BinaryContent(files[file.blob], media_type=file.media_type)
+                return self._types.BinaryContent(files[file.blob], media_type=file.media_type)
 
     def _assistant(self, parts: Sequence[RequestPart]) -> list[Any]:
         written = [made for part in parts if (made := self._made(part)) is not None]
         while written and written[-1].part_kind == "thinking":
-            written.pop()  # it was cut off before it came to anything; a thought may not stand last
+            written.pop()  # the answer was cut off; reasoning must not be last
         return written
 
     def _made(self, part: RequestPart) -> Any:
-        said = self._said
+        types = self._types
         match part:
             case TextPart(text=text):
-                return said.TextPart(clean(text.rstrip()), **self._opened(part.opaque)) if text.strip() else None
+                return (
+                    types.TextPart(replace_surrogates(text.rstrip()), **self._opened(part.opaque))
+                    if text.strip()
+                    else None
+                )
             case NoticePart():
-                return said.TextPart(clean(notice(part)))
+                return types.TextPart(replace_surrogates(notice_text(part)))
             case FilePart():
-                return said.TextPart(as_note(part))
+                return types.TextPart(as_note(part))
             case ReasoningPart(text=text):
-                # Without its seal (another's, or cut off before it came) a thought is refused.
+                # Vendors refuse reasoning without its signature (of another model, or cut off before it arrived).
                 opened = self._opened(part.opaque)
-                return said.ThinkingPart(clean(text), **opened) if opened else None
+                return types.ThinkingPart(replace_surrogates(text), **opened) if opened else None
             case RequestCall():
                 name = self._names.wire(part.name)
                 id = self._ids.add(part, name)
-                return said.ToolCallPart(name, clean(as_object(part.arguments)), id, **self._opened(part.opaque))
+                return types.ToolCallPart(
+                    name, replace_surrogates(arguments_as_object(part.arguments)), id, **self._opened(part.opaque)
+                )
             case RequestResult():
                 return None
 
@@ -103,8 +111,8 @@ class Writer:
         return msgspec.json.decode(opaque.data) if opaque is not None and opaque.issuer == self._issuer else {}
 
     def _result(self, result: RequestResult) -> Any:
-        text = clean(result_text(result))
+        text = replace_surrogates(result_text(result))
         content: Any = [text, *map(self._file, result.files)] if result.files else text
         outcome = "failed" if result.is_error else "success"
         name, id = self._names.wire(result.name), self._ids.wire(result.call)
-        return self._said.ToolReturnPart(name, content, id, outcome=outcome)
+        return self._types.ToolReturnPart(name, content, id, outcome=outcome)

@@ -1,18 +1,27 @@
-"""Our neutral request → the body a vendor's wire format wants; the events of its answer → our neutral chunks.
+"""Wire formats: build the body of a vendor's request from a neutral one, and decode its stream into neutral chunks.
 
-No I/O: bytes in, chunks out. One pair of files per format, `*_request.py` and `*_stream.py`; what they share:
+No I/O: bytes in, chunks out. One pair of modules per format, `*_request` and `*_stream`:
 
-    tidy.py      a history that no vendor can refuse: every call beside its one result
-    names.py     names of tools and ids of calls as the vendor wants them
-    schemas.py   schemas as the vendor wants them
-    files.py     what becomes of a file the model can, or cannot, read
-    think.py     reasoning in <think> tags
-    slots.py     which call a piece belongs to, when the vendor does not say
-    loose.py     JSON as servers really write it
-    written.py   what was written of a conversation in an earlier request of the turn
-    made.py      what was made of a tool once, and need not be again
-    params.py    the few parameters that mean the same everywhere
-    words.py     what we say to a model where a format leaves no other way
+    chat_request, chat_stream          OpenAI Chat Completions, and all compatible servers
+    responses_request, responses_stream  OpenAI Responses
+    messages_request, messages_stream  Anthropic Messages
+    gemini_request, gemini_stream      Google Gemini
+    ollama_request, ollama_stream      Ollama's own format
+
+What they share:
+
+    params         the parameters that mean the same everywhere
+    valid_history  a history that no vendor refuses: every call with its one result
+    tool_names     tool names and call ids as the vendor accepts them
+    tool_schemas   tool schemas that every vendor accepts
+    gemini_schema  tool schemas for Gemini
+    files          how a model reads a file
+    notices        texts that the runtime adds to a conversation
+    turn_cache     messages that were converted in an earlier request of the turn
+    memo           a cache for converted tools
+    think_tags     reasoning in <think> tags
+    call_slots     which call a piece belongs to, when the vendor does not say
+    lenient_json   decoding of invalid JSON from servers
 """
 
 from __future__ import annotations
@@ -24,32 +33,32 @@ from msgspec import Struct
 from everturn.core.chunks import Chunk
 
 
-class Built(Struct, frozen=True):
-    """A request as it goes out, and the names of tools that had to change on the way."""
+class BuiltRequest(Struct, frozen=True):
+    """A vendor's request, and the tool names that had to change for it."""
 
     path: str
     body: bytes
-    names: dict[str, str]  # as the vendor knows it -> ours
+    names: dict[str, str]  # the vendor's name -> ours
 
 
 class Decoder(Protocol):
-    """Reads one answer."""
+    """Decodes one answer."""
 
     is_done: bool
-    """The answer has said that it is complete; nothing more need be read."""
+    """Whether the answer is complete; nothing more need be read."""
 
     def feed(self, data: bytes, out: list[Chunk]) -> None:
-        """Read one event.
+        """Decode one event.
 
         Raises:
-            ModelError: the provider reports an error, or what it sent makes no sense.
+            ModelError: the provider reports an error, or the event is invalid.
         """
         ...
 
     def end(self, out: list[Chunk]) -> None:
-        """The stream is over.
+        """End the stream: append what is pending, the usage and the finish reason.
 
         Raises:
-            ModelError: it was cut off; kind `truncated`.
+            ModelError: the stream was cut off; kind `truncated`.
         """
         ...

@@ -1,4 +1,4 @@
-"""A neutral request → the body of an OpenAI Chat Completions request, as the vendor's profile wants it."""
+"""OpenAI Chat Completions request: builds its body from a neutral request, according to the vendor's profile."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any, cast
 
 import msgspec
 
-from everturn.core.history import as_object
+from everturn.core.history import arguments_as_object
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
-from everturn.models.formats import Built
-from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, handed_on, kind_of
-from everturn.models.formats.made import Made
-from everturn.models.formats.names import CallIds, Names
-from everturn.models.formats.params import CACHE, encode, schema_name, take
-from everturn.models.formats.schemas import tool_schema
-from everturn.models.formats.tidy import result_text, tidy
-from everturn.models.formats.words import GO_ON, INTERRUPTED, notice
-from everturn.models.formats.written import remember, so_far
+from everturn.models.formats import BuiltRequest
+from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, file_kind, move_files_to_user
+from everturn.models.formats.memo import Memo
+from everturn.models.formats.notices import CONTINUE, INTERRUPTED, notice_text
+from everturn.models.formats.params import CACHE, encode_body, schema_name, take_params
+from everturn.models.formats.tool_names import CallIds, ToolNames
+from everturn.models.formats.tool_schemas import tool_schema
+from everturn.models.formats.turn_cache import cache_messages, cached_messages
+from everturn.models.formats.valid_history import repair_history, result_text
 from everturn.models.profile import Origin, Profile
 
 PATH = "/chat/completions"
 Json = dict[str, Any]
 
-_tools: Made[msgspec.Raw] = Made(1_000)  # a tool is the same in every request, and there may be dozens
+_tools: Memo[msgspec.Raw] = Memo(1_000)  # a tool is the same in every request, and there may be dozens of them
 
 
-def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
-    """Write the body."""
-    names = Names(request.tools)
-    params = take(request, profile)
+def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltRequest:
+    """Build the request."""
+    names = ToolNames(request.tools)
+    params = take_params(request, profile)
     body: Json = {**params.rest, "model": origin.model, "stream": True}
     if profile.has_usage_option:
         body.setdefault("stream_options", {"include_usage": True})
@@ -49,7 +49,7 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         ]
     if params.tool_choice is not None:
         body["tool_choice"] = _choice(params.tool_choice, names)
-    writer = _Messages(request, profile, origin, names)
+    writer = _ChatMessages(request, profile, origin, names)
     if profile.must_alternate or not profile.can_follow_tool or profile.has_cache_markers:
         messages = list(writer.in_turn())
         if profile.has_cache_markers and params.cache:
@@ -57,7 +57,7 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         body["messages"] = messages
     else:
         body["messages"] = writer.plain()
-    return Built(PATH, encode(body), names.ours)
+    return BuiltRequest(PATH, encode_body(body), names.ours)
 
 
 def _tool(tool: ToolSpec, name: str) -> Json:
@@ -66,50 +66,52 @@ def _tool(tool: ToolSpec, name: str) -> Json:
 
 
 def _as_is(tool: ToolSpec) -> msgspec.Raw:
-    return msgspec.Raw(encode(_tool(tool, tool.name)))
+    return msgspec.Raw(encode_body(_tool(tool, tool.name)))
 
 
-def _choice(choice: str | Json, names: Names) -> object:
+def _choice(choice: str | Json, names: ToolNames) -> object:
     if isinstance(choice, str) and choice not in ("auto", "none", "required"):
         return {"type": "function", "function": {"name": names.wire(choice)}}
     return choice
 
 
-class _Messages:
-    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: Names) -> None:
+class _ChatMessages:
+    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames) -> None:
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
         self._ids = CallIds(profile.ids)
 
     def plain(self) -> list[Json]:
-        """All messages as they come. Each is written once in a turn, however many requests it has."""
+        """Return all messages. Each is converted once per turn, however many requests the turn has."""
         request, key = self._request, f"chat {id(self._profile)} {self._issuer} {self._names.ours}"
-        written = so_far(request, key, self._ids)
-        self._ids, shown = written.notes, list(written.shown)
-        for message in handed_on(tidy(written.left(request)), self._profile.inputs, request.files):
+        written = cached_messages(request, key, self._ids)
+        self._ids, messages = written.state, list(written.converted)
+        for message in move_files_to_user(
+            repair_history(written.remaining(request)), self._profile.inputs, request.files
+        ):
             parts = message.parts
-            if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text:  # what nearly every one is
-                shown.append({"role": message.role, "content": parts[0].text})
+            if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text:  # the common case
+                messages.append({"role": message.role, "content": parts[0].text})
             else:
-                shown.extend(self._one(message))
-        remember(request, key, shown, self._ids)
-        if not shown or shown[-1]["role"] == "assistant":  # to answer its own words is more than most are asked
-            return [*self._system(), *shown, {"role": "user", "content": GO_ON}]
-        return [*self._system(), *shown]
+                messages.extend(self._one(message))
+        cache_messages(request, key, messages, self._ids)
+        if not messages or messages[-1]["role"] == "assistant":  # most models cannot answer their own message
+            return [*self._system(), *messages, {"role": "user", "content": CONTINUE}]
+        return [*self._system(), *messages]
 
     def in_turn(self) -> Iterator[Json]:
-        """All messages, in an order that vendors with rules of their own take."""
+        """Yield all messages, in an order that vendors with stricter rules accept."""
         profile = self._profile
         yield from self._system()
-        said = handed_on(tidy(self._request.messages), profile.inputs, self._request.files)
-        messages = (one for message in said for one in self._one(message))
+        history = move_files_to_user(repair_history(self._request.messages), profile.inputs, self._request.files)
+        messages = (entry for message in history for entry in self._one(message))
         before = ""
         for message in _in_turn(messages, profile):
             if not before and profile.must_alternate and message["role"] == "assistant":
-                yield {"role": "user", "content": GO_ON}
+                yield {"role": "user", "content": CONTINUE}
             before = message["role"]
             yield message
         if before in ("", "assistant"):
-            yield {"role": "user", "content": GO_ON}
+            yield {"role": "user", "content": CONTINUE}
 
     def _system(self) -> Iterator[Json]:
         if self._request.system:
@@ -121,8 +123,8 @@ class _Messages:
                 if content := self._user(message.parts):
                     yield {"role": "user", "content": content}
             case "assistant":
-                if said := self._assistant(message.parts):
-                    yield said
+                if entry := self._assistant(message.parts):
+                    yield entry
             case "tool":
                 yield from self._results(cast("Sequence[RequestResult]", message.parts))
 
@@ -138,7 +140,7 @@ class _Messages:
                     if text:
                         yield _text(text)
                 case NoticePart():
-                    yield _text(notice(part))
+                    yield _text(notice_text(part))
                 case FilePart():
                     yield self._file(part)
                 case _:
@@ -146,7 +148,7 @@ class _Messages:
 
     def _file(self, file: FilePart) -> Json:
         files = self._request.files
-        match kind_of(file, self._profile.inputs, files):
+        match file_kind(file, self._profile.inputs, files):
             case "image":
                 return {"type": "image_url", "image_url": {"url": as_data_url(file, files)}}
             case "audio":
@@ -172,7 +174,7 @@ class _Messages:
                 case TextPart(text=text):
                     texts.append(text)
                 case NoticePart():
-                    texts.append(notice(part))
+                    texts.append(notice_text(part))
                 case FilePart():
                     texts.append(as_note(part))
                 case ReasoningPart():
@@ -186,45 +188,45 @@ class _Messages:
         text = "".join(texts)
         if not text and not calls:
             return None
-        said: Json = {"role": "assistant", "content": text or None}
+        entry: Json = {"role": "assistant", "content": text or None}
         if calls:
-            said["tool_calls"] = calls
+            entry["tool_calls"] = calls
             if self._profile.replay:
-                said[self._profile.replay] = "".join(thoughts) or self._profile.filler
+                entry[self._profile.replay] = "".join(thoughts) or self._profile.filler
         if details:
-            said["reasoning_details"] = details
-        return said
+            entry["reasoning_details"] = details
+        return entry
 
     def _thought(self, part: ReasoningPart) -> tuple[str, list[Any]]:
-        """What was thought, and what is sealed of it; what another has sealed is not ours to tell."""
+        """Return the reasoning text and its opaque data; nothing for another model's reasoning."""
         if part.opaque is None:
             return part.text, []
         sealed: list[Any] | None = self._opened(part.opaque)
         return ("", []) if sealed is None else (part.text, sealed)
 
     def _opened(self, opaque: Opaque | None) -> Any:
-        """What is sealed, if it was this very model that sealed it."""
+        """Decode opaque data if this model issued it."""
         return msgspec.json.decode(opaque.data) if opaque is not None and opaque.issuer == self._issuer else None
 
     def _call(self, call: RequestCall) -> Json:
         name = self._names.wire(call.name)
-        made: Json = {
+        entry: Json = {
             "id": self._ids.add(call, name),
             "type": "function",
-            "function": {"name": name, "arguments": as_object(call.arguments)},
+            "function": {"name": name, "arguments": arguments_as_object(call.arguments)},
         }
         if (extra := self._opened(call.opaque)) is not None:
-            made["extra_content"] = extra
-        return made
+            entry["extra_content"] = extra
+        return entry
 
     def _results(self, results: Sequence[RequestResult]) -> Iterator[Json]:
         files: list[FilePart] = []
         for result in results:
             files += result.files
             yield {"role": "tool", "tool_call_id": self._ids.wire(result.call), "content": result_text(result)}
-        if files:  # only a user's message may hold them
-            brought = _text("[files that the tools above brought]")
-            yield {"role": "user", "content": [brought, *map(self._file, files)]}
+        if files:  # only user messages may have files
+            note = _text("[files that the tools above brought]")
+            yield {"role": "user", "content": [note, *map(self._file, files)]}
 
 
 def _text(text: str) -> Json:
@@ -232,14 +234,14 @@ def _text(text: str) -> Json:
 
 
 def _short(parts: list[Json]) -> str | list[Json]:
-    """Content as one text where that is all there is: not every server reads lists."""
+    """Return content as one text where there is only text: not every server accepts lists."""
     if all(part["type"] == "text" for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts
 
 
 def _in_turn(messages: Iterable[Json], profile: Profile) -> Iterator[Json]:
-    """Nobody speaks twice in a row, and between a tool's result and a user stands the assistant, where that must be."""
+    """Enforce alternating roles, and an assistant message between a tool result and a user message, where required."""
     last: Json | None = None
     has_rules = profile.must_alternate or not profile.can_follow_tool
     for message in messages:
@@ -257,10 +259,10 @@ def _in_turn(messages: Iterable[Json], profile: Profile) -> Iterator[Json]:
         yield last
 
 
-def _joined(one: str | list[Json] | None, other: str | list[Json] | None) -> str | list[Json] | None:
-    if isinstance(one, list) or isinstance(other, list):
-        return [*_listed(one), *_listed(other)]
-    return "\n\n".join(text for text in (one, other) if text) or None
+def _joined(first: str | list[Json] | None, second: str | list[Json] | None) -> str | list[Json] | None:
+    if isinstance(first, list) or isinstance(second, list):
+        return [*_listed(first), *_listed(second)]
+    return "\n\n".join(text for text in (first, second) if text) or None
 
 
 def _listed(content: str | list[Json] | None) -> list[Json]:
@@ -268,7 +270,7 @@ def _listed(content: str | list[Json] | None) -> list[Json]:
 
 
 def _mark(messages: list[Json]) -> None:
-    """Mark what should be cached: up to the system prompt, and up to the last two things the user said."""
+    """Add cache markers: to the system prompt, and to the last two user messages."""
     users = [at for at, message in enumerate(messages) if message["role"] == "user"]
     for at in {*(at for at in (0,) if messages[0]["role"] == "system"), *users[-2:]}:
         parts = _listed(messages[at]["content"])

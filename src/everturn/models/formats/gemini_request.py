@@ -1,9 +1,9 @@
-"""A neutral request → the body of a Gemini `streamGenerateContent` request.
+"""Gemini request: builds the body of `streamGenerateContent` from a neutral request.
 
-Its rules: user and model take turns, and a user begins and ends; the results of a step stand in one content right behind
-it, as many as there were calls and in their order; no part is empty, but for one that holds a seal; a seal goes back on
-the very part it came on. Gemini 3 refuses calls and pictures of the model that have none, so those of another get a
-stand-in that Google documents.
+Gemini's rules: user and model alternate, and a user message begins and ends; the results of a step are in one content
+right after it, as many as there were calls and in their order; no part is empty, except one with a thought signature; a
+signature goes back on the part it came with. Gemini 3 refuses calls and images of the model without a signature, so
+those of another model get a placeholder that Google documents.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from urllib.parse import quote
 
 import msgspec
 
-from everturn.core.history import as_object
+from everturn.core.history import arguments_as_object
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult, ToolSpec
-from everturn.models.formats import Built
-from everturn.models.formats.files import AUDIO, as_base64, as_note, as_text, kind_of
-from everturn.models.formats.gemini_schema import openapi
-from everturn.models.formats.made import Made
-from everturn.models.formats.names import NAME_SIZE, Names
-from everturn.models.formats.params import CONVERSATION, PROMPT, RESERVED, Params, encode, take
-from everturn.models.formats.schemas import tool_schema
-from everturn.models.formats.tidy import NOTHING, result_text, tidy
-from everturn.models.formats.words import GO_ON, must_fit, notice
+from everturn.models.formats import BuiltRequest
+from everturn.models.formats.files import AUDIO, as_base64, as_note, as_text, file_kind
+from everturn.models.formats.gemini_schema import to_openapi
+from everturn.models.formats.memo import Memo
+from everturn.models.formats.notices import CONTINUE, notice_text, schema_instruction
+from everturn.models.formats.params import CONVERSATION, PROMPT, RESERVED, Params, encode_body, take_params
+from everturn.models.formats.tool_names import NAME_SIZE, ToolNames
+from everturn.models.formats.tool_schemas import tool_schema
+from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
 from everturn.models.profile import Origin, Profile
 
 PATH = "/{}:streamGenerateContent?alt=sse"
-STAND_IN = "skip_thought_signature_validator"
-STRICT = "gemini-3*"  # the models that miss a seal
-UNREAD = frozenset({"image/gif"})  # the one picture others read and Gemini does not
+PLACEHOLDER_SIGNATURE = "skip_thought_signature_validator"
+SIGNATURE_MODELS = "gemini-3*"  # the models that require signatures
+UNREAD = frozenset({"image/gif"})  # the image type that others read and Gemini does not
 CONFIG: Final = frozenset(
     {
         *("temperature", "topP", "topK", "seed", "stopSequences", "candidateCount", "maxOutputTokens"),
@@ -52,16 +52,16 @@ _RESERVED = {
 _COLLECTIONS = ("models", "tunedModels")
 Json = dict[str, Any]
 
-_tools: Made[msgspec.Raw] = Made(1_000)  # a tool is the same in every request, and its schema is written anew for each
+_tools: Memo[msgspec.Raw] = Memo(1_000)  # a tool is the same in every request, and its schema has to be rewritten
 
 
-def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
-    """Write the body."""
-    names = _Names(request.tools)
-    params = take(request, profile, _RESERVED)
+def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltRequest:
+    """Build the request."""
+    names = _GeminiToolNames(request.tools)
+    params = take_params(request, profile, _RESERVED)
     system = request.system
     if params.output_schema is not None and request.tools and not profile.has_schema_with_tools:
-        system = "\n\n".join(filter(None, (system, must_fit(params.output_schema))))
+        system = "\n\n".join(filter(None, (system, schema_instruction(params.output_schema))))
         params.output_schema = None
     body, config = _split(params)
     if system.strip():
@@ -73,26 +73,28 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         ]
         body["tools"] = [{"functionDeclarations": declared}]
     if params.tool_choice is not None:
-        calling = _choice(params.tool_choice, names)
-        body["toolConfig"] = {**body.get("toolConfig", {}), "functionCallingConfig": calling}
+        choice = _choice(params.tool_choice, names)
+        body["toolConfig"] = {**body.get("toolConfig", {}), "functionCallingConfig": choice}
     if config:
         body["generationConfig"] = config
-    collection, model = _placed(origin.model)
+    collection, model = _collection_and_name(origin.model)
     contents = _Contents(request, profile, origin, names).all()
-    if fnmatchcase(model, STRICT):
-        _stand_in(contents)
+    if fnmatchcase(model, SIGNATURE_MODELS):
+        _add_placeholder_signatures(contents)
     body["contents"] = contents
-    return Built(PATH.format(f"{collection}/{quote(model, safe='', errors='replace')}"), encode(body), names.ours)
+    return BuiltRequest(
+        PATH.format(f"{collection}/{quote(model, safe='', errors='replace')}"), encode_body(body), names.ours
+    )
 
 
-def _placed(model: str) -> tuple[str, str]:
-    """Where a model is kept, and its name there."""
+def _collection_and_name(model: str) -> tuple[str, str]:
+    """Return the collection of a model, and its name there."""
     collection, slash, name = model.partition("/")
     return (collection, name) if slash and name and collection in _COLLECTIONS else (_COLLECTIONS[0], model)
 
 
 def _split(params: Params) -> tuple[Json, Json]:
-    """What stands at the top, and what belongs into `generationConfig`; `top_p` is `topP`."""
+    """Split the parameters into top-level fields and `generationConfig`; `top_p` becomes `topP`."""
     body: Json = {}
     config: Json = {}
     for name, value in params.rest.items():
@@ -108,37 +110,37 @@ def _split(params: Params) -> tuple[Json, Json]:
     if params.max_tokens is not None:
         config["maxOutputTokens"] = params.max_tokens
     if params.output_schema is not None:
-        # As it is: a tool still checks what it is called with, but nobody an answer, so this one may not become wider.
+        # Unchanged: a tool validates its arguments, but nothing validates an answer, so it must not become wider.
         config |= {"responseMimeType": "application/json", "responseJsonSchema": params.output_schema}
     return body, config
 
 
 def _tool(tool: ToolSpec, name: str) -> Json:
     schema = tool_schema(tool.schema)
-    made: Json = {"name": name, "description": tool.description}
+    declaration: Json = {"name": name, "description": tool.description}
     if not schema["properties"] and not schema.get("additionalProperties"):
-        return made  # an object without properties is refused; a tool that takes nothing says nothing
-    return {**made, "parameters": openapi(schema)}
+        return declaration  # Gemini refuses an object without properties; a tool without parameters declares none
+    return {**declaration, "parameters": to_openapi(schema)}
 
 
 def _as_is(tool: ToolSpec) -> msgspec.Raw:
-    return msgspec.Raw(encode(_tool(tool, tool.name)))
+    return msgspec.Raw(encode_body(_tool(tool, tool.name)))
 
 
-def _choice(choice: str | Json, names: Names) -> Json:
+def _choice(choice: str | Json, names: ToolNames) -> Json:
     if not isinstance(choice, str):
         return choice
     mode = _MODES.get(choice)
     return {"mode": mode} if mode else {"mode": "ANY", "allowedFunctionNames": [names.wire(choice)]}
 
 
-class _Names(Names):
-    """Names of tools, which begin with a letter here, or with `_`."""
+class _GeminiToolNames(ToolNames):
+    """Tool names, which have to begin with a letter or `_` here."""
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
         super().__init__(tools)
-        taken = {super(_Names, self).wire(tool.name) for tool in tools}
-        self._begun: dict[str, str] = {}
+        taken = {super(_GeminiToolNames, self).wire(tool.name) for tool in tools}
+        self._prefixed: dict[str, str] = {}
         for tool in tools:
             plain = super().wire(tool.name)
             if not _is_start(plain):
@@ -146,14 +148,14 @@ class _Names(Names):
                 while wire in taken:
                     wire, number = f"_{number}_{plain}"[:NAME_SIZE], number + 1
                 taken.add(wire)
-                self._begun[tool.name] = wire
+                self._prefixed[tool.name] = wire
                 self.ours.pop(plain, None)
                 self.ours[wire] = tool.name
 
     def wire(self, name: str) -> str:
-        """The vendor's name of a tool; of one that never was, too."""
+        """Return the vendor's name of a tool; also of an unknown one."""
         plain = super().wire(name)
-        return plain if _is_start(plain) else self._begun.get(name, f"_{plain}"[:NAME_SIZE])
+        return plain if _is_start(plain) else self._prefixed.get(name, f"_{plain}"[:NAME_SIZE])
 
 
 def _is_start(name: str) -> bool:
@@ -161,19 +163,19 @@ def _is_start(name: str) -> bool:
 
 
 class _Contents:
-    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: Names) -> None:
+    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames) -> None:
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
-        self._calls: dict[str, Json] = {}  # our id of a call -> what its result repeats
+        self._calls: dict[str, Json] = {}  # our id of a call -> the fields that its result repeats
         self._taken: set[str] = set()
 
     def all(self) -> list[Json]:
-        """Everything that was said, in turns, with a user at both ends."""
+        """Return all messages as alternating contents, with a user at both ends."""
         contents: list[Json] = []
-        for message in tidy(self._request.messages):
+        for message in repair_history(self._request.messages):
             match message.role:
                 case "user":
-                    # A message that vanished would join the answers before and after it into one.
-                    parts = self._user(message.parts) or [{"text": NOTHING}]
+                    # A dropped message would join the answers before and after it into one.
+                    parts = self._user(message.parts) or [{"text": EMPTY_TEXT}]
                 case "assistant":
                     parts = self._model(message.parts)
                 case "tool":
@@ -184,84 +186,84 @@ class _Contents:
             elif parts:
                 contents.append({"role": role, "parts": parts})
         if contents and contents[0]["role"] == "model":
-            contents.insert(0, {"role": "user", "parts": [{"text": GO_ON}]})
+            contents.insert(0, {"role": "user", "parts": [{"text": CONTINUE}]})
         if not contents or contents[-1]["role"] == "model":
-            contents.append({"role": "user", "parts": [{"text": GO_ON}]})
+            contents.append({"role": "user", "parts": [{"text": CONTINUE}]})
         return contents
 
     def _user(self, parts: Iterable[RequestPart]) -> list[Json]:
-        made: list[Json] = []
+        contents: list[Json] = []
         for part in parts:
             match part:
                 case TextPart(text=text):
                     if text.strip():
-                        made.append({"text": text})
+                        contents.append({"text": text})
                 case NoticePart():
-                    made.append({"text": notice(part)})
+                    contents.append({"text": notice_text(part)})
                 case FilePart():
-                    made.append(self._file(part))
+                    contents.append(self._file(part))
                 case _:
                     pass
-        return made
+        return contents
 
     def _model(self, parts: Iterable[RequestPart]) -> list[Json]:
-        made: list[Json] = []
+        contents: list[Json] = []
         for part in parts:
             match part:
                 case TextPart(text=text, opaque=opaque):
-                    self._say(text, self._opened(opaque), made)
+                    self._say(text, self._opened(opaque), contents)
                 case NoticePart():
-                    made.append({"text": notice(part)})
+                    contents.append({"text": notice_text(part)})
                 case FilePart():
-                    made.append(self._file(part))
+                    contents.append(self._file(part))
                 case ReasoningPart(text=text, opaque=opaque):
-                    # Without a seal a thought says nothing to the model, and costs what it weighs.
+                    # Without a signature, reasoning has no use for the model and costs its tokens.
                     if seal := self._opened(opaque):
-                        made.append({"text": text, "thought": True, **seal})
+                        contents.append({"text": text, "thought": True, **seal})
                 case RequestCall():
-                    made.append({"functionCall": self._call(part), **self._opened(part.opaque)})
+                    contents.append({"functionCall": self._call(part), **self._opened(part.opaque)})
                 case RequestResult():
                     pass
-        # What was cut off before it came to anything is nothing to go on from.
-        return [] if all(part.get("thought") or part.get("text") == "" for part in made) else made
+        # An answer that was cut off before any output is dropped.
+        return [] if all(part.get("thought") or part.get("text") == "" for part in contents) else contents
 
-    def _say(self, text: str, seal: Json, made: list[Json]) -> None:
-        if seal.pop("on", "") == "file":  # a file holds no seal with us; the empty text behind it does
-            if made and "inlineData" in made[-1]:
-                made[-1] |= seal
+    def _say(self, text: str, seal: Json, contents: list[Json]) -> None:
+        if seal.pop("on", "") == "file":  # a FilePart has no opaque data; the empty text after it has
+            if contents and "inlineData" in contents[-1]:
+                contents[-1] |= seal
             seal = {}
         if text.strip() or seal:
-            made.append({"text": text, **seal})
+            contents.append({"text": text, **seal})
 
     def _opened(self, opaque: Opaque | None) -> Json:
-        """What is sealed, if it was this very model that sealed it; through its other door it seals in other words."""
+        """Return the signature if this model issued it; its OpenAI-compatible API has another format."""
         if opaque is None or opaque.issuer != self._issuer:
             return {}
-        found: object = msgspec.json.decode(opaque.data)
-        return cast("Json", found) if isinstance(found, dict) and "thoughtSignature" in found else {}
+        signature: object = msgspec.json.decode(opaque.data)
+        return cast("Json", signature) if isinstance(signature, dict) and "thoughtSignature" in signature else {}
 
     def _call(self, call: RequestCall) -> Json:
-        said: Json = {"name": self._names.wire(call.name)}
-        if call.given:  # Gemini 3 finds a result by its id; the models before know none
-            said["id"] = call.call if call.given in self._taken else call.given
-            self._taken.add(call.given)
-        self._calls[call.call] = said
-        return {**said, "args": msgspec.Raw(as_object(call.arguments).encode())}
+        reference: Json = {"name": self._names.wire(call.name)}
+        if call.provider_id:  # Gemini 3 matches a result by its id; earlier models have no ids
+            reference["id"] = call.call if call.provider_id in self._taken else call.provider_id
+            self._taken.add(call.provider_id)
+        self._calls[call.call] = reference
+        return {**reference, "args": msgspec.Raw(arguments_as_object(call.arguments).encode())}
 
     def _results(self, results: Sequence[RequestResult]) -> list[Json]:
-        made: list[Json] = []
+        contents: list[Json] = []
         files: list[FilePart] = []
         for result in results:
             files += result.files
             response = {"error" if result.is_error else "result": result_text(result)}
-            made.append({"functionResponse": {**self._calls[result.call], "response": response}})
+            contents.append({"functionResponse": {**self._calls[result.call], "response": response}})
         if files:
-            made.append({"text": "[files that the tools above brought]"})
-        return [*made, *map(self._file, files)]
+            contents.append({"text": "[files that the tools above brought]"})
+        return [*contents, *map(self._file, files)]
 
     def _file(self, file: FilePart) -> Json:
         files, kind = self._request.files, file.media_type
-        match kind_of(file, self._profile.inputs, files) if kind not in UNREAD else "unread":
+        match file_kind(file, self._profile.inputs, files) if kind not in UNREAD else "unread":
             case "image" | "pdf":
                 return {"inlineData": {"mimeType": kind, "data": as_base64(file, files)}}
             case "audio":
@@ -272,8 +274,8 @@ class _Contents:
                 return {"text": as_note(file)}
 
 
-def _stand_in(contents: Sequence[Json]) -> None:
-    """Seal what must be sealed and is not: the pictures of the model, and the first call of each step of this turn."""
+def _add_placeholder_signatures(contents: Sequence[Json]) -> None:
+    """Add placeholder signatures where required: to images, and to the first call of each step of this turn."""
     is_this_turn = True
     for content in reversed(contents):
         parts: list[Json] = content["parts"]
@@ -283,4 +285,4 @@ def _stand_in(contents: Sequence[Json]) -> None:
         first = next((part for part in parts if "functionCall" in part), None)
         for part in parts:
             if "inlineData" in part or (part is first and is_this_turn):
-                part.setdefault("thoughtSignature", STAND_IN)
+                part.setdefault("thoughtSignature", PLACEHOLDER_SIGNATURE)

@@ -1,8 +1,8 @@
-"""A neutral request → the body of an Anthropic Messages request.
+"""Anthropic Messages request: builds its body from a neutral request.
 
-Its rules, all of them learned from refusals: users and assistants take turns, and a user begins and ends; the results
-of calls come first in the message right after them; no text is blank; a thought goes back with its seal or not at all;
-whoever mentions a tool must declare it.
+The API's rules, learned from its refusals: user and assistant alternate, and a user message begins and ends; the
+results of calls come first in the message right after them; no text is blank; a thinking block goes back with its
+signature or not at all; a request that mentions a tool must declare it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any, cast
 
 import msgspec
 
-from everturn.core.history import as_object
+from everturn.core.history import arguments_as_object
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
-from everturn.models.formats import Built
-from everturn.models.formats.files import as_base64, as_note, as_text, handed_on, kind_of
-from everturn.models.formats.names import CallIds, Names
-from everturn.models.formats.params import CACHE, encode, take
-from everturn.models.formats.schemas import tool_schema, with_plain_properties
-from everturn.models.formats.tidy import NOTHING, result_text, tidy
-from everturn.models.formats.words import GO_ON, notice
+from everturn.models.formats import BuiltRequest
+from everturn.models.formats.files import as_base64, as_note, as_text, file_kind, move_files_to_user
+from everturn.models.formats.notices import CONTINUE, notice_text
+from everturn.models.formats.params import CACHE, encode_body, take_params
+from everturn.models.formats.tool_names import CallIds, ToolNames
+from everturn.models.formats.tool_schemas import tool_schema, with_plain_properties
+from everturn.models.formats.valid_history import EMPTY_TEXT, repair_history, result_text
 from everturn.models.profile import Origin, Profile
 
 PATH = "/messages"
@@ -29,10 +29,10 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 Json = dict[str, Any]
 
 
-def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
-    """Write the body."""
-    names = Names(request.tools)
-    params = take(request, profile)
+def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltRequest:
+    """Build the request."""
+    names = ToolNames(request.tools)
+    params = take_params(request, profile)
     body: Json = {
         **params.rest,
         "model": origin.model,
@@ -40,25 +40,25 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         "max_tokens": params.max_tokens or profile.default_max_tokens,
     }
     if params.output_schema is not None:
-        form = {"type": "json_schema", "schema": params.output_schema}
-        body["output_config"] = {**body.get("output_config", {}), "format": form}
+        output_format = {"type": "json_schema", "schema": params.output_schema}
+        body["output_config"] = {**body.get("output_config", {}), "format": output_format}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
-    writer = _Messages(request, profile, origin, names)
-    messages = _in_turn(writer.each())
+    writer = _AnthropicMessages(request, profile, origin, names)
+    messages = _alternate(writer.each())
     tools = [_tool(names.wire(tool.name), tool.description, tool.schema) for tool in request.tools]
-    if writer.called and not tools:  # a request that mentions calls must declare tools, though none may be called now
+    if writer.called and not tools:  # a request with calls must declare tools, even if none may be called now
         tools = [_tool(name, "Not available now.", {}) for name in sorted(writer.called)]
         body["tool_choice"] = {"type": "none"}
     elif params.tool_choice is not None:
         body["tool_choice"] = _choice(params.tool_choice, names)
     if tools:
         body["tools"] = tools
-    _settle_thinking(body, messages, params.max_tokens is None)
+    _fit_thinking(body, messages, params.max_tokens is None)
     if profile.has_cache_markers and params.cache:
-        _mark(body, messages)
+        _add_cache_markers(body, messages)
     body["messages"] = messages
-    return Built(PATH, encode(body), names.ours)
+    return BuiltRequest(PATH, encode_body(body), names.ours)
 
 
 def _tool(name: str, description: str, schema: Json) -> Json:
@@ -68,7 +68,7 @@ def _tool(name: str, description: str, schema: Json) -> Json:
     return {"name": name, "description": description, "input_schema": schema}
 
 
-def _choice(choice: str | Json, names: Names) -> Json:
+def _choice(choice: str | Json, names: ToolNames) -> Json:
     match choice:
         case "auto" | "none":
             return {"type": choice}
@@ -80,19 +80,21 @@ def _choice(choice: str | Json, names: Names) -> Json:
             return choice
 
 
-class _Messages:
-    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: Names) -> None:
+class _AnthropicMessages:
+    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames) -> None:
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
         self._ids = CallIds(profile.ids)
         self.called: set[str] = set()
 
     def each(self) -> Iterator[tuple[str, list[Json]]]:
-        """Role and blocks of every message that has any."""
-        for message in handed_on(tidy(self._request.messages), self._profile.inputs, self._request.files):
+        """Yield role and blocks of every message that is not empty."""
+        for message in move_files_to_user(
+            repair_history(self._request.messages), self._profile.inputs, self._request.files
+        ):
             match message.role:
                 case "user":
-                    # A message that vanished would join the answers before and after it into one.
-                    blocks = list(self._user(message.parts)) or list(_text(NOTHING))
+                    # A dropped message would join the answers before and after it into one.
+                    blocks = list(self._user(message.parts)) or list(_text(EMPTY_TEXT))
                 case "assistant":
                     blocks = self._assistant(message.parts)
                 case "tool":
@@ -106,7 +108,7 @@ class _Messages:
                 case TextPart(text=text):
                     yield from _text(text)
                 case NoticePart():
-                    yield from _text(notice(part))
+                    yield from _text(notice_text(part))
                 case FilePart():
                     yield self._file(part)
                 case _:
@@ -115,27 +117,27 @@ class _Messages:
     def _assistant(self, parts: Iterable[RequestPart]) -> list[Json]:
         blocks = list(self._assistant_blocks(parts))
         while blocks and blocks[-1]["type"] in _THOUGHTS:
-            blocks.pop()  # it was cut off before it came to anything; a thought may not stand last
+            blocks.pop()  # the answer was cut off; a thinking block must not be last
         return blocks
 
     def _assistant_blocks(self, parts: Iterable[RequestPart]) -> Iterator[Json]:
         for part in parts:
             match part:
                 case TextPart(text=text):
-                    yield from _text(text.rstrip())  # the last one may not end with a blank, and none needs to
+                    yield from _text(text.rstrip())  # the last text must not end with whitespace, and none needs to
                 case NoticePart():
-                    yield from _text(notice(part))
+                    yield from _text(notice_text(part))
                 case FilePart():
                     yield from _text(as_note(part))
                 case ReasoningPart(text=text, opaque=opaque):
-                    # Without its seal (another's, or cut off before it came) a thought is refused.
+                    # The API refuses thinking without its signature (of another model, or cut off before it arrived).
                     if opaque is not None and opaque.issuer == self._issuer:
                         sealed: Json = msgspec.json.decode(opaque.data)
                         yield {"type": "thinking", "thinking": text, **sealed} if "signature" in sealed else sealed
                 case RequestCall():
                     name = self._names.wire(part.name)
                     self.called.add(name)
-                    arguments = msgspec.Raw(as_object(part.arguments).encode())
+                    arguments = msgspec.Raw(arguments_as_object(part.arguments).encode())
                     yield {"type": "tool_use", "id": self._ids.add(part, name), "name": name, "input": arguments}
                 case RequestResult():
                     pass
@@ -145,12 +147,12 @@ class _Messages:
         blocks: str | list[Json] = text
         if result.files:
             blocks = [*_text(text), *map(self._file, result.files)]
-        made: Json = {"type": "tool_result", "tool_use_id": self._ids.wire(result.call), "content": blocks}
-        return {**made, "is_error": True} if result.is_error else made
+        block: Json = {"type": "tool_result", "tool_use_id": self._ids.wire(result.call), "content": blocks}
+        return {**block, "is_error": True} if result.is_error else block
 
     def _file(self, file: FilePart) -> Json:
         files = self._request.files
-        match kind_of(file, self._profile.inputs, files):
+        match file_kind(file, self._profile.inputs, files):
             case "image" | "pdf" as kind:
                 source = {"type": "base64", "media_type": file.media_type, "data": as_base64(file, files)}
                 return {"type": "image" if kind == "image" else "document", "source": source}
@@ -165,8 +167,8 @@ def _text(text: str) -> Iterator[Json]:
         yield {"type": "text", "text": text}
 
 
-def _in_turn(messages: Iterable[tuple[str, list[Json]]]) -> list[Json]:
-    """Join what one role says in a row, with a user at both ends."""
+def _alternate(messages: Iterable[tuple[str, list[Json]]]) -> list[Json]:
+    """Join consecutive messages of one role, with a user message at both ends."""
     joined: list[Json] = []
     for role, blocks in messages:
         if joined and joined[-1]["role"] == role:
@@ -174,20 +176,20 @@ def _in_turn(messages: Iterable[tuple[str, list[Json]]]) -> list[Json]:
         else:
             joined.append({"role": role, "content": blocks})
     if joined and joined[0]["role"] == "assistant":
-        joined.insert(0, {"role": "user", "content": list(_text(GO_ON))})
+        joined.insert(0, {"role": "user", "content": list(_text(CONTINUE))})
     if not joined or joined[-1]["role"] == "assistant":
-        joined.append({"role": "user", "content": list(_text(GO_ON))})
+        joined.append({"role": "user", "content": list(_text(CONTINUE))})
     return joined
 
 
 def _may_think(messages: Sequence[Json]) -> bool:
-    """Whether thinking may be asked for: a turn that goes on after calls must have begun with a thought."""
+    """Return whether thinking may be enabled: a turn that continues after calls must have begun with thinking."""
     has_calls = False
     for message, before in zip(reversed(messages), (*reversed(messages[:-1]), None), strict=True):
         blocks = message["content"]
         if message["role"] == "user":
             if not any(block["type"] == "tool_result" for block in blocks):
-                break  # here the turn was asked for
+                break  # the message that started the turn
             continue
         has_calls = has_calls or any(block["type"] == "tool_use" for block in blocks)
         is_first = before is None or any(block["type"] != "tool_result" for block in before["content"])
@@ -196,25 +198,27 @@ def _may_think(messages: Sequence[Json]) -> bool:
     return True
 
 
-def _settle_thinking(body: Json, messages: Sequence[Json], may_write_more: bool) -> None:
-    """See to it that the thoughts in a history and those that are asked for fit together.
+def _fit_thinking(body: Json, messages: Sequence[Json], may_write_more: bool) -> None:
+    """Make the thinking blocks of the history consistent with the requested thinking mode.
 
-    Without a word about thinking the model decides, and in a turn that goes on its thoughts must stay with it.
+    Without a thinking parameter the model decides, and in a turn that continues its thinking blocks must stay.
     """
     wanted = cast("Json | None", body.get("thinking"))
     if wanted is None:
         kinds = {block["type"] for block in messages[-1]["content"]}
-        if "tool_result" in kinds and len(kinds) > 1:  # an earlier turn that broke off, and somebody who speaks again
-            _forget_thoughts(messages)
+        if (
+            "tool_result" in kinds and len(kinds) > 1
+        ):  # an earlier turn that was interrupted, followed by a new user message
+            _remove_thinking(messages)
     elif wanted.get("type") == "disabled" or not _may_think(messages):
         body["thinking"] = {"type": "disabled"}
-        _forget_thoughts(messages)
-    elif may_write_more:  # the answer comes on top of the thoughts
+        _remove_thinking(messages)
+    elif may_write_more:  # thinking counts towards max_tokens, so the answer is added to its budget
         body["max_tokens"] += wanted.get("budget_tokens", 0)
 
 
-def _forget_thoughts(messages: Sequence[Json]) -> None:
-    """Take the thoughts of the last turn out: who does not think now may not have thought in what goes on."""
+def _remove_thinking(messages: Sequence[Json]) -> None:
+    """Remove the thinking blocks of the last turn: without thinking now, the API refuses them."""
     for message in reversed(messages):
         blocks: list[Json] = message["content"]
         if message["role"] == "assistant":
@@ -223,8 +227,8 @@ def _forget_thoughts(messages: Sequence[Json]) -> None:
             break
 
 
-def _mark(body: Json, messages: Sequence[Json]) -> None:
-    """Mark what is worth caching: the tools, the system prompt, the conversation up to its last two user messages."""
+def _add_cache_markers(body: Json, messages: Sequence[Json]) -> None:
+    """Add cache markers: to the tools, the system prompt, and the last two user messages."""
     for blocks in (body.get("tools"), body.get("system")):
         if blocks:
             blocks[-1]["cache_control"] = CACHE

@@ -1,4 +1,4 @@
-"""The events of an Anthropic Messages stream → chunks."""
+"""Anthropic Messages stream: decodes its events into chunks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from everturn.core.canonical import canonical
+from everturn.core.canonical_json import encode_canonical
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
 from everturn.core.parts import Finish, Opaque, Usage
-from everturn.models.failures import in_band
-from everturn.models.formats.loose import BROKEN, cut_off, loosely
+from everturn.models.failures import stream_error
+from everturn.models.formats.lenient_json import DECODE_ERRORS, decode_leniently, truncated_error
 from everturn.models.profile import Origin, Profile
 
 FINISHES: Mapping[str, Finish] = {
@@ -26,7 +26,7 @@ FINISHES: Mapping[str, Finish] = {
 }
 
 
-class _Delta(Struct, gc=False):
+class _MessagesDelta(Struct, gc=False):
     type: str = ""
     text: str | None = None
     thinking: str | None = None
@@ -35,7 +35,7 @@ class _Delta(Struct, gc=False):
     stop_reason: str | None = None
 
 
-class _Block(Struct, gc=False):
+class _MessagesBlock(Struct, gc=False):
     type: str = ""
     text: str | None = None
     thinking: str | None = None
@@ -46,41 +46,41 @@ class _Block(Struct, gc=False):
     input: Any = None
 
 
-class _Usage(Struct, gc=False):
+class _MessagesUsage(Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
 
 
-class _Message(Struct, gc=False):
-    usage: _Usage | None = None
+class _MessagesMessage(Struct, gc=False):
+    usage: _MessagesUsage | None = None
 
 
-class _Event(Struct, gc=False):
+class _MessagesEvent(Struct, gc=False):
     type: str = ""
     index: int | None = None
-    delta: _Delta | None = None
-    content_block: _Block | None = None
-    message: _Message | None = None
-    usage: _Usage | None = None
+    delta: _MessagesDelta | None = None
+    content_block: _MessagesBlock | None = None
+    message: _MessagesMessage | None = None
+    usage: _MessagesUsage | None = None
     error: Any = None
 
 
-_decode = msgspec.json.Decoder(_Event).decode
+_decode = msgspec.json.Decoder(_MessagesEvent).decode
 
 
 class MessagesDecoder:
-    """Reads one answer. Blocks come one after the other, and each says when it stops."""
+    """Decodes one answer. Content blocks arrive one after the other, and each has a stop event."""
 
     def __init__(self, profile: Profile, origin: Origin, names: Mapping[str, str]) -> None:
         self._origin, self._names = origin, names
         self._slots: dict[int, int] = {}  # the block of a call -> its slot
         self._signature: list[str] = []
-        self._usage = _Usage()
+        self._usage = _MessagesUsage()
         self._stop = ""
         self.is_done = False
-        self._readers: Mapping[str, Callable[[_Event, list[Chunk]], None]] = {
+        self._readers: Mapping[str, Callable[[_MessagesEvent, list[Chunk]], None]] = {
             "content_block_delta": self._grow,
             "content_block_start": self._start,
             "content_block_stop": self._seal,
@@ -90,49 +90,51 @@ class MessagesDecoder:
         }
 
     def feed(self, data: bytes, out: list[Chunk]) -> None:
-        """Read one event."""
+        """Decode one event."""
         try:
             event = _decode(data)
-        except BROKEN:
-            event = loosely(data, _Event)
+        except DECODE_ERRORS:
+            event = decode_leniently(data, _MessagesEvent)
         read = self._readers.get(event.type)
         if read is not None:
             read(event, out)
-        elif event.type == "error" or event.error:  # the second is a proxy's, in its own form
-            raise in_band(event.error or "an error without a word", self._origin.names)
+        elif event.type == "error" or event.error:  # a proxy sends errors in its own form
+            raise stream_error(event.error or "an error without a word", self._origin.names)
 
     def end(self, out: list[Chunk]) -> None:
-        """The stream is over."""
-        if (usage := _counted(self._usage)) != Usage():
+        """End the stream: append the usage and the finish reason."""
+        if (usage := _to_usage(self._usage)) != Usage():
             out.append(UsageChunk(usage))
         if not self._stop:
-            raise cut_off()
+            raise truncated_error()
         reason: Finish = FINISHES.get(self._stop, "other")
         if reason == "stop" and self._slots:
             reason = "tool_calls"
         out.append(FinishChunk(reason, self._stop))
 
-    def _begin(self, event: _Event, out: list[Chunk]) -> None:
+    def _begin(self, event: _MessagesEvent, out: list[Chunk]) -> None:
         if event.message is not None and event.message.usage is not None:
             self._count(event.message.usage)
-            out.append(UsageChunk(_counted(self._usage)))  # now, for it may break off before it is told again
+            out.append(
+                UsageChunk(_to_usage(self._usage))
+            )  # now, because the stream may break off before the next usage
 
-    def _tell(self, event: _Event, _: list[Chunk]) -> None:
+    def _tell(self, event: _MessagesEvent, _: list[Chunk]) -> None:
         self._count(event.usage)
         if event.delta is not None and event.delta.stop_reason:
             self._stop = event.delta.stop_reason
 
-    def _stop_reading(self, _event: _Event, _: list[Chunk]) -> None:
+    def _stop_reading(self, _event: _MessagesEvent, _: list[Chunk]) -> None:
         self.is_done = True
 
-    def _start(self, event: _Event, out: list[Chunk]) -> None:
-        block = event.content_block or _Block()
+    def _start(self, event: _MessagesEvent, out: list[Chunk]) -> None:
+        block = event.content_block or _MessagesBlock()
         match block.type:
             case "tool_use":
                 slot = self._slots[event.index or 0] = len(self._slots)
                 name = block.name or ""
-                # The input is {} here and streams on; a server that sends it whole sends it only here.
-                whole = canonical(block.input) if block.input else ""
+                # The input is {} here and is streamed; a server that sends it whole sends it only here.
+                whole = encode_canonical(block.input) if block.input else ""
                 out.append(CallChunk(slot, whole, self._names.get(name, name), block.id or ""))
             case "text":
                 if block.text:
@@ -142,13 +144,13 @@ class MessagesDecoder:
                 if block.thinking:
                     out.append(ReasoningChunk(block.thinking))
             case "redacted_thinking":
-                sealed = canonical({"type": "redacted_thinking", "data": block.data or ""})
+                sealed = encode_canonical({"type": "redacted_thinking", "data": block.data or ""})
                 out.append(OpaqueChunk(Opaque(self._origin.issuer, sealed), "reasoning"))
             case _:
-                pass  # what a server's own tools do is not ours to show
+                pass  # server-side tools are not shown
 
-    def _grow(self, event: _Event, out: list[Chunk]) -> None:
-        delta = event.delta or _Delta()
+    def _grow(self, event: _MessagesEvent, out: list[Chunk]) -> None:
+        delta = event.delta or _MessagesDelta()
         if delta.text:
             out.append(TextChunk(delta.text))
         elif delta.partial_json:
@@ -159,21 +161,21 @@ class MessagesDecoder:
         elif delta.signature:
             self._signature.append(delta.signature)
 
-    def _seal(self, _: _Event, out: list[Chunk]) -> None:
+    def _seal(self, _: _MessagesEvent, out: list[Chunk]) -> None:
         if self._signature:
-            sealed = canonical({"signature": "".join(self._signature)})
+            sealed = encode_canonical({"signature": "".join(self._signature)})
             out.append(OpaqueChunk(Opaque(self._origin.issuer, sealed), "reasoning"))
             self._signature = []
 
-    def _count(self, usage: _Usage | None) -> None:
-        """Take what is told; the later events count anew, and leave out what they do not count."""
-        for field in _Usage.__struct_fields__ if usage is not None else ():
+    def _count(self, usage: _MessagesUsage | None) -> None:
+        """Merge usage: later events have new totals, and leave other fields out."""
+        for field in _MessagesUsage.__struct_fields__ if usage is not None else ():
             if (count := getattr(usage, field)) is not None:
                 setattr(self._usage, field, count)
 
 
-def _counted(usage: _Usage) -> Usage:
-    """Sum it up: here the tokens of the cache are counted beside the input, elsewhere as a part of it."""
+def _to_usage(usage: _MessagesUsage) -> Usage:
+    """Convert usage: Anthropic counts cached tokens beside the input, others as a part of it."""
     cached, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
     return Usage(
         input=(usage.input_tokens or 0) + cached + written,

@@ -1,21 +1,21 @@
-"""A neutral request → the body of a request in Ollama's own format.
+"""Ollama request: builds the body of a request in Ollama's own format from a neutral request.
 
-Its OpenAI-compatible door takes no `num_ctx` and no `think`, so this one is used. What it takes:
+Ollama's OpenAI-compatible API accepts neither `num_ctx` nor `think`, so this one is used. Parameters:
 
-    num_ctx, temperature, seed, stop, …    go into `options`, where it looks for them; `options` itself does, too
-    max_tokens, output_schema              are `options.num_predict` and `format`
-    think, keep_alive, format, truncate    and whatever else is given go out as they are
+    num_ctx, temperature, seed, stop, …    go into `options`; so does `options` itself
+    max_tokens, output_schema              become `options.num_predict` and `format`
+    think, keep_alive, format, truncate    and all others are sent unchanged
 
-It passes over fields that it does not know. A new option can be had with `options={…}`, a new field by its name.
+Ollama ignores unknown fields. Set a new option with `options={…}`, a new field by its name.
 
-Nobody can be made to call a tool here: of the choices only "none" is heard, and then no tool is offered. With a
-`format` some models are held to it from the first word on, and call nothing.
+Ollama cannot force a tool call: of the tool choices only "none" has an effect, and then no tool is offered. With a
+`format` some models are constrained from the first token on, and call nothing.
 
-The window is what `num_ctx` says; without it, what the server thinks it has memory for, which may be 4096 tokens. A
-longer prompt would lose its beginning behind a 200. So `truncate` is false unless the caller says otherwise, and the
-server refuses instead; one before 0.12.6 does not know the word, and nothing it sends tells. An answer that outgrows
-the window while it is written pushes the beginning out all the same: `shift=False` ends it there, but is a reason to
-load the model again, so that is left to the caller.
+The context window is `num_ctx`; without it, what the server expects to have memory for, which may be 4096 tokens. A
+longer prompt would lose its beginning without an error. So `truncate` is false by default, and the server refuses
+instead; servers before 0.12.6 do not know the field, and truncate silently. An answer that outgrows the window while it
+is generated still pushes the beginning out: `shift=False` ends it there, but makes the server load the model again, so
+that is left to the caller.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from typing import Any, cast
 
 import msgspec
 
-from everturn.core.canonical import clean
-from everturn.core.history import as_object
+from everturn.core.canonical_json import replace_surrogates
+from everturn.core.history import arguments_as_object
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
-from everturn.models.formats import Built
-from everturn.models.formats.files import as_base64, as_note, as_text, handed_on, kind_of
-from everturn.models.formats.made import Made
-from everturn.models.formats.names import CallIds, Names
-from everturn.models.formats.params import Params, encode, take
-from everturn.models.formats.schemas import tool_schema
-from everturn.models.formats.tidy import result_text, tidy
-from everturn.models.formats.words import GO_ON, notice
-from everturn.models.formats.written import remember, so_far
+from everturn.models.formats import BuiltRequest
+from everturn.models.formats.files import as_base64, as_note, as_text, file_kind, move_files_to_user
+from everturn.models.formats.memo import Memo
+from everturn.models.formats.notices import CONTINUE, notice_text
+from everturn.models.formats.params import Params, encode_body, take_params
+from everturn.models.formats.tool_names import CallIds, ToolNames
+from everturn.models.formats.tool_schemas import tool_schema
+from everturn.models.formats.turn_cache import cache_messages, cached_messages
+from everturn.models.formats.valid_history import repair_history, result_text
 from everturn.models.profile import Origin, Profile
 
 PATH = "/api/chat"
@@ -46,21 +46,21 @@ OPTIONS = frozenset(
         *("num_ctx", "num_predict", "num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap"),
         *("draft_num_predict", "seed", "stop", "temperature", "top_k", "top_p", "min_p", "typical_p"),
         *("repeat_last_n", "repeat_penalty", "presence_penalty", "frequency_penalty"),
-        # of older servers
+        # older servers
         *("tfs_z", "mirostat", "mirostat_tau", "mirostat_eta", "penalize_newline", "numa", "use_mlock", "low_vram"),
     }
 )
-SCHEMAS = 500  # that a tool may come to, with every reference followed
-DEPTH = 24  # of schemas inside schemas
+SCHEMAS = 500  # maximum number of schemas of a tool, with every reference followed
+DEPTH = 24  # maximum nesting of schemas
 Json = dict[str, Any]
 
-_tools: Made[msgspec.Raw] = Made(1_000)  # a tool is the same in every request, and there may be dozens
+_tools: Memo[msgspec.Raw] = Memo(1_000)  # a tool is the same in every request, and there may be dozens of them
 
 
-def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
-    """Write the body."""
-    names = Names(request.tools)
-    params = take(request, profile)
+def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltRequest:
+    """Build the request."""
+    names = ToolNames(request.tools)
+    params = take_params(request, profile)
     options = _options(params)
     body: Json = {"truncate": False, **params.rest, "model": origin.model, "stream": True}
     if options:
@@ -72,17 +72,17 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
             _tools.get(tool, _as_is) if names.wire(tool.name) == tool.name else _tool(tool, names.wire(tool.name))
             for tool in request.tools
         ]
-    body["messages"] = _Messages(request, profile, origin, names).all()
-    return Built(PATH, encode(body), names.ours)
+    body["messages"] = _OllamaMessages(request, profile, origin, names).all()
+    return BuiltRequest(PATH, encode_body(body), names.ours)
 
 
 def _options(params: Params) -> Json:
-    """What belongs into `options`, taken out of the rest."""
+    """Move what belongs into `options` out of the other parameters."""
     rest = params.rest
     options: Json = {**(rest.pop("options", None) or {})}
     options |= {name: rest.pop(name) for name in OPTIONS & rest.keys()}
     if isinstance(options.get("stop"), str):
-        options["stop"] = [options["stop"]]  # it takes nothing but lists
+        options["stop"] = [options["stop"]]  # Ollama accepts lists only
     if params.max_tokens is not None:
         options["num_predict"] = params.max_tokens
     return options
@@ -91,43 +91,45 @@ def _options(params: Params) -> Json:
 # Messages -------------------------------------------------------------------------------------------------------------
 
 
-class _Messages:
-    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: Names) -> None:
+class _OllamaMessages:
+    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames) -> None:
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
         self._ids = CallIds(profile.ids)
-        self._called: dict[str, str] = {}  # by the ids of calls, whose results are always near
+        self._called: dict[str, str] = {}  # call id -> tool name; results follow their calls
 
     def all(self) -> list[Json]:
-        """All messages. Each is written once in a turn, however many requests it has."""
+        """Return all messages. Each is converted once per turn, however many requests the turn has."""
         request = self._request
         key = f"ollama {id(self._profile)} {self._issuer} {self._names.ours}"
-        written = so_far(request, key, self._ids)
-        self._ids, shown = written.notes, list(written.shown)
-        for message in handed_on(tidy(written.left(request)), self._profile.inputs, request.files):
+        written = cached_messages(request, key, self._ids)
+        self._ids, messages = written.state, list(written.converted)
+        for message in move_files_to_user(
+            repair_history(written.remaining(request)), self._profile.inputs, request.files
+        ):
             parts = message.parts
-            if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text:  # what nearly every one is
-                these: Iterable[Json] = ({"role": message.role, "content": parts[0].text},)
+            if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text:  # the common case
+                converted: Iterable[Json] = ({"role": message.role, "content": parts[0].text},)
             else:
-                these = self._one(message)
-            for one in these:
-                if shown and one["role"] == "assistant" == shown[-1]["role"]:
-                    shown[-1] = _joined(shown[-1], one)
+                converted = self._one(message)
+            for entry in converted:
+                if messages and entry["role"] == "assistant" == messages[-1]["role"]:
+                    messages[-1] = _joined(messages[-1], entry)
                 else:
-                    shown.append(one)
-        remember(request, key, shown, self._ids)
+                    messages.append(entry)
+        cache_messages(request, key, messages, self._ids)
         system = [{"role": "system", "content": request.system}] if request.system else []
-        is_asked = shown and shown[-1]["role"] != "assistant"  # what it said last it would only go on writing
-        return [*system, *shown] if is_asked else [*system, *shown, {"role": "user", "content": GO_ON}]
+        is_asked = messages and messages[-1]["role"] != "assistant"  # the model would only continue its last message
+        return [*system, *messages] if is_asked else [*system, *messages, {"role": "user", "content": CONTINUE}]
 
     def _one(self, message: RequestMessage) -> Iterator[Json]:
         match message.role:
             case "user":
-                said = self._user(message.parts)
-                if said["content"] or "images" in said:
-                    yield said
+                entry = self._user(message.parts)
+                if entry["content"] or "images" in entry:
+                    yield entry
             case "assistant":
-                if said := self._assistant(message.parts):
-                    yield said
+                if entry := self._assistant(message.parts):
+                    yield entry
             case "tool":
                 yield from self._results(cast("Sequence[RequestResult]", message.parts))
 
@@ -140,9 +142,9 @@ class _Messages:
                 case TextPart(text=text):
                     texts.append(text)
                 case NoticePart():
-                    texts.append(notice(part))
+                    texts.append(notice_text(part))
                 case FilePart():
-                    match kind_of(part, self._profile.inputs, files):
+                    match file_kind(part, self._profile.inputs, files):
                         case "image":
                             images.append(as_base64(part, files))
                         case "text":
@@ -151,8 +153,8 @@ class _Messages:
                             texts.append(as_note(part))
                 case _:
                     pass
-        said: Json = {"role": "user", "content": "\n\n".join(filter(None, texts))}
-        return {**said, "images": images} if images else said
+        entry: Json = {"role": "user", "content": "\n\n".join(filter(None, texts))}
+        return {**entry, "images": images} if images else entry
 
     def _assistant(self, parts: Iterable[RequestPart]) -> Json | None:
         texts: list[str] = []
@@ -163,25 +165,27 @@ class _Messages:
                 case TextPart(text=text):
                     texts.append(text)
                 case NoticePart():
-                    texts.append(notice(part))
+                    texts.append(notice_text(part))
                 case FilePart():
                     texts.append(as_note(part))
                 case ReasoningPart(text=text, opaque=opaque):
-                    thoughts.append(text if opaque is None else "")  # what another has sealed is not ours to tell
+                    thoughts.append(
+                        text if opaque is None else ""
+                    )  # reasoning with opaque data belongs to another model
                 case RequestCall():
                     calls.append(self._call(part))
                 case RequestResult():
                     pass
-        said: Json = {"role": "assistant", "content": "".join(texts)}
+        entry: Json = {"role": "assistant", "content": "".join(texts)}
         if calls:
-            said["tool_calls"] = calls
+            entry["tool_calls"] = calls
             if self._profile.replay and (thought := "".join(thoughts)):
-                said[self._profile.replay] = thought
-        return said if calls or said["content"] else None
+                entry[self._profile.replay] = thought
+        return entry if calls or entry["content"] else None
 
     def _call(self, call: RequestCall) -> Json:
         name = self._called[call.call] = self._names.wire(call.name)
-        arguments = msgspec.Raw(as_object(clean(call.arguments)).encode())
+        arguments = msgspec.Raw(arguments_as_object(replace_surrogates(call.arguments)).encode())
         return {"id": self._ids.add(call, name), "function": {"name": name, "arguments": arguments}}
 
     def _results(self, results: Sequence[RequestResult]) -> Iterator[Json]:
@@ -191,16 +195,16 @@ class _Messages:
             yield {
                 "role": "tool",
                 "tool_name": self._called[result.call],
-                "tool_call_id": self._ids.wire(result.call),  # before 0.12.10 nobody reads it, and nobody minds
+                "tool_call_id": self._ids.wire(result.call),  # servers before 0.12.10 ignore it
                 "content": result_text(result),
             }
-        if files:  # only a user's message may hold them
+        if files:  # only user messages may have images
             yield self._user([TextPart("[files that the tools above brought]"), *files])
 
 
-def _joined(one: Json, other: Json) -> Json:
-    """Two messages of the assistant in a row as one: the server joins their texts, and loses the calls of the second."""
-    return {**other, "content": "\n\n".join(filter(None, (one["content"], other["content"])))}
+def _joined(first: Json, second: Json) -> Json:
+    """Merge two assistant messages in a row: the server joins their texts, but loses the calls of the second."""
+    return {**second, "content": "\n\n".join(filter(None, (first["content"], second["content"])))}
 
 
 # Tools ----------------------------------------------------------------------------------------------------------------
@@ -209,26 +213,26 @@ def _joined(one: Json, other: Json) -> Json:
 def _tool(tool: ToolSpec, name: str) -> Json:
     schema = tool_schema(tool.schema)
     parameters = {key: value for key, value in schema.items() if key not in ("$defs", "definitions")}
-    parameters["properties"] = _Plain(schema).each(schema["properties"], ())
+    parameters["properties"] = _PlainSchema(schema).each(schema["properties"], ())
     return {"type": "function", "function": {"name": name, "description": tool.description, "parameters": parameters}}
 
 
 def _as_is(tool: ToolSpec) -> msgspec.Raw:
-    return msgspec.Raw(encode(_tool(tool, tool.name)))
+    return msgspec.Raw(encode_body(_tool(tool, tool.name)))
 
 
-class _Plain:
-    """Schemas of properties in the words the server reads: `$ref`, `oneOf` and `const` it drops, at `true` it chokes."""
+class _PlainSchema:
+    """Rewrites property schemas for the server, which drops `$ref`, `oneOf` and `const` and fails on `true`."""
 
     def __init__(self, root: Json) -> None:
         self._root, self._left = root, SCHEMAS
 
     def each(self, properties: Json, above: tuple[str, ...]) -> Json:
-        """Some properties; `above` are the references that led here, for a circle of them is cut."""
+        """Rewrite properties; `above` are the references that led here, to cut cycles."""
         return {name: self.one(schema, above) for name, schema in properties.items()}
 
     def one(self, schema: object, above: tuple[str, ...]) -> Json:
-        """One schema; what cannot be said is left open."""
+        """Rewrite one schema; what cannot be expressed is left open."""
         self._left -= 1
         if not isinstance(schema, dict) or self._left < 0 or len(above) >= DEPTH:
             return {}
@@ -253,10 +257,12 @@ class _Plain:
 
     def _branches(self, schema: Json, key: str, above: tuple[str, ...]) -> list[Json]:
         branches = schema.pop(key, None)
-        return [self.one(one, above) for one in cast("list[object]", branches)] if isinstance(branches, list) else []
+        return (
+            [self.one(branch, above) for branch in cast("list[object]", branches)] if isinstance(branches, list) else []
+        )
 
     def _found(self, ref: str) -> object:
-        found: Any = self._root
+        node: Any = self._root
         for name in ref.removeprefix("#/").split("/"):
-            found = cast("Json", found).get(name) if isinstance(found, dict) else None
-        return found
+            node = cast("Json", node).get(name) if isinstance(node, dict) else None
+        return node

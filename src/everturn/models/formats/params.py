@@ -1,7 +1,7 @@
-"""The few parameters that mean the same everywhere → what a format calls them. All others go out as they are.
+"""Common parameters: those that mean the same for every vendor. All others are sent unchanged.
 
-max_tokens      how long an answer may be
-output_schema   the JSON schema the answer must fit
+max_tokens      the maximum length of an answer
+output_schema   the JSON schema of the answer
 tool_choice     "auto", "none", "required", or the name of a tool
 """
 
@@ -13,14 +13,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from everturn.core.canonical import clean_all
+from everturn.core.canonical_json import replace_surrogates_in
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
 from everturn.models.profile import Profile
 
 CONVERSATION = "the conversation is what you send, and what plugins make of it"
 PROMPT = "give the prompt as Chat(system=…), Settings(prompt=…) or TurnOptions(system=…)"
-# What every format writes itself, and where to say it instead.
+# Fields that every format sets itself, and where to set them instead.
 RESERVED: Mapping[str, str] = {
     "model": "choose the model with Chat(model) or send(model=…)",
     "messages": CONVERSATION,
@@ -30,14 +30,14 @@ RESERVED: Mapping[str, str] = {
     "stream": "answers are always streamed",
     "tools": "a vendor's own tools are not supported yet; your own are Chat(tools=[…])",
 }
-_AS_IT_IS: Mapping[str, object] = {"stream": True, "store": False}  # to say what is so anyway does no harm
+_FIXED: Mapping[str, object] = {"stream": True, "store": False}  # the value that is set anyway is allowed
 CACHE = {"type": "ephemeral"}
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Params(Struct):
-    """A request's parameters, with those we understand taken out."""
+    """A request's parameters, with the common ones taken out."""
 
     rest: dict[str, Any]
     max_tokens: int | None = None
@@ -46,31 +46,31 @@ class Params(Struct):
     cache: bool = True
 
 
-def refuse(params: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
-    """Refuse parameters that a request would overwrite: dropped in silence, they would seem to have been heard.
+def refuse_reserved(params: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
+    """Refuse parameters that the request would overwrite: dropped silently, they would seem to have an effect.
 
     Raises:
-        ModelError: and it says where each of them belongs.
+        ModelError: one of them was given; the message says where each belongs.
     """
-    said = [
+    problems = [
         f"{name!r} cannot be given in params: {instead}"
         for name, instead in reserved.items()
-        if name in params and not (name in _AS_IT_IS and params[name] is _AS_IT_IS[name])
+        if name in params and not (name in _FIXED and params[name] is _FIXED[name])
     ]
-    if said:
-        raise ModelError("; ".join(said), kind="request")
+    if problems:
+        raise ModelError("; ".join(problems), kind="request")
 
 
-def take(request: ModelRequest, profile: Profile, reserved: Mapping[str, str] = RESERVED) -> Params:
-    """Read the parameters of a request over those of its profile; `reserved` are those that the format writes itself.
+def take_params(request: ModelRequest, profile: Profile, reserved: Mapping[str, str] = RESERVED) -> Params:
+    """Merge the parameters of a request with its profile's; `reserved` are those that the format sets itself.
 
     Raises:
-        ModelError: one of them is not theirs to give.
+        ModelError: a reserved parameter was given.
     """
     given: Mapping[str, Any] = {**profile.params, **request.params} if profile.params else request.params
     if not given:
         return Params({})
-    refuse(given, reserved)
+    refuse_reserved(given, reserved)
     rest = {key: value for key, value in given.items() if key not in reserved}
     params = Params(
         rest,
@@ -79,22 +79,22 @@ def take(request: ModelRequest, profile: Profile, reserved: Mapping[str, str] = 
         tool_choice=rest.pop("tool_choice", None),
         cache=rest.pop("cache", True),
     )
-    if not request.tools:  # without tools there is nothing to choose, and vendors refuse a choice
+    if not request.tools:  # vendors refuse a tool choice without tools
         params.tool_choice = None
         rest.pop("parallel_tool_calls", None)
     return params
 
 
-def encode(body: dict[str, Any]) -> bytes:
-    """Write a body; half characters, which a plugin may bring in, are replaced."""
+def encode_body(body: dict[str, Any]) -> bytes:
+    """Encode a body; lone surrogates, which a plugin may add, are replaced."""
     try:
         return _encode(body)
     except UnicodeEncodeError:
-        return _encode(clean_all(body))
+        return _encode(replace_surrogates_in(body))
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """A name for a schema, where one must be given."""
+    """Return a name for a schema, where the vendor requires one."""
     title = schema.get("title")
     return (
         "".join(c for c in title if c.isascii() and (c.isalnum() or c in "_-"))[:64] if isinstance(title, str) else ""

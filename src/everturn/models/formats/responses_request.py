@@ -1,7 +1,7 @@
-"""A neutral request → the body of an OpenAI Responses request that leaves nothing behind at the provider.
+"""OpenAI Responses request: builds its body from a neutral request, with nothing stored at the provider.
 
-`store` is false, so every item goes out whole and without the provider's ids, and reasoning comes back encrypted: it is
-replayed to the model that sealed it, and only in front of what it led to.
+`store` is false, so every item is sent whole and without the provider's ids, and reasoning is returned encrypted: it is
+sent back to the model that issued it, and only in front of the items that followed it.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from typing import Any, cast
 
 import msgspec
 
-from everturn.core.history import as_object
+from everturn.core.history import arguments_as_object
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
-from everturn.models.formats import Built
-from everturn.models.formats.files import as_data_url, as_note, as_text, handed_on, kind_of
-from everturn.models.formats.names import CallIds, Names
-from everturn.models.formats.params import RESERVED, encode, schema_name, take
-from everturn.models.formats.schemas import tool_schema
-from everturn.models.formats.tidy import result_text, tidy
-from everturn.models.formats.words import GO_ON, notice
+from everturn.models.formats import BuiltRequest
+from everturn.models.formats.files import as_data_url, as_note, as_text, file_kind, move_files_to_user
+from everturn.models.formats.notices import CONTINUE, notice_text
+from everturn.models.formats.params import RESERVED, encode_body, schema_name, take_params
+from everturn.models.formats.tool_names import CallIds, ToolNames
+from everturn.models.formats.tool_schemas import tool_schema
+from everturn.models.formats.valid_history import repair_history, result_text
 from everturn.models.profile import Origin, Profile
 
 PATH = "/responses"
-LEAST_TOKENS = 16  # less is refused
-SEALED = "reasoning.encrypted_content"
+LEAST_TOKENS = 16  # the API refuses less
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
 _RESERVED = {**RESERVED, "store": "the log is here, and the vendor is asked to keep nothing"}
 Json = dict[str, Any]
 
 
-def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
-    """Write the body."""
-    names = Names(request.tools)
-    params = take(request, profile, _RESERVED)
-    include = [*params.rest.pop("include", ()), *((SEALED,) if profile.has_seals else ())]
+def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltRequest:
+    """Build the request."""
+    names = ToolNames(request.tools)
+    params = take_params(request, profile, _RESERVED)
+    include = [*params.rest.pop("include", ()), *((ENCRYPTED_REASONING,) if profile.has_encrypted_reasoning else ())]
     body: Json = {
         **params.rest,
         "model": origin.model,
@@ -47,8 +47,8 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         body["max_output_tokens"] = max(params.max_tokens, LEAST_TOKENS)
     if params.output_schema is not None:
         name = schema_name(params.output_schema) or "answer"
-        form = {"type": "json_schema", "name": name, "schema": params.output_schema, "strict": True}
-        body["text"] = {**body.get("text", {}), "format": form}
+        output_format = {"type": "json_schema", "name": name, "schema": params.output_schema, "strict": True}
+        body["text"] = {**body.get("text", {}), "format": output_format}
     if request.system:
         body["instructions"] = request.system
     if request.tools:
@@ -66,25 +66,27 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> Built:
         body["tool_choice"] = _choice(params.tool_choice, names)
     items = list(_Items(request, profile, origin, names).each())
     if not items or items[-1].get("role") == "assistant":
-        items.append({"role": "user", "content": GO_ON})
+        items.append({"role": "user", "content": CONTINUE})
     body["input"] = items
-    return Built(PATH, encode(body), names.ours)
+    return BuiltRequest(PATH, encode_body(body), names.ours)
 
 
-def _choice(choice: str | Json, names: Names) -> object:
+def _choice(choice: str | Json, names: ToolNames) -> object:
     if isinstance(choice, str) and choice not in ("auto", "none", "required"):
         return {"type": "function", "name": names.wire(choice)}
     return choice
 
 
 class _Items:
-    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: Names) -> None:
+    def __init__(self, request: ModelRequest, profile: Profile, origin: Origin, names: ToolNames) -> None:
         self._request, self._profile, self._issuer, self._names = request, profile, origin.issuer, names
         self._ids = CallIds(profile.ids)
 
     def each(self) -> Iterator[Json]:
-        """The items of all messages."""
-        for message in handed_on(tidy(self._request.messages), self._profile.inputs, self._request.files):
+        """Yield the items of all messages."""
+        for message in move_files_to_user(
+            repair_history(self._request.messages), self._profile.inputs, self._request.files
+        ):
             match message.role:
                 case "user":
                     if content := self._user(message.parts):
@@ -107,14 +109,14 @@ class _Items:
                     if text:
                         yield _text(text)
                 case NoticePart():
-                    yield _text(notice(part))
+                    yield _text(notice_text(part))
                 case FilePart():
                     yield self._file(part)
                 case _:
                     pass
 
     def _assistant(self, parts: Iterable[RequestPart]) -> Iterator[Json]:
-        thoughts: list[Json] = []  # held until there is what they led to: alone they are refused
+        thoughts: list[Json] = []  # held until an item follows: alone they are refused
         for part in parts:
             match part:
                 case ReasoningPart(opaque=opaque):
@@ -122,11 +124,11 @@ class _Items:
                         thoughts.append(msgspec.json.decode(opaque.data))
                     continue
                 case TextPart(text=text):
-                    item = _said(text) if text else None
+                    item = _output_text(text) if text else None
                 case NoticePart():
-                    item = _said(notice(part))
+                    item = _output_text(notice_text(part))
                 case FilePart():
-                    item = _said(as_note(part))
+                    item = _output_text(as_note(part))
                 case RequestCall():
                     item = self._call(part)
                 case RequestResult():
@@ -142,7 +144,7 @@ class _Items:
             "type": "function_call",
             "call_id": self._ids.add(call, name),
             "name": name,
-            "arguments": as_object(call.arguments),
+            "arguments": arguments_as_object(call.arguments),
         }
 
     def _result(self, result: RequestResult) -> Json:
@@ -153,7 +155,7 @@ class _Items:
 
     def _file(self, file: FilePart) -> Json:
         files = self._request.files
-        match kind_of(file, self._profile.inputs, files):
+        match file_kind(file, self._profile.inputs, files):
             case "image":
                 return {"type": "input_image", "image_url": as_data_url(file, files)}
             case "pdf":
@@ -169,5 +171,5 @@ def _text(text: str) -> Json:
     return {"type": "input_text", "text": text}
 
 
-def _said(text: str) -> Json:
+def _output_text(text: str) -> Json:
     return {"role": "assistant", "content": [{"type": "output_text", "text": text}]}

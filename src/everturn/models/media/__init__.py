@@ -1,15 +1,15 @@
-"""Models that make one thing out of another, as models: pictures, voices, transcripts.
+"""Media models: images, speech and transcripts, as models.
 
-    request → posts → bytes → files and words
+    request → posts → bytes → files and text
 
-They go through the same turn as any other model, and call nothing. What each needs is in `core.modality`; the request
-holds exactly that: one message, with the words and the files to work on. A file goes out when it is whole, or not at all.
+They run in a turn as any other model, and call no tools. `core.modality` has what each needs; the request holds exactly
+that: one message, with the text and the files to work on. A file is emitted when it is complete, or not at all.
 
-    images.py     pictures from words, and from pictures
-    speech.py     a voice from words, and words from a voice
-    work.py       what they share
-    kinds.py      what kind of file some bytes are
-    multipart.py  forms with files
+    images      image generation and editing
+    speech      text to speech, and transcription
+    job         what they share
+    file_types  detection of file types
+    multipart   multipart/form-data bodies
 """
 
 from __future__ import annotations
@@ -24,23 +24,31 @@ from everturn.core.parts import Usage
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
 from everturn.models.endpoint import Endpoint
-from everturn.models.failures import in_band, read_error
-from everturn.models.http import price
+from everturn.models.failures import read_error, stream_error
+from everturn.models.http_model import add_costs
 from everturn.models.media import images, speech
-from everturn.models.media.work import Work
-from everturn.models.prices import NO_FACTS, Facts, has_tables, look_up
+from everturn.models.media.job import MediaJob
+from everturn.models.prices import NO_FACTS, ModelFacts, has_tables, look_up
 from everturn.models.profile import Origin, Profile
-from everturn.transport import Reply, Transport
-from everturn.transport.limits import too_long
+from everturn.transport import HttpResponse, Transport
+from everturn.transport.limits import too_long_error
 
 T = TypeVar("T")
 
-LARGE = 2**20  # bytes that take a while to be read or written as text
+LARGE = 2**20  # bytes from which encoding and decoding run in a thread
 FILE_LIMIT = 64 * 2**20  # bytes of an answer
 _NEUTRAL = frozenset(
-    {"max_tokens", "output_schema", "tool_choice", "cache", "paradigm", "bind", "parallel_tool_calls"}
-)  # words of chat
-_WORK: Final[Mapping[Modality, Work]] = {
+    {
+        "max_tokens",
+        "output_schema",
+        "tool_choice",
+        "cache",
+        "tool_format",
+        "constrained_decoding",
+        "parallel_tool_calls",
+    }
+)  # parameters of chat
+_WORK: Final[Mapping[Modality, MediaJob]] = {
     "image-gen": images.GENERATE,
     "image-edit": images.EDIT,
     "audio-tts": speech.SPEAK,
@@ -49,7 +57,7 @@ _WORK: Final[Mapping[Modality, Work]] = {
 
 
 class MediaModel:
-    """A model behind HTTP that is not for chat, in the shape OpenAI gave it. It asks once; `Retrying` asks again."""
+    """A model behind HTTP that is not for chat, with OpenAI's API. It sends a request once; `RetryModel` retries."""
 
     def __init__(
         self,
@@ -61,10 +69,10 @@ class MediaModel:
         key: str = "",
         host: str = "",
         name: str = "",
-        facts: Facts | None = None,
+        facts: ModelFacts | None = None,
         limit: int = FILE_LIMIT,
     ) -> None:
-        self._profile = profile = profile.of(model)
+        self._profile = profile = profile.for_model(model)
         check_vendor(profile, modality)
         self.modality: Modality = modality
         self._origin = Origin(profile.vendor, model, profile.key, host)
@@ -74,77 +82,77 @@ class MediaModel:
 
     @property
     def name(self) -> str:
-        """The badge a face shows."""
+        """The name that a UI shows."""
         return self._name
 
     def __repr__(self) -> str:
         """Without the key."""
         return f"<MediaModel {self.name} ({self.modality}) at {self._endpoint.place}>"
 
-    async def facts(self) -> Facts:
-        """What it costs, where that is known."""
+    async def facts(self) -> ModelFacts:
+        """Return its price, where it is known."""
         if self._facts is None:
             self._facts = await asyncio.to_thread(look_up, self._profile.prices, self._origin.model)
         return self._facts
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        """Ask, and give what was made once all of it is there; until then a sign of life with every read."""
-        work = _WORK[self.modality]
-        if not request.messages:  # a plugin may have taken it away
+        """Send the request, and yield the result once it is complete; before that, an empty batch for each read."""
+        job = _WORK[self.modality]
+        if not request.messages:  # a plugin may have removed it
             raise ModelError("there is nothing to work on: a plugin has taken the message away", kind="request")
-        usual: Mapping[str, Any] = self._profile.pictures if self.modality in ("image-gen", "image-edit") else {}
-        given = {**usual, **self._profile.params, **request.params}
-        params = {key: value for key, value in given.items() if key not in _NEUTRAL}
+        defaults: Mapping[str, Any] = self._profile.image_params if self.modality in ("image-gen", "image-edit") else {}
+        merged = {**defaults, **self._profile.params, **request.params}
+        params = {key: value for key, value in merged.items() if key not in _NEUTRAL}
         used = Usage()
         has_written = False
-        with self._endpoint.discreet():
+        with self._endpoint.redacting_key():
             size = sum(map(len, request.files.values()))
-            for asked in await _aside(size, lambda: work.ask(request, params, self._origin.model)):
+            for post in await _aside(size, lambda: job.build(request, params, self._origin.model)):
                 body = bytearray()
-                async with self._endpoint.post(asked.path, asked.body, asked.content_type) as reply:
+                async with self._endpoint.post(post.path, post.body, post.content_type) as reply:
                     async for data in self._checked(reply):
                         body += data
                         if len(body) > self._limit:
-                            raise too_long("stream", self._limit)
+                            raise too_long_error("stream", self._limit)
                         yield ()
                 content_type = reply.headers.get("content-type", "")
-                chunks = await _aside(len(body), lambda: self._made(work, bytes(body), content_type))  # noqa: B023
+                chunks = await _aside(len(body), lambda: self._made(job, bytes(body), content_type))  # noqa: B023
                 if has_written and isinstance(chunks[0], TextChunk):
                     chunks[0] = TextChunk("\n\n" + chunks[0].text)
                 has_written = True
                 used = sum((chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk)), used)
-                made: list[Chunk] = [chunk for chunk in chunks if not isinstance(chunk, UsageChunk)]
-                made += [UsageChunk(used)] if used != Usage() else []
-                await price(made, self.facts)
-                yield made
+                batch: list[Chunk] = [chunk for chunk in chunks if not isinstance(chunk, UsageChunk)]
+                batch += [UsageChunk(used)] if used != Usage() else []
+                await add_costs(batch, self.facts)
+                yield batch
         yield [FinishChunk("stop")]
 
-    def _made(self, work: Work, body: bytes, content_type: str) -> list[Chunk]:
-        """What an answer brought; an error that comes with a 200 is one all the same."""
+    def _made(self, work: MediaJob, body: bytes, content_type: str) -> list[Chunk]:
+        """Read the result; an error with status 200 is still an error."""
         try:
             return work.read(body, content_type)
         except ModelError:
             code, text = read_error(body)
             if not text:
                 raise
-            raise in_band({"code": code, "message": text}, self._origin.names) from None
+            raise stream_error({"code": code, "message": text}, self._origin.names) from None
 
-    async def _checked(self, reply: Reply) -> AsyncIterator[bytes]:
-        """The body of an answer that is none of a refusal."""
+    async def _checked(self, reply: HttpResponse) -> AsyncIterator[bytes]:
+        """Yield the body of a successful response; raise the error of another."""
         if reply.status != 200:
-            raise self._endpoint.refused(reply, await self._endpoint.read_refusal(reply))
+            raise self._endpoint.response_error(reply, await self._endpoint.read_error_body(reply))
         try:
             async for data in reply.read():
                 yield data
-        except ModelError as broke:  # what was made is paid for, and to ask again would be to pay again
+        except ModelError as broke:  # the result was paid for already, and a retry would be charged again
             raise ModelError(str(broke), broke.kind) from None
 
 
 def check_vendor(profile: Profile, modality: Modality) -> None:
-    """See whether a vendor's models of this type can be spoken to.
+    """Check that models of this modality are implemented for a vendor.
 
     Raises:
-        ConfigError: nobody here knows their form.
+        ConfigError: they are not.
     """
     if profile.format not in ("chat", "responses"):
         raise ConfigError(
@@ -154,7 +162,7 @@ def check_vendor(profile: Profile, modality: Modality) -> None:
 
 
 async def _aside(size: int, work: Callable[[], T]) -> T:
-    """Do it, in a thread if there are so many bytes that everybody else would have to wait."""
+    """Run the work, in a thread if it has so many bytes that it would block the event loop."""
     return await asyncio.to_thread(work) if size > LARGE else work()
 
 

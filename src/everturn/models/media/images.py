@@ -1,4 +1,4 @@
-"""Words, or words and pictures → pictures: OpenAI's `/images/generations` and `/images/edits`."""
+"""Image models: image generation and editing with OpenAI's `/images/generations` and `/images/edits`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from everturn.core.chunks import Chunk, FileChunk, UsageChunk
 from everturn.core.parts import FilePart
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
-from everturn.models.formats.loose import BROKEN, loosely
-from everturn.models.formats.params import encode as encode_json
-from everturn.models.media.kinds import extension, look
-from everturn.models.media.multipart import Upload, encode
-from everturn.models.media.work import Asked, Work, counted, fields_of, refuse_ours, said
+from everturn.models.formats.lenient_json import DECODE_ERRORS, decode_leniently
+from everturn.models.formats.params import encode_body as encode_json
+from everturn.models.media.file_types import detect_type, extension
+from everturn.models.media.job import MediaJob, MediaPost, form_fields, message_text, read_usage, refuse_reserved_params
+from everturn.models.media.multipart import MultipartFile, encode
 
 
 class _Picture(Struct):
@@ -34,19 +34,19 @@ class _Pictures(Struct):
 _decode = msgspec.json.Decoder(_Pictures).decode
 
 
-def generate(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[Asked]:
-    """Ask for pictures of what was said."""
-    refuse_ours(params, ("model", "prompt"))
-    body = {**params, "model": model, "prompt": said(request)}
-    return [Asked("/images/generations", encode_json(body), "application/json")]
+def generate(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[MediaPost]:
+    """Build the request that generates images from the text of the message."""
+    refuse_reserved_params(params, ("model", "prompt"))
+    body = {**params, "model": model, "prompt": message_text(request)}
+    return [MediaPost("/images/generations", encode_json(body), "application/json")]
 
 
-def edit(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[Asked]:
-    """Ask for pictures like those that came, but for what was said."""
+def edit(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[MediaPost]:
+    """Build the request that edits the images of the message."""
     pictures = [part for part in request.messages[-1].parts if isinstance(part, FilePart)]
     field = "image" if len(pictures) == 1 else "image[]"
     files = [
-        Upload(
+        MultipartFile(
             field, f"image-{number}.{extension(picture.media_type)}", picture.media_type, request.files[picture.blob]
         )
         for number, picture in enumerate(pictures, 1)
@@ -54,21 +54,21 @@ def edit(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequen
     ]
     if not files:
         raise ModelError("the picture to be edited is gone; attach it again", kind="request")
-    refuse_ours(params, ("model", "prompt"))
-    fields = fields_of({**params, "model": model, "prompt": said(request)})
-    return [Asked("/images/edits", *encode(list(fields), files))]
+    refuse_reserved_params(params, ("model", "prompt"))
+    fields = form_fields({**params, "model": model, "prompt": message_text(request)})
+    return [MediaPost("/images/edits", *encode(list(fields), files))]
 
 
-def read(body: bytes, _: str) -> list[Chunk]:
-    """Read the pictures."""
+def read_images(body: bytes, _: str) -> list[Chunk]:
+    """Decode the images of a response."""
     try:
         answer = _decode(body)
-    except BROKEN:
-        answer = loosely(body, _Pictures)
-    chunks: list[Chunk] = [_picture(one, number) for number, one in enumerate(answer.data or (), 1)]
+    except DECODE_ERRORS:
+        answer = decode_leniently(body, _Pictures)
+    chunks: list[Chunk] = [_picture(picture, number) for number, picture in enumerate(answer.data or (), 1)]
     if not chunks:
         raise ModelError("the server answered without a picture", kind="response")
-    if (usage := counted(answer.usage)) is not None:
+    if (usage := read_usage(answer.usage)) is not None:
         chunks.append(UsageChunk(usage))
     return chunks
 
@@ -78,7 +78,7 @@ def _picture(picture: _Picture, number: int) -> FileChunk:
     if picture.url is not None and picture.url.startswith("data:"):
         text = picture.url.partition(",")[2]
     elif picture.url and not text:
-        # Whatever stands there may lead anywhere, our own network included.
+        # The URL may lead anywhere, our own network included.
         raise ModelError(
             'the server gave the address of a picture and not the picture; ask with params={"response_format": "b64_json"}',
             kind="response",
@@ -87,11 +87,11 @@ def _picture(picture: _Picture, number: int) -> FileChunk:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         data = b""
-    seen = look(data)
+    seen = detect_type(data)
     if not seen.media_type.startswith("image/") or not seen.is_whole:
         raise ModelError(f"picture {number} that the server sent is broken, or none", kind="response")
     name = "image" if number == 1 else f"image-{number}"
     return FileChunk(data, seen.media_type, f"{name}.{extension(seen.media_type)}")
 
 
-GENERATE, EDIT = Work(generate, read), Work(edit, read)
+GENERATE, EDIT = MediaJob(generate, read_images), MediaJob(edit, read_images)

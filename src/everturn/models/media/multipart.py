@@ -1,4 +1,4 @@
-"""Fields and files → a multipart/form-data body. The same ones give the same bytes."""
+"""Multipart form data: encodes fields and files. The same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 
-class Upload(Struct, frozen=True):
+class MultipartFile(Struct, frozen=True):
     """A file in a form."""
 
     field: str
@@ -17,8 +17,8 @@ class Upload(Struct, frozen=True):
     data: bytes
 
 
-def encode(fields: Sequence[tuple[str, str]], files: Sequence[Upload]) -> tuple[bytes, str]:
-    """The body, and its content type."""
+def encode(fields: Sequence[tuple[str, str]], files: Sequence[MultipartFile]) -> tuple[bytes, str]:
+    """Return the body and its content type."""
     parts = [
         (f'Content-Disposition: form-data; name="{_plain(name)}"\r\n', value.encode("utf-8", "replace"))
         for name, value in fields
@@ -34,7 +34,7 @@ def encode(fields: Sequence[tuple[str, str]], files: Sequence[Upload]) -> tuple[
 
 
 def _boundary(contents: Sequence[bytes]) -> str:
-    """A word that stands in none of the contents; made of them, so that it is the same next time."""
+    """Return a boundary that occurs in none of the contents; derived from them, so that it is reproducible."""
     boundary = hashlib.sha256(b"\0".join(contents)).hexdigest()[:32]
     while any(boundary.encode() in data for data in contents):
         boundary = hashlib.sha256(boundary.encode()).hexdigest()[:32]
@@ -42,5 +42,5 @@ def _boundary(contents: Sequence[bytes]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A name that cannot end its own quotes, or its line."""
-    return "".join(sign if sign.isprintable() and sign not in '"\\' else "_" for sign in text)
+    """Return a name that cannot end its quotes or its line."""
+    return "".join(char if char.isprintable() and char not in '"\\' else "_" for char in text)

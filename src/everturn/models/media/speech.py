@@ -1,4 +1,4 @@
-"""Words → a voice, and a voice → words: OpenAI's `/audio/speech` and `/audio/transcriptions`."""
+"""Speech models: text to speech and transcription with OpenAI's `/audio/speech` and `/audio/transcriptions`."""
 
 from __future__ import annotations
 
@@ -8,81 +8,83 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from everturn.core.canonical import clean
+from everturn.core.canonical_json import replace_surrogates
 from everturn.core.chunks import Chunk, FileChunk, TextChunk, UsageChunk
 from everturn.core.parts import FilePart
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
-from everturn.models.formats.loose import BROKEN, loosely
-from everturn.models.formats.params import encode as encode_json
-from everturn.models.media.kinds import SEEN, extension, look
-from everturn.models.media.multipart import Upload, encode
-from everturn.models.media.work import Asked, Work, counted, fields_of, refuse_ours, said
+from everturn.models.formats.lenient_json import DECODE_ERRORS, decode_leniently
+from everturn.models.formats.params import encode_body as encode_json
+from everturn.models.media.file_types import DETECTED_AUDIO, detect_type, extension
+from everturn.models.media.job import MediaJob, MediaPost, form_fields, message_text, read_usage, refuse_reserved_params
+from everturn.models.media.multipart import MultipartFile, encode
 
-VOICE = "alloy"  # one must be named, and every server that is compatible knows this one
+VOICE = "alloy"  # a voice is required, and every compatible server has this one
 
 
-class _Heard(Struct):
+class _Transcription(Struct):
     text: str | None = None
     usage: Any = None
 
 
-_decode = msgspec.json.Decoder(_Heard).decode
+_decode = msgspec.json.Decoder(_Transcription).decode
 
 
-def speak(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[Asked]:
-    """Ask for what was said, spoken."""
-    refuse_ours(params, ("model", "input"))
-    body = {"voice": VOICE, **params, "model": model, "input": said(request)}
-    return [Asked("/audio/speech", encode_json(body), "application/json")]
+def speak(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[MediaPost]:
+    """Build the request for the speech of the message's text."""
+    refuse_reserved_params(params, ("model", "input"))
+    body = {"voice": VOICE, **params, "model": model, "input": message_text(request)}
+    return [MediaPost("/audio/speech", encode_json(body), "application/json")]
 
 
 def read_speech(body: bytes, content_type: str) -> list[Chunk]:
-    """Read the sound."""
-    seen = look(body)
-    told = content_type.partition(";")[0].strip()
-    media_type = seen.media_type or (told if told not in SEEN else "")  # one we would know is not one we do not
-    if not body or not media_type.startswith("audio/") or not seen.is_whole or _is_text(body):
-        shown = clean(body[:200].decode("utf-8", "replace"))
-        raise ModelError(f"the server sent no sound, or only a part of it: {shown!r}", kind="response")
+    """Decode the audio of a response."""
+    file_type = detect_type(body)
+    declared = content_type.partition(";")[0].strip()
+    media_type = file_type.media_type or (
+        declared if declared not in DETECTED_AUDIO else ""
+    )  # a declared type that `look` would have detected is wrong
+    if not body or not media_type.startswith("audio/") or not file_type.is_whole or _is_text(body):
+        excerpt = replace_surrogates(body[:200].decode("utf-8", "replace"))
+        raise ModelError(f"the server sent no sound, or only a part of it: {excerpt!r}", kind="response")
     return [FileChunk(body, media_type, f"speech.{extension(media_type)}")]
 
 
 def _is_text(body: bytes) -> bool:
-    """Whether it is a page, or an error, that somebody sent under the name of a sound."""
+    """Return whether the body is HTML or a JSON error instead of audio."""
     return body.lstrip()[:1] in (b"<", b"{")
 
 
-def transcribe(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[Asked]:
-    """Ask what is said in each recording; words that came with them say what it is about."""
-    about = {"prompt": text} if (text := said(request)) else {}
-    refuse_ours(params, ("model", *about))
-    fields = list(fields_of({"response_format": "json", **params, **about, "model": model}))
-    asked: list[Asked] = []
+def transcribe(request: ModelRequest, params: Mapping[str, Any], model: str) -> Sequence[MediaPost]:
+    """Build a transcription request for each recording; the text of the message becomes the prompt."""
+    prompt = {"prompt": text} if (text := message_text(request)) else {}
+    refuse_reserved_params(params, ("model", *prompt))
+    fields = list(form_fields({"response_format": "json", **params, **prompt, "model": model}))
+    posts: list[MediaPost] = []
     for part in request.messages[-1].parts:
         if isinstance(part, FilePart) and part.blob in request.files:
-            kind = look(request.files[part.blob]).media_type or part.media_type
-            upload = Upload("file", f"audio.{extension(kind)}", kind, request.files[part.blob])
-            asked.append(Asked("/audio/transcriptions", *encode(fields, [upload])))
-    if not asked:
+            kind = detect_type(request.files[part.blob]).media_type or part.media_type
+            upload = MultipartFile("file", f"audio.{extension(kind)}", kind, request.files[part.blob])
+            posts.append(MediaPost("/audio/transcriptions", *encode(fields, [upload])))
+    if not posts:
         raise ModelError("the recording is gone; attach it again", kind="request")
-    return asked
+    return posts
 
 
 def read_transcript(body: bytes, content_type: str) -> list[Chunk]:
-    """Read what was heard."""
+    """Decode the transcript of a response."""
     if content_type.startswith("text/plain"):
-        return [TextChunk(clean(body.decode("utf-8", "replace")).strip())]
+        return [TextChunk(replace_surrogates(body.decode("utf-8", "replace")).strip())]
     try:
-        heard = _decode(body)
-    except BROKEN:
-        heard = loosely(body, _Heard)
-    if heard.text is None:
+        transcription = _decode(body)
+    except DECODE_ERRORS:
+        transcription = decode_leniently(body, _Transcription)
+    if transcription.text is None:
         raise ModelError("the server answered without a word of what it heard", kind="response")
-    chunks: list[Chunk] = [TextChunk(heard.text.strip())]
-    if (usage := counted(heard.usage)) is not None:
+    chunks: list[Chunk] = [TextChunk(transcription.text.strip())]
+    if (usage := read_usage(transcription.usage)) is not None:
         chunks.append(UsageChunk(usage))
     return chunks
 
 
-SPEAK, TRANSCRIBE = Work(speak, read_speech), Work(transcribe, read_transcript)
+SPEAK, TRANSCRIBE = MediaJob(speak, read_speech), MediaJob(transcribe, read_transcript)

@@ -1,17 +1,19 @@
-"""Any model → one that calls tools, also where it has never heard of them: `Prompted(model, "json")`.
+"""Prompted tool calling: gives tools to a model without native tool calls, `PromptedModel(model, "json")`.
 
-    request → asking → the model → answer → chunks
+    request → request without tools → the model → its text → chunks with calls
 
-It tells the model of the tools in the system prompt and reads calls out of its text as they come. What the turn sees is
-what it sees of any model: the same parts, gates and history. So one conversation may be carried on natively, in one
-paradigm and then in another.
+It describes the tools in the system prompt and parses calls from the streamed text. The turn sees what it sees of any
+model: the same parts, gates and history. So a conversation can continue natively, or in another tool format.
 
-    source.py    text in pieces, for parsers that read as if it were all there
-    answer.py    where in a text a call begins, and where it only looks like one
-    objects.py   a call that is a JSON object
-    paradigm.py  what a paradigm is; json.py, xml.py and blocks.py are the three there are
-    asking.py    a request without tools in it
-    grammar.py   grammars for servers that hold a model to one
+    tool_format  what a tool format is
+    json         calls as one JSON object
+    xml          calls in tags
+    blocks       calls in delimited blocks, for long text
+    request      a request with the tools in its system prompt
+    response     where in a text a call begins, and where it only looks like one
+    json_calls   a call that is a JSON object
+    text_reader  streamed text for parsers
+    grammar      grammars for constrained decoding
 """
 
 from __future__ import annotations
@@ -26,41 +28,45 @@ from everturn.core.modality import Modality, modality_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
-from everturn.models.formats.think import Thinking
-from everturn.models.prices import NO_FACTS, Facts
-from everturn.models.prompted.answer import Answer
-from everturn.models.prompted.asking import ask
-from everturn.models.prompted.blocks import Blocks
-from everturn.models.prompted.json import Json
-from everturn.models.prompted.paradigm import Offer, Paradigm
-from everturn.models.prompted.xml import Xml
+from everturn.models.formats.think_tags import ThinkTagReader
+from everturn.models.prices import NO_FACTS, ModelFacts
+from everturn.models.prompted.blocks import BlocksFormat
+from everturn.models.prompted.json import JsonFormat
+from everturn.models.prompted.request import build_prompted_request
+from everturn.models.prompted.response import AnswerParser
+from everturn.models.prompted.tool_format import OfferedTools, ToolFormat
+from everturn.models.prompted.xml import XmlFormat
 
-PARADIGMS: Final[Mapping[str, Paradigm]] = {paradigm.name: paradigm for paradigm in (Json(), Xml(), Blocks())}
+TOOL_FORMATS: Final[Mapping[str, ToolFormat]] = {
+    tool_format.name: tool_format for tool_format in (JsonFormat(), XmlFormat(), BlocksFormat())
+}
 NATIVE = "native"
-Binds = Literal["", "schema", "grammar"]
-"""What a server can hold a model to: nothing, a JSON schema for all of an answer, or also a grammar."""
-_OWN_CALLS = 1_000_000  # slots of calls that a model makes natively all the same: apart from those read in its text
+DecodingConstraint = Literal["", "schema", "grammar"]
+"""Constrained decoding of a server: none, a JSON schema for the whole answer, or also a grammar."""
+_OWN_CALLS = 1_000_000  # slots of calls that a model makes natively all the same: separate from those in its text
 
 
-class Prompted:
-    """A model that is told of tools in words, and whose calls are read in its text.
+class PromptedModel:
+    """A model whose tools are described in the prompt, and whose calls are parsed from its text.
 
-    `paradigm` is `json`, `xml`, `blocks`, or `native` to leave everything as it is; a turn can choose another one with
-    `params={"paradigm": …}`. Where the server can hold the model to the form (`binds`) it does, unless a turn says
-    `params={"bind": False}`.
+    `tool_format` is `json`, `xml`, `blocks`, or `native` to change nothing; a turn can choose another one with
+    `params={"tool_format": …}`. If the server has constrained decoding (`decoding_constraint`), it is used, unless a turn has
+    `params={"constrained_decoding": False}`.
     """
 
-    def __init__(self, model: Model, paradigm: str = "json", binds: Binds = "", *, name: str = "") -> None:
-        if paradigm not in PARADIGMS and paradigm != NATIVE:
-            raise ConfigError(_no_such(paradigm))
-        # One of its own, or a turn that waits for the bare model would find this one by its name.
-        self._name = name or f"{model.name}@{paradigm}"
-        self._model, self._paradigm = model, paradigm
-        self._binds: Binds = binds
+    def __init__(
+        self, model: Model, tool_format: str = "json", decoding_constraint: DecodingConstraint = "", *, name: str = ""
+    ) -> None:
+        if tool_format not in TOOL_FORMATS and tool_format != NATIVE:
+            raise ConfigError(_no_such(tool_format))
+        # A name of its own, or a suspended turn of the bare model would find this one.
+        self._name = name or f"{model.name}@{tool_format}"
+        self._model, self._tool_format = model, tool_format
+        self._decoding_constraint: DecodingConstraint = decoding_constraint
 
     @property
     def name(self) -> str:
-        """The badge: the model's own, and the paradigm."""
+        """The name that a UI shows: the model's own, and the tool format."""
         return self._name
 
     @property
@@ -70,46 +76,50 @@ class Prompted:
 
     def __repr__(self) -> str:
         """The model's own words for itself."""
-        return f"<Prompted {self._paradigm} {self._model!r}>"
+        return f"<Prompted {self._tool_format} {self._model!r}>"
 
-    async def facts(self) -> Facts:
-        """What the model costs and how much it can read, where that is known."""
+    async def facts(self) -> ModelFacts:
+        """Return the model's price and context window, where they are known."""
         facts = getattr(self._model, "facts", None)
         return NO_FACTS if facts is None else await facts()
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        """Ask, in the paradigm of this turn."""
+        """Send the request, in the tool format of this turn."""
         params = dict(request.params)
-        name = params.pop("paradigm", None) or self._paradigm
-        may_bind = params.pop("bind", True)
+        name = params.pop("tool_format", None) or self._tool_format
+        may_constrain = params.pop("constrained_decoding", True)
         if name == NATIVE:
             return self._model.stream(
                 request if len(params) == len(request.params) else replace(request, params=params)
             )
-        if not isinstance(name, str) or name not in PARADIGMS:
+        if not isinstance(name, str) or name not in TOOL_FORMATS:
             return _refuse(_no_such(name))
         if not request.tools and not any(message.role == "tool" for message in request.messages):
-            return self._model.stream(replace(request, params=params))  # no tools, and none heard of
-        paradigm = PARADIGMS[name]
-        offer, params = _offer(request, params, self._bound(paradigm) if may_bind else "")
-        if offer.is_bound:
-            params |= paradigm.bind(offer)
-        asked = ask(request, paradigm, offer, params)
-        # Where nothing may be called, nothing is read as a call.
-        return self._read(asked, paradigm.answer(offer)) if offer.tools else self._model.stream(asked)
+            return self._model.stream(replace(request, params=params))  # no tools, and none in the history
+        tool_format = TOOL_FORMATS[name]
+        offer, params = _offer(request, params, self._constraint_for(tool_format) if may_constrain else "")
+        if offer.is_constrained:
+            params |= tool_format.constrain(offer)
+        prompted = build_prompted_request(request, tool_format, offer, params)
+        # Without tools, nothing is parsed as a call.
+        return self._read(prompted, tool_format.answer(offer)) if offer.tools else self._model.stream(prompted)
 
-    def _bound(self, paradigm: Paradigm) -> Binds:
-        """What this paradigm can be bound by here: a schema says enough for the one whose answer is all JSON."""
-        return self._binds if paradigm.binds_answers or self._binds == "grammar" else ""
+    def _constraint_for(self, tool_format: ToolFormat) -> DecodingConstraint:
+        """Return the constraint for this tool format: a schema suffices only if the whole answer is JSON."""
+        return (
+            self._decoding_constraint
+            if tool_format.constrains_answers or self._decoding_constraint == "grammar"
+            else ""
+        )
 
-    async def _read(self, request: ModelRequest, answer: Answer) -> AsyncIterator[Sequence[Chunk]]:
-        reader = _Reader(answer)
+    async def _read(self, request: ModelRequest, answer: AnswerParser) -> AsyncIterator[Sequence[Chunk]]:
+        reader = _PromptedReader(answer)
         batches = self._model.stream(request)
         try:
             async for batch in batches:
                 yield reader.feed(batch)
         except ModelError:
-            yield reader.end()  # what was held back had come all the same
+            yield reader.end()  # the text that was held back had been received
             raise
         finally:
             if (aclose := getattr(batches, "aclose", None)) is not None:
@@ -117,11 +127,11 @@ class Prompted:
         yield reader.end()
 
 
-class _Reader:
-    """Chunks of a model → chunks with the calls that stood in its text."""
+class _PromptedReader:
+    """Replaces calls in the text of a model with call chunks."""
 
-    def __init__(self, answer: Answer) -> None:
-        self._answer, self._thinking = answer, Thinking()
+    def __init__(self, answer: AnswerParser) -> None:
+        self._answer, self._thinking = answer, ThinkTagReader()
         self._is_over = False
 
     def feed(self, batch: Sequence[Chunk]) -> list[Chunk]:
@@ -145,47 +155,51 @@ class _Reader:
         if self._thinking.is_over:
             self._answer.feed(chunk.text, out)
             return
-        seen: list[Chunk] = []
-        self._thinking.feed(chunk.text, seen)
-        self._pass(seen, out)
+        split: list[Chunk] = []
+        self._thinking.feed(chunk.text, split)
+        self._pass(split, out)
 
-    def _pass(self, seen: Sequence[Chunk], out: list[Chunk]) -> None:
-        for chunk in seen:
+    def _pass(self, chunks: Sequence[Chunk], out: list[Chunk]) -> None:
+        for chunk in chunks:
             if isinstance(chunk, TextChunk):
                 self._answer.feed(chunk.text, out)
             else:
                 out.append(chunk)
 
     def end(self) -> list[Chunk]:
-        """There is no more text."""
+        """End the text."""
         out: list[Chunk] = []
         if not self._is_over:
             self._is_over = True
-            seen: list[Chunk] = []
-            self._thinking.end(seen)
-            self._pass(seen, out)
+            split: list[Chunk] = []
+            self._thinking.end(split)
+            self._pass(split, out)
             self._answer.end(out)
         return out
 
 
-def _offer(request: ModelRequest, params: dict[str, Any], binds: Binds) -> tuple[Offer, dict[str, Any]]:
-    """What may be called, and the parameters that are left for the model."""
+def _offer(
+    request: ModelRequest, params: dict[str, Any], decoding_constraint: DecodingConstraint
+) -> tuple[OfferedTools, dict[str, Any]]:
+    """Return the tools that may be called, and the remaining parameters."""
     choice = params.pop("tool_choice", "auto")
     is_single = params.pop("parallel_tool_calls", True) is False
     tools = [] if choice == "none" else request.tools
     schema = params.pop("output_schema", None) if tools else None
     if not isinstance(choice, str) or (choice != "required" and choice not in {tool.name for tool in tools}):
         choice = "auto"
-    return Offer(tools, choice, schema, is_single, bool(tools and binds), binds == "grammar"), params
+    return OfferedTools(
+        tools, choice, schema, is_single, bool(tools and decoding_constraint), decoding_constraint == "grammar"
+    ), params
 
 
-async def _refuse(why: str) -> AsyncIterator[Sequence[Chunk]]:
-    raise ModelError(why, kind="request")
-    yield ()  # so that it raises when it is read, as every stream does
+async def _refuse(reason: str) -> AsyncIterator[Sequence[Chunk]]:
+    raise ModelError(reason, kind="request")
+    yield ()  # makes this a generator: it raises when it is read, as every stream does
 
 
-def _no_such(paradigm: object) -> str:
-    return f"there is no paradigm called {paradigm!r}; there are: {NATIVE}, {', '.join(PARADIGMS)}"
+def _no_such(tool_format: object) -> str:
+    return f"there is no tool_format called {tool_format!r}; there are: {NATIVE}, {', '.join(TOOL_FORMATS)}"
 
 
-__all__ = ["NATIVE", "PARADIGMS", "Binds", "Offer", "Paradigm", "Prompted"]
+__all__ = ["NATIVE", "TOOL_FORMATS", "DecodingConstraint", "OfferedTools", "PromptedModel", "ToolFormat"]

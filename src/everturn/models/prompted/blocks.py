@@ -1,4 +1,4 @@
-"""The paradigm `blocks`: one argument per line, and a body between delimiters for whatever is long.
+"""The tool format `blocks`: one argument per line, and long text between delimiters.
 
     === call write_file ===
     path = "notes.txt"
@@ -7,8 +7,8 @@
     END
     === end ===
 
-Nothing in a body is escaped, which is what large code wants: the model chooses a word that does not stand on a line of
-its own in there. What goes out is JSON, as from any other model.
+Nothing in a body is escaped, which suits long code: the model chooses a delimiter that is not a line of the text. The
+chunks have JSON arguments, as from any other model.
 """
 
 from __future__ import annotations
@@ -19,32 +19,40 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from everturn.core.canonical import canonical, clean, parse_object
-from everturn.core.history import as_object
+from everturn.core.canonical_json import encode_canonical, parse_object, replace_surrogates
+from everturn.core.history import arguments_as_object
 from everturn.core.requests import RequestCall
-from everturn.models.prompted.answer import MAYBE, NO, Answer, Heard, follows
 from everturn.models.prompted.grammar import Grammar, quoted
-from everturn.models.prompted.paradigm import Offer, example_arguments, words_then_calls
-from everturn.models.prompted.source import Reading, Source, json_value, more, next_sign, rest, unquoted
+from everturn.models.prompted.response import MAYBE, NO, AnswerParser, ParsedAnswer, match_tokens
+from everturn.models.prompted.text_reader import (
+    TextParser,
+    TextReader,
+    json_value,
+    next_char,
+    read_rest,
+    unquoted,
+    wait_for_more,
+)
+from everturn.models.prompted.tool_format import OfferedTools, example_arguments, join_text_and_calls
 
 OPEN, END = "=== call ", "=== end ==="
-LONG = 80  # characters of a text that fit on a line
-BLANKS = 64  # that may stand behind the word that ends a body
-HEAD = 256  # characters in which a name, of a tool or of an argument, must end
+LONG = 80  # characters of a text that is written on one line
+BLANKS = 64  # whitespace that may follow the delimiter of a body
+HEAD = 256  # maximum length of the name of a tool or an argument
 
 _HEADER = re.compile(r'=== call[ \t]+("(?:[^"\\\n]|\\.)*"|[^\s"=]+)[ \t]*===[ \t]*\r?\n')
 _HALF_HEADER = re.compile(r'=== call(?:[ \t]+(?:"|[^\s"=]++[ \t]*+=*+[ \t\r]*)?)?(?:(?<=").*)?\Z')
 _ARGUMENT = re.compile(r'[ \t]*("(?:[^"\\\n]|\\.)*"|[^\s"=:<,]+)[ \t]*(?:(<<)[ \t]*(\S+)[ \t]*\r?\n|[=:][ \t]*(?=\S))')
 
 
-class Blocks:
+class BlocksFormat:
     """Calls in delimited blocks."""
 
     name = "blocks"
-    binds_answers = False
+    constrains_answers = False
 
-    def rules(self, offer: Offer) -> str:
-        """How to write a call."""
+    def rules(self, offer: OfferedTools) -> str:
+        """Return the instructions for writing a call."""
         tool = offer.callable[0]
         return (
             "To call a tool, write a block, beginning on a line of its own, not in a code fence:\n"
@@ -56,19 +64,19 @@ class Blocks:
         )
 
     def write(self, calls: Sequence[RequestCall]) -> str:
-        """Calls as the model would have written them."""
-        return "\n".join(_written(call.name, parse_object(as_object(call.arguments)) or {}) for call in calls)
+        """Return calls as the model would have written them."""
+        return "\n".join(_written(call.name, parse_object(arguments_as_object(call.arguments)) or {}) for call in calls)
 
-    def tell(self, words: str, calls: Sequence[RequestCall], offer: Offer) -> str:
-        """An answer as the model would have written it."""
-        return words_then_calls(words, self.write(calls) if calls else "")
+    def write_answer(self, words: str, calls: Sequence[RequestCall], offer: OfferedTools) -> str:
+        """Return an answer as the model would have written it."""
+        return join_text_and_calls(words, self.write(calls) if calls else "")
 
-    def answer(self, offer: Offer) -> Answer:
-        """A reader for one answer."""
-        return Answer(_begins, _read, offer.forbids)
+    def answer(self, offer: OfferedTools) -> AnswerParser:
+        """Return a parser for one answer."""
+        return AnswerParser(_begins, _read, offer.forbids)
 
-    def bind(self, offer: Offer) -> dict[str, Any]:
-        """A grammar: lines of text, then blocks."""
+    def constrain(self, offer: OfferedTools) -> dict[str, Any]:
+        """Return a grammar: lines of text, then blocks."""
         grammar = Grammar()
         calls: list[str] = []
         for tool in offer.callable:
@@ -85,85 +93,85 @@ def _argument_rule(name: str, rule: str, is_text: bool) -> str:
 
 
 def _key(name: str) -> str:
-    """A name as it can be read again: in quotes where it is none that anybody would choose."""
-    return name if re.fullmatch(r'[^\s"=:<,]+', name) else canonical(name)
+    """Return a name as it can be parsed again: in quotes if it has special characters."""
+    return name if re.fullmatch(r'[^\s"=:<,]+', name) else encode_canonical(name)
 
 
 def _written(name: str, arguments: dict[str, Any]) -> str:
     lines = [f"{OPEN}{_key(name)} ==="]
     for key, value in arguments.items():
         if isinstance(value, str) and ("\n" in value or len(value) > LONG):
-            word, taken = "END", {line.rstrip(" \t\r") for line in value.split("\n")}
-            while word in taken:
-                word += "X"
-            lines += [f"{_key(key)} <<{word}", value, word]
+            delimiter, taken = "END", {line.rstrip(" \t\r") for line in value.split("\n")}
+            while delimiter in taken:
+                delimiter += "X"
+            lines += [f"{_key(key)} <<{delimiter}", value, delimiter]
         else:
-            lines.append(f"{_key(key)} = {canonical(value)}")
+            lines.append(f"{_key(key)} = {encode_canonical(value)}")
     return "\n".join([*lines, END])
 
 
 def _begins(text: str, at: int) -> int:
-    found = follows((OPEN.rstrip(),), text, at)
-    if found < 0:
-        return found
+    end = match_tokens((OPEN.rstrip(),), text, at)
+    if end < 0:
+        return end
     header = _HEADER.match(text, at)
     if header is not None:
         return header.end()
     return MAYBE if text.find("\n", at) < 0 and _HALF_HEADER.match(text, at) else NO
 
 
-def _read(source: Source, heard: Heard) -> Reading[None]:
+def _read(source: TextReader, heard: ParsedAnswer) -> TextParser[None]:
     header = _HEADER.match(source.text, source.at)
     assert header is not None
     source.at = header.end()
     slot = heard.begin(unquoted(header[1]))
-    heard.grow(slot, "{")
-    why = f"{END} is missing"
+    heard.add_arguments(slot, "{")
+    reason = f"{END} is missing"
     is_first = True
     while True:
-        sign = yield from next_sign(source)
-        if sign == "=":
+        char = yield from next_char(source)
+        if char == "=":
             while not source.is_over and END.startswith(source.text[source.at :]):
                 if source.text.startswith(END, source.at):
                     break
-                yield from more(source)
+                yield from wait_for_more(source)
             if source.text.startswith(END, source.at):
                 source.at += len(END)
-                heard.grow(slot, "}")
+                heard.add_arguments(slot, "}")
                 return
-        if sign == "," and not is_first:  # a habit from elsewhere
+        if char == "," and not is_first:  # a habit from other formats
             source.at += 1
             continue
-        if not sign or not (yield from _argument(source, partial(heard.grow, slot), "" if is_first else ", ")):
+        if not char or not (yield from _argument(source, partial(heard.add_arguments, slot), "" if is_first else ", ")):
             break
         is_first = False
-    heard.grow(slot, (yield from rest(source)))
-    heard.spoil([slot], why)
+    heard.add_arguments(slot, (yield from read_rest(source)))
+    heard.invalidate([slot], reason)
 
 
-def _argument(source: Source, grow: Callable[[str], None], comma: str) -> Reading[bool]:
-    """One argument, as a member of the object that is written."""
-    while (found := _ARGUMENT.match(source.text, source.at, source.at + HEAD)) is None:
-        if len(source.text) - source.at >= HEAD or not (yield from more(source)):
+def _argument(source: TextReader, grow: Callable[[str], None], comma: str) -> TextParser[bool]:
+    """Parse one argument, and emit it as a member of the JSON object."""
+    while (match := _ARGUMENT.match(source.text, source.at, source.at + HEAD)) is None:
+        if len(source.text) - source.at >= HEAD or not (yield from wait_for_more(source)):
             return False
-    key, body, word = clean(unquoted(found[1])), found[2], found[3]
-    source.at = found.end()
-    grow(f"{comma}{canonical(key)}: ")
+    key, body, word = replace_surrogates(unquoted(match[1])), match[2], match[3]
+    source.at = match.end()
+    grow(f"{comma}{encode_canonical(key)}: ")
     if body:
         return (yield from _body(source, word, grow))
     if source.text[source.at] in '{["':
         return (yield from json_value(source, grow))
     line = yield from _up_to_line_end(source)
-    grow(line if _is_json(line) else canonical(clean(line)))
+    grow(line if _is_json(line) else encode_canonical(replace_surrogates(line)))
     return True
 
 
-def _up_to_line_end(source: Source) -> Reading[str]:
+def _up_to_line_end(source: TextReader) -> TextParser[str]:
     pieces: list[str] = []
     while True:
         end = source.text.find("\n", source.at)
         pieces.append(source.take(end if end >= 0 else len(source.text)))
-        if end >= 0 or not (yield from more(source)):
+        if end >= 0 or not (yield from wait_for_more(source)):
             return "".join(pieces).strip()
 
 
@@ -179,35 +187,37 @@ def _no_number(word: str) -> float:
     raise ValueError(f"{word} is no JSON")
 
 
-def _body(source: Source, word: str, grow: Callable[[str], None]) -> Reading[bool]:
-    """Lines as they are, up to one that holds only the word; False if it never comes."""
+def _body(source: TextReader, word: str, grow: Callable[[str], None]) -> TextParser[bool]:
+    """Parse lines up to one that is only the delimiter; False if it never comes."""
     ending = re.compile(rf"^{re.escape(word)}[ \t\r]{{0,{BLANKS}}}$", re.MULTILINE)
-    before = ""  # the end of the line before, which is not part of the text when the word follows
+    before = ""  # the previous line break, which is not part of the text if the delimiter follows
     grow('"')
     while (yield from _whole_line(source, word)):
         end = source.text.rfind("\n", source.at)
         end = end if end >= 0 else len(source.text)
-        found = ending.search(source.text, source.at, end)
-        if found is not None:
-            lines = source.take(found.start())
+        match = ending.search(source.text, source.at, end)
+        if match is not None:
+            lines = source.take(match.start())
             grow(_escaped(before + lines[:-1] if lines else "") + '"')
-            source.at = found.end()
+            source.at = match.end()
             return True
         grow(_escaped(before + source.take(end)))
-        while source.at == len(source.text) and (yield from more(source)):  # a line that goes on, and is not the word
+        while source.at == len(source.text) and (
+            yield from wait_for_more(source)
+        ):  # a line that continues, and is not the delimiter
             end = source.text.find("\n")
             grow(_escaped(source.take(end if end >= 0 else len(source.text))))
         source.at, before = source.at + 1, "\n"
     return False
 
 
-def _whole_line(source: Source, word: str) -> Reading[bool]:
-    """Wait until it is known whether the line that begins here is the word; False if there is none."""
+def _whole_line(source: TextReader, word: str) -> TextParser[bool]:
+    """Wait until it is known whether the current line is the delimiter; False at the end of the text."""
     while True:
         end = source.text.find("\n", source.at)
         if end >= 0 or not _may_end(word, source.text[source.at :]):
             return True
-        if not (yield from more(source)):
+        if not (yield from wait_for_more(source)):
             return source.at < len(source.text)
 
 

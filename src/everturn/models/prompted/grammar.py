@@ -1,7 +1,7 @@
-"""Schemas of tools → a grammar (GBNF, as llama.cpp reads it) that lets only calls through that fit them.
+"""Grammars for constrained decoding (GBNF, as in llama.cpp): built from tool schemas, they allow only calls that match.
 
-A schema the grammar cannot say in full becomes wider: the tool itself still checks its arguments. Only what a schema
-allows without naming it is left out.
+A schema that a grammar cannot express becomes wider: the tool itself still validates its arguments. Only properties
+that a schema allows without naming them are left out.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from everturn.core.canonical import JsonObject, canonical
-from everturn.models.formats.schemas import required_of, tool_schema
-from everturn.models.prompted.paradigm import Offer
+from everturn.core.canonical_json import JsonObject, encode_canonical
+from everturn.models.formats.tool_schemas import required_properties, tool_schema
+from everturn.models.prompted.tool_format import OfferedTools
 
 _BASICS: Final = {
     "string": r'"\"" ([^"\\\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))* "\""',
@@ -29,55 +29,55 @@ _BASICS: Final = {
 
 
 class Grammar:
-    """Rules that are gathered while calls are described."""
+    """Rules that are collected while calls are described."""
 
     def __init__(self) -> None:
         self._rules: dict[str, str] = dict(_BASICS)
-        self._named: dict[str, str] = {}  # what was made already, so that a schema that holds itself comes to an end
+        self._named: dict[str, str] = {}  # schema -> its rule, so that recursive schemas terminate
 
     def literal(self, value: object) -> str:
-        """A JSON value that must stand there as it is."""
-        return quoted(canonical(value))
+        """Return a rule for one JSON value."""
+        return quoted(encode_canonical(value))
 
     def object(self, schema: JsonObject) -> str:
-        """The arguments of a tool."""
+        """Return a rule for the arguments of a tool."""
         schema = tool_schema(schema)
         return self._rule(schema, schema)
 
     def value(self, schema: JsonObject | None) -> str:
-        """A value that fits a schema; without one, words."""
+        """Return a rule for a value of a schema; without a schema, a string."""
         return "string" if schema is None else self._rule(schema, schema)
 
     def members(self, schema: JsonObject, write: Callable[[str, str, bool], str]) -> list[tuple[str, bool]]:
-        """A rule for each argument of a tool, as `write` has it from name, rule and whether it is text; and if it must be."""
+        """Return `write(name, rule, is_text)` for each argument of a tool, and whether it is required."""
         schema = tool_schema(schema)
-        required = required_of(schema)
-        found: list[tuple[str, bool]] = []
+        required = required_properties(schema)
+        rules: list[tuple[str, bool]] = []
         for name, inner in cast("JsonObject", schema["properties"]).items():
             rule = self._rule(inner, schema)
-            found.append((write(name, rule, rule == "string"), name in required))
-        return sorted(found, key=lambda member: not member[1])
+            rules.append((write(name, rule, rule == "string"), name in required))
+        return sorted(rules, key=lambda member: not member[1])
 
-    def answer(self, calls: Sequence[str], opening: str, offer: Offer) -> str:
-        """The whole grammar: lines that do not begin like a call, and then calls."""
+    def answer(self, calls: Sequence[str], opening: str, offer: OfferedTools) -> str:
+        """Return the whole grammar: lines that do not begin like a call, and then calls."""
         root = "calls" if offer.must_call else r'(line "\n")* (calls | line)'
-        several = rf'call ("\n" call){{0,{offer.most - 1}}}' if offer.most > 1 else "call"
+        several = rf'call ("\n" call){{0,{offer.max_calls - 1}}}' if offer.max_calls > 1 else "call"
         rules = {"root": root, "call": " | ".join(calls), "calls": several}
         return self.write(rules if offer.must_call else {**rules, "line": _line_without(opening)})
 
     def write(self, rules: dict[str, str]) -> str:
-        """These rules, and those that were gathered on the way."""
+        """Return these rules, and those that were collected."""
         return "\n".join(f"{name} ::= {rule}" for name, rule in {**rules, **self._rules}.items())
 
     def _rule(self, schema: Any, root: JsonObject) -> str:
-        """The name of a rule for a schema."""
+        """Return the name of a rule for a schema."""
         if not isinstance(schema, dict):
             return "value"
         fields = cast("JsonObject", schema)
         plain = self._plain(fields)
         if plain is not None:
             return plain
-        key = canonical(fields)
+        key = encode_canonical(fields)
         if key not in self._named:
             name = self._named[key] = f"r{len(self._named)}"
             self._rules[name] = self._written(fields, root)
@@ -97,17 +97,17 @@ class Grammar:
 
     def _written(self, schema: JsonObject, root: JsonObject) -> str:
         if isinstance(ref := schema.get("$ref"), str):
-            found: Any = root
+            target: Any = root
             for step in ref.removeprefix("#/").split("/"):
-                found = cast("JsonObject", found).get(step) if isinstance(found, dict) else None
-            return self._rule(found, root)
+                target = cast("JsonObject", target).get(step) if isinstance(target, dict) else None
+            return self._rule(target, root)
         if "const" in schema:
             return self.literal(schema["const"])
         if schema.get("enum"):
             return " | ".join(map(self.literal, schema["enum"]))
         for key in ("anyOf", "oneOf"):
             if schema.get(key):
-                return " | ".join(self._rule(one, root) for one in schema[key])
+                return " | ".join(self._rule(choice, root) for choice in schema[key])
         if isinstance(kinds := schema.get("type"), list):
             return (
                 " | ".join(self._rule({**schema, "type": kind}, root) for kind in cast("list[str]", kinds)) or "value"
@@ -117,12 +117,12 @@ class Grammar:
             return f'"[" ({item} (comma {item})*)? "]"'
         if schema.get("type") == "object":
             return self._members(schema, root)
-        return "value"  # allOf, and whatever else there is
+        return "value"  # allOf, and everything else
 
     def _members(self, schema: JsonObject, root: JsonObject) -> str:
-        required = required_of(schema)
+        required = required_properties(schema)
         members = {
-            name: f"{quoted(canonical(name))} colon {self._rule(inner, root)}"
+            name: f"{quoted(encode_canonical(name))} colon {self._rule(inner, root)}"
             for name, inner in cast("JsonObject", schema["properties"]).items()
         }
         first = [rule for name, rule in members.items() if name in required]
@@ -135,18 +135,18 @@ class Grammar:
 
 
 def quoted(text: str) -> str:
-    """A text as a grammar has it."""
+    """Return a text as a literal of a grammar."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _line_without(opening: str) -> str:
-    """A line that does not begin with `opening`."""
-    ways: list[str] = []
-    for at, sign in enumerate(opening):
-        other = f"[^{_in_class(sign)}\\n] [^\\n]*"
-        ways.append(f"{quoted(opening[:at])} ({other})?" if at else other)
-    return f"({' | '.join(ways)})?"
+    """Return a rule for a line that does not begin with `opening`."""
+    alternatives: list[str] = []
+    for at, char in enumerate(opening):
+        other = f"[^{_in_class(char)}\\n] [^\\n]*"
+        alternatives.append(f"{quoted(opening[:at])} ({other})?" if at else other)
+    return f"({' | '.join(alternatives)})?"
 
 
-def _in_class(sign: str) -> str:
-    return f"\\{sign}" if sign in "]^\\-" else sign
+def _in_class(char: str) -> str:
+    return f"\\{char}" if char in "]^\\-" else char

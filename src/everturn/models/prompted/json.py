@@ -1,6 +1,6 @@
-"""The paradigm `json`: calls are one object, `{"tool_calls": [{"name": …, "arguments": {…}}, …]}`.
+"""The tool format `json`: calls are one object, `{"tool_calls": [{"name": …, "arguments": {…}}, …]}`.
 
-Where a server can hold a model to a schema, all of its answer is such an object: words are then `{"answer": "…"}`.
+With constrained decoding by a schema, the whole answer is such an object: text is then `{"answer": "…"}`.
 """
 
 from __future__ import annotations
@@ -12,69 +12,83 @@ from typing import Any
 
 import msgspec
 
-from everturn.core.canonical import JsonObject, canonical
-from everturn.core.history import as_object
+from everturn.core.canonical_json import JsonObject, encode_canonical
+from everturn.core.history import arguments_as_object
 from everturn.core.requests import RequestCall
-from everturn.models.formats.schemas import hoisted, tool_schema
-from everturn.models.prompted.answer import MAYBE, Answer, Heard, follows
+from everturn.models.formats.tool_schemas import hoist_definitions, tool_schema
 from everturn.models.prompted.grammar import Grammar, quoted
-from everturn.models.prompted.objects import Call, members
-from everturn.models.prompted.paradigm import Offer, example_arguments, words_then_calls
-from everturn.models.prompted.source import Reading, Source, json_value, more, next_sign, rest, unquoted
+from everturn.models.prompted.json_calls import JsonCall, read_members
+from everturn.models.prompted.response import MAYBE, AnswerParser, ParsedAnswer, match_tokens
+from everturn.models.prompted.text_reader import (
+    TextParser,
+    TextReader,
+    json_value,
+    next_char,
+    read_rest,
+    unquoted,
+    wait_for_more,
+)
+from everturn.models.prompted.tool_format import OfferedTools, example_arguments, join_text_and_calls
 
 _CALLS = ("{", '"tool_calls"', ":")
 _ANSWER = ("{", '"answer"', ":")
-_NO_HEX = r"\\u(?=[0-9a-fA-F]{0,3}[^0-9a-fA-F])"  # what no JSON has; then it stands for itself
-_WHOLE = re.compile(rf'(?:[^"\\]++|\\u[0-9a-fA-F]{{4}}|\\[^u]|{_NO_HEX})*+', re.DOTALL)  # no half of an escape
+_NO_HEX = r"\\u(?=[0-9a-fA-F]{0,3}[^0-9a-fA-F])"  # invalid in JSON; then it is literal
+_WHOLE = re.compile(
+    rf'(?:[^"\\]++|\\u[0-9a-fA-F]{{4}}|\\[^u]|{_NO_HEX})*+', re.DOTALL
+)  # ends before an incomplete escape
 _ONE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[0-9a-fA-F]{4}|\\.|[^\\]+", re.DOTALL)
 _HALF_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 
-class Json:
+class JsonFormat:
     """Calls as one JSON object."""
 
     name = "json"
-    binds_answers = True
+    constrains_answers = True
 
-    def rules(self, offer: Offer) -> str:
-        """How to write a call."""
-        example = self._written([(offer.callable[0].name, canonical(example_arguments(offer.callable[0])))])
-        form = (
+    def rules(self, offer: OfferedTools) -> str:
+        """Return the instructions for writing a call."""
+        example = self._written([(offer.callable[0].name, encode_canonical(example_arguments(offer.callable[0])))])
+        instructions = (
             "To call tools, write one JSON object of this form, on lines of its own, not in a code fence, and then stop:\n"
             f"{example}"
         )
-        if offer.is_bound:
-            form = f'All you write is one JSON object. To call tools:\n{example}\nTo answer in words: {{"answer": "…"}}'
-        return form if offer.is_single else f"{form}\nSeveral calls go into the same list."
+        if offer.is_constrained:
+            instructions = (
+                f'All you write is one JSON object. To call tools:\n{example}\nTo answer in words: {{"answer": "…"}}'
+            )
+        return instructions if offer.is_single else f"{instructions}\nSeveral calls go into the same list."
 
     def write(self, calls: Sequence[RequestCall]) -> str:
-        """Calls as the model would have written them."""
-        return self._written([(call.name, as_object(call.arguments)) for call in calls])
+        """Return calls as the model would have written them."""
+        return self._written([(call.name, arguments_as_object(call.arguments)) for call in calls])
 
     def _written(self, calls: Sequence[tuple[str, str]]) -> str:
-        listed = ", ".join(f'{{"name": {canonical(name)}, "arguments": {arguments}}}' for name, arguments in calls)
+        listed = ", ".join(
+            f'{{"name": {encode_canonical(name)}, "arguments": {arguments}}}' for name, arguments in calls
+        )
         return f'{{"tool_calls": [{listed}]}}'
 
-    def tell(self, words: str, calls: Sequence[RequestCall], offer: Offer) -> str:
-        """An answer as the model would have written it; all of it in one object where that has to be."""
+    def write_answer(self, words: str, calls: Sequence[RequestCall], offer: OfferedTools) -> str:
+        """Return an answer as the model would have written it; with constrained decoding, as one object."""
         written = self.write(calls) if calls else ""
-        if not offer.is_bound or not words:
-            return words_then_calls(words, written)
+        if not offer.is_constrained or not words:
+            return join_text_and_calls(words, written)
         is_whole_json = offer.schema is not None and is_json_text(words)
-        answer = f'{{"answer": {words if is_whole_json else canonical(words)}}}'
+        answer = f'{{"answer": {words if is_whole_json else encode_canonical(words)}}}'
         return f"{answer[:-1]}, {written[1:]}" if calls else answer
 
-    def answer(self, offer: Offer) -> Answer:
-        """A reader for one answer."""
-        return Answer(partial(_begins, is_bound=offer.is_bound), _read, offer.forbids)
+    def answer(self, offer: OfferedTools) -> AnswerParser:
+        """Return a parser for one answer."""
+        return AnswerParser(partial(_begins, is_bound=offer.is_constrained), _read, offer.forbids)
 
-    def bind(self, offer: Offer) -> dict[str, Any]:
-        """A schema for all of the answer, or a grammar: where both can be had, that is the tighter one."""
+    def constrain(self, offer: OfferedTools) -> dict[str, Any]:
+        """Return a schema for the whole answer, or a grammar: if the server has both, the grammar is stricter."""
         return {"grammar": _grammar(offer)} if offer.by_grammar else {"output_schema": answer_schema(offer)}
 
 
 def is_json_text(text: str) -> bool:
-    """Whether a text is JSON."""
+    """Return whether a text is JSON."""
     try:
         msgspec.json.decode(text)
     except (ValueError, RecursionError):
@@ -82,35 +96,38 @@ def is_json_text(text: str) -> bool:
     return True
 
 
-def answer_schema(offer: Offer) -> JsonObject:
-    """What an answer may be: words, calls, or words and then calls."""
-    shared: JsonObject = {}  # what schemas refer to stands at the root, and under a name of its own
-    ways = [
+def answer_schema(offer: OfferedTools) -> JsonObject:
+    """Return the schema of an answer: text, calls, or text and then calls."""
+    shared: JsonObject = {}  # definitions are moved to the root, with a prefix per schema
+    alternatives = [
         _object(
-            {"name": {"const": tool.name}, "arguments": hoisted(tool_schema(tool.schema), f"t{number}", shared)},
+            {
+                "name": {"const": tool.name},
+                "arguments": hoist_definitions(tool_schema(tool.schema), f"t{number}", shared),
+            },
             ["name", "arguments"],
         )
         for number, tool in enumerate(offer.callable)
     ]
-    calls = {"type": "array", "items": {"anyOf": ways}, "minItems": 1, "maxItems": offer.most}
+    calls = {"type": "array", "items": {"anyOf": alternatives}, "minItems": 1, "maxItems": offer.max_calls}
     answer = _object({"tool_calls": calls}, ["tool_calls"])
     if not offer.must_call:
-        words = {"type": "string"} if offer.schema is None else hoisted(offer.schema, "answer", shared)
+        words = {"type": "string"} if offer.schema is None else hoist_definitions(offer.schema, "answer", shared)
         answer = {"anyOf": [_object({"answer": words, "tool_calls": calls}, ["answer"]), answer]}
     return {**answer, "$defs": shared} if shared else answer
 
 
-def _grammar(offer: Offer) -> str:
-    """The same for servers that read grammars."""
+def _grammar(offer: OfferedTools) -> str:
+    """Return the same as a grammar."""
     grammar = Grammar()
     calls = " | ".join(
-        f'"{{" {quoted(canonical("name"))} colon {grammar.literal(tool.name)} comma '
-        f'{quoted(canonical("arguments"))} colon {grammar.object(tool.schema)} "}}"'
+        f'"{{" {quoted(encode_canonical("name"))} colon {grammar.literal(tool.name)} comma '
+        f'{quoted(encode_canonical("arguments"))} colon {grammar.object(tool.schema)} "}}"'
         for tool in offer.callable
     )
-    more_calls = f" (comma call){{0,{offer.most - 1}}}" if offer.most > 1 else ""
-    made = f'{quoted(canonical("tool_calls"))} colon "[" call{more_calls} "]"'
-    answer = f"{quoted(canonical('answer'))} colon {grammar.value(offer.schema)} (comma made)?"
+    more_calls = f" (comma call){{0,{offer.max_calls - 1}}}" if offer.max_calls > 1 else ""
+    made = f'{quoted(encode_canonical("tool_calls"))} colon "[" call{more_calls} "]"'
+    answer = f"{quoted(encode_canonical('answer'))} colon {grammar.value(offer.schema)} (comma made)?"
     root = '"{" made "}"' if offer.must_call else '"{" (made | answer) "}"'
     return grammar.write({"root": root, "call": calls, "made": made, **({} if offer.must_call else {"answer": answer})})
 
@@ -120,18 +137,18 @@ def _object(properties: JsonObject, required: list[str]) -> JsonObject:
 
 
 def _begins(text: str, at: int, is_bound: bool) -> int:
-    calls = follows(_CALLS, text, at)
+    calls = match_tokens(_CALLS, text, at)
     if calls >= 0 or not is_bound:
         return calls
-    answer = follows(_ANSWER, text, at)
+    answer = match_tokens(_ANSWER, text, at)
     return answer if answer >= 0 else max(calls, answer) if MAYBE not in (calls, answer) else MAYBE
 
 
-def _read(source: Source, heard: Heard) -> Reading[None]:
+def _read(source: TextReader, heard: ParsedAnswer) -> TextParser[None]:
     slots: list[int] = []
     has_spoken = False
 
-    def member(key: str, source: Source) -> Reading[bool]:
+    def member(key: str, source: TextReader) -> TextParser[bool]:
         nonlocal has_spoken
         if key == "tool_calls":
             return (yield from _calls(source, heard, slots))
@@ -140,40 +157,40 @@ def _read(source: Source, heard: Heard) -> Reading[None]:
             return (yield from _words(source, heard))
         return (yield from json_value(source, lambda _: None))
 
-    if (yield from members(source, member)):
+    if (yield from read_members(source, member)):
         return
-    left = yield from rest(source)
+    remaining = yield from read_rest(source)
     if not slots and not has_spoken:
         slots.append(heard.begin(""))
-        heard.grow(slots[0], left)
-    heard.spoil(slots, "the object that holds it was not closed")
+        heard.add_arguments(slots[0], remaining)
+    heard.invalidate(slots, "the object that holds it was not closed")
 
 
-def _calls(source: Source, heard: Heard, slots: list[int]) -> Reading[bool]:
-    sign = yield from next_sign(source)
-    if sign != "[":
-        return sign == "{" and (yield from _call(source, heard, slots))
+def _calls(source: TextReader, heard: ParsedAnswer, slots: list[int]) -> TextParser[bool]:
+    char = yield from next_char(source)
+    if char != "[":
+        return char == "{" and (yield from _call(source, heard, slots))
     source.at += 1
     while True:
-        sign = yield from next_sign(source)
-        if sign == "]":
+        char = yield from next_char(source)
+        if char == "]":
             source.at += 1
             return True
-        if sign == ",":
+        if char == ",":
             source.at += 1
-        elif sign != "{" or not (yield from _call(source, heard, slots)):
+        elif char != "{" or not (yield from _call(source, heard, slots)):
             return False
 
 
-def _call(source: Source, heard: Heard, slots: list[int]) -> Reading[bool]:
-    call = Call(heard)
+def _call(source: TextReader, heard: ParsedAnswer, slots: list[int]) -> TextParser[bool]:
+    call = JsonCall(heard)
     whole = yield from call.read(source)
     slots.append(call.slot)
     return whole
 
 
 def _plain(text: str) -> str:
-    """What the inside of a JSON string says; an escape that is none stands for itself."""
+    """Decode the inside of a JSON string; an invalid escape is kept as it is."""
 
     def one(found: re.Match[str]) -> str:
         plain = unquoted(f'"{found[0]}"')
@@ -182,21 +199,21 @@ def _plain(text: str) -> str:
     return _ONE.sub(one, text) if "\\" in text else text
 
 
-def _words(source: Source, heard: Heard) -> Reading[bool]:
-    """An answer in words; one that must fit a schema is JSON itself, and stays as it is."""
-    sign = yield from next_sign(source)
-    if sign != '"':
-        return (yield from json_value(source, heard.say))
+def _words(source: TextReader, heard: ParsedAnswer) -> TextParser[bool]:
+    """Parse an answer in text; one that follows a schema is JSON itself, and stays unchanged."""
+    char = yield from next_char(source)
+    if char != '"':
+        return (yield from json_value(source, heard.add_text))
     source.at += 1
     while True:
-        found = _WHOLE.match(source.text, source.at)
-        assert found is not None
-        end = found.end()
+        match = _WHOLE.match(source.text, source.at)
+        assert match is not None
+        end = match.end()
         is_last = source.text[end : end + 1] == '"'
         half = None if is_last else _HALF_PAIR.search(source.text, source.at, end)
-        heard.say(_plain(source.take(half.start() if half is not None else end)))
+        heard.add_text(_plain(source.take(half.start() if half is not None else end)))
         if is_last:
             source.at += 1
             return True
-        if not (yield from more(source)):
+        if not (yield from wait_for_more(source)):
             return False

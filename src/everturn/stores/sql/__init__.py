@@ -1,13 +1,32 @@
-"""Sessions in a database: one schema and one set of operations, on SQLite and on PostgreSQL.
-
-    schema.py      the tables                          statements.py  what is said to a database, in both languages
-    changes.py     events → rows, pure                 reading.py     operations that read
-    admitting.py   the door: a command → a receipt     writing.py     claims and appends
-    store.py       the verbs of the `Store` port       blobs.py, searching.py, keeping.py, erasing.py: the rest of them
-    sqlite.py      how operations run on SQLite        holding.py     one process per file
-    postgres.py    how they run on PostgreSQL          grouping.py, connecting.py, trouble.py: many in one transaction
-    migrating.py   an older database → this one        migrations/    how
+"""SQL store: one schema and one set of operations for SQLite and PostgreSQL.
 
 An operation does no I/O: it is a generator that yields queries and is sent rows. So it is written once, runs in a
-thread on SQLite and on the event loop on PostgreSQL, and can be run again when nobody knows whether it was committed.
+thread on SQLite and on the event loop on PostgreSQL, and can be run again when it is unknown whether it was committed.
+
+    store             the `Store` port: each method runs an operation
+    database          the `Database` port: statements, queries and operations
+    schema            the tables
+    statements        SQL of the sessions, in both dialects
+    queries           operations that read
+    admission         the operation that checks a command and stores it in the inbox
+    append            operations that claim sessions and append events
+    projections       rows that an append changes beside the log; pure
+    grants            remembered answers
+    usage             usage by turn, account and day
+    search            full-text search over messages
+    blobs             blobs, in rows or files
+    blob_folder       a folder of blob files
+    accounts          tenants, users, credentials and audit log
+    erasure           erasure of sessions
+    retention         the maintenance job: idle sessions, old commands, unreferenced blobs
+    sqlite            runs operations on SQLite
+    file_lock         a lock that lets one process drive a SQLite file
+    postgres          runs operations on PostgreSQL
+    postgres_pool     connections to PostgreSQL
+    group_commit      runs many operations in lockstep in one transaction
+    single_statement  merges a group of appends into one statement
+    row_security      row-level security between tenants on PostgreSQL
+    errors            classification of driver errors
+    migrate           upgrades a database to the current schema
+    migrations/       the steps of the schema, and their SQL scripts
 """

@@ -1,4 +1,4 @@
-"""Who may come in, and what they did, in the database of the sessions: the `Accounts` port as operations on it."""
+"""SQL `Accounts`: tenants, users, credentials and the audit log in the database of the sessions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,27 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from everturn.core.accounts import AuditRecord, Credential, Known, Mark, Tenant, User, chained, is_last_owner
+from everturn.core.accounts import (
+    AuditRecord,
+    ConversationFingerprint,
+    Credential,
+    KnownCredential,
+    Tenant,
+    User,
+    append_to_chain,
+    is_last_owner,
+)
 from everturn.errors import ConfigError, Forbidden, KeyConflict
-from everturn.stores.accounts import LAST, TAKEN
+from everturn.stores.accounts import CREDENTIAL_TAKEN, LAST_OWNER
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
 
 T = TypeVar("T")
 
-DOOR = "door"
-"""The name under which writes that belong to no session are queued, with what they are about."""
+ACCOUNTS_QUEUE = "door"
+"""Queue name prefix for writes that belong to no session; the subject of the write follows it."""
 
-TAIL = 1000
-"""Records among which one is looked for that may have been written before."""
+RETRY_WINDOW = 1000
+"""Number of last audit records searched for one that an earlier attempt may have written."""
 
 _PUT_TENANT = Statement(
     "put tenant",
@@ -115,7 +124,7 @@ _STANDING = Statement(
     CROSS JOIN LATERAL json_array_elements_text(p.given::json) AS one(id) JOIN credentials c ON c.id = one.id {_WHOSE}""",
     returns=True,
 )
-# The condition is asked again of a row that somebody else had: so one of many has it.
+# The condition is evaluated again after waiting for another transaction's row lock: so one of many succeeds.
 _USE_LINK = Statement(
     "use link",
     """UPDATE credentials SET revoked = ?2 WHERE hash = ?1 AND kind = 'link' AND revoked = 0
@@ -145,7 +154,7 @@ _MAKE_SECRET = Statement(
     "INSERT INTO secrets (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
     """INSERT INTO secrets (name, value) SELECT * FROM unnest($1::text[], $2::bytea[]) ON CONFLICT (name) DO NOTHING""",
 )
-# PostgreSQL: who notes something in a tenant waits here for whoever does so now, and sees it in the next statement.
+# PostgreSQL: a writer of a tenant's audit log waits here for the current one, and then sees its record.
 _CHAIN = Statement(
     "lock chain",
     "SELECT ?",
@@ -167,7 +176,7 @@ _NOTE = Statement(
     f"""INSERT INTO audit ({_RECORD.replace("a.", "")}) SELECT * FROM unnest($1::text[], $2::float8[], $3::text[],
         $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::text[])""",
 )
-# Asked when a token says another role than the row has, which is seldom: it goes back through the tenant's own records.
+# Runs when a token has another role than the row, which is rare: it scans the tenant's own records backwards.
 _LAST_NOTE = Statement(
     "last note",
     f"SELECT {_RECORD} FROM audit a WHERE a.tenant = ? AND a.subject = ? AND a.did = ? ORDER BY a.n DESC LIMIT 1",
@@ -203,121 +212,121 @@ _MARK = Statement(
 
 
 class SqlAccounts:
-    """Tenants, users, credentials and what was done, in a SQL database."""
+    """Tenants, users, credentials and the audit log in a SQL database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def put_tenant(self, tenant: Tenant) -> None:
-        """Make a tenant, or change it."""
+        """Create or replace a tenant."""
         row = (tenant.id, tenant.name, tenant.is_active, tenant.created)
         await self._write(lambda _: _put(_PUT_TENANT, row), tenant.id, row)
 
     async def tenants(self) -> list[Tenant]:
-        """All of them, by id."""
+        """Return all tenants, ordered by id."""
         rows = await self._database.read(lambda: _rows(_TENANTS))
         return sorted((_tenant(row) for row in rows), key=lambda tenant: tenant.id)
 
     async def put_user(self, user: User, *, keeps_owner: bool = False) -> None:
-        """Make a user, or change one."""
+        """Create or replace a user; with `keeps_owner`, never so that the tenant loses its last owner."""
         row = _user_row(user)
         await self._write(lambda _: _put_user(user) if keeps_owner else _put(_PUT_USER, row), user.tenant, row)
 
     async def add_user(self, user: User) -> bool:
-        """Make a user, unless there is one of this id; where nobody knows whether this one did, False."""
+        """Create a user unless the id is taken; False also when it is unknown whether this call created it."""
         row = _user_row(user)
         return await self._write(lambda _: _add_user(row), user.tenant, row)
 
     async def users(self, tenant: str) -> list[User]:
-        """The users of a tenant, by id."""
+        """Return the users of a tenant, ordered by id."""
         rows = await self._read(_USERS, tenant)
         return sorted((_user(row) for row in rows), key=lambda user: user.id)
 
     async def user(self, tenant: str, user: str) -> tuple[User, Tenant] | None:
-        """One of them, and their tenant."""
+        """Return a user with the user's tenant."""
         rows = await self._read(_ONE_USER, tenant, user)
         return (_user(rows[0][:7]), _tenant(rows[0][7:])) if rows else None
 
     async def put_credential(self, credential: Credential) -> None:
-        """Keep a new credential."""
+        """Store a new credential."""
         c = credential
         row = (c.id, c.tenant, c.user, c.kind, c.hash, c.name, c.role, c.created, c.expires, c.revoked)
         await self._write(lambda again: _put_credential(row, again), c.tenant, row)
 
-    async def known(self, hash: str) -> Known | None:
-        """Whose credential this is, whether it holds or not."""
+    async def find_credential(self, hash: str) -> KnownCredential | None:
+        """Return the credential with this hash, with its user and tenant, whether it is still valid or not."""
         rows = await self._read(_BY_HASH, hash)
         return _known(rows[0]) if rows else None
 
     async def credentials(self, tenant: str, user: str | None = None) -> list[Credential]:
-        """The credentials of a tenant, or of one of its users, oldest first."""
+        """Return the credentials of a tenant, or of one of its users, oldest first."""
         rows = await self._read(_CREDENTIALS, tenant, user)
-        return sorted((_credential(row) for row in rows), key=lambda one: (one.created, one.id))
+        return sorted((_credential(row) for row in rows), key=lambda credential: (credential.created, credential.id))
 
-    async def use_link(self, hash: str, now: float) -> Known | None:
-        """Use up a link: of two who try one has it; where nobody knows whether it was this one, none."""
-        return await self._write(lambda _: _use_link(hash, now), hash) if _fits(hash) else None
+    async def use_link(self, hash: str, now: float) -> KnownCredential | None:
+        """Consume a sign-in link: of two attempts one succeeds; None also when it is unknown whether this one did."""
+        return await self._write(lambda _: _use_link(hash, now), hash) if _is_storable(hash) else None
 
     async def revoke(self, tenant: str, credential: str, now: float) -> bool:
-        """Let a credential hold no more; False when this tenant has none of this id that did."""
-        if not _fits(tenant, credential):
+        """Revoke a credential; False when the tenant has no active credential with this id."""
+        if not _is_storable(tenant, credential):
             return False
         return await self._write(lambda again: _revoke(tenant, credential, now, again), tenant)
 
-    async def standing(self, credentials: Collection[str]) -> dict[str, Known]:
-        """Those of these credentials that are there, as they are now."""
-        names = [name for name in credentials if _fits(name)]
+    async def active_credentials(self, credentials: Collection[str]) -> dict[str, KnownCredential]:
+        """Return those of the credentials that exist, in their current state."""
+        names = [name for name in credentials if _is_storable(name)]
         if not names:
             return {}
         rows = await self._database.read(lambda: _rows(_STANDING, msgspec.json.encode(names).decode()))
         return {known.credential.id: known for known in map(_known, rows)}
 
     async def secret(self, name: str) -> bytes:
-        """32 random bytes of this name, made by whoever asks first."""
+        """Return the 32 random bytes of this name; the first call creates them."""
         rows = await self._read(_SECRET, name)
         if rows:
             return bytes(rows[0][0])
-        made = os.urandom(32)
-        return await self._write(lambda _: _secret(name, made), name, (name,))
+        value = os.urandom(32)
+        return await self._write(lambda _: _secret(name, value), name, (name,))
 
-    async def note(self, record: AuditRecord) -> AuditRecord:
-        """Write down what was done, behind what was done before in this tenant."""
-        said = (record.tenant, record.by, record.credential, record.did, record.on, record.detail)
-        return await self._write(lambda again: _note(record, again), f"audit {record.tenant}", said)
+    async def append_audit(self, record: AuditRecord) -> AuditRecord:
+        """Append a record to the tenant's audit log."""
+        texts = (record.tenant, record.by, record.credential, record.did, record.on, record.detail)
+        return await self._write(lambda again: _note(record, again), f"audit {record.tenant}", texts)
 
-    async def last_note(self, tenant: str, on: str, did: Collection[str]) -> AuditRecord | None:
-        """The last record of one of these deeds to this subject."""
-        found = [row for one in sorted(did) for row in await self._read(_LAST_NOTE, tenant, on, one)]
-        return max((AuditRecord(*row) for row in found), key=lambda record: record.n, default=None)
+    async def last_audit(self, tenant: str, on: str, did: Collection[str]) -> AuditRecord | None:
+        """Return the last audit record with one of these actions on this subject."""
+        rows = [row for action in sorted(did) for row in await self._read(_LAST_NOTE, tenant, on, action)]
+        return max((AuditRecord(*row) for row in rows), key=lambda record: record.n, default=None)
 
     async def audit(self, tenant: str, after: int = 0, limit: int = 100) -> list[AuditRecord]:
-        """What was done in a tenant, oldest first."""
+        """Return audit records of a tenant, oldest first."""
         return [AuditRecord(*row) for row in await self._read(_AUDIT, tenant, after, max(limit, 0))]
 
-    async def put_mark(self, tenant: str, hash: str, mark: Mark, now: float) -> None:
-        """Remember where a conversation ended; the last one of a hash counts."""
+    async def put_fingerprint(self, tenant: str, hash: str, mark: ConversationFingerprint, now: float) -> None:
+        """Store the fingerprint of a conversation's end; the last one of a hash counts."""
         row = (tenant, hash, mark.session, mark.message, now)
         await self._write(lambda _: _put(_PUT_MARK, row), f"{tenant} {hash}", row)
 
-    async def mark(self, tenant: str, hash: str) -> Mark | None:
-        """Where a conversation with this hash ended here."""
+    async def fingerprint(self, tenant: str, hash: str) -> ConversationFingerprint | None:
+        """Return where the conversation with this hash ended."""
         rows = await self._read(_MARK, tenant, hash)
-        return Mark(*rows[0]) if rows else None
+        return ConversationFingerprint(*rows[0]) if rows else None
 
-    async def _read(self, statement: Statement, *given: object) -> list[Row]:
-        """The rows there are; of a name that no database could keep there are none."""
-        return await self._database.read(lambda: _rows(statement, *given)) if _fits(*given) else []
+    async def _read(self, statement: Statement, *parameters: object) -> list[Row]:
+        """Return the rows; none for a name that no database could store."""
+        return await self._database.read(lambda: _rows(statement, *parameters)) if _is_storable(*parameters) else []
 
-    async def _write(self, make: Callable[[bool], Operation[T]], about: str, said: Sequence[object] = ()) -> T:
-        if not _fits(*said):
+    async def _write(self, make: Callable[[bool], Operation[T]], subject: str, texts: Sequence[object] = ()) -> T:
+        if not _is_storable(*texts):
             raise ConfigError("a name or text has a character in it that cannot be kept: NUL, or half of a pair")
-        return await self._database.write(make, f"{DOOR} {about}")
+        return await self._database.write(make, f"{ACCOUNTS_QUEUE} {subject}")
 
 
-def _fits(*given: object) -> bool:
-    """Whether texts can be kept, and looked for, in every database."""
+def _is_storable(*values: object) -> bool:
+    """Return whether texts can be stored in, and looked up from, every database."""
     try:
-        return not any(isinstance(text, str) and b"\0" in text.encode() for text in given)
+        return not any(isinstance(text, str) and b"\0" in text.encode() for text in values)
     except UnicodeEncodeError:
         return False
 
@@ -335,9 +344,9 @@ def _user_row(user: User) -> tuple[object, ...]:
 
 
 def _put_user(user: User) -> Operation[None]:
-    yield Query(_CHAIN, (user.tenant,))  # whoever else changes somebody so waits here, on any node
+    yield Query(_CHAIN, (user.tenant,))  # concurrent changes with this check wait here, on any node
     if is_last_owner(map(_user, (yield Query(_USERS, (user.tenant,)))), user):
-        raise Forbidden(LAST)
+        raise Forbidden(LAST_OWNER)
     yield Query(_PUT_USER, [_user_row(user)], many=True)
 
 
@@ -348,12 +357,12 @@ def _add_user(row: Sequence[object]) -> Operation[bool]:
 def _put_credential(row: Sequence[object], again: bool) -> Operation[None]:
     if (yield Query(_PUT_CREDENTIAL, row)):
         return
-    found = yield Query(_BY_ID, (row[0],))
-    if not (again and found and tuple(found[0][:10]) == tuple(row)):  # it is this very one
-        raise KeyConflict(TAKEN)
+    rows = yield Query(_BY_ID, (row[0],))
+    if not (again and rows and tuple(rows[0][:10]) == tuple(row)):  # an earlier run stored this one
+        raise KeyConflict(CREDENTIAL_TAKEN)
 
 
-def _use_link(hash: str, now: float) -> Operation[Known | None]:
+def _use_link(hash: str, now: float) -> Operation[KnownCredential | None]:
     if not (yield Query(_USE_LINK, (hash, now))):
         return None
     return _known((yield Query(_BY_HASH, (hash,)))[0])
@@ -364,12 +373,12 @@ def _revoke(tenant: str, credential: str, now: float, again: bool) -> Operation[
         return True
     if not again:
         return False
-    found = yield Query(_BY_ID, (credential,))
-    return bool(found) and found[0][1] == tenant and found[0][9] == now
+    rows = yield Query(_BY_ID, (credential,))
+    return bool(rows) and rows[0][1] == tenant and rows[0][9] == now
 
 
-def _secret(name: str, made: bytes) -> Operation[bytes]:
-    yield Query(_MAKE_SECRET, [(name, made)], many=True)
+def _secret(name: str, value: bytes) -> Operation[bytes]:
+    yield Query(_MAKE_SECRET, [(name, value)], many=True)
     return bytes((yield Query(_SECRET, (name,)))[0][0])
 
 
@@ -377,18 +386,18 @@ def _note(record: AuditRecord, again: bool) -> Operation[AuditRecord]:
     yield Query(_CHAIN, (record.tenant,))
     rows = yield Query(_LAST, (record.tenant,))
     last = AuditRecord(*rows[0]) if rows else None
-    if again and last is not None:  # perhaps it is there: whoever lost a COMMIT was told so within a minute
-        for row in (yield Query(_AUDIT, (record.tenant, last.n - TAIL, TAIL))):
+    if again and last is not None:  # it may be stored already: a lost COMMIT is retried within a minute
+        for row in (yield Query(_AUDIT, (record.tenant, last.n - RETRY_WINDOW, RETRY_WINDOW))):
             if replace(AuditRecord(*row), n=record.n, hash=record.hash) == record:
                 return AuditRecord(*row)
-    noted = chained(record, last)
+    noted = append_to_chain(record, last)
     yield Query(_NOTE, [_row(noted)], many=True)
     return noted
 
 
 def _row(record: AuditRecord) -> Sequence[object]:
-    said = (record.by, record.credential, record.did, record.on, record.detail)
-    return (record.tenant, record.at, *said, record.n, record.hash)
+    texts = (record.by, record.credential, record.did, record.on, record.detail)
+    return (record.tenant, record.at, *texts, record.n, record.hash)
 
 
 def _tenant(row: Row) -> Tenant:
@@ -405,5 +414,5 @@ def _credential(row: Row) -> Credential:
     return Credential(*row)
 
 
-def _known(row: Row) -> Known:
-    return Known(_credential(row[:10]), _user(row[10:17]), _tenant(row[17:]))
+def _known(row: Row) -> KnownCredential:
+    return KnownCredential(_credential(row[:10]), _user(row[10:17]), _tenant(row[17:]))

@@ -1,8 +1,8 @@
-"""Bytes ⇄ their hash: small ones in a row, large ones in a folder or, without one, in rows of a megabyte.
+"""Blobs: bytes stored under their hash, small ones in a row, large ones in a folder or, without one, in 1 MB rows.
 
-A blob never changes, so putting it again only says that somebody still wants it. What comes out is what went in: bytes
-that no longer give their name are an error. A file has a name of its own for every time it was written, so that taking
-an old one away can never hit a new one that was put at the same moment.
+A blob never changes, so putting it again only updates when it was last needed. A read verifies the hash: bytes that do
+not match their name are an error. Each write of a file gets a new file name, so that removing an old file can never
+remove one that was put at the same moment.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from everturn.errors import StoreUnavailable, UnknownMessage, UnreadableLog
+from everturn.stores.sql.blob_folder import BlobFolder
 from everturn.stores.sql.database import Database, Operation, Query, Row, Statement
-from everturn.stores.sql.folder import Folder
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 ROW_LIMIT = 64 * 1024
-"""Bytes up to which a blob lives in its row."""
+"""Maximum size in bytes of a blob that is stored in its row."""
 
 CHUNK = 1024 * 1024
 
 THREAD_FROM = 256 * 1024
-"""Bytes from which hashing takes longer than going to a thread and coming back."""
+"""Size in bytes from which hashing takes longer than the round trip to a thread."""
 
 _TOUCH = Statement(
     "touch_blob",
@@ -37,7 +37,7 @@ _TOUCH = Statement(
     "WHERE b.name = given.name RETURNING given.row, b.place, b.data",
     returns=True,
 )
-# Who comes second finds what the first has written; only a file, or an unfinished one, gives way to a new one.
+# A second writer keeps what the first has written; only a file, or an unfinished blob, is replaced by a new one.
 _PUT = Statement(
     "put_blob",
     "INSERT INTO blobs (name, size, touched, place, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
@@ -76,47 +76,47 @@ _MENTION = Statement(
 )
 
 
-def mention(session: str, names: Iterable[str], now: float) -> Operation[None]:
-    """Note that a session speaks of blobs, so that they stay. Touched first: whoever sweeps meanwhile sees that."""
-    if wanted := sorted(set(names)):
-        for name in wanted:
+def reference_blobs(session: str, names: Iterable[str], now: float) -> Operation[None]:
+    """Record that a session references blobs. It touches them first, so that a concurrent retention job keeps them."""
+    if sorted_names := sorted(set(names)):
+        for name in sorted_names:
             yield Query(_TOUCH, (now, name))
-        yield Query(_MENTION, [(name, session) for name in wanted], many=True)
+        yield Query(_MENTION, [(name, session) for name in sorted_names], many=True)
 
 
-class Blobs:
-    """The blobs of one database. `now` is asked for the time of a touch."""
+class SqlBlobs:
+    """The blobs of one database. `now` returns the time for a touch."""
 
     def __init__(self, database: Database, folder: Path | None, now: Callable[[], float]) -> None:
         self._database, self._now = database, now
-        self.folder = Folder(folder) if folder is not None else None
+        self.folder = BlobFolder(folder) if folder is not None else None
 
     async def put(self, data: bytes) -> str:
-        """Keep bytes under their hash."""
+        """Store bytes under their hash."""
         name = await _hash(data)
-        there = await self._database.write(lambda _: _one(_TOUCH, self._now(), name), name)
-        if there is None or not await self._is_whole(there, len(data)):
+        row = await self._database.write(lambda _: _one(_TOUCH, self._now(), name), name)
+        if row is None or not await self._is_whole(row, len(data)):
             await self._write(name, data)
         return name
 
     async def get(self, name: str) -> bytes:
-        """The bytes behind a hash.
+        """Return the bytes of a hash.
 
         Raises:
             UnknownMessage: there is no such blob.
-            UnreadableLog: its bytes are damaged, or gone.
+            UnreadableLog: its bytes are damaged or missing.
         """
-        if not _is_name(name):  # which a database may not even be able to look for
+        if not _is_name(name):  # some invalid names cannot be sent to a database
             raise UnknownMessage(f"there is no blob {name!r}")
         for _ in range(2):
             data = await self._read(name)
             if data is not None and await _hash(data) == name:
                 return data
-            # A file may have been taken away and put again between the two looks; a damaged one stays damaged.
+            # A file may be removed and put again between the two reads; a damaged one stays damaged.
         raise UnreadableLog(f"blob {name} is damaged: what is stored under this name has other bytes, or none")
 
-    async def _is_whole(self, there: Row, size: int) -> bool:
-        place, data = there
+    async def _is_whole(self, row: Row, size: int) -> bool:
+        place, data = row
         if place == "folder":
             return self.folder is not None and await asyncio.to_thread(self.folder.size, _file(data)) == size
         return place != "writing"
@@ -128,14 +128,14 @@ class Blobs:
             file = await _to_disk(self.folder.write, name, data)
             await self._put(name, len(data), "folder", file.encode())
         else:
-            # Chunk by chunk, so that no transaction is long; whoever reads meanwhile is told that there is none yet.
+            # Chunk by chunk, so that no transaction is long; until the end, readers do not find the blob.
             await self._put(name, len(data), "writing", None)
             for n, at in enumerate(range(0, len(data), CHUNK)):
-                await self._database.write(_many(_CHUNK, (name, n, data[at : at + CHUNK])), name)
+                await self._database.write(_write_rows(_CHUNK, (name, n, data[at : at + CHUNK])), name)
             await self._put(name, len(data), "chunks", None)
 
     async def _put(self, name: str, size: int, place: str, data: bytes | None) -> None:
-        await self._database.write(_many(_PUT, (name, size, self._now(), place, data)), name)
+        await self._database.write(_write_rows(_PUT, (name, size, self._now(), place, data)), name)
 
     async def _read(self, name: str) -> bytes | None:
         row = await self._database.read(lambda: _one(_GET, name))
@@ -180,7 +180,7 @@ def _one(statement: Statement, *parameters: object) -> Operation[Row | None]:
     return rows[0] if rows else None
 
 
-def _many(statement: Statement, *rows: tuple[object, ...]) -> Callable[[bool], Operation[None]]:
+def _write_rows(statement: Statement, *rows: tuple[object, ...]) -> Callable[[bool], Operation[None]]:
     def operation(_: bool) -> Operation[None]:
         yield Query(statement, rows, many=True)
 

@@ -1,7 +1,7 @@
-"""What an operation may ask of a database, and what runs operations.
+"""Database port: what runs operations, and the statements and queries that an operation may use.
 
-An operation is a generator: it yields a `Query`, is sent the rows, and returns its result. It does no I/O of its own and
-keeps nothing outside itself, so that it can be run once more from its beginning.
+An operation is a generator: it yields a `Query`, is sent the rows, and returns its result. It does no I/O of its own
+and keeps no state outside itself, so that it can be run again from its beginning.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from msgspec import Struct
 T = TypeVar("T")
 
 
-def clean(text: str) -> str:
-    """A text as PostgreSQL can keep it: without NUL."""
+def remove_nul(text: str) -> str:
+    """Return a text without NUL, which PostgreSQL cannot store."""
     return text.replace("\0", "") if "\0" in text else text
 
 
@@ -23,25 +23,26 @@ Row = Sequence[Any]
 
 
 class Statement(Struct, frozen=True):
-    """One thing to say to a database, in both of its languages.
+    """One SQL statement, in both dialects.
 
     On SQLite the parameters are one row (`?`), or many rows of a statement that returns none. On PostgreSQL every
-    parameter is an array with one element per row, to be taken apart by `unnest`, so that the same statement serves one
+    parameter is an array with one element per row, to be expanded by `unnest`, so that the same statement serves one
     operation and a whole group of them; if it `returns` rows, their first column is the number (from 1) of the
     parameter row they belong to (`WITH ORDINALITY`), which the operation does not see.
 
-    `foretold` is a write that answers each row of parameters with one empty row, unless its operation is refused.
+    A predictable statement is a write that returns one empty row for each row of parameters, unless its operation is
+    refused: its answer can be predicted.
     """
 
     name: str
     sqlite: str
     postgres: str
     returns: bool = False
-    foretold: bool = False
+    is_predictable: bool = False
 
 
 class Query(NamedTuple):
-    """A statement with its parameters: one row of them or, with `many`, a list of rows; then no row comes back."""
+    """A statement with its parameters: one row of them or, with `many`, a list of rows; then no rows are returned."""
 
     statement: Statement
     parameters: Sequence[Any] = ()
@@ -59,35 +60,35 @@ class Database(Protocol):
     async def read(self, operation: Callable[[], Operation[T]], is_long: bool = False) -> T:
         """Run an operation that only reads. It sees everything whose write has returned.
 
-        One that may read very much says so, and is run where it keeps nobody else waiting.
+        With `is_long`, the operation may read a lot, and runs where it blocks no other.
         """
         ...
 
     async def write(self, operation: Callable[[bool], Operation[T]], session: str, is_long: bool = False) -> T:
-        """Run an operation in a transaction and return when that is safe on disk.
+        """Run an operation in a transaction and return when the transaction is durable.
 
-        Operations of one session run one after another. One that raises has written nothing, and the others of its
-        group do not mind. If nobody knows whether its COMMIT arrived it is made and run again, and is told so: with
-        True it looks for its own traces (a token, a key) behind the lock on its session.
+        Operations of one session run one after another. One that raises has written nothing, and does not affect the
+        others of its group. If it is unknown whether its COMMIT succeeded, the operation is created and run again with
+        True: then it looks for its own traces (a token, a key) behind the lock on its session.
 
         Raises:
-            StoreUnavailable: the database did not answer in time, or could not write. Whether this was written will be
-                found out by whoever tries again.
+            StoreUnavailable: the database did not answer in time, or could not write. A retry finds out whether
+                this was written.
         """
         ...
 
-    async def hold(self) -> None:
-        """Be the one process that drives what is in here, until this is closed.
+    async def hold_driver_lock(self) -> None:
+        """Become the only process that drives the sessions of this database, until it is closed.
 
         Raises:
-            StoreBusy: another process is.
+            StoreBusy: another process drives them.
         """
         ...
 
-    async def tidy(self, rewrite: bool = False) -> None:
-        """Let what was deleted be gone from the disk, too, as far as that is ours to do; `rewrite` spares no effort."""
+    async def compact(self, rewrite: bool = False) -> None:
+        """Remove deleted data from the disk too, where that is up to us; `rewrite` rewrites the whole file."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of it. What was acknowledged is safe."""
+        """Close the database. Acknowledged writes are durable."""
         ...

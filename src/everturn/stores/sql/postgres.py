@@ -1,10 +1,10 @@
-"""Operations → PostgreSQL, in groups: what many sessions write at once is one transaction of a few statements.
+"""PostgreSQL: runs operations in groups, so that the writes of many sessions share one transaction of a few statements.
 
-A writer is a connection with a queue. It takes what has queued up while it was busy, never two operations of one session,
-says with one statement what it can (merging.py), runs the others in step (grouping.py) and commits once; nobody waits for
-a group to fill. A group that fails is rolled back and its operations run alone. When the connection is lost they
-are run again from their beginning on a new one, and told so if nobody knows whether their COMMIT arrived. All of it belongs
-to one event loop.
+A writer is a connection with a queue. It takes what has queued up while it was busy, never two operations of one
+session, merges what it can into one statement (single_statement.py), runs the others in lockstep (group_commit.py) and
+commits once; it never waits for a group to fill. A group that fails is rolled back and its operations run alone. When
+the connection is lost, they run again from their beginning on a new one, with `again` if it is unknown whether their
+COMMIT succeeded. All of it belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -14,20 +14,28 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from everturn import faults
+from everturn import failpoints
 from everturn.errors import StoreUnavailable
-from everturn.stores.sql.connecting import Link, Links
 from everturn.stores.sql.database import Operation
-from everturn.stores.sql.grouping import Batch, Run, TornGroup, lockstep
-from everturn.stores.sql.merging import Foretold, merge
-from everturn.stores.sql.trouble import Trouble, has_divided, has_ended, is_answer, is_waiting, told, trouble_of
-from everturn.stores.sql.walls import inside
+from everturn.stores.sql.errors import (
+    ErrorAction,
+    classify_error,
+    is_connection_closed,
+    is_fence_failure,
+    is_lock_timeout,
+    is_server_error,
+    translate_error,
+)
+from everturn.stores.sql.group_commit import OperationRun, StatementBatch, TornGroup, lockstep
+from everturn.stores.sql.postgres_pool import PostgresConnection, PostgresConnections
+from everturn.stores.sql.row_security import current_tenant
+from everturn.stores.sql.single_statement import PredictedOperation, merge_operations
 
 T = TypeVar("T")
 
-GROUP = 256  # operations in one transaction: more would only make the first of them wait
-TRIES = 10  # of an operation that runs alone and meets others at its rows
-PATIENCE = 30.0  # seconds: a restart or a failover of the database takes less
+GROUP_LIMIT = 256  # operations in one transaction: more would only delay the first of them
+TRIES = 10  # of an operation that runs alone and conflicts with others
+RETRY_SECONDS = 30.0  # seconds: a restart or a failover of the database takes less
 
 
 class Postgres:
@@ -35,36 +43,38 @@ class Postgres:
 
     dialect = "postgresql"
 
-    def __init__(self, url: str, schema: str | None = None, writers: int = 2, patience: float = PATIENCE) -> None:
-        self._links = Links(url, schema)
-        self._patience = patience
-        self._writers = [_Writer(self._links) for _ in range(writers)]
+    def __init__(self, url: str, schema: str | None = None, writers: int = 2, timeout: float = RETRY_SECONDS) -> None:
+        self._links = PostgresConnections(url, schema)
+        self._timeout = timeout
+        self._writers = [_PostgresWriter(self._links) for _ in range(writers)]
 
     async def read(self, operation: Callable[[], Operation[T]], is_long: bool = False) -> T:
-        """Run an operation that only reads; every query of it sees a moment of its own."""
+        """Run an operation that only reads; each of its queries has its own snapshot."""
         loop = asyncio.get_running_loop()
-        until, tries = loop.time() + self._patience, 0
+        deadline, tries = loop.time() + self._timeout, 0
         while True:
             try:
-                run = await self._read(Run(operation()))
+                run = await self._read(OperationRun(operation()))
                 break
             except Exception as error:
-                tries, trouble = tries + 1, trouble_of(error)
-                if trouble is Trouble.NONE:
+                tries, response = tries + 1, classify_error(error)
+                if response is ErrorAction.OWN_ERROR:
                     raise
-                if trouble is Trouble.FINAL or (loop.time() > until and not (tries == 1 and has_ended(error))):
-                    raise told(error) from error
+                if response is ErrorAction.FINAL or (
+                    loop.time() > deadline and not (tries == 1 and is_connection_closed(error))
+                ):
+                    raise translate_error(error) from error
             await asyncio.sleep(_pause(tries))
         if run.error is not None:
             raise run.error
         return run.result
 
-    async def _read(self, run: Run) -> Run:
-        link = await self._links.borrow(inside())
+    async def _read(self, run: OperationRun) -> OperationRun:
+        link = await self._links.borrow(current_tenant())
         try:
             await _run(link, [run])
         except BaseException as error:
-            if not is_answer(error):
+            if not is_server_error(error):
                 link.terminate()
             raise
         finally:
@@ -72,35 +82,35 @@ class Postgres:
         return run
 
     async def write(self, operation: Callable[[bool], Operation[T]], session: str, is_long: bool = False) -> T:
-        """Run an operation in a group and return when that is committed."""
+        """Run an operation in a group and return when the group is committed."""
         self._links.check()
         loop = asyncio.get_running_loop()
-        job = _Job(operation, session, loop.create_future(), loop.time() + self._patience, is_long)
+        job = _PostgresJob(operation, session, loop.create_future(), loop.time() + self._timeout, is_long)
         self._writers[hash(session) % len(self._writers)].add(job)
         return await job.future
 
     @property
-    def walls(self) -> str:
-        """The role that reads for one tenant, once there is a connection; "" where tenants are kept apart by queries alone."""
+    def tenant_role(self) -> str:
+        """The role that reads for one tenant, once connected; "" where only queries separate tenants."""
         return self._links.role
 
-    async def hold(self) -> None:
-        """Be the one process that drives what is in here, until this is closed."""
-        await self._links.hold()
+    async def hold_driver_lock(self) -> None:
+        """Become the only process that drives the sessions of this database, until it is closed."""
+        await self._links.hold_driver_lock()
 
-    async def tidy(self, rewrite: bool = False) -> None:
-        """There is nothing to do: PostgreSQL cleans up by itself, in its own time."""
+    async def compact(self, rewrite: bool = False) -> None:
+        """Do nothing: PostgreSQL vacuums by itself."""
 
     async def aclose(self) -> None:
-        """Finish what is queued, then let go of every connection."""
-        self._links.close_door()
+        """Finish the queued writes, then close every connection."""
+        self._links.refuse_writes()
         for writer in self._writers:
             await writer.drain()
         await self._links.aclose()
 
 
-class _Job:
-    """An operation that somebody waits for."""
+class _PostgresJob:
+    """A queued operation and the future of its caller."""
 
     __slots__ = ("future", "is_again", "is_alone", "make", "session", "tries", "until")
 
@@ -114,7 +124,7 @@ class _Job:
     ) -> None:
         self.make, self.session, self.future, self.until = make, session, future, until
         self.is_again = False  # an earlier run of it may have been committed
-        self.is_alone = is_alone  # it is long, or has been in the way of others, or they in its
+        self.is_alone = is_alone  # it is long, or has conflicted with others of a group
         self.tries = 0
 
     def fail(self, error: BaseException) -> None:
@@ -122,26 +132,26 @@ class _Job:
             self.future.set_exception(error)
 
 
-_Told: TypeAlias = Sequence[tuple[_Job, Foretold]]
+_Predicted: TypeAlias = Sequence[tuple[_PostgresJob, PredictedOperation]]
 
 
-class _Writer:
-    """A connection, what waits for it, and a task as long as something does."""
+class _PostgresWriter:
+    """A connection with a queue of jobs, and a task while the queue is not empty."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: PostgresConnections) -> None:
         self._links = links
-        self._queue: deque[_Job] = deque()
-        self._link: Link | None = None
+        self._queue: deque[_PostgresJob] = deque()
+        self._link: PostgresConnection | None = None
         self._task: asyncio.Task[None] | None = None
-        self._runs: Sequence[Run] = ()  # whose COMMIT is under way
+        self._runs: Sequence[OperationRun] = ()  # whose COMMIT is under way
 
-    def add(self, job: _Job) -> None:
+    def add(self, job: _PostgresJob) -> None:
         self._queue.append(job)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def drain(self) -> None:
-        """Wait until everything is written, then let go."""
+        """Wait until everything is written, then close the connection."""
         while self._task is not None:
             await asyncio.wait({self._task})
         if self._link is not None:
@@ -158,26 +168,26 @@ class _Writer:
                 job.fail(StoreUnavailable("the store was stopped"))
             self._queue.clear()
 
-    def _take(self) -> list[_Job]:
-        """What can be written together: the oldest of every session."""
-        taken, left, behind = dict[str, _Job](), list[_Job](), set[str]()
-        while self._queue and len(taken) < GROUP and len(left) < GROUP:
+    def _take(self) -> list[_PostgresJob]:
+        """Return the jobs that can be written together: the oldest of each session."""
+        taken, postponed, postponed_sessions = dict[str, _PostgresJob](), list[_PostgresJob](), set[str]()
+        while self._queue and len(taken) < GROUP_LIMIT and len(postponed) < GROUP_LIMIT:
             job = self._queue.popleft()
-            if job.future.done():  # nobody waits for it any more
+            if job.future.done():  # its caller was cancelled
                 continue
-            if job.is_alone and not taken and not left:
+            if job.is_alone and not taken and not postponed:
                 return [job]
-            if job.is_alone or job.session in taken or job.session in behind:
-                left.append(job)
-                behind.add(job.session)
+            if job.is_alone or job.session in taken or job.session in postponed_sessions:
+                postponed.append(job)
+                postponed_sessions.add(job.session)
             else:
                 taken[job.session] = job
-        self._queue.extendleft(reversed(left))
-        # Whoever writes to several sessions takes them in the same order, or two groups could wait for each other.
+        self._queue.extendleft(reversed(postponed))
+        # All groups lock their sessions in the same order, or two groups could wait for each other.
         return [taken[session] for session in sorted(taken)]
 
-    async def _connected(self) -> Link | None:
-        """A connection; while there is none to be had, those who have waited long enough are sent away."""
+    async def _connected(self) -> PostgresConnection | None:
+        """Return a connection; while there is none, fail the jobs that have waited too long."""
         loop, tries = asyncio.get_running_loop(), 0
         while self._queue:
             if self._link is not None and not self._link.is_closed:
@@ -186,21 +196,24 @@ class _Writer:
                 self._link = await self._links.writer()
             except Exception as error:
                 tries += 1
-                is_final = trouble_of(error) not in (Trouble.CROWD, Trouble.LOST)
-                waiting, self._queue = self._queue, deque[_Job]()
+                is_final = classify_error(error) not in (ErrorAction.CONFLICT, ErrorAction.LOST)
+                waiting, self._queue = self._queue, deque[_PostgresJob]()
                 for job in waiting:
                     if is_final or loop.time() > job.until:
-                        job.fail(told(error))
+                        job.fail(translate_error(error))
                     else:
                         self._queue.append(job)
                 await asyncio.sleep(_pause(tries) if self._queue else 0)
         return None
 
-    async def _write(self, link: Link, group: list[_Job]) -> None:
-        """Write a group: at once what can be written so, and then the rest in step."""
-        faults.hit("store.group.before")
-        told = [(job, Foretold(job.make, job.is_again)) for job in group]
-        whole, rest = [pair for pair in told if pair[1].is_whole], [pair for pair in told if not pair[1].is_whole]
+    async def _write(self, link: PostgresConnection, group: list[_PostgresJob]) -> None:
+        """Write a group: first the operations that fit into one statement, then the rest in lockstep."""
+        failpoints.hit_failpoint("store.group.before")
+        predicted = [(job, PredictedOperation(job.make, job.is_again)) for job in group]
+        whole, rest = (
+            [pair for pair in predicted if pair[1].is_whole],
+            [pair for pair in predicted if not pair[1].is_whole],
+        )
         is_free = False
         try:
             is_free = not whole or await self._try(link, whole, self._at_once)
@@ -210,11 +223,16 @@ class _Writer:
         if is_free and rest:
             await self._try(link, rest, self._in_step)
 
-    async def _try(self, link: Link, told: _Told, write: Callable[[Link, _Told], Awaitable[None]]) -> bool:
-        """Write; if that fails, each alone; what the connection was lost with goes back to the queue, and False."""
-        group = [job for job, _ in told]
+    async def _try(
+        self,
+        link: PostgresConnection,
+        predicted: _Predicted,
+        write: Callable[[PostgresConnection, _Predicted], Awaitable[None]],
+    ) -> bool:
+        """Write a group; if that fails, each job alone. If the connection is lost, requeue it and return False."""
+        group = [job for job, _ in predicted]
         try:
-            await write(link, told)
+            await write(link, predicted)
         except asyncio.CancelledError:
             self._queue.extendleft(reversed(group))
             raise
@@ -224,92 +242,94 @@ class _Writer:
                 await asyncio.sleep(_pause(max(job.tries for job in group)))
                 return False
             if len(group) == 1:
-                await self._judge(group[0], error)
+                await self._handle_failure(group[0], error)
             else:
                 for job in group:
                     job.is_alone = True
                 self._queue.extendleft(reversed(group))
         return True
 
-    async def _is_free(self, link: Link, error: Exception) -> bool:
-        """Whether the connection is at rest again after an error, so that nothing of the transaction is left."""
-        if is_answer(error) or not (self._runs or trouble_of(error) is Trouble.LOST):
+    async def _is_free(self, link: PostgresConnection, error: Exception) -> bool:
+        """Return whether the connection is idle again after an error, with nothing left of the transaction."""
+        if is_server_error(error) or not (self._runs or classify_error(error) is ErrorAction.LOST):
             self._runs = ()
             try:
-                await link.say("ROLLBACK")
+                await link.execute("ROLLBACK")
                 return True
             except Exception:
-                pass  # then it is lost after all, and the transaction with it
+                pass  # then the connection is lost, and the transaction with it
         link.terminate()
         self._link = None
         return False
 
-    def _put_back(self, group: list[_Job], error: Exception) -> None:
+    def _put_back(self, group: list[_PostgresJob], error: Exception) -> None:
         now = asyncio.get_running_loop().time()
         for job, run in zip(group, self._runs, strict=False):
-            job.is_again = job.is_again or run.has_written  # nobody knows what became of that; of nothing, everybody
+            job.is_again = (
+                job.is_again or run.has_written
+            )  # its outcome is unknown; without a write there is none to know
         self._runs = ()
         for job in reversed(group):
             job.tries += 1
-            job.is_alone = job.is_alone or job.tries > 2  # perhaps it is one of them that the server cannot bear
-            # A process that was stopped for a while has no time left, and finds connections that the server has ended.
-            if now > job.until and not (job.tries == 1 and has_ended(error)):
-                job.fail(told(error))
+            job.is_alone = job.is_alone or job.tries > 2  # perhaps one of them crashes the server
+            # A process that was stopped for a while is past its deadlines, and finds its connections closed.
+            if now > job.until and not (job.tries == 1 and is_connection_closed(error)):
+                job.fail(translate_error(error))
             else:
                 self._queue.appendleft(job)
 
-    async def _judge(self, job: _Job, error: Exception) -> None:
-        """An operation failed although it was alone: tell whoever waits, or let it try again."""
+    async def _handle_failure(self, job: _PostgresJob, error: Exception) -> None:
+        """Handle an operation that failed although it was alone: fail its job, or retry it."""
         job.tries += 1
         if isinstance(error, TornGroup):
             job.fail(error.__cause__ or error)
         elif (
-            trouble_of(error) is not Trouble.CROWD
+            classify_error(error) is not ErrorAction.CONFLICT
             or asyncio.get_running_loop().time() > job.until
-            or (job.tries >= TRIES and not is_waiting(error))
+            or (job.tries >= TRIES and not is_lock_timeout(error))
         ):
-            job.fail(told(error))
+            job.fail(translate_error(error))
         else:
-            # Behind the others, which need not wait for whoever holds these rows; but before those of its own session.
+            # Behind the others, which need not wait for the holder of these rows; but before those of its own session.
             at = next((n for n, other in enumerate(self._queue) if other.session == job.session), len(self._queue))
             self._queue.insert(at, job)
             await asyncio.sleep(min(_pause(job.tries), 0.1))
 
-    async def _at_once(self, link: Link, told: _Told) -> None:
-        """With one statement, which commits by itself; in step, should one of them be refused."""
-        runs = self._runs = [Run(each.operation()) for _, each in told]
-        for run, (_, each) in zip(runs, told, strict=True):
-            run.has_written, run.result = True, each.result  # unless the server says that it did not
-        faults.hit("store.commit.before")
+    async def _at_once(self, link: PostgresConnection, predicted: _Predicted) -> None:
+        """Write with one statement, which commits by itself; in lockstep, should one operation be refused."""
+        runs = self._runs = [OperationRun(each.operation()) for _, each in predicted]
+        for run, (_, each) in zip(runs, predicted, strict=True):
+            run.has_written, run.result = True, each.result  # unless the server reports that it did not
+        failpoints.hit_failpoint("store.commit.before")
         try:
-            await link.ask(merge([each for _, each in told]))
+            await link.fetch(merge_operations([each for _, each in predicted]))
         except Exception as error:
-            if not has_divided(error):
+            if not is_fence_failure(error):
                 raise
             self._runs = ()
-            await self._in_step(link, told)
+            await self._in_step(link, predicted)
         else:
-            faults.hit("store.commit.after")
+            failpoints.hit_failpoint("store.commit.after")
             self._runs = ()
-            _hand_out(told, runs)
+            _hand_out(predicted, runs)
 
-    async def _in_step(self, link: Link, told: _Told) -> None:
-        runs = [Run(each.operation()) for _, each in told]
-        await link.say("BEGIN")
+    async def _in_step(self, link: PostgresConnection, predicted: _Predicted) -> None:
+        runs = [OperationRun(each.operation()) for _, each in predicted]
+        await link.execute("BEGIN")
         await _run(link, runs)
-        faults.hit("store.commit.before")
+        failpoints.hit_failpoint("store.commit.before")
         self._runs = runs
-        done = await link.say("COMMIT")
-        faults.hit("store.commit.after")
+        status = await link.execute("COMMIT")
+        failpoints.hit_failpoint("store.commit.after")
         self._runs = ()
-        if done != "COMMIT":  # PostgreSQL rolled it back, and does not call that an error
+        if status != "COMMIT":  # PostgreSQL rolled it back, and does not report that as an error
             raise ConnectionError("the transaction was rolled back")
-        _hand_out(told, runs)
+        _hand_out(predicted, runs)
 
 
-def _hand_out(told: _Told, runs: Sequence[Run]) -> None:
-    """Tell everybody what became of their operation."""
-    for (job, _), run in zip(told, runs, strict=True):
+def _hand_out(predicted: _Predicted, runs: Sequence[OperationRun]) -> None:
+    """Resolve each job's future with the outcome of its operation."""
+    for (job, _), run in zip(predicted, runs, strict=True):
         if job.future.done():
             continue
         if run.error is not None:
@@ -318,13 +338,13 @@ def _hand_out(told: _Told, runs: Sequence[Run]) -> None:
             job.future.set_result(run.result)
 
 
-async def _run(link: Link, runs: Sequence[Run]) -> None:
-    """Run operations in step, to their ends."""
+async def _run(link: PostgresConnection, runs: Sequence[OperationRun]) -> None:
+    """Run operations in lockstep to their ends."""
     steps = lockstep(runs)
     try:
-        batch: Batch = next(steps)
+        batch: StatementBatch = next(steps)
         while True:
-            batch = steps.send(await link.ask(batch))
+            batch = steps.send(await link.fetch(batch))
     except StopIteration:
         pass
 

@@ -1,8 +1,9 @@
-"""The tables. One schema for SQLite and PostgreSQL; migrations/ says how an older one becomes this one.
+"""Schema: the tables, the same for SQLite and PostgreSQL; migrations/ upgrades an older schema to this one.
 
 Every row belongs to a session and is found by it, so a cluster may shard by session without a change. `events` is the
-truth; everything else is read off it in the same transaction, or is what nobody has acted on yet (the inbox). The last
-tables are who may come in, and what they did. On PostgreSQL migrations/ also draws a wall around each tenant (walls.py).
+source of truth; the other tables are projections of it, written in the same transaction, or commands that are not
+handled yet (the inbox). The last tables are the accounts and the audit log. On PostgreSQL migrations/ also adds
+row-level security by tenant (row_security.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from sqlalchemy.dialects.postgresql import TSVECTOR
 
 meta = sa.MetaData()
 
-# SQLite numbers rows by itself only where the type is exactly INTEGER.
+# SQLite autoincrements only where the type is exactly INTEGER.
 Serial = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 sessions = sa.Table(
@@ -23,18 +24,18 @@ sessions = sa.Table(
     sa.Column("head", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("token", sa.Text, nullable=False, server_default=""),  # of the last append: how a lost COMMIT is resolved
-    sa.Column("tries", sa.Integer, nullable=False, server_default="0"),  # claims since it last moved
-    sa.Column("stuck", sa.Text, nullable=False, server_default=""),
+    sa.Column("tries", sa.Integer, nullable=False, server_default="0"),  # claims since it last made progress
+    sa.Column("quarantined", sa.Text, nullable=False, server_default=""),
     sa.Column("title", sa.Text, nullable=False, server_default=""),
     sa.Column("leaf", sa.Text),
     sa.Column("created", sa.Double, nullable=False, server_default="0"),
     sa.Column("touched", sa.Double, nullable=False, server_default="0"),
     sa.Column("erased", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column("agent", sa.Text, nullable=False, server_default=""),  # of the turn that was asked for last
-    sa.Column("who", sa.Text, nullable=False, server_default=""),  # began it
-    sa.Column("above", sa.Text, nullable=False, server_default=""),  # the session whose turn had it begun
-    # When something last happened that a list shows. Unlike `touched` it is in an index, and so it does not move with every
-    # append: PostgreSQL would have to write to all indexes of the row then.
+    sa.Column("agent", sa.Text, nullable=False, server_default=""),  # of the turn that was requested last
+    sa.Column("who", sa.Text, nullable=False, server_default=""),  # the user who created it
+    sa.Column("above", sa.Text, nullable=False, server_default=""),  # the parent session of a sub-agent run
+    # When something last happened that a list shows. Unlike `touched` it is indexed, and so it does not change with
+    # every append: PostgreSQL would have to write to all indexes of the row then.
     sa.Column("moved", sa.Double, nullable=False, server_default="0"),
 )
 _is_listed = sa.and_(~sessions.c.erased, sessions.c.above == "")
@@ -42,20 +43,22 @@ sa.Index("sessions_listed", sessions.c.tenant, sessions.c.moved, sqlite_where=_i
 _has_above = sessions.c.above != ""
 sa.Index("sessions_below", sessions.c.above, sqlite_where=_has_above, postgresql_where=_has_above)
 
-_is_stuck = sessions.c.stuck != ""
-sa.Index("sessions_stuck", sessions.c.id, sqlite_where=_is_stuck, postgresql_where=_is_stuck)  # they are counted
+_is_quarantined = sessions.c.quarantined != ""
+sa.Index(
+    "sessions_quarantined", sessions.c.id, sqlite_where=_is_quarantined, postgresql_where=_is_quarantined
+)  # for the count
 
-# Every command that was ever admitted: its key is what makes a second try harmless.
+# Every command that was ever admitted: its key makes a repeated request idempotent.
 inbox = sa.Table(
     "inbox",
     meta,
-    sa.Column("n", Serial, primary_key=True, autoincrement=True),  # the order in which commands came
+    sa.Column("n", Serial, primary_key=True, autoincrement=True),  # the order of admission
     sa.Column("session", sa.Text, nullable=False),
     sa.Column("key", sa.Text, nullable=False),
-    sa.Column("turn", sa.Text, nullable=False, server_default=""),  # that a Send asks for, or a Cancel ends
+    sa.Column("turn", sa.Text, nullable=False, server_default=""),  # that a Send requests, or a Cancel ends
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
-    sa.Column("is_open", sa.Boolean, nullable=False, server_default=sa.true()),  # no event has answered it
+    sa.Column("is_open", sa.Boolean, nullable=False, server_default=sa.true()),  # no event has handled it
     sa.UniqueConstraint("session", "key", name="inbox_key"),
 )
 sa.Index("inbox_open", inbox.c.session, sqlite_where=inbox.c.is_open, postgresql_where=inbox.c.is_open)
@@ -79,15 +82,15 @@ turns = sa.Table(
     # a third of what it costs to write.
     sa.Column("started", sa.BigInteger, nullable=False),  # the position of its first event
     sa.Column("last", sa.BigInteger, nullable=False, server_default="0"),  # of its last, once it is over
-    sa.Column("state", sa.Text, nullable=False),  # busy | parked | over
-    sa.Column("out", sa.Integer, nullable=False, server_default="0"),  # tools that outlived it and have not come back
+    sa.Column("state", sa.Text, nullable=False),  # busy | parked (suspended) | over
+    sa.Column("out", sa.Integer, nullable=False, server_default="0"),  # calls whose tools still run
     sa.Column("deadline", sa.Double, nullable=False, server_default="0"),
 )
 _is_live = sa.or_(turns.c.state != "over", turns.c.out > 0)
 sa.Index("turns_live", turns.c.session, sqlite_where=_is_live, postgresql_where=_is_live)
 
-# A message is written when it joins the tree and once more when its turn is over: in between the turn's own events
-# complete it, or an answer with many calls would be written again with each of them.
+# A message is written when it is added to the tree and once more when its turn is over: in between the turn's own
+# events complete it, or an answer with many calls would be written again with each of them.
 messages = sa.Table(
     "messages",
     meta,
@@ -95,7 +98,7 @@ messages = sa.Table(
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("parent", sa.Text),
     sa.Column("turn", sa.Text, nullable=False),
-    sa.Column("seq", sa.BigInteger, nullable=False),  # where it joined
+    sa.Column("seq", sa.BigInteger, nullable=False),  # where it was added
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Column("is_deleted", sa.Boolean, nullable=False, server_default=sa.false()),
 )
@@ -109,29 +112,29 @@ gates = sa.Table(
     sa.Column("gate", sa.Text, primary_key=True),
     sa.Column("turn", sa.Text, nullable=False),
     sa.Column("call", sa.Text, nullable=False),
-    sa.Column("expires", sa.Double, nullable=False, server_default="0"),  # or a claim that no other may follow
+    sa.Column("expires", sa.Double, nullable=False, server_default="0"),  # or the end of a final claim
     sa.Column("opened", sa.Double, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
-    sa.Column("claim", sa.LargeBinary),  # the last that was admitted at the door, for a client
-    sa.Column("taken", sa.Text, nullable=False, server_default=""),  # the key of its command, until it was acted on
-    sa.Column("verdict", sa.LargeBinary),  # admitted at the door, before the driver has acted on it
+    sa.Column("claim", sa.LargeBinary),  # the last admitted claim of a client
+    sa.Column("taken", sa.Text, nullable=False, server_default=""),  # the key of its command, until that is handled
+    sa.Column("resolution", sa.LargeBinary),  # recorded at admission, before the driver handles it
     sa.Column("is_open", sa.Boolean, nullable=False, server_default=sa.true()),
     sa.Column("tenant", sa.Text, nullable=False, server_default=""),
 )
-_is_asked = sa.and_(gates.c.is_open, gates.c.verdict.is_(None))
+_is_asked = sa.and_(gates.c.is_open, gates.c.resolution.is_(None))
 sa.Index("gates_asked", gates.c.session, sqlite_where=_is_asked, postgresql_where=_is_asked)
-# With a condition that other queries do not have: they would read this one from end to end while there are few.
-_is_somebodys = sa.and_(_is_asked, gates.c.tenant != "")
-sa.Index("gates_tenant", gates.c.tenant, gates.c.opened, sqlite_where=_is_somebodys, postgresql_where=_is_somebodys)
+# With a condition that other queries do not have: they would scan this index from end to end while it is small.
+_has_tenant = sa.and_(_is_asked, gates.c.tenant != "")
+sa.Index("gates_tenant", gates.c.tenant, gates.c.opened, sqlite_where=_has_tenant, postgresql_where=_has_tenant)
 
-# Remembered answers that were not revoked. One may hold in another session than the one in which it was given.
+# Remembered answers that were not revoked. One may be valid in another session than the one in which it was made.
 grants = sa.Table(
     "grants",
     meta,
     sa.Column("id", sa.Text, primary_key=True),  # of the gate
-    sa.Column("origin", sa.Text, primary_key=True),  # the session whose log says so
+    sa.Column("origin", sa.Text, primary_key=True),  # the session whose log has it
     sa.Column("tenant", sa.Text, nullable=False),
-    sa.Column("session", sa.Text, nullable=False),  # in which it holds; "": in all of the tenant's
+    sa.Column("session", sa.Text, nullable=False),  # in which it is valid; "": in all of the tenant's
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("expires", sa.Double, nullable=False, server_default="0"),
     sa.Column("body", sa.LargeBinary, nullable=False),
@@ -145,8 +148,8 @@ usage = sa.Table(
     sa.Column("session", sa.Text, primary_key=True),
     sa.Column("turn", sa.Text, primary_key=True),
     sa.Column("tenant", sa.Text, nullable=False),
-    sa.Column("at", sa.Double, nullable=False),  # when it last ended a step, or ended
-    sa.Column("outcome", sa.Text, nullable=False),  # "" while it is under way
+    sa.Column("at", sa.Double, nullable=False),  # when its last step, or the turn itself, ended
+    sa.Column("outcome", sa.Text, nullable=False),  # "" while it runs
     sa.Column("input", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("output", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("cached", sa.BigInteger, nullable=False, server_default="0"),
@@ -155,8 +158,8 @@ usage = sa.Table(
     sa.Column("cost", sa.Double),
     sa.Column("steps", sa.Integer, nullable=False, server_default="0"),
     sa.Column("calls", sa.Integer, nullable=False, server_default="0"),
-    sa.Column("top", sa.Text, nullable=False, server_default=""),  # of a sub-turn: the turn at the top
-    sa.Column("home", sa.Text, nullable=False, server_default=""),  # the session at the top, or its own
+    sa.Column("top", sa.Text, nullable=False, server_default=""),  # of a sub-agent run: the root turn
+    sa.Column("home", sa.Text, nullable=False, server_default=""),  # the root session, or its own
     sa.Column("agent", sa.Text, nullable=False, server_default=""),
 )
 sa.Index("usage_tenant", usage.c.tenant, usage.c.at)
@@ -164,9 +167,9 @@ sa.Index("usage_home", usage.c.home)
 _is_below = usage.c.top != ""
 sa.Index("usage_top", usage.c.top, sqlite_where=_is_below, postgresql_where=_is_below)
 
-# What `usage` adds up to by day, kept by triggers that migrations/ makes: sums of months read this and not every turn.
-# A turn counts on the day on which it last moved, so its sums may go from one day to the next. `part` tells apart who counts
-# (on PostgreSQL, the connection): nobody waits for another one's row. `priced` is how many turns have a cost.
+# Totals of `usage` by day, updated by triggers that migrations/ creates: sums of months read this and not every turn.
+# A turn counts on the day of its last step, so its sums may move from one day to the next. `part` separates the writers
+# (on PostgreSQL, the connections): none waits for another's row. `priced` is how many turns have a cost.
 usage_days = sa.Table(
     "usage_days",
     meta,
@@ -191,7 +194,7 @@ files = sa.Table(
     sa.Column("tree", sa.Text, nullable=False),
 )
 
-# Small ones whole in `data`; large ones in a folder beside the database, or in `chunks`, so that no row is ever large.
+# Small blobs are whole in `data`; large ones in a folder beside the database, or in `chunks`, so that no row is large.
 blobs = sa.Table(
     "blobs",
     meta,
@@ -210,7 +213,7 @@ chunks = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
-# Which sessions speak of a blob: one that nobody speaks of may go.
+# Which sessions reference a blob: an unreferenced one may be removed.
 mentions = sa.Table(
     "mentions",
     meta,
@@ -219,8 +222,8 @@ mentions = sa.Table(
 )
 sa.Index("mentions_session", mentions.c.session)
 
-# A row per message that can be found; `words` is what stores/words.py made of its text (see searching.py). The index over them is of another
-# kind on either database, and no model of SQLAlchemy's: migrations/ makes it.
+# A row per searchable message; `words` are the terms of its text (stores/search_terms.py, search.py). The index over
+# them differs between the databases, and SQLAlchemy cannot model it: migrations/ creates it.
 lookup = sa.Table(
     "lookup",
     meta,
@@ -231,9 +234,9 @@ lookup = sa.Table(
     sa.Column("tenant", sa.Text, nullable=False, server_default=""),
     sa.UniqueConstraint("session", "message", name="lookup_message"),
 )
-sa.Index("lookup_tenant", lookup.c.tenant, lookup.c.n)  # the newest of a tenant
+sa.Index("lookup_tenant", lookup.c.tenant, lookup.c.n)  # a tenant's newest messages
 
-# Who may come in ------------------------------------------------------------------------------------------------------
+# Accounts -------------------------------------------------------------------------------------------------------------
 
 tenants = sa.Table(
     "tenants",
@@ -261,7 +264,7 @@ credentials = sa.Table(
     meta,
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("tenant", sa.Text, nullable=False),
-    sa.Column("whose", sa.Text, nullable=False),  # the user's
+    sa.Column("whose", sa.Text, nullable=False),  # the user
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
@@ -290,7 +293,7 @@ audit = sa.Table(
     sa.Column("who", sa.Text, nullable=False),
     sa.Column("credential", sa.Text, nullable=False),
     sa.Column("did", sa.Text, nullable=False),
-    sa.Column("subject", sa.Text, nullable=False),  # what it was done to
+    sa.Column("subject", sa.Text, nullable=False),  # the object of the action
     sa.Column("detail", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
 )

@@ -1,8 +1,8 @@
-"""How operations run on SQLite: writes in groups on one connection, reads on another, COMMIT in a thread.
+"""SQLite: runs writes in groups on one connection and reads on another, and commits in a thread.
 
 The statements themselves take a few microseconds each, less than it takes to hand one to a thread, so they run on the
-event loop. What takes its time is to make a group safe on disk: that is done in a thread, and meanwhile the next group
-gathers. Readers of a file in WAL mode never wait for its writer.
+event loop. What takes time is to sync a group to disk: a thread does that, and meanwhile the next group gathers.
+Readers of a file in WAL mode never wait for its writer.
 """
 
 from __future__ import annotations
@@ -19,29 +19,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everturn import faults
+from everturn import failpoints
 from everturn.errors import StoreUnavailable
 from everturn.stores.sql.database import Operation, Row
-from everturn.stores.sql.holding import Hold
-from everturn.stores.sql.migrating import upgrade_sqlite
+from everturn.stores.sql.file_lock import FileLock
+from everturn.stores.sql.migrate import upgrade_sqlite
 
 T = TypeVar("T")
 
-TOGETHER = 128  # operations in a group: more would keep the event loop for too long
-PATIENCE = 10.0  # seconds to wait for another process that is writing
+GROUP_LIMIT = 128  # operations in a group: more would block the event loop for too long
+BUSY_TIMEOUT = 10.0  # seconds to wait for another process that is writing
 
-# A page that many groups change is copied into the file once for all of them.
+# A page that many groups change is copied from the WAL into the file once for all of them.
 CHECKPOINT = "wal_autocheckpoint = 4000"  # pages: at most about 16 MB beside the file
 
-Factory = Callable[[bool], Operation[Any]]
+OperationFactory = Callable[[bool], Operation[Any]]
 
 
-class _Job:
-    """An operation that waits for its group; without a `factory` it is a word to the database itself."""
+class _SqliteJob:
+    """A queued operation; without a `factory`, a statement (`word`) for the database itself."""
 
     __slots__ = ("error", "factory", "future", "is_long", "result", "word")
 
-    def __init__(self, future: asyncio.Future[Any], factory: Factory | None, is_long: bool, word: str = "") -> None:
+    def __init__(
+        self, future: asyncio.Future[Any], factory: OperationFactory | None, is_long: bool, word: str = ""
+    ) -> None:
         self.future, self.factory, self.is_long, self.word = future, factory, is_long, word
         self.result: Any = None
         self.error: BaseException | None = None
@@ -52,7 +54,7 @@ class _Unclean(Exception):
 
 
 class Sqlite:
-    """A database in a file, or (":memory:") in none."""
+    """A database in a file, or in memory (":memory:")."""
 
     dialect = "sqlite"
 
@@ -61,20 +63,20 @@ class Sqlite:
         self._is_memory = self._path == ":memory:"
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
-        self._aside: sqlite3.Connection | None = None
-        self._hold: Hold | None = None
-        # One thread each, made on first use: opening and making safe; reading what is long.
+        self._long_reader: sqlite3.Connection | None = None
+        self._hold: FileLock | None = None
+        # One thread each, created on first use: for opening and commits; for long reads.
         self._thread = ThreadPoolExecutor(1, "everturn-sqlite")
         self._reading = ThreadPoolExecutor(1, "everturn-sqlite-reading")
-        self._waiting: list[_Job] = []
+        self._waiting: list[_SqliteJob] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_busy = self._is_closed = False
-        self._patience = PATIENCE  # of the writer, as it is set now
+        self._timeout = BUSY_TIMEOUT  # of the writer, as currently set
         self._idle: asyncio.Future[None] | None = None
 
     @property
     def is_alone(self) -> bool:
-        """Whether nobody but this process writes to logs in here."""
+        """Whether only this process writes to the logs in this database."""
         return self._hold is not None or self._is_memory
 
     # Opening and closing ----------------------------------------------------------------------------------------
@@ -94,10 +96,10 @@ class Sqlite:
         if self._writer is not None:
             return
         if not self._is_memory:
-            with contextlib.suppress(OSError):  # it is there; or it cannot be made, and SQLite says why
-                # For nobody else to read. What SQLite puts beside it has the same mode.
+            with contextlib.suppress(OSError):  # it exists; or it cannot be created, and SQLite reports why
+                # Readable by its owner only. SQLite gives its other files the same mode.
                 os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600))
-        writer = self._connect(PATIENCE)
+        writer = self._connect(BUSY_TIMEOUT)
         try:
             upgrade_sqlite(writer)
             reader = writer if self._is_memory else self._connect(1.0)
@@ -106,13 +108,13 @@ class Sqlite:
             raise
         self._writer, self._reader = writer, reader
 
-    def _connect(self, patience: float) -> sqlite3.Connection:
+    def _connect(self, timeout: float) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self._path, timeout=patience, isolation_level=None, check_same_thread=False, cached_statements=256
+            self._path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
-            # FULL: a COMMIT has reached the disk when it returns, whatever happens to the power after that.
-            _switch_to_wal(connection, PATIENCE)
+            # FULL: a COMMIT is on disk when it returns, even if the power fails after that.
+            _switch_to_wal(connection, BUSY_TIMEOUT)
             for pragma in ("synchronous = FULL", "secure_delete = ON", CHECKPOINT):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
         except BaseException:
@@ -120,19 +122,19 @@ class Sqlite:
             raise
         return connection
 
-    async def hold(self) -> None:
-        """Be the one process that drives what is in this file.
+    async def hold_driver_lock(self) -> None:
+        """Become the only process that drives the sessions of this file.
 
         Raises:
-            StoreBusy: another process is.
+            StoreBusy: another process drives them.
         """
         if self._hold is None and not self._is_memory:
-            self._hold = Hold(Path(f"{self._path}.lock"))
+            self._hold = FileLock(Path(f"{self._path}.lock"))
 
-    async def tidy(self, rewrite: bool = False) -> None:
-        """Let what was deleted be gone from the files, too: the log of the database is emptied into it.
+    async def compact(self, rewrite: bool = False) -> None:
+        """Remove deleted data from the files too, by a checkpoint of the WAL.
 
-        In the gaps of pages copies may stay of what was moved there; to `rewrite` the whole file leaves none.
+        Unused parts of pages may keep copies of moved data; to `rewrite` the whole file leaves none.
         """
         if self._writer is None or self._is_closed:
             await self._ready()
@@ -142,7 +144,7 @@ class Sqlite:
             await self._join(None, True, "PRAGMA wal_checkpoint(TRUNCATE)")
 
     async def aclose(self) -> None:
-        """Let go of the file. What was acknowledged is safe."""
+        """Close the file. Acknowledged writes are durable."""
         self._is_closed = True
         loop = asyncio.get_running_loop()
         if self._is_busy and self._loop is loop:
@@ -150,12 +152,12 @@ class Sqlite:
             await self._idle
         for thread in (self._thread, self._reading):
             thread.shutdown()
-        for connection in (self._aside, self._reader, self._writer):
+        for connection in (self._long_reader, self._reader, self._writer):
             if connection is not None:
                 connection.close()
-        self._writer = self._reader = self._aside = None
+        self._writer = self._reader = self._long_reader = None
         if self._hold is not None:
-            self._hold.let_go()
+            self._hold.release()
             self._hold = None
 
     def _closed(self) -> StoreUnavailable:
@@ -170,7 +172,7 @@ class Sqlite:
         """Run an operation that only reads: at once, or (a long one) in a thread."""
         if self._reader is None:
             await self._ready()
-        if self._reader is None:  # closed while this one waited for the file to open
+        if self._reader is None:  # closed while this read waited for the file to open
             raise self._closed()
         try:
             if not is_long or self._is_memory:
@@ -180,35 +182,35 @@ class Sqlite:
             raise self._unavailable(error) from error
 
     def _read_aside(self, operation: Callable[[], Operation[T]]) -> T:
-        if self._aside is None:
-            self._aside = self._connect(PATIENCE)
-        return _run(self._aside, operation())
+        if self._long_reader is None:
+            self._long_reader = self._connect(BUSY_TIMEOUT)
+        return _run(self._long_reader, operation())
 
     # Writing ----------------------------------------------------------------------------------------------------
 
     async def write(self, operation: Callable[[bool], Operation[T]], session: str, is_long: bool = False) -> T:
-        """Run an operation with all others that wait, and return when the group is safe on disk."""
+        """Run an operation with all others that wait, and return when the group is durable."""
         if self._writer is None or self._is_closed:
             await self._ready()
         return await self._join(operation, is_long)
 
-    def _join(self, factory: Factory | None, is_long: bool, word: str = "") -> asyncio.Future[Any]:
+    def _join(self, factory: OperationFactory | None, is_long: bool, word: str = "") -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
-        if self._is_closed:  # while this one waited for the file to open
+        if self._is_closed:  # closed while this write waited for the file to open
             raise self._closed()
-        if loop is not self._loop:  # an earlier one has ended, and whoever waited in it is gone
+        if loop is not self._loop:  # an earlier loop has ended, and its waiting callers with it
             self._loop, self._is_busy, self._waiting = loop, False, []
         future: asyncio.Future[Any] = loop.create_future()
-        self._waiting.append(_Job(future, factory, is_long, word))
+        self._waiting.append(_SqliteJob(future, factory, is_long, word))
         if not self._is_busy:
             self._is_busy = True
-            loop.call_soon(self._begin)  # after those who are about to write, too
+            loop.call_soon(self._begin)  # after other tasks that are about to write
         return future
 
     def _begin(self) -> None:
-        """Run a group, and have it made safe."""
+        """Run a group, and have it committed."""
         assert self._loop is not None
-        jobs, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
+        jobs, self._waiting = self._waiting[:GROUP_LIMIT], self._waiting[GROUP_LIMIT:]
         if not self._is_memory and any(job.is_long for job in jobs):
             self._thread.submit(self._work, jobs, self._loop)
             return
@@ -219,53 +221,53 @@ class Sqlite:
                 return
             self._commit()
         except BaseException as error:
-            if _is_locked(error):  # by another process: let a thread wait for it
+            if _is_locked(error):  # locked by another process: a thread waits for it
                 self._thread.submit(self._work, jobs, self._loop)
                 return
             self._give_up(jobs, error)
         self._finish(jobs)
 
-    def _work(self, jobs: list[_Job], loop: asyncio.AbstractEventLoop) -> None:
-        """Run a group in the thread, wholly."""
+    def _work(self, jobs: list[_SqliteJob], loop: asyncio.AbstractEventLoop) -> None:
+        """Run and commit a group in the thread."""
         try:
             assert self._writer is not None
             for job in jobs:
                 if job.factory is None:
                     self._writer.execute(job.word).fetchall()
-            self._perform(jobs, PATIENCE)
+            self._perform(jobs, BUSY_TIMEOUT)
             self._commit()
         except BaseException as error:
             self._give_up(jobs, error)
         self._hand_back(jobs, loop)
 
-    def _make_safe(self, jobs: list[_Job], loop: asyncio.AbstractEventLoop) -> None:
+    def _make_safe(self, jobs: list[_SqliteJob], loop: asyncio.AbstractEventLoop) -> None:
         try:
             self._commit()
         except BaseException as error:
             self._give_up(jobs, error)
         self._hand_back(jobs, loop)
 
-    def _hand_back(self, jobs: list[_Job], loop: asyncio.AbstractEventLoop) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+    def _hand_back(self, jobs: list[_SqliteJob], loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and no caller waits any more
             loop.call_soon_threadsafe(self._finish, jobs)
 
-    def _perform(self, jobs: list[_Job], patience: float) -> bool:
-        """Run the operations of a group in one transaction; whether anything was written."""
+    def _perform(self, jobs: list[_SqliteJob], timeout: float) -> bool:
+        """Run the operations of a group in one transaction; return whether anything was written."""
         writer = self._writer
         assert writer is not None
-        faults.hit("store.group.before")
+        failpoints.hit_failpoint("store.group.before")
         before = writer.total_changes
         try:
-            self._enter(writer, patience)
+            self._enter(writer, timeout)
             for job in jobs:
                 changes = writer.total_changes
                 _run_job(writer, job)
                 if job.error is not None and writer.total_changes != changes:
                     raise _Unclean
         except _Unclean:
-            # Once more, each behind a savepoint: what one of them has written can be taken back alone.
+            # Once more, each behind a savepoint: the writes of one can be rolled back alone.
             writer.execute("ROLLBACK")
-            self._enter(writer, patience)
+            self._enter(writer, timeout)
             for job in jobs:
                 writer.execute("SAVEPOINT one")
                 _run_job(writer, job)
@@ -274,30 +276,30 @@ class Sqlite:
                 writer.execute("RELEASE one")
         return writer.total_changes != before
 
-    def _enter(self, writer: sqlite3.Connection, patience: float) -> None:
-        if writer.in_transaction:  # of a loop that ended in the middle
+    def _enter(self, writer: sqlite3.Connection, timeout: float) -> None:
+        if writer.in_transaction:  # left by a loop that ended in the middle
             writer.execute("ROLLBACK")
-        if patience != self._patience:
-            writer.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-            self._patience = patience
+        if timeout != self._timeout:
+            writer.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
+            self._timeout = timeout
         writer.execute("BEGIN IMMEDIATE")
 
     def _commit(self) -> None:
         assert self._writer is not None
-        faults.hit("store.commit.before")
+        failpoints.hit_failpoint("store.commit.before")
         self._writer.execute("COMMIT")
-        faults.hit("store.commit.after")
+        failpoints.hit_failpoint("store.commit.after")
 
-    def _give_up(self, jobs: Sequence[_Job], error: BaseException) -> None:
-        """Nothing of the group is acknowledged."""
+    def _give_up(self, jobs: Sequence[_SqliteJob], error: BaseException) -> None:
+        """Roll the group back and fail all its jobs."""
         assert self._writer is not None
-        with suppress(sqlite3.Error):  # it may have done that by itself
+        with suppress(sqlite3.Error):  # SQLite may have rolled back by itself
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-        for job in jobs:  # also those that were refused: what they were refused for may not be there
+        for job in jobs:  # also the refused ones: the reason of their refusal may be rolled back
             job.error = self._unavailable(error) if isinstance(error, sqlite3.Error) else error
 
-    def _finish(self, jobs: Sequence[_Job]) -> None:
+    def _finish(self, jobs: Sequence[_SqliteJob]) -> None:
         for job in jobs:
             if job.future.done():
                 continue
@@ -314,13 +316,13 @@ class Sqlite:
             self._idle.set_result(None)
 
 
-def _switch_to_wal(connection: sqlite3.Connection, patience: float) -> None:
+def _switch_to_wal(connection: sqlite3.Connection, timeout: float) -> None:
     """Switch the file to write-ahead logging, also when another connection is doing the same.
 
     Two that switch a new file at once each hold a read lock the other one needs released: SQLite refuses one of them
     at once instead of waiting, whatever the busy timeout says.
     """
-    end = time.monotonic() + patience
+    end = time.monotonic() + timeout
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -351,7 +353,7 @@ def _run(connection: sqlite3.Connection, operation: Operation[T]) -> T:
                 cursor = connection.execute(statement.sqlite, bound)
                 rows = cursor.fetchall()
                 if not rows and statement.returns and cursor.rowcount > 0:
-                    rows = [_NOTHING] * cursor.rowcount  # RETURNING would double what an UPDATE costs
+                    rows = [_NOTHING] * cursor.rowcount  # RETURNING would double the cost of an UPDATE
     except StopIteration as stop:
         return stop.value
 
@@ -365,25 +367,25 @@ def _by_number(parameters: Sequence[Any]) -> Mapping[str, Any]:
     return {str(number): value for number, value in enumerate(parameters, 1)}
 
 
-def _run_job(writer: sqlite3.Connection, job: _Job) -> None:
-    """Run the operation of a job and note what came of it; a database that fails is everybody's business."""
+def _run_job(writer: sqlite3.Connection, job: _SqliteJob) -> None:
+    """Run the operation of a job and record its outcome; an error of the database itself fails the whole group."""
     job.result = job.error = None
     try:
         if job.factory is not None:
-            # Never told that it runs again: when COMMIT fails here nothing is tried once more by itself.
+            # `again` is always False: when a COMMIT fails here, nothing is retried automatically.
             job.result = _run(writer, job.factory(False))
     except sqlite3.Error as error:
-        if not isinstance(error, _ITS_OWN):
+        if not isinstance(error, _OPERATION_ERRORS):
             raise
         job.error = error
     except Exception as error:
         job.error = error
 
 
-# What an operation brings upon itself, and nobody else of its group.
-_ITS_OWN = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
+# Errors that an operation causes itself, and that do not affect the others of its group.
+_OPERATION_ERRORS = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 
 
 def _is_locked(error: BaseException) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what it says beyond that: recovering, a snapshot
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended code: recovering, a snapshot
     return isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_BUSY

@@ -1,30 +1,30 @@
-"""Everything that is said to a database about sessions, in both of its languages.
+"""SQL statements about sessions, in the dialects of SQLite and PostgreSQL.
 
-The conditions that stand in partial indexes are written exactly as the schema writes them: SQLite uses such an index only
-for a query that says the very same.
+The conditions of partial indexes are written exactly as the schema writes them: SQLite uses such an index only for a
+query with the very same condition.
 """
 
 from __future__ import annotations
 
 import re
 
-from everturn.core.ports import RETRY_PAUSES, STUCK_FOR, TRIES
+from everturn.core.ports import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, RETRY_PAUSES
 from everturn.stores.sql.database import Statement
 
 END = 2**62  # a position that is behind every other
 NEVER = 9e99  # a time that is later than every other: SQLite has no infinity to write down
 
-# A session somebody should drive: commands to act on, a turn that does not merely wait, tools that outlived theirs.
+# A session with work: commands to handle, a turn that is not suspended, or calls whose tools still run.
 _AWAKE = """(EXISTS (SELECT 1 FROM inbox i WHERE i.session = s.id AND i.is_open)
     OR EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id AND (t.state != 'over' OR t.out > 0)
                AND (t.state = 'busy' OR t.out > 0)))"""
 
 
 def _due(least: str, is_open: str) -> str:
-    """When a session is due: the first expiry of a gate nobody has answered, or the deadline of an open turn."""
+    """Return when a session is due: the first expiry of an unanswered gate, or the deadline of an open turn."""
     return f"""{least}(
         coalesce((SELECT min(g.expires) FROM gates g
-                  WHERE g.session = s.id AND {is_open} AND g.verdict IS NULL AND g.expires > 0), {NEVER}),
+                  WHERE g.session = s.id AND {is_open} AND g.resolution IS NULL AND g.expires > 0), {NEVER}),
         coalesce((SELECT min(t.deadline) FROM turns t WHERE t.session = s.id AND (t.state != 'over' OR t.out > 0)
                   AND t.state != 'over' AND t.deadline > 0), {NEVER}))"""
 
@@ -34,10 +34,10 @@ _DUE_LITE, _DUE_PG = _due("min", "g.is_open = 1"), _due("least", "g.is_open")
 # Sessions that could be awake or due, found by the small indexes of what is live.
 _LIVE = """SELECT session FROM inbox WHERE is_open
     UNION SELECT session FROM turns WHERE (state != 'over' OR out > 0) AND (state = 'busy' OR out > 0 OR deadline > 0)
-    UNION SELECT session FROM gates WHERE {is_open} AND verdict IS NULL AND expires > 0"""
+    UNION SELECT session FROM gates WHERE {is_open} AND resolution IS NULL AND expires > 0"""
 _LIVE_LITE, _LIVE_PG = _LIVE.format(is_open="is_open = 1"), _LIVE.format(is_open="is_open")
 
-# The events of a turn stand between its first and its last, and others' between them.
+# The events of a turn are between its first and its last, mixed with those of other turns.
 _OF_TURN = f"""e.session = t.session AND e.turn = t.turn AND e.seq >= t.started
     AND e.seq <= CASE WHEN t.last > 0 THEN t.last ELSE {END} END"""
 
@@ -51,7 +51,7 @@ SESSION = Statement(
     returns=True,
 )
 
-# The ids are a list in JSON, for a row of parameters is one operation; each is looked up by the primary key.
+# The ids are a JSON list, because a row of parameters is one operation; each is looked up by the primary key.
 HEADS = Statement(
     "heads",
     "SELECT s.id, s.head FROM json_each(?) w JOIN sessions s ON s.id = w.value AND NOT s.erased",
@@ -60,10 +60,10 @@ HEADS = Statement(
     returns=True,
 )
 
-_INFO = "s.id, s.title, s.leaf, {awake}, {due}, s.stuck, s.tenant, s.agent, s.who, s.above, s.created, s.moved"
+_INFO = "s.id, s.title, s.leaf, {awake}, {due}, s.quarantined, s.tenant, s.agent, s.who, s.above, s.created, s.moved"
 _INFO_LITE, _INFO_PG = _INFO.format(awake=_AWAKE, due=_DUE_LITE), _INFO.format(awake=_AWAKE, due=_DUE_PG)
 
-_RETURNED_LITE = re.sub(r"\bs[.]", "sessions.", _INFO_LITE)  # there SQLite does not know the short name of a table
+_RETURNED_LITE = re.sub(r"\bs[.]", "sessions.", _INFO_LITE)  # SQLite does not allow the table alias in RETURNING
 
 INFO = Statement(
     "info",
@@ -75,7 +75,7 @@ INFO = Statement(
 
 
 def _sessions(name: str, lite: str, pg: str) -> Statement:
-    """A page of sessions, by (created, id), the oldest first."""
+    """Return a statement for a page of sessions by (created, id), oldest first."""
     return Statement(
         name,
         f"""SELECT {_INFO_LITE} FROM sessions s WHERE {lite} AND NOT s.erased AND s.created >= ?1
@@ -90,8 +90,8 @@ def _sessions(name: str, lite: str, pg: str) -> Statement:
 
 SESSIONS = _sessions("sessions", "1", "true")
 AWAKE_SESSIONS = _sessions("awake sessions", f"s.id IN ({_LIVE_LITE})", f"l.id IN ({_LIVE_PG})")
-STUCK_SESSIONS = _sessions("stuck sessions", "s.stuck != ''", "l.stuck != ''")
-# Many at once: `ids` is a list in JSON, for a parameter is one value.
+STUCK_SESSIONS = _sessions("quarantined sessions", "s.quarantined != ''", "l.quarantined != ''")
+# Many at once: `ids` is a JSON list, because a parameter is one value.
 INFOS = Statement(
     "infos",
     f"""SELECT {_INFO_LITE} FROM json_each(?) j CROSS JOIN sessions s ON s.id = j.value AND NOT s.erased""",
@@ -99,9 +99,9 @@ INFOS = Statement(
     CROSS JOIN LATERAL json_array_elements_text(p.ids::json) AS j(id) JOIN sessions s ON s.id = j.id AND NOT s.erased""",
     returns=True,
 )
-# By (moved, id), the newest first; ids in the order of their letters' numbers, whatever language a database is in.
-# PostgreSQL would sort all that a tenant has for the ids of a page: it gives all that moved when the last one did.
-LISTED = Statement(
+# By (moved, id), the newest first; ids in code point order, whatever the collation of the database.
+# PostgreSQL would sort all of a tenant's sessions to order the ids of a page: it returns all ties of the last row.
+LIST_SESSIONS = Statement(
     "listed",
     f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.above = ''
         AND s.moved <= ?2 AND (s.moved < ?2 OR s.id < ?3) AND s.moved >= ?4 ORDER BY s.moved DESC, s.id DESC LIMIT ?5""",
@@ -114,7 +114,7 @@ LISTED = Statement(
         ORDER BY l.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) s""",
     returns=True,
 )
-# Whether a session is there; whether it, or what was begun below it, speaks of a blob.
+# Whether a session exists; whether it, or a session of its sub-agent runs, references a blob.
 MENTIONS = Statement(
     "mentions",
     """WITH RECURSIVE below(id, tenant) AS (
@@ -132,7 +132,7 @@ MENTIONS = Statement(
         SELECT 1 FROM below b JOIN mentions m ON m.blob = b.blob AND m.session = b.id WHERE b.n = p.n) FROM p""",
     returns=True,
 )
-# One row without a body for a session that has none: that it is there need not be asked then.
+# One row without a body for a session with an empty inbox: that saves a query for its existence.
 INBOX = Statement(
     "inbox",
     """SELECT i.body FROM sessions s LEFT JOIN inbox i ON i.session = s.id AND i.is_open
@@ -179,15 +179,15 @@ OPEN_TURNS = Statement(
     ORDER BY p.n, t.started""",
     returns=True,
 )
-ASKED_FOR = Statement(
+IS_TURN_REQUESTED = Statement(
     "asked for",
     "SELECT 1 FROM inbox WHERE session = ? AND turn = ? AND kind = 'Send' LIMIT 1",
     """SELECT p.n, 1 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, turn, n)
     WHERE EXISTS (SELECT 1 FROM inbox i WHERE i.session = p.session AND i.turn = p.turn AND i.kind = 'Send')""",
     returns=True,
 )
-# What is live of everybody is little, and has an index; all sessions of a tenant may be many.
-UNDER_WAY = Statement(
+# The live turns of all tenants are few, and indexed; the sessions of one tenant may be many.
+COUNT_ACTIVE_TURNS = Statement(
     "turns under way",
     """SELECT (SELECT count(*) FROM turns t CROSS JOIN sessions s ON s.id = t.session
             WHERE (t.state != 'over' OR t.out > 0) AND t.state = 'busy' AND s.tenant = ?1)
@@ -225,32 +225,32 @@ PATH = Statement(
 )
 GATES = Statement(
     "gates",
-    """SELECT body, opened, claim FROM gates WHERE session = ? AND is_open = 1 AND verdict IS NULL
+    """SELECT body, opened, claim FROM gates WHERE session = ? AND is_open = 1 AND resolution IS NULL
     ORDER BY opened, gate""",
     """SELECT p.n, g.body, g.opened, g.claim FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
-    JOIN gates g ON g.session = p.session AND g.is_open AND g.verdict IS NULL ORDER BY p.n, g.opened, g.gate""",
+    JOIN gates g ON g.session = p.session AND g.is_open AND g.resolution IS NULL ORDER BY p.n, g.opened, g.gate""",
     returns=True,
 )
 ALL_GATES = Statement(
     "all gates",
-    "SELECT body, opened, claim FROM gates WHERE is_open = 1 AND verdict IS NULL ORDER BY opened, gate",
-    "SELECT 1, body, opened, claim FROM gates WHERE is_open AND verdict IS NULL ORDER BY opened, gate",
+    "SELECT body, opened, claim FROM gates WHERE is_open = 1 AND resolution IS NULL ORDER BY opened, gate",
+    "SELECT 1, body, opened, claim FROM gates WHERE is_open AND resolution IS NULL ORDER BY opened, gate",
     returns=True,
 )
 TENANT_GATES = Statement(
     "gates of a tenant",
-    """SELECT body, opened, claim FROM gates WHERE tenant = ? AND tenant != '' AND is_open = 1 AND verdict IS NULL
+    """SELECT body, opened, claim FROM gates WHERE tenant = ? AND tenant != '' AND is_open = 1 AND resolution IS NULL
     ORDER BY opened, gate""",
     """SELECT p.n, g.body, g.opened, g.claim FROM unnest($1::text[]) WITH ORDINALITY AS p(tenant, n)
-    JOIN gates g ON g.tenant = p.tenant AND g.tenant != '' AND g.is_open AND g.verdict IS NULL ORDER BY p.n, g.opened, g.gate""",
+    JOIN gates g ON g.tenant = p.tenant AND g.tenant != '' AND g.is_open AND g.resolution IS NULL ORDER BY p.n, g.opened, g.gate""",
     returns=True,
 )
 
 # Pages of open gates, by (opened, session, gate), the oldest first.
 _SHOWN_GATE = "g.session, g.body, g.opened, g.claim"
-_BEHIND_LITE = """g.is_open = 1 AND g.verdict IS NULL AND g.opened >= ?2
+_BEHIND_LITE = """g.is_open = 1 AND g.resolution IS NULL AND g.opened >= ?2
     AND (g.opened > ?2 OR g.session > ?3 OR (g.session = ?3 AND g.gate > ?4)) ORDER BY g.opened, g.session, g.gate LIMIT ?5"""
-_BEHIND_PG = """g.is_open AND g.verdict IS NULL AND g.opened >= p.at
+_BEHIND_PG = """g.is_open AND g.resolution IS NULL AND g.opened >= p.at
     AND (g.opened > p.at OR g.session COLLATE "C" > p.session OR (g.session = p.session AND g.gate COLLATE "C" > p.gate))
     ORDER BY g.opened, g.session COLLATE "C", g.gate COLLATE "C" LIMIT p.most"""
 _GATES_GIVEN = """unnest($1::text[], $2::float8[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
@@ -281,11 +281,11 @@ _BELOW = """WITH RECURSIVE below(id, tenant) AS (
     SELECT id, tenant FROM sessions WHERE id = {session} AND NOT erased
     UNION SELECT s.id, s.tenant FROM below b JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)"""
 SESSION_GATE_PAGE = _gate_page(
-    "gate page of a session",  # with its sub-turns
+    "gate page of a session",  # with its sub-agent runs
     f"{_BELOW.format(session='?1')} SELECT {_SHOWN_GATE} FROM below b CROSS JOIN gates g ON g.session = b.id WHERE true",
     f"{_BELOW.format(session='p.whose')} SELECT g.* FROM below b JOIN gates g ON g.session = b.id WHERE true",
 )
-# Of these sessions, those in which a gate stands open, or below which.
+# Those of the sessions that have an open gate, in them or in a sub-agent run of theirs.
 WAITING = Statement(
     "waiting",
     """WITH RECURSIVE below(top, id, tenant) AS (
@@ -293,7 +293,7 @@ WAITING = Statement(
         UNION SELECT b.top, s.id, s.tenant FROM below b
         JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)
     SELECT DISTINCT b.top FROM below b
-    WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open = 1 AND g.verdict IS NULL)""",
+    WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open = 1 AND g.resolution IS NULL)""",
     """WITH RECURSIVE p AS (SELECT * FROM unnest($1::text[]) WITH ORDINALITY AS p(ids, n)),
     below(n, top, id, tenant) AS (
         SELECT p.n, s.id, s.id, s.tenant FROM p CROSS JOIN LATERAL json_array_elements_text(p.ids::json) AS j(id)
@@ -301,18 +301,18 @@ WAITING = Statement(
         UNION SELECT b.n, b.top, s.id, s.tenant FROM below b
         JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)
     SELECT DISTINCT b.n, b.top FROM below b
-    WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open AND g.verdict IS NULL)""",
+    WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open AND g.resolution IS NULL)""",
     returns=True,
 )
-# What is counted of a whole store, by small indexes: gates that stand open, sessions to drive, sessions that are left alone, and since when
-# the one waits that has waited longest for somebody to act on a command while no turn of it runs.
-_TALLY = """(SELECT count(*) FROM gates g WHERE {is_open} AND g.verdict IS NULL),
+# Counts over the whole store, by small indexes: open gates, sessions with work, quarantined sessions, and the time
+# since when a command has waited longest in a session without a running turn.
+_TALLY = """(SELECT count(*) FROM gates g WHERE {is_open} AND g.resolution IS NULL),
     (SELECT count(*) FROM sessions s WHERE s.id IN ({live}) AND NOT s.erased),
-    (SELECT count(*) FROM sessions s WHERE s.stuck != '' AND NOT s.erased),
+    (SELECT count(*) FROM sessions s WHERE s.quarantined != '' AND NOT s.erased),
     (SELECT min(s.touched) FROM sessions s WHERE s.id IN (SELECT session FROM inbox WHERE is_open) AND NOT s.erased
-        AND s.stuck = '' AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id
+        AND s.quarantined = '' AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id
             AND (t.state != 'over' OR t.out > 0) AND t.state = 'busy'))"""
-TALLY = Statement(
+COUNT_ALL = Statement(
     "tally",
     f"SELECT {_TALLY.format(is_open='g.is_open = 1', live=_LIVE_LITE)}",
     f"SELECT 1, {_TALLY.format(is_open='g.is_open', live=_LIVE_PG)}",
@@ -326,9 +326,9 @@ ROOTS = Statement(
     returns=True,
 )
 
-# The door ---------------------------------------------------------------------------------------------------------------
+# Admission ---------------------------------------------------------------------------------------------------------
 
-# PostgreSQL must have the row's lock before it looks at anything else: a statement sees what was there when it began.
+# PostgreSQL must lock the row before it reads anything else: a statement sees the data as of its start.
 LOCK = Statement(
     "lock",
     "SELECT tenant, erased FROM sessions WHERE id = ?",
@@ -336,7 +336,7 @@ LOCK = Statement(
     JOIN sessions s ON s.id = p.id ORDER BY s.id FOR UPDATE OF s""",
     returns=True,
 )
-LOOK = Statement(
+ADMISSION_STATE = Statement(
     "look",
     """SELECT (SELECT body FROM inbox WHERE session = ?1 AND key = ?2),
         EXISTS (SELECT 1 FROM inbox WHERE session = ?1 AND turn = ?3 AND kind != 'Cancel'),
@@ -354,10 +354,10 @@ LOOK = Statement(
 )
 GATE = Statement(
     "gate",
-    """SELECT g.body, g.opened, g.verdict, g.is_open, g.claim,
+    """SELECT g.body, g.opened, g.resolution, g.is_open, g.claim,
         EXISTS (SELECT 1 FROM inbox WHERE session = g.session AND turn = g.turn AND kind = 'Cancel' AND is_open)
     FROM gates g WHERE g.session = ? AND g.gate = ?""",
-    """SELECT p.n, g.body, g.opened, g.verdict, g.is_open, g.claim,
+    """SELECT p.n, g.body, g.opened, g.resolution, g.is_open, g.claim,
         EXISTS (SELECT 1 FROM inbox WHERE session = g.session AND turn = g.turn AND kind = 'Cancel' AND is_open)
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, gate, n)
     JOIN gates g ON g.session = p.session AND g.gate = p.gate""",
@@ -376,7 +376,7 @@ NEW_SESSION = Statement(
     SELECT p.n, p.id FROM p JOIN made ON made.id = p.id""",
     returns=True,
 )
-KEEP = Statement(
+ADD_COMMAND = Statement(
     "keep",
     "INSERT INTO inbox (session, key, turn, kind, body) VALUES (?, ?, ?, ?, ?)",
     """INSERT INTO inbox (session, key, turn, kind, body)
@@ -384,19 +384,19 @@ KEEP = Statement(
 )
 TOUCH = Statement(
     "touch",
-    """UPDATE sessions SET touched = max(touched, ?1), moved = max(moved, ?1), tries = 0, stuck = '',
+    """UPDATE sessions SET touched = max(touched, ?1), moved = max(moved, ?1), tries = 0, quarantined = '',
         agent = coalesce(?2, agent) WHERE id = ?3""",
-    """UPDATE sessions s SET touched = greatest(s.touched, p.at), moved = greatest(s.moved, p.at), tries = 0, stuck = '',
+    """UPDATE sessions s SET touched = greatest(s.touched, p.at), moved = greatest(s.moved, p.at), tries = 0, quarantined = '',
         agent = coalesce(p.agent, s.agent)
     FROM unnest($1::float8[], $2::text[], $3::text[]) AS p(at, agent, id) WHERE s.id = p.id""",
 )
-VERDICT = Statement(
-    "verdict",
-    "UPDATE gates SET verdict = ? WHERE session = ? AND gate = ?",
-    """UPDATE gates g SET verdict = p.verdict FROM unnest($1::bytea[], $2::text[], $3::text[])
-        AS p(verdict, session, gate) WHERE g.session = p.session AND g.gate = p.gate""",
+RECORD_ANSWER = Statement(
+    "resolution",
+    "UPDATE gates SET resolution = ? WHERE session = ? AND gate = ?",
+    """UPDATE gates g SET resolution = p.resolution FROM unnest($1::bytea[], $2::text[], $3::text[])
+        AS p(resolution, session, gate) WHERE g.session = p.session AND g.gate = p.gate""",
 )
-TAKE = Statement(
+RECORD_CLAIM = Statement(
     "take",
     "UPDATE gates SET claim = ?, expires = ?, taken = ? WHERE session = ? AND gate = ?",
     """UPDATE gates g SET claim = p.claim, expires = p.expires, taken = p.taken
@@ -414,19 +414,21 @@ IS_BUSY = Statement(
     returns=True,
 )
 
-# Who drives ---------------------------------------------------------------------------------------------------------------
+# Claims --------------------------------------------------------------------------------------------------------------
 
-# `touched` may be by a clock that was ahead: then it says nothing.
-_PAUSES = " ".join(f"WHEN {tries} THEN {pause}" for tries, pause in enumerate(RETRY_PAUSES, TRIES))
-_PAUSE = f"(CASE s.tries {_PAUSES} ELSE {STUCK_FOR} END)"  # `ports.retry_pause`
-_MAY_TRY = f"(s.tries < {TRIES} OR s.touched <= {{now}} - {_PAUSE} OR s.touched >= {{now}} + {STUCK_FOR})"
+# `touched` may come from a clock that was ahead: then it is ignored.
+_PAUSES = " ".join(f"WHEN {tries} THEN {pause}" for tries, pause in enumerate(RETRY_PAUSES, MAX_QUICK_CLAIMS))
+_PAUSE = f"(CASE s.tries {_PAUSES} ELSE {QUARANTINE_SECONDS} END)"  # `ports.retry_pause`
+_MAY_TRY = (
+    f"(s.tries < {MAX_QUICK_CLAIMS} OR s.touched <= {{now}} - {_PAUSE} OR s.touched >= {{now}} + {QUARANTINE_SECONDS})"
+)
 
 CLAIM = Statement(
     "claim",
-    f"""UPDATE sessions AS s SET epoch = s.epoch + 1, tries = s.tries + 1, touched = ?2, stuck = ''
+    f"""UPDATE sessions AS s SET epoch = s.epoch + 1, tries = s.tries + 1, touched = ?2, quarantined = ''
     WHERE s.id = ?1 AND NOT s.erased AND {_MAY_TRY.format(now="?2")} AND ({_AWAKE} OR {_DUE_LITE} <= ?2)
     RETURNING epoch, head, tries, {_RETURNED_LITE}""",
-    f"""UPDATE sessions s SET epoch = s.epoch + 1, tries = s.tries + 1, touched = p.now, stuck = ''
+    f"""UPDATE sessions s SET epoch = s.epoch + 1, tries = s.tries + 1, touched = p.now, quarantined = ''
     FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(id, now, n)
     WHERE s.id = p.id AND NOT s.erased AND {_MAY_TRY.format(now="p.now")} AND ({_AWAKE} OR {_DUE_PG} <= p.now)
     RETURNING p.n, s.epoch, s.head, s.tries, {_INFO_PG}""",
@@ -440,10 +442,10 @@ UNCLAIMED = Statement(
     FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS p(id, now, n) JOIN sessions s ON s.id = p.id""",
     returns=True,
 )
-STICK = Statement(
+QUARANTINE = Statement(
     "stick",
-    "UPDATE sessions SET stuck = ? WHERE id = ?",
-    "UPDATE sessions s SET stuck = p.why FROM unnest($1::text[], $2::text[]) AS p(why, id) WHERE s.id = p.id",
+    "UPDATE sessions SET quarantined = ? WHERE id = ?",
+    "UPDATE sessions s SET quarantined = p.why FROM unnest($1::text[], $2::text[]) AS p(why, id) WHERE s.id = p.id",
 )
 RELEASE = Statement(
     "release",
@@ -451,15 +453,17 @@ RELEASE = Statement(
     """UPDATE sessions s SET tries = p.tries FROM unnest($1::int[], $2::text[], $3::bigint[]) AS p(tries, id, epoch)
     WHERE s.id = p.id AND s.epoch = p.epoch""",
 )
-# A session that rests is told of when it has its next try, and stays as suspect as it was: if that one fails as well, it
-# rests again.
-_TOLD_LITE = f"CASE WHEN sessions.tries < {TRIES} THEN ?2 ELSE ?2 - {_PAUSE.replace('s.tries', 'sessions.tries')} END"
-_TOLD_PG = f"CASE WHEN s.tries < {TRIES} THEN late.now ELSE late.now - {_PAUSE} END"
+# A resting session is returned when its next try is due, and its tries still count: if that try fails as well, it rests
+# again.
+_TOLD_LITE = (
+    f"CASE WHEN sessions.tries < {MAX_QUICK_CLAIMS} THEN ?2 ELSE ?2 - {_PAUSE.replace('s.tries', 'sessions.tries')} END"
+)
+_TOLD_PG = f"CASE WHEN s.tries < {MAX_QUICK_CLAIMS} THEN late.now ELSE late.now - {_PAUSE} END"
 OVERDUE = Statement(
     "overdue",
     f"""UPDATE sessions SET touched = {_TOLD_LITE} WHERE id IN (
         SELECT s.id FROM sessions s WHERE s.id IN ({_LIVE_LITE}) AND NOT s.erased
-        AND (s.touched < ?1 OR s.touched > ?2 + {STUCK_FOR})
+        AND (s.touched < ?1 OR s.touched > ?2 + {QUARANTINE_SECONDS})
         AND {_MAY_TRY.format(now="?2")} AND ({_AWAKE} OR {_DUE_LITE} <= ?2) ORDER BY s.touched LIMIT ?3)
     RETURNING id""",
     f"""WITH late AS (
@@ -467,7 +471,7 @@ OVERDUE = Statement(
             AS p(before, now, most, n)
         CROSS JOIN LATERAL (
             SELECT s.id FROM sessions s WHERE s.id IN ({_LIVE_PG}) AND NOT s.erased
-            AND (s.touched < p.before OR s.touched > p.now + {STUCK_FOR})
+            AND (s.touched < p.before OR s.touched > p.now + {QUARANTINE_SECONDS})
             AND {_MAY_TRY.format(now="p.now")} AND ({_AWAKE} OR {_DUE_PG} <= p.now)
             ORDER BY s.touched LIMIT p.most FOR UPDATE OF s SKIP LOCKED) l)
     UPDATE sessions s SET touched = {_TOLD_PG} FROM late WHERE s.id = late.id
@@ -477,22 +481,22 @@ OVERDUE = Statement(
 
 # Appending ----------------------------------------------------------------------------------------------------------------
 
-# A session that has moved counts one try: that of the driver under whom it did.
+# A session that made progress counts one try: that of its current driver.
 FENCE = Statement(
     "fence",
     """UPDATE sessions SET head = ?, token = ?, leaf = ?, title = ?, touched = max(touched, ?), moved = max(moved, ?),
-        tries = iif(?, 1, tries), stuck = ''
+        tries = iif(?, 1, tries), quarantined = ''
     WHERE id = ? AND head = ? AND epoch = coalesce(?, epoch) AND NOT erased""",
     """UPDATE sessions s SET head = p.head, token = p.token, leaf = p.leaf, title = p.title,
         touched = greatest(s.touched, p.at), moved = greatest(s.moved, p.shown),
-        tries = CASE WHEN p.has_moved THEN 1 ELSE s.tries END, stuck = ''
+        tries = CASE WHEN p.has_moved THEN 1 ELSE s.tries END, quarantined = ''
     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::boolean[], $8::text[],
         $9::bigint[], $10::bigint[]) WITH ORDINALITY
         AS p(head, token, leaf, title, at, shown, has_moved, id, after, epoch, n)
     WHERE s.id = p.id AND s.head = p.after AND s.epoch = coalesce(p.epoch, s.epoch) AND NOT s.erased
     RETURNING p.n""",
     returns=True,
-    foretold=True,
+    is_predictable=True,
 )
 LEAF = Statement(
     "leaf",
@@ -534,7 +538,7 @@ DELETE_MESSAGES = Statement(
     RETURNING b.n, m.id, m.parent""",
     returns=True,
 )
-MOVE_TURNS = Statement(
+UPSERT_TURNS = Statement(
     "move turns",
     """INSERT INTO turns (session, turn, started, last, state, out, deadline) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (session, turn) DO UPDATE SET last = excluded.last, state = excluded.state, out = excluded.out,
@@ -553,7 +557,7 @@ OPEN_GATES = Statement(
         $8::bytea[])
     ON CONFLICT (session, gate) DO NOTHING""",
 )
-# What the door has given since counts for more than what the log says only now.
+# A claim that was admitted since takes precedence over the one that the log records now.
 CLAIM_GATES = Statement(
     "claim gates",
     "UPDATE gates SET claim = ?, expires = ?, taken = '' WHERE session = ? AND gate = ? AND taken IN ('', ?)",
@@ -563,9 +567,9 @@ CLAIM_GATES = Statement(
 )
 ANSWER_GATES = Statement(
     "answer gates",
-    "UPDATE gates SET verdict = ?, is_open = 0 WHERE session = ? AND gate = ?",
-    """UPDATE gates g SET verdict = p.verdict, is_open = false FROM unnest($1::bytea[], $2::text[], $3::text[])
-        AS p(verdict, session, gate) WHERE g.session = p.session AND g.gate = p.gate""",
+    "UPDATE gates SET resolution = ?, is_open = 0 WHERE session = ? AND gate = ?",
+    """UPDATE gates g SET resolution = p.resolution, is_open = false FROM unnest($1::bytea[], $2::text[], $3::text[])
+        AS p(resolution, session, gate) WHERE g.session = p.session AND g.gate = p.gate""",
 )
 CLOSE_GATES = Statement(
     "close gates",
@@ -580,7 +584,7 @@ RECORD_TREES = Statement(
     """INSERT INTO files (session, root, tree) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
     ON CONFLICT (session, root) DO UPDATE SET tree = excluded.tree""",
 )
-ACT_ON = Statement(
+CLOSE_COMMANDS = Statement(
     "act on",
     "UPDATE inbox SET is_open = 0 WHERE session = ? AND key = ?",
     """UPDATE inbox i SET is_open = false FROM unnest($1::text[], $2::text[]) AS p(session, key)

@@ -1,28 +1,44 @@
-"""A harness that tries to kill a turn, and says in words what it broke.
+"""Fault injection: kills and disturbs a whole installation while turns run, and reports every violated invariant.
 
-plan       at which named points of the code (`everturn.faults`) a process dies, halts or raises
-ledger     what was really done, in a file outside the process that dies
-scenario   a model, tools and inputs that any process answers alike
-checks     log and ledger in, violations out: one pure function per invariant
+Processes die, halt or raise at named points of the code (`everturn.failpoints`). A ledger outside of the processes
+records what was really done. When all is quiet, checks compare the log with the ledger.
+
+- `plan`: fault plans; at which points a process dies, halts or raises
+- `ledger`: the ledger of effects, requests and acknowledgements
+- `scenario`: a model and tools that answer alike in every process
+- `evidence`: the log and the ledger of a session, prepared for the checks
+- `checks`: the invariants, one pure function each
+- `transcript`: normalizes a log, to compare two runs
+- `sets`, `input_check`: compare acknowledged inputs with the turns in the logs
+- `cell`, `worker`: a cluster on one machine, and its worker processes
+- `nodes`, `api`, `api_tools`: an installation with API nodes, and its readers
+- `kill`: campaign; kills the driver at every point of a turn
+- `fence`: campaign; stops a driver, and wakes it after another took over
+- `input_loss`, `sender`: campaign; kills everything while clients send inputs
+- `resume`: campaign; readers disconnect and resume
+- `waiting_sessions`: campaign; the cost of sessions that wait for a person
+- `blocked_loop`: campaign; a tool blocks the event loop of its worker
+- `rolling_upgrade`, `versions`: campaign; a rolling upgrade between two releases
+- `sabotage`: deliberate bugs, to test the checks
 """
 
 from everturn.testing.chaos.checks import CHECKS, Violation, check
 from everturn.testing.chaos.evidence import Evidence
-from everturn.testing.chaos.ledger import Ledger, Line, read_ledger
+from everturn.testing.chaos.ledger import Ledger, LedgerLine, read_ledger
 from everturn.testing.chaos.plan import FaultInjected, FaultPlan, install_from_environment
-from everturn.testing.chaos.scenario import Scripted, acknowledge, ask, make_tools
-from everturn.testing.chaos.sets import Inputs, check_inputs
-from everturn.testing.chaos.transcript import plain
+from everturn.testing.chaos.scenario import ScenarioModel, acknowledge, ask, make_tools
+from everturn.testing.chaos.sets import InputsReport, check_inputs
+from everturn.testing.chaos.transcript import normalize_log
 
 __all__ = [
     "CHECKS",
     "Evidence",
     "FaultInjected",
     "FaultPlan",
-    "Inputs",
+    "InputsReport",
     "Ledger",
-    "Line",
-    "Scripted",
+    "LedgerLine",
+    "ScenarioModel",
     "Violation",
     "acknowledge",
     "ask",
@@ -30,6 +46,6 @@ __all__ = [
     "check_inputs",
     "install_from_environment",
     "make_tools",
-    "plain",
+    "normalize_log",
     "read_ledger",
 ]

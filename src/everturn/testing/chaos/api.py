@@ -1,8 +1,8 @@
-"""An installation that is to be killed, seen over HTTP: its nodes and workers, a provider, a ledger, and readers.
+"""API installation under test: API nodes and workers, a provider, a ledger, and readers over HTTP.
 
-The programs are `everturn serve --cluster` and `everturn worker`, as people start them. The model is a real endpoint, whose
-provider is as strict as real ones: a history that is not valid is refused. A reader draws what it is shown, as a screen
-would, and comes back to any node with the id of the last message that it has read.
+The programs are `everturn serve --cluster` and `everturn worker`, as users start them. The model is a real endpoint,
+whose provider is as strict as real ones: an invalid history is refused. A reader renders what it receives, as a client
+would, and reconnects to any node with the id of the last message that it has read.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import msgspec
 
 from everturn import api
 from everturn.client import Server
-from everturn.client.listening import Frames
+from everturn.client.event_stream import SseDecoder
 from everturn.core.events import Terminal
 from everturn.testing.chaos.api_tools import LEDGER
-from everturn.testing.chaos.ledger import Line, read_ledger
+from everturn.testing.chaos.ledger import LedgerLine, read_ledger
 from everturn.testing.chaos.nodes import ApiNode, Installation, installation
-from everturn.testing.chaos.resuming import RELOADS, Face
+from everturn.testing.chaos.resume import RELOADS, TurnScreen
 from everturn.testing.provider import Call, Provider, Say
 
 if TYPE_CHECKING:
@@ -61,28 +61,28 @@ _decode = msgspec.json.Decoder(api.Item).decode
 
 
 class ApiCell:
-    """An installation, the provider that its workers ask, and what its tools have done."""
+    """An installation, the provider of its workers, and the effects of its tools."""
 
     def __init__(self, house: Installation, provider: Provider | None, stack: AsyncExitStack) -> None:
         self.house, self._provider, self._stack = house, provider, stack
 
     @property
     def provider(self) -> Provider:
-        """The provider, where it is in this process."""
+        """The provider, where it runs in this process."""
         assert self._provider is not None
         return self._provider
 
     @property
     def addresses(self) -> list[str]:
-        """Where the nodes are that run."""
+        """The addresses of the running nodes."""
         return [node.address for node in self.house.nodes if node.is_running]
 
-    def lines(self) -> list[Line]:
-        """What the ledger of effects says."""
+    def lines(self) -> list[LedgerLine]:
+        """The lines of the ledger."""
         return read_ledger(self.house.home / "ledger").lines
 
-    def effects(self, session: str = "", name: str = "") -> list[Line]:
-        """What tools did: in a session, or of a name."""
+    def effects(self, session: str = "", name: str = "") -> list[LedgerLine]:
+        """The effects of tools: in a session, or of one tool."""
         wanted = (line for line in self.lines() if line.kind == "effect")
         return [line for line in wanted if session in ("", line.session) and name in ("", line.name)]
 
@@ -93,23 +93,23 @@ class ApiCell:
         return made
 
     async def web(self, token: str = "") -> aiohttp.ClientSession:
-        """A client without any sense of its own; it is closed with the cell."""
+        """A bare HTTP client; it is closed with the cell."""
         import aiohttp
 
         headers = {"authorization": f"Bearer {token or self.house.token}"}
-        patience = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0)
-        made = aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0), timeout=patience)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0)
+        made = aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0), timeout=timeout)
         self._stack.push_async_callback(made.close)
         return made
 
     async def key(self, user: str, tenant: str) -> str:
-        """A key for somebody, as an operator makes it."""
+        """An API key for a user, as an operator makes it."""
         words = ("keys", "add", user, "--tenant", tenant, "--role", "owner", "--store", self.house.postgres.url)
         making = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "everturn", *words, stdout=asyncio.subprocess.PIPE
         )
-        said, _ = await making.communicate()
-        return next(word for word in said.decode().split() if word.startswith("evk_"))
+        output, _ = await making.communicate()
+        return next(word for word in output.decode().split() if word.startswith("evk_"))
 
     async def kill_driver(self, session: str) -> int:
         """Kill the worker that ran a tool of this session last."""
@@ -118,11 +118,11 @@ class ApiCell:
         return pid
 
     async def kill_all(self) -> None:
-        """Kill every node and every worker at once; the servers beneath stay."""
+        """Kill every node and every worker at once; the servers below keep running."""
         parents, self.house.parents = self.house.parents, []
         nodes, self.house.nodes = self.house.nodes, []
         workers = [pid for parent in parents for pid in self.house.workers_of(parent)]
-        await asyncio.gather(*(one.kill9() for one in (*parents, *nodes)))
+        await asyncio.gather(*(process.kill9() for process in (*parents, *nodes)))
         for pid in workers:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -133,7 +133,7 @@ class ApiCell:
         await asyncio.gather(*starting, *((self.house.start_workers(workers, environment),) if workers else ()))
 
     async def bring_back(self, node: ApiNode) -> None:
-        """Start a node that was killed again, at its address."""
+        """Restart a killed node, at its address."""
         if node in self.house.nodes:
             self.house.nodes.remove(node)
         await self.house.start_node(node.port)
@@ -141,24 +141,25 @@ class ApiCell:
 
 @asynccontextmanager
 async def api_cell(nodes: int = 3, workers: int = 3, provider: str = "") -> AsyncGenerator[ApiCell]:
-    """A cell with nodes and workers; `provider` is where one listens that is a process of its own."""
+    """A cell with nodes and workers; `provider` is the address of one that is a process of its own."""
     async with AsyncExitStack() as stack:
         own = None if provider else await stack.enter_async_context(Provider())
         url = provider or (own.url if own else "")
         more = CONFIG + "".join(MODEL.format(name=name, url=url) for name in MODELS)
-        # Programs of the installation get what this process has; a key that is wanted by name has to be there.
+        # Programs of the installation inherit this environment; a key that is referenced by name has to be in
+        # it.
         known = {KEY: "key", LEDGER: ""}
         house = await stack.enter_async_context(installation(more=more, environment=known))
         house.environment[LEDGER] = str(house.home / "ledger")
-        made = ApiCell(house, own, stack)
+        cluster = ApiCell(house, own, stack)
         if own is not None:
             _tell(own)
-        await made.start(nodes, workers)
-        yield made
+        await cluster.start(nodes, workers)
+        yield cluster
 
 
 def _tell(provider: Provider) -> None:
-    """What models say that need nobody to tell them more."""
+    """Set the scripts of the models that every scenario uses."""
     provider.script("echo", [[Say("All is well.")]])
     mails = [Call("mail", msgspec.json.encode({"to": to}).decode()) for to in MAILED]
     provider.script("asks", [mails, [Say("That was all.")]])
@@ -167,8 +168,8 @@ def _tell(provider: Provider) -> None:
 # A reader -------------------------------------------------------------------------------------------------------------
 
 
-class Screen(Face):
-    """A face that is shown messages of an event stream, and keeps the last id."""
+class ApiTurnScreen(TurnScreen):
+    """Renders the messages of an event stream, and keeps the last id."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -176,7 +177,7 @@ class Screen(Face):
         self._at = 0  # the last position
 
     def take(self, name: str, item: api.Item) -> None:
-        """Draw a message."""
+        """Render a message."""
         self.cursor = name or self.cursor
         if item.event is not None:
             if item.seq <= self._at:
@@ -190,14 +191,17 @@ class Screen(Face):
 
 
 async def visit(
-    screen: Screen, web: aiohttp.ClientSession, url: str, is_enough: Callable[[Screen], bool] = lambda _: False
+    screen: ApiTurnScreen,
+    web: aiohttp.ClientSession,
+    url: str,
+    is_enough: Callable[[ApiTurnScreen], bool] = lambda _: False,
 ) -> None:
-    """Read a turn on, where a screen left off, until it is over, enough, or broken off."""
+    """Continue to read a turn where a screen left off, until it is over, enough was read, or the connection breaks."""
     import aiohttp
 
     headers = {"last-event-id": screen.cursor} if screen.cursor else {}
-    frames = Frames()
-    with suppress(aiohttp.ClientError, OSError):  # as a browser has it: it comes again
+    frames = SseDecoder()
+    with suppress(aiohttp.ClientError, OSError):  # as in a browser: it reconnects
         async with web.get(url, headers=headers) as answer:
             if answer.status != 200:
                 if answer.status < 500:
@@ -205,26 +209,26 @@ async def visit(
                     screen.is_over = True
                 return
             async for data in answer.content.iter_any():
-                for name, found in frames.feed(data):
-                    screen.take(name, _decode(found))
+                for name, payload in frames.feed(data):
+                    screen.take(name, _decode(payload))
                     if is_enough(screen):
                         return
 
 
-class Reader:
-    """Comes and goes as it likes, at any node, with the id that it had."""
+class ApiReader:
+    """Connects to any node and disconnects at random, with the last id."""
 
     def __init__(self, cell: ApiCell, web: aiohttp.ClientSession, path: str, rng: random.Random, stay: float) -> None:
         self._cell, self._web, self._path, self._rng, self._stay = cell, web, path, rng, stay
-        self.screen = Screen()
-        self.forgotten: list[Screen] = []  # what it saw before it reloaded
+        self.screen = ApiTurnScreen()
+        self.forgotten: list[ApiTurnScreen] = []  # what it rendered before it reloaded
         self.visits = self.moves = 0
 
     async def read(self) -> None:
-        """Come and go until the turn is over."""
+        """Connect and disconnect until the turn is over."""
         rng, before = self._rng, ""
         while not self.screen.is_over:
-            node = rng.choice(self._cell.house.nodes).address  # it may be one that is dead
+            node = rng.choice(self._cell.house.nodes).address  # it may be a dead one
             self.visits, self.moves, before = self.visits + 1, self.moves + (before not in ("", node)), node
             most = self.screen.pieces + (rng.randrange(1, 60) if rng.random() < 0.5 else sys.maxsize)
             with suppress(TimeoutError):
@@ -234,4 +238,4 @@ class Reader:
                 await asyncio.sleep(rng.uniform(0, self._stay / 2))
                 if rng.random() < RELOADS:
                     self.forgotten.append(self.screen)
-                    self.screen = Screen()
+                    self.screen = ApiTurnScreen()

@@ -1,7 +1,7 @@
-"""The tools of an installation that is to be killed, named in its file: `[tools] python = ["everturn.testing.chaos.api_tools"]`.
+"""Tools of the API installation under test, named in its file: `[tools] python = ["everturn.testing.chaos.api_tools"]`.
 
-Every process of the installation reads this, so it is also where a process is told that it is another day (AHEAD), or
-another release (VERSION). Nothing of that is in the program itself.
+Every process of the installation imports this, so it is also where a process gets a shifted clock (AHEAD), or another
+release (VERSION). Nothing of that is in the program itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ledger = Ledger(os.environ.get(LEDGER, os.devnull), os.environ.get(VERSION, "")
 look, put, pay, mail, report, linger, *_ = make_tools(_ledger)
 
 
-@tool(effects="once", timeout=600)
+@tool(timeout=600)
 async def grind(seconds: float, ctx: ToolContext) -> str:
     """Let another program take a while; it ends with whoever stops waiting for it."""
     hash = effect_hash("grind", {"seconds": seconds})
@@ -41,7 +41,7 @@ async def grind(seconds: float, ctx: ToolContext) -> str:
 
 
 def _ahead(seconds: float) -> None:
-    """Let it be later, for all that asks the clock of the runtime."""
+    """Shift the clock of the runtime forward."""
     clock.SystemClock.now = lambda self: time.time() + seconds
 
 
@@ -49,4 +49,4 @@ if os.environ.get(AHEAD):
     _ahead(float(os.environ[AHEAD]))
 if os.environ.get(VERSION) and int(os.environ[VERSION]) != wire.VERSION:
     pretend(int(os.environ[VERSION]))
-    wire.write_as(int(os.environ.get("EVERTURN_CLUSTER__WRITES", "0")))
+    wire.set_write_version(int(os.environ.get("EVERTURN_CLUSTER__WRITES", "0")))

@@ -1,7 +1,7 @@
 """Blocked event loop campaign: a tool blocks a worker while neighbours run. `python -m everturn.testing.chaos.blocked_loop`.
 
-    --wedges N      sessions whose tool calls `time.sleep(1000)`, one after the other (0: none, to see that nobody is killed)
-    --again         the tool may be run again (`read`), so that it stops whoever takes over, too
+    --wedges N      sessions whose tool calls `time.sleep(1000)`, one after the other (0: none, to see that no worker is killed)
+    --again         the tool may be run again (`read`), so that it blocks the worker that takes over, too
     --neighbours N  sessions that have turn after turn, with --rest S seconds between two, on --workers N workers
     --kill-every S  a `kill -9` of a random worker every S seconds, however young it is (0: none)
     --load N        processes beside it that only use up processors
@@ -23,26 +23,26 @@ from collections import Counter
 from contextlib import suppress
 
 from everturn.chat.session import Chat
+from everturn.runtime import Runtime
 from everturn.testing.chaos.cell import Cell, WorkerProcess, cell
-from everturn.testing.chaos.scenario import Scripted, ask
-from everturn.wiring import Runtime
+from everturn.testing.chaos.scenario import ScenarioModel, ask
 
 
-class Campaign:
-    """What is measured."""
+class BlockedLoopCampaign:
+    """The measurements of a campaign."""
 
     def __init__(self, where: Cell, node: Runtime, scenario: str, rest: float) -> None:
         self._cell, self._node, self._scenario, self._rest = where, node, scenario, rest
         self.took: list[float] = []
         self.ended: Counter[int] = Counter()
         self.silences: list[float] = []
-        self.rested = self.stuck = 0
+        self.rested = self.quarantined = 0
 
     async def keep_workers(self) -> None:
         """Start another worker for each that ended, as the parent of a cluster does."""
 
         async def start() -> None:
-            with suppress(RuntimeError):  # it was killed before it was there
+            with suppress(RuntimeError):  # it was killed before it was ready
                 await self._cell.start_worker(pace=0.05)
 
         async with asyncio.TaskGroup() as group:
@@ -55,14 +55,14 @@ class Campaign:
                 await asyncio.sleep(0.1)
 
     def count(self, worker: WorkerProcess) -> None:
-        """Look into the log of a worker for sessions that rested, or were left alone."""
+        """Count quarantined and delayed sessions in the log of a worker."""
         text = worker.stderr.read_text(encoding="utf-8", errors="replace")
         self.rested += text.count("it is tried again by itself")
-        self.stuck += text.count("and is left alone")
+        self.quarantined += text.count("and is left alone")
 
     async def neighbour(self, name: str, until: float) -> None:
-        """One who has turn after turn."""
-        chat, number = Chat(Scripted(), runtime=self._node, session=name), 0
+        """A session that runs turn after turn."""
+        chat, number = Chat(ScenarioModel(), runtime=self._node, session=name), 0
         while time.monotonic() < until:
             started = time.monotonic()
             await (await chat.send(ask(self._scenario, name, number)))
@@ -79,7 +79,7 @@ class Campaign:
                 os.kill(random.choice(alive).process.pid, signal.SIGKILL)
 
     async def look_at_logs(self, sessions: int) -> None:
-        """Find the longest silences inside of turns: between two events of one."""
+        """Find the longest gaps between two events of a turn."""
         for number in range(sessions):
             last: dict[str, float] = {}
             for entry in await self._node.store.events(f"n-{number}"):
@@ -89,21 +89,21 @@ class Campaign:
                 last[turn] = at
 
     async def wedge(self, number: int, again: bool) -> None:
-        """A session that stops its worker."""
+        """A session that blocks its worker."""
         name = f"wedge-{number}"
-        turn = await Chat(Scripted(), runtime=self._node, session=name).send(ask("blocks", name, again=int(again)))
+        turn = await Chat(ScenarioModel(), runtime=self._node, session=name).send(ask("blocks", name, again=int(again)))
         if not again:
             await turn
 
 
-async def run(options: argparse.Namespace) -> Campaign:
+async def run(options: argparse.Namespace) -> BlockedLoopCampaign:
     """One campaign."""
     async with cell() as where, where.client() as node:
         await where.start_workers(options.workers, pace=0.05)
         load = [
             await asyncio.create_subprocess_exec(sys.executable, "-c", "while True: pass") for _ in range(options.load)
         ]
-        campaign = Campaign(where, node, options.scenario, options.rest)
+        campaign = BlockedLoopCampaign(where, node, options.scenario, options.rest)
         keeping = [asyncio.create_task(campaign.keep_workers())]
         try:
             until = time.monotonic() + options.seconds
@@ -128,7 +128,7 @@ async def run(options: argparse.Namespace) -> Campaign:
 
 
 def main() -> int:
-    """Say what was seen."""
+    """Print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--neighbours", type=int, default=40)
@@ -146,7 +146,7 @@ def main() -> int:
     print(f"turns of neighbours  {len(took)}: {shown}")
     print(f"of these over 60 s   {sum(seconds > 60 for seconds in took)}")
     print(f"longest silence      {max(campaign.silences, default=0.0):.1f} s between two events of a turn")
-    print(f"sessions that rested {campaign.rested}, stuck {campaign.stuck}")
+    print(f"sessions that rested {campaign.rested}, quarantined {campaign.quarantined}")
     print(f"workers that ended   {dict(campaign.ended)}; load {os.getloadavg()[0]:.0f}")
     return 0
 

@@ -1,4 +1,4 @@
-"""A whole cell on one machine, to be killed: PostgreSQL, Restate and NATS of its own, and workers as processes."""
+"""Cluster under test on one machine: its own PostgreSQL, Restate and NATS, and workers as processes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import msgspec
 
 from everturn.cluster import Cluster
 from everturn.core.ports import Bus, Engine, Store
-from everturn.engine.restate import listening, url_of
-from everturn.testing.chaos.ledger import Ledger, Line, read_ledger
+from everturn.engine.restate import open_worker_socket, socket_url
+from everturn.runtime import Runtime
+from everturn.testing.chaos.ledger import Ledger, LedgerLine, read_ledger
 from everturn.testing.chaos.plan import VARIABLE
-from everturn.testing.chaos.scenario import TOOL_TIME, Scripted
-from everturn.testing.chaos.worker import ARMED, READY, Config
+from everturn.testing.chaos.scenario import TOOL_TIME, ScenarioModel
+from everturn.testing.chaos.worker import ARMED, READY, WorkerConfig
 from everturn.testing.servers.nats import Nats, private_nats
 from everturn.testing.servers.postgres import Postgres, private_postgres
-from everturn.testing.servers.process import family_of
+from everturn.testing.servers.process import process_family
 from everturn.testing.servers.restate import RestateServer, restate_server
-from everturn.wiring import Runtime
 
-START = 60.0  # seconds a worker has to start; a loaded machine needs more than one thinks
+START = 60.0  # seconds a worker has to start; a loaded machine needs many
 
 
 class WorkerProcess:
-    """A worker, from outside."""
+    """A worker process, seen from outside."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, stderr: Path) -> None:
         self.name, self.process, self.stderr = name, process, stderr
@@ -42,17 +42,17 @@ class WorkerProcess:
         return self.process.returncode is None
 
     def send(self, number: int) -> None:
-        """Send it a signal, if it is still there."""
+        """Send it a signal, if it still runs."""
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
 
     async def kill9(self) -> None:
-        """End it as a power cut would."""
+        """Kill it, as a power cut would."""
         self.send(signal.SIGKILL)
         await self.process.wait()
 
     async def stop(self) -> None:
-        """Ask it to leave, and wait until it has."""
+        """Ask it to shut down, and wait until it has."""
         self.send(signal.SIGCONT)
         self.send(signal.SIGTERM)
         try:
@@ -63,11 +63,11 @@ class WorkerProcess:
 
     def cpu(self) -> float:
         """Processor seconds it has used."""
-        return family_of(self.process.pid).seconds
+        return process_family(self.process.pid).seconds
 
 
 class Cell:
-    """The parts of a cell, and where they are."""
+    """The parts of a cluster, and their addresses."""
 
     def __init__(
         self,
@@ -94,15 +94,17 @@ class Cell:
         writes: int = 0,
         sabotage: str = "",
     ) -> WorkerProcess:
-        """Start a worker; it is there when this returns."""
+        """Start a worker; it is ready when this returns."""
         self._made += 1
         name = f"worker{self._made}"
         where = msgspec.structs.replace(
-            self.cluster, listen=f"fd:{self._sock.fileno()}", advertise=url_of(self._sock), writes=writes
+            self.cluster, listen=f"fd:{self._sock.fileno()}", advertise=socket_url(self._sock), writes=writes
         )
-        config = Config(name, where, str(self.home / "ledger"), str(self.home / "plan"), pace, pause, sabotage, version)
+        config = WorkerConfig(
+            name, where, str(self.home / "ledger"), str(self.home / "plan"), pace, pause, sabotage, version
+        )
         environment = {**os.environ, VARIABLE: msgspec.json.encode(plan).decode() if plan else ""}
-        # As an installed package has it: a worker that compiles what it imports starts in seconds.
+        # As in an installed package: a worker that compiles its imports takes seconds to start.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "everturn-bytecode")
         stderr = self.home / f"{name}.log"
@@ -131,7 +133,7 @@ class Cell:
         return worker
 
     async def arm(self, plan: Mapping[str, object] | None) -> None:
-        """Give the workers that run another plan of faults, and wait until they follow it."""
+        """Give the running workers another fault plan, and wait until they follow it."""
         text = msgspec.json.encode(plan).decode() if plan else ""
         (self.home / "plan").write_text(text, encoding="utf-8")
 
@@ -153,13 +155,13 @@ class Cell:
         """A node that sends commands and reads, and drives nothing."""
 
         def make(*, store: Store, bus: Bus, engine: Engine) -> Runtime:
-            return Runtime(Scripted(), store=store, bus=bus, engine=engine)
+            return Runtime(ScenarioModel(), store=store, bus=bus, engine=engine)
 
         async with self.cluster.join(make) as runtime:
             yield runtime
 
-    def lines(self) -> list[Line]:
-        """What the ledger says."""
+    def lines(self) -> list[LedgerLine]:
+        """The lines of the ledger."""
         return read_ledger(self.home / "ledger").lines
 
     def cpu(self) -> dict[str, float]:
@@ -173,13 +175,13 @@ class Cell:
         }
 
     async def aclose(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         await asyncio.gather(*(worker.kill9() for worker in self.workers if worker.is_running))
 
 
 @asynccontextmanager
 async def cell(home: Path | None = None, **settings: str) -> AsyncGenerator[Cell]:
-    """A cell without workers yet; everything of it ends with the block."""
+    """A cluster without workers yet; everything of it ends with the context."""
     async with AsyncExitStack() as stack:
         if home is None:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-cell-")))
@@ -188,7 +190,7 @@ async def cell(home: Path | None = None, **settings: str) -> AsyncGenerator[Cell
             stack.enter_async_context(private_nats(home)),
             stack.enter_async_context(restate_server(home)),
         )
-        sock = stack.enter_context(listening("127.0.0.1", 0))
-        made = Cell(home, postgres, nats, restate, sock)
-        stack.push_async_callback(made.aclose)
-        yield made
+        sock = stack.enter_context(open_worker_socket("127.0.0.1", 0))
+        cluster = Cell(home, postgres, nats, restate, sock)
+        stack.push_async_callback(cluster.aclose)
+        yield cluster

@@ -1,7 +1,7 @@
-"""The log of a session and the ledger → violations, in words. One pure function per invariant, under its number.
+"""Invariants: compare the log of a session with the ledger, and report violations. One pure function per invariant.
 
-The log is what the system says it has done, the ledger is what was done. A checker believes neither alone. Each is trusted
-because it has caught a bug that was put there for it; see tests/testing/test_chaos_checks.py.
+The log is what the system says it has done, the ledger is what was done. A check trusts neither alone. Each check is
+itself trusted because it has caught a deliberate bug; see tests/testing/test_chaos_checks.py.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from everturn.core.canonical import parse_object
+from everturn.core.canonical_json import parse_object
 from everturn.core.events import (
-    CallSettled,
+    CallFinished,
     CallStarted,
     CommandDropped,
-    LateArrived,
+    LateResultReceived,
     MessageAdded,
     StepFinished,
     StepInterrupted,
@@ -25,9 +25,9 @@ from everturn.core.events import (
     Terminal,
     TurnCancelled,
     TurnCompleted,
-    TurnEnding,
     TurnEvent,
     TurnFailed,
+    TurnFinishing,
     TurnStarted,
 )
 from everturn.core.parts import ToolPart
@@ -35,20 +35,20 @@ from everturn.core.state import fold
 from everturn.errors import InvalidEvent
 from everturn.testing.chaos.evidence import Evidence
 from everturn.testing.chaos.scenario import effect_hash, input_hash
-from everturn.testing.chaos.transcript import difference, plain
+from everturn.testing.chaos.transcript import difference, normalize_log
 
 _TERMINAL = (TurnCompleted, TurnFailed, TurnCancelled)
 
 
 class Violation(Struct, frozen=True):
-    """Something that must not be."""
+    """A violated invariant."""
 
     invariant: str
     session: str
     text: str
 
     def __str__(self) -> str:
-        """As a line of a report."""
+        """The violation as a line of a report."""
         return f"{self.invariant} {self.session}: {self.text}"
 
 
@@ -67,16 +67,20 @@ def _invariant(name: str) -> Callable[[Check], Check]:
 
 
 def check(evidence: Evidence) -> list[Violation]:
-    """Everything that is wrong with a session that has come to rest."""
-    return [Violation(name, evidence.session, text) for name, one in CHECKS.items() for text in one(evidence)]
+    """All violations of a session that has come to rest."""
+    return [
+        Violation(name, evidence.session, text) for name, invariant in CHECKS.items() for text in invariant(evidence)
+    ]
 
 
-# What was promised ------------------------------------------------------------------------------------------------
+# Acknowledgements ------------------------------------------------------------------------------------------------
 
 
 @_invariant("I1")
 def acknowledged_means_kept(evidence: Evidence) -> Iterator[str]:
-    """An acknowledged input is in the log exactly once, as it was sent; any other acknowledged command was acted on."""
+    """An acknowledged input is in the log exactly once, as it was sent; any other acknowledged command was
+    processed.
+    """
     begun: dict[str, list[TurnStarted | MessageAdded]] = {}
     acted_on: set[str] = set()
     dropped: set[str] = set()
@@ -102,20 +106,20 @@ def acknowledged_means_kept(evidence: Evidence) -> Iterator[str]:
 
 
 def _hash_of(start: TurnStarted | MessageAdded) -> str:
-    said = start.input if isinstance(start, TurnStarted) else start.message
-    return "" if said is None else input_hash(said.text)
+    input_text = start.input if isinstance(start, TurnStarted) else start.message
+    return "" if input_text is None else input_hash(input_text.text)
 
 
 @_invariant("I2")
 def one_key_is_one_turn(evidence: Evidence) -> Iterator[str]:
-    """Whoever sends with the same key is told the same turn, and that is the one which began."""
+    """Every send with the same key gets the same turn, and that is the one which started."""
     begun = {e.command: e.turn for events in evidence.turns.values() for e in events if isinstance(e, TurnStarted)}
-    told: dict[str, str] = {}
+    turns_by_key: dict[str, str] = {}
     for line in evidence.lines("ack"):
         if line.name != "send":
             continue
-        if told.setdefault(line.key, line.turn) != line.turn:
-            yield f"input {line.key} was acknowledged as turn {told[line.key]} and as turn {line.turn}"
+        if turns_by_key.setdefault(line.key, line.turn) != line.turn:
+            yield f"input {line.key} was acknowledged as turn {turns_by_key[line.key]} and as turn {line.turn}"
         elif begun.get(line.key, line.turn) != line.turn:
             yield f"input {line.key} was acknowledged as turn {line.turn} and began as {begun[line.key]}"
 
@@ -148,7 +152,7 @@ def the_end_is_the_end(evidence: Evidence) -> Iterator[str]:
         if len(ends) > 1:
             yield f"turn {turn} ended {len(ends)} times"
         for event in events[ends[0] + 1 :] if ends else ():
-            if not isinstance(event, LateArrived | Terminal):
+            if not isinstance(event, LateResultReceived | Terminal):
                 yield f"turn {turn} went on after its end, with {type(event).__name__}"
 
 
@@ -164,9 +168,9 @@ def every_change_is_in_the_table(evidence: Evidence) -> Iterator[str]:
 
 @_invariant("I13")
 def cancelled_means_no_more(evidence: Evidence) -> Iterator[str]:
-    """Once a cancel is written, no model is asked and no tool is started."""
+    """After a cancellation is in the log, no model is called and no tool is started."""
     for turn, events in evidence.turns.items():
-        ends = [at for at, e in enumerate(events) if isinstance(e, TurnEnding) and e.outcome == "cancelled"]
+        ends = [at for at, e in enumerate(events) if isinstance(e, TurnFinishing) and e.outcome == "cancelled"]
         if not ends:
             continue
         for event in events[ends[0] :]:
@@ -188,19 +192,19 @@ def _made(events: Sequence[TurnEvent]) -> list[str]:
 def one_result_per_call(evidence: Evidence) -> Iterator[str]:
     """Every call of a turn that is over has one result, before the model is asked again; no result is without a call."""
     for turn, events in evidence.turns.items():
-        results = Counter(event.call for event in events if isinstance(event, CallSettled))
-        made = set(_made(events))
+        results = Counter(event.call for event in events if isinstance(event, CallFinished))
+        calls = set(_made(events))
         is_over = any(isinstance(event, _TERMINAL) for event in events)
-        for call in made:
+        for call in calls:
             if results[call] != 1 and (is_over or results[call] > 1):
                 yield f"call {call} of turn {turn} has {results[call]} results"
-        for call in results.keys() - made:
+        for call in results.keys() - calls:
             yield f"there is a result for {call}, which nobody called in turn {turn}"
         is_open: set[str] = set()
         for event in events:
             if isinstance(event, StepFinished | StepInterrupted):
                 is_open |= set(_made([event]))
-            elif isinstance(event, CallSettled):
+            elif isinstance(event, CallFinished):
                 is_open.discard(event.call)
             elif isinstance(event, StepStarted) and is_open:
                 yield f"step {event.step} of turn {turn} began before {', '.join(sorted(is_open))} had a result"
@@ -209,27 +213,27 @@ def one_result_per_call(evidence: Evidence) -> Iterator[str]:
 @_invariant("I16")
 def call_ids_are_unique(evidence: Evidence) -> Iterator[str]:
     """No two calls of a session share an id."""
-    made = Counter(call for events in evidence.turns.values() for call in _made(events))
-    for call, count in made.items():
+    calls = Counter(call for events in evidence.turns.values() for call in _made(events))
+    for call, count in calls.items():
         if count > 1:
             yield f"{count} calls are called {call}"
 
 
-# What was done ----------------------------------------------------------------------------------------------------
+# Effects ---------------------------------------------------------------------------------------------------------
 
 
 @_invariant("I23")
 def once_is_at_most_once(evidence: Evidence) -> Iterator[str]:
-    """What must not be done twice was not."""
+    """A `once` effect was not repeated."""
     for call, lines in evidence.effects.items():
         start = evidence.started.get(call)
-        if len(lines) > 1 and start is not None and start.effects == "once":
+        if len(lines) > 1 and start is not None and start.at_most_once:
             yield f"{start.tool} must be done once, and was done {len(lines)} times for call {call}"
 
 
 @_invariant("I24")
 def a_repeat_carries_the_same_key(evidence: Evidence) -> Iterator[str]:
-    """However often a call is tried, the tool is given one key, and no other call's."""
+    """However often a call is tried, the tool gets one key, and no other call's."""
     owners: dict[str, str] = {}
     for call, start in evidence.started.items():
         if owners.setdefault(start.key, call) != call:
@@ -260,13 +264,13 @@ def written_down_before_done(evidence: Evidence) -> Iterator[str]:
 
 @_invariant("I26")
 def success_is_said_of_what_was_done(evidence: Evidence) -> Iterator[str]:
-    """A call is `completed` only if it was done, and of unknown outcome only if a death can have made it so."""
+    """A call is `completed` only if it was done, and of unknown outcome only if a crash can have caused it."""
     for result in evidence.settled:
         start = evidence.started.get(result.call)
         if result.state == "completed" and start is not None and result.call not in evidence.effects:
             yield f"call {result.call} is said to be completed, and {start.tool} was never done"
         if result.state == "outcome_unknown":
-            if start is None or start.effects != "once":
+            if start is None or not start.at_most_once:
                 yield f"the outcome of call {result.call} is said to be unknown, though it may be run again"
             elif not evidence.kills:
                 yield f"the outcome of call {result.call} is said to be unknown, though nobody was killed"
@@ -274,9 +278,9 @@ def success_is_said_of_what_was_done(evidence: Evidence) -> Iterator[str]:
 
 @_invariant("requests")
 def a_kill_repeats_one_request(evidence: Evidence) -> Iterator[str]:
-    """At most one request is sent again per kill, and one that is sent again is the same."""
-    asked = Counter(line.key for line in evidence.lines("request"))
-    repeats = sum(asked.values()) - len(asked)
+    """At most one request is repeated per kill, and a repeated one is the same."""
+    requests = Counter(line.key for line in evidence.lines("request"))
+    repeats = sum(requests.values()) - len(requests)
     if repeats > evidence.kills:
         yield f"{repeats} requests were sent again after {evidence.kills} kills"
     shown: dict[tuple[str, str], str] = {}
@@ -287,7 +291,7 @@ def a_kill_repeats_one_request(evidence: Evidence) -> Iterator[str]:
 
 @_invariant("transcript")
 def as_if_nothing_had_happened(evidence: Evidence) -> Iterator[str]:
-    """The log is that of an uninterrupted run, unknown outcomes aside."""
+    """The log is that of an uninterrupted run, except for unknown outcomes."""
     if evidence.uninterrupted is not None:
-        if found := difference(plain(evidence.entries, evidence.session), evidence.uninterrupted):
-            yield found
+        if difference_text := difference(normalize_log(evidence.entries, evidence.session), evidence.uninterrupted):
+            yield difference_text

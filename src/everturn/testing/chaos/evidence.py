@@ -1,4 +1,4 @@
-"""The log of a session and the ledger, side by side and sorted for those who judge them."""
+"""Evidence: the log of a session and the ledger, prepared for the checks."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from everturn.core.events import CallSettled, CallStarted, Entry, TurnEvent
-from everturn.testing.chaos.ledger import Kind, Line
-from everturn.testing.chaos.transcript import Plain
+from everturn.core.events import CallFinished, CallStarted, Entry, TurnEvent
+from everturn.testing.chaos.ledger import Kind, LedgerLine
+from everturn.testing.chaos.transcript import NormalizedEvent
 
 
 class Evidence(Struct, frozen=True, dict=True):
-    """What there is to judge a session by, once it has come to rest."""
+    """The evidence about a session, once it has come to rest."""
 
     session: str
     entries: Sequence[Entry]
-    ledger: Sequence[Line] = ()  # of any sessions
-    kills: int = 0  # how often whoever drove it was killed, or cut off from what it needs
-    uninterrupted: Sequence[Plain] | None = None  # `plain` of the same inputs when nobody disturbed them
+    ledger: Sequence[LedgerLine] = ()  # of any sessions
+    kills: int = 0  # how often its driver was killed, or disconnected
+    uninterrupted: Sequence[NormalizedEvent] | None = None  # `plain` of the same inputs in an undisturbed run
     clocks_agree: bool = True  # ledger and log were written by the same clock
 
-    def lines(self, kind: Kind) -> list[Line]:
-        """What the ledger says of this session."""
+    def lines(self, kind: Kind) -> list[LedgerLine]:
+        """The lines of the ledger about this session."""
         return [line for line in self.ledger if line.kind == kind and line.session == self.session]
 
     @cached_property
@@ -38,18 +38,18 @@ class Evidence(Struct, frozen=True, dict=True):
     @cached_property
     def started(self) -> dict[str, CallStarted]:
         """The first start of every call that was started."""
-        found = [entry.event for entry in self.entries if isinstance(entry.event, CallStarted)]
-        return {event.call: event for event in reversed(found)}
+        starts = [entry.event for entry in self.entries if isinstance(entry.event, CallStarted)]
+        return {event.call: event for event in reversed(starts)}
 
     @cached_property
-    def settled(self) -> list[CallSettled]:
+    def settled(self) -> list[CallFinished]:
         """Every result."""
-        return [entry.event for entry in self.entries if isinstance(entry.event, CallSettled)]
+        return [entry.event for entry in self.entries if isinstance(entry.event, CallFinished)]
 
     @cached_property
-    def effects(self) -> dict[str, list[Line]]:
-        """What was done for every call."""
-        effects: dict[str, list[Line]] = {}
+    def effects(self) -> dict[str, list[LedgerLine]]:
+        """The effects of every call."""
+        effects: dict[str, list[LedgerLine]] = {}
         for line in self.lines("effect"):
             effects.setdefault(line.call, []).append(line)
         return effects

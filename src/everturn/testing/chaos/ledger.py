@@ -1,8 +1,8 @@
-"""What was really done, written down outside the process that dies: one line of JSON per effect, in a file.
+"""Ledger of effects: records what was really done outside of the processes that die, one line of JSON each, in a file.
 
 A line is one write to a file that is open for appending, with nothing in between that could be lost with the process. A
-kill may tear even that, where it crosses a page; so a line begins with a line break of its own, and a torn one never
-takes its successor along.
+kill may tear even that, where it crosses a page; so a line begins with a line break of its own, and a torn line does
+not damage its successor.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from msgspec import Struct
 Kind = Literal["effect", "request", "ack", "note"]
 
 
-class Line(Struct, frozen=True, gc=False, omit_defaults=True):
+class LedgerLine(Struct, frozen=True, gc=False, omit_defaults=True):
     """Something that happened in the world.
 
-    effect: a tool did something. `name` is the tool, `hash` that of tool and arguments, `key` what the tool was given.
-    request: a model was asked. `key` is the digest of the request, `hash` that of the input, `name` the number of the step.
-    ack: a command was acknowledged. `name` is its kind, `key` its key, `turn` the turn of the receipt, `hash` the input's.
-    note: anything else (a kill, say), for people and for figures.
+    - effect: a tool did something. `name` is the tool, `hash` that of tool and arguments, `key` the key that the tool
+      got.
+    - request: a model was called. `key` is the digest of the request, `hash` that of the input, `name` the number of
+      the step.
+    - ack: a command was acknowledged. `name` is its kind, `key` its key, `turn` the turn of the receipt, `hash` the
+      input's.
+    - note: anything else (a kill, say), for people and for figures.
     """
 
     kind: Kind
@@ -41,11 +44,11 @@ class Line(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(LedgerLine).decode
 
 
 class Ledger:
-    """A file that effects are appended to, from as many processes as like to."""
+    """A file to which any number of processes append effects."""
 
     def __init__(self, path: str | Path, worker: str = "", now: Callable[[], float] = time.time) -> None:
         self.worker, self._now = worker, now
@@ -62,31 +65,31 @@ class Ledger:
         name: str = "",
         hash: str = "",
     ) -> None:
-        """Write a line. When this returns, it is there whatever becomes of this process.
+        """Write a line. When this returns, the line survives the death of this process.
 
         Raises:
-            OSError: it is not, or not all of it.
+            OSError: it was not written, or not completely.
         """
-        line = Line(kind, session, turn, call, key, name, hash, os.getpid(), self.worker, self._now())
+        line = LedgerLine(kind, session, turn, call, key, name, hash, os.getpid(), self.worker, self._now())
         data = b"\n" + _encode(line) + b"\n"
         if os.write(self._file, data) != len(data):
             raise OSError("the ledger took only a part of a line: is the disk full?")
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         os.close(self._file)
 
 
-class Read(Struct, frozen=True):
-    """A ledger as it was read: its lines, and how many were torn by a death in the middle of a write."""
+class LedgerContents(Struct, frozen=True):
+    """The content of a ledger: its lines, and how many were torn by a death in the middle of a write."""
 
-    lines: list[Line]
+    lines: list[LedgerLine]
     torn: int
 
 
-def read_ledger(*paths: str | Path) -> Read:
-    """Read one ledger, or several as if they were one. One that does not exist is empty."""
-    lines: list[Line] = []
+def read_ledger(*paths: str | Path) -> LedgerContents:
+    """Read one ledger, or several together. A missing file is empty."""
+    lines: list[LedgerLine] = []
     torn = 0
     for path in paths:
         if not os.path.exists(path):
@@ -99,4 +102,4 @@ def read_ledger(*paths: str | Path) -> Read:
                     lines.append(_decode(raw))
                 except msgspec.DecodeError:
                     torn += 1
-    return Read(lines, torn)
+    return LedgerContents(lines, torn)

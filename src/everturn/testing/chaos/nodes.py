@@ -1,7 +1,7 @@
-"""A whole cell as an installation has it: PostgreSQL, Restate and NATS of its own, API nodes and workers as programs.
+"""Installation under test: its own PostgreSQL, Restate and NATS, API nodes and workers as programs.
 
-Everything is started as `deploy/compose.yaml` starts it, `everturn serve --cluster` and `everturn worker`, but on this
-machine's loopback and on any ports that are free.
+Everything is started as `deploy/compose.yaml` starts it, `everturn serve --cluster` and `everturn worker`, but on the
+loopback of this machine and on free ports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from everturn.cluster import Cluster
 from everturn.testing.chaos.cell import START, WorkerProcess
 from everturn.testing.servers.nats import Nats, private_nats
 from everturn.testing.servers.postgres import Postgres, private_postgres
-from everturn.testing.servers.process import family_of, free_port
+from everturn.testing.servers.process import free_port, process_family
 from everturn.testing.servers.restate import RestateServer, restate_server
 
 SERVES = re.compile(rb"serves at (http://\S+)")
@@ -46,17 +46,17 @@ logs = "json"
 
 
 class ApiNode(WorkerProcess):
-    """An API node, from outside; the same address when it is started again."""
+    """An API node, seen from outside; it keeps its address when it is restarted."""
 
     address = ""
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port on which it listens."""
         return int(self.address.rpartition(":")[2])
 
     def status(self, path: str) -> int:
-        """Ask it for something that needs no key; 0 when nobody answers."""
+        """The status of a request that needs no key; 0 without an answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
             connection.request("GET", path)
@@ -68,7 +68,7 @@ class ApiNode(WorkerProcess):
 
 
 class Installation:
-    """The parts, where they are, and how to start another one."""
+    """The parts, their addresses, and how to start another one."""
 
     def __init__(
         self,
@@ -100,11 +100,11 @@ class Installation:
 
     @property
     def token(self) -> str:
-        """What lets the local operator in, at every node. It is there once a node has started."""
+        """The token of the local operator, valid at every node. It exists once a node has started."""
         return (self.home / "token").read_text(encoding="utf-8").strip()
 
     async def start_node(self, port: int = 0, environment: Mapping[str, str] | None = None) -> ApiNode:
-        """Start an API node; it can be sent requests when this returns."""
+        """Start an API node; it accepts requests when this returns."""
         words = ("serve", "--cluster", "--config", str(self.config), "--port", str(port), "--no-reload")
         process, log = await self._start("api", words, environment)
         node = ApiNode(log.stem, process, log)
@@ -120,13 +120,15 @@ class Installation:
         return node
 
     async def restart_node(self, node: ApiNode, environment: Mapping[str, str] | None = None) -> ApiNode:
-        """Ask a node to leave, and start another one in its place, at the same address."""
+        """Ask a node to shut down, and start another one in its place, at the same address."""
         await node.stop()
         self.nodes.remove(node)
         return await self.start_node(node.port, environment)
 
     async def start_workers(self, count: int, environment: Mapping[str, str] | None = None) -> WorkerProcess:
-        """Start a parent that keeps so many workers running, at an address of their own; they drive when this returns."""
+        """Start a parent that keeps so many workers running, at an address of their own; they are ready when this
+        returns.
+        """
         listen = f"127.0.0.1:{free_port()}"
         words = ("worker", "--config", str(self.config), "--workers", str(count), "--listen", listen)
         process, log = await self._start("workers", words, environment)
@@ -140,12 +142,12 @@ class Installation:
         return parent
 
     def worker_pids(self) -> list[int]:
-        """The workers themselves: each can be killed, and its parent starts another."""
+        """The worker processes: each can be killed, and its parent starts another."""
         return [pid for parent in self.parents if parent.is_running for pid in self.workers_of(parent)]
 
     def workers_of(self, parent: WorkerProcess) -> list[int]:
-        """The workers of one parent; what they have started themselves does not count."""
-        return [pid for pid in family_of(parent.process.pid).pids[1:] if _parent_of(pid) == parent.process.pid]
+        """The workers of one parent; their own child processes do not count."""
+        return [pid for pid in process_family(parent.process.pid).pids[1:] if _parent_of(pid) == parent.process.pid]
 
     async def _start(
         self, kind: str, words: tuple[str, ...], environment: Mapping[str, str] | None
@@ -153,7 +155,7 @@ class Installation:
         self._made += 1
         log = self.home / f"{kind}{self._made}.log"
         known = {**os.environ, "XDG_DATA_HOME": str(self.home), **self.environment, **(environment or {})}
-        known.pop("PYTHONDONTWRITEBYTECODE", None)  # as an installed package has it; see `cell`
+        known.pop("PYTHONDONTWRITEBYTECODE", None)  # as in an installed package; see `cell`
         known["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "everturn-bytecode")
         with log.open("wb") as stderr:
             process = await asyncio.create_subprocess_exec(
@@ -161,27 +163,29 @@ class Installation:
                 stdout=asyncio.subprocess.PIPE if kind == "api" else stderr,
                 stderr=stderr,
                 env=known,
-                start_new_session=True,  # Ctrl-C is for whoever started all this; it tells them
+                start_new_session=True,  # Ctrl-C is for the process that started all this; it stops them
             )
         return process, log
 
     @asynccontextmanager
-    async def _starting(self, one: WorkerProcess) -> AsyncGenerator[None]:
+    async def _starting(self, process: WorkerProcess) -> AsyncGenerator[None]:
         try:
             async with asyncio.timeout(START):
                 yield
         except (TimeoutError, RuntimeError):
-            await one.kill9()
-            raise RuntimeError(f"{one.name} did not start: {one.stderr.read_text(encoding='utf-8')[-2000:]}") from None
+            await process.kill9()
+            raise RuntimeError(
+                f"{process.name} did not start: {process.stderr.read_text(encoding='utf-8')[-2000:]}"
+            ) from None
 
     async def aclose(self) -> None:
-        """Ask all to leave: the nodes first, so that nobody asks for what nobody drives."""
+        """Ask all to shut down: the nodes first, so that none requests what no worker drives."""
         await asyncio.gather(*(node.stop() for node in self.nodes))
         await asyncio.gather(*(parent.stop() for parent in self.parents))
 
 
 def _parent_of(pid: int) -> int:
-    """Who started a process; 0 when it is gone."""
+    """The parent of a process; 0 when it has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -197,7 +201,7 @@ async def installation(
     home: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[Installation]:
-    """A cluster of its own; `more` is further configuration, in TOML. Everything of it ends with the block."""
+    """A cluster of its own; `more` is further configuration, in TOML. Everything of it ends with the context."""
     async with AsyncExitStack() as stack:
         if home is None:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everturn-cell-")))
@@ -206,9 +210,9 @@ async def installation(
             stack.enter_async_context(private_nats(home)),
             stack.enter_async_context(restate_server(home)),
         )
-        made = Installation(home, postgres, nats, restate, more, environment)
-        stack.push_async_callback(made.aclose)
+        cluster = Installation(home, postgres, nats, restate, more, environment)
+        stack.push_async_callback(cluster.aclose)
         if workers:
-            await made.start_workers(workers)
-        await asyncio.gather(*(made.start_node() for _ in range(nodes)))
-        yield made
+            await cluster.start_workers(workers)
+        await asyncio.gather(*(cluster.start_node() for _ in range(nodes)))
+        yield cluster

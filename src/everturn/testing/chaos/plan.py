@@ -1,8 +1,8 @@
-"""A text in the environment → what happens at which fault point: `{"log.StepFinished.after": {"nth": 2, "do": "kill"}}`.
+"""Fault plans: what happens at which fault point, as JSON: `{"log.StepFinished.after": {"nth": 2, "do": "kill"}}`.
 
-A process is told its plan before it starts, in `EVERTURN_FAULTS`. The name of a point may be a pattern (`tool.*.before`).
-With a `token`, a path, the fault happens once however many processes have the plan: to whoever makes that file first,
-and the file says where, to whom and when.
+A process gets its plan before it starts, in `EVERTURN_FAULTS`. The name of a point may be a pattern (`tool.*.before`).
+With a `token`, a path, the fault happens once however many processes have the plan: in the process that creates that
+file first, and the file records where, in which process and when.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from everturn import faults
+from everturn import failpoints
 from everturn.errors import ConfigError
 
 VARIABLE = "EVERTURN_FAULTS"
-EXIT_CODE = 86  # of a process that was told to exit: no other one ends with it by accident
+EXIT_CODE = 86  # of a process that a plan ended: no other one exits with it by accident
 
 
 class FaultInjected(Exception):
-    """A plan said that this point fails."""
+    """A planned failure at a fault point."""
 
 
 class Fault(Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,8 +37,8 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
     file: str = ""
 
 
-class Happened(Struct, frozen=True):
-    """What a token holds."""
+class FaultRecord(Struct, frozen=True):
+    """The content of a token."""
 
     point: str
     do: str
@@ -47,7 +47,7 @@ class Happened(Struct, frozen=True):
 
 
 class FaultPlan:
-    """A plan, to be given to `faults.install`."""
+    """A plan, for `failpoints.install_plan`."""
 
     def __init__(self, planned: Mapping[str, Fault]) -> None:
         for point, fault in planned.items():
@@ -61,7 +61,7 @@ class FaultPlan:
         """Read a plan.
 
         Raises:
-            ConfigError: it is none, and the text says why.
+            ConfigError: it is invalid; the message says why.
         """
         try:
             return cls(msgspec.json.decode(text, type=dict[str, Fault]))
@@ -69,7 +69,7 @@ class FaultPlan:
             raise ConfigError(f"{VARIABLE} is not a plan of faults: {error}") from None
 
     def __call__(self, point: str) -> None:
-        """A point is reached."""
+        """Process a fault point."""
         for at, (pattern, fault) in enumerate(self._planned):
             if pattern == point or fnmatchcase(point, pattern):
                 self._seen[at] += 1
@@ -88,11 +88,13 @@ def _append(file: str, text: str) -> None:
 
 
 def _is_first(fault: Fault, point: str) -> bool:
-    """Whether nobody has taken the token yet; it is whole from the moment it is there, for somebody may be waiting."""
+    """Whether this process takes the token; the file is complete from the moment it exists, because others may wait for
+    it.
+    """
     if not fault.token:
         return True
     made = f"{fault.token}.{os.getpid()}"
-    _append(made, msgspec.json.encode(Happened(point, fault.do, os.getpid(), time.time())).decode())
+    _append(made, msgspec.json.encode(FaultRecord(point, fault.do, os.getpid(), time.time())).decode())
     try:
         os.link(made, fault.token)
     except FileExistsError:
@@ -102,11 +104,11 @@ def _is_first(fault: Fault, point: str) -> bool:
     return True
 
 
-def read_token(path: str) -> Happened | None:
-    """What happened, if it has."""
+def read_token(path: str) -> FaultRecord | None:
+    """The recorded fault, if it has happened."""
     try:
         with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=Happened)
+            return msgspec.json.decode(file.read(), type=FaultRecord)
     except FileNotFoundError:
         return None
 
@@ -126,8 +128,8 @@ def _happen(fault: Fault, point: str) -> None:
 
 
 def install_from_environment() -> FaultPlan | None:
-    """Follow the plan this process was given, if it was given one."""
+    """Install the plan of this process, if it has one."""
     text = os.environ.get(VARIABLE, "")
     plan = FaultPlan.parse(text) if text else None
-    faults.install(plan)
+    failpoints.install_plan(plan)
     return plan

@@ -1,17 +1,17 @@
-"""Bugs to be built into a worker on purpose: a campaign is trusted only after it has found one."""
+"""Deliberate bugs for a worker: a campaign is trusted only after it has found one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, cast
 
-from everturn.core.canonical import parse_object
-from everturn.turn import tools
+from everturn.calls import pipeline
+from everturn.core.canonical_json import parse_object
 
 
 def once_is_done_again() -> None:
-    """A process that takes over runs a `once` call again, whatever became of it."""
-    turn, start = cast("Any", tools), tools.Start
+    """A process that takes over repeats a `once` call, whatever its outcome was."""
+    turn, start = cast("Any", pipeline), pipeline.StartCall
 
     async def take_over(ctx: Any, call: Any, found: Any, plan: Any) -> None:
         plan.starts.append(start(call, found[call.started.tool], parse_object(call.started.arguments) or {}))
@@ -21,7 +21,7 @@ def once_is_done_again() -> None:
 
 def nothing_is_written_before_it_is_done() -> None:
     """Tools run before the log says so."""
-    turn = cast("Any", tools)
+    turn = cast("Any", pipeline)
     plan = turn._plan
 
     async def eager(ctx: Any, found: Any, limits: Any) -> Any:
@@ -29,7 +29,7 @@ def nothing_is_written_before_it_is_done() -> None:
         for one in made.starts:
             ctx.spawn(one.call.id, turn.run_call(ctx, one, limits, found))
         while made.starts and set(ctx.running()) - set(ctx.done()):
-            await ctx.stir(ctx.stirs)
+            await ctx.wait_for_notification(ctx.notifications)
         made.starts.clear()
         return made
 

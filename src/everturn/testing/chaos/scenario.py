@@ -1,17 +1,17 @@
-"""An input → the same model answers and the same tools in any process: nothing here remembers anything.
+"""Scenarios: a model and tools that answer an input alike in any process, because they keep no state.
 
-What the model says follows from the request alone: its last input names the scenario, and the answers given since then
-say which step this is. So a process that takes a turn over is told exactly what the one before would have been told.
+The answer of the model follows from the request alone: its last input names the scenario, and the results since then
+tell the step. So a process that takes a turn over gets exactly the answers that the one before would have got.
 
-    four_steps   five calls at once (read, read, write, once, write), two (once, read), one (write), then words
-    long_text    a number of pieces of text of every script, drawn by a seed
-    echo         one step, which says the input again
-    asks         one call that needs a person, then words
-    asks_five    five calls at once that each need a person, then words
-    reviews      one call whose result a person reads first, then words; what the model is shown is written down
-    lingers      one call whose tool takes as long as it is told to, then words
-    blocks       one call whose tool stops the event loop of its process (`time.sleep`), then words
-    poison       kills the process that drives it, every time
+- four_steps: five calls at once (read, read, write, once, write), two (once, read), one (write), then text
+- long_text: a number of pieces of text of every script, chosen by a seed
+- echo: one step, which repeats the input
+- asks: one call that needs approval, then text
+- asks_five: five calls at once that each need approval, then text
+- reviews: one call whose result a person reviews, then text; what the model is shown is recorded
+- lingers: one call whose tool takes as long as the input says, then text
+- blocks: one call whose tool blocks the event loop of its process (`time.sleep`), then text
+- poison: kills the process that drives it, every time
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import Any
 
 import msgspec
 
-from everturn import faults
-from everturn.core.canonical import canonical, digest, parse_object
+from everturn import failpoints
+from everturn.core.canonical_json import encode_canonical, hash_values, parse_object
 from everturn.core.chunks import Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.commands import Send
-from everturn.core.parts import TextPart, Usage, text_of
+from everturn.core.parts import TextPart, Usage, join_text
 from everturn.core.ports import Receipt, Tool, ToolContext
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
@@ -39,7 +39,7 @@ from everturn.models.scripted import call, calls, say
 from everturn.testing.chaos.ledger import Ledger
 from everturn.tools.function import tool
 
-TOOL_TIME = 0.003  # seconds a tool takes on either side of its effect
+TOOL_TIME = 0.003  # seconds a tool takes before and after its effect
 USAGE = Usage(input=10, output=5)  # the same for every request: it is part of the log
 
 Batch = Sequence[Chunk]
@@ -73,27 +73,29 @@ _PIECES = (
 
 
 def ask(scenario: str, session: str, number: int = 0, **options: object) -> str:
-    """The input that starts a scenario. It names its session, for a model is not told; `number` tells inputs apart."""
+    """The input that starts a scenario. It names its session, which a model does not know; `number` distinguishes
+    inputs.
+    """
     if scenario not in SCENARIOS:
         raise ValueError(f"there is no scenario {scenario!r}; there are: {', '.join(SCENARIOS)}")
-    return f"{_OPENING} {scenario} {canonical(options)} [{session}#{number}]"
+    return f"{_OPENING} {scenario} {encode_canonical(options)} [{session}#{number}]"
 
 
 def input_hash(text: str) -> str:
-    """How an input is known in the ledger."""
-    return digest(text)
+    """The hash of an input in the ledger."""
+    return hash_values(text)
 
 
 def effect_hash(name: str, arguments: object) -> str:
-    """How a tool and its arguments are known in the ledger."""
-    return digest(name, canonical(arguments))
+    """The hash of a tool and its arguments in the ledger."""
+    return hash_values(name, encode_canonical(arguments))
 
 
 def acknowledge(ledger: Ledger, receipt: Receipt) -> None:
-    """Write down that a client was told its command is safe: from here on, it may believe that."""
+    """Record that a client got the acknowledgement of its command."""
     command = receipt.command
     turn = getattr(command, "turn", "")
-    hash = input_hash(text_of(command.parts)) if isinstance(command, Send) and command.parts is not None else ""
+    hash = input_hash(join_text(command.parts)) if isinstance(command, Send) and command.parts is not None else ""
     if receipt.is_new or isinstance(command, Send):  # the repeat of an answer may be no more than that
         name = type(command).__name__.lower()
         ledger.write("ack", session=command.session, turn=turn, key=command.key, name=name, hash=hash)
@@ -146,7 +148,7 @@ def _asks(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
 
 
 ASKED_FIVE = ("ada", "bob", "cem", "dan", "eve")
-REVIEWED = "the code is ⡁⢂⡃⢄"  # in signs that stand nowhere else: one of them is enough to be found out
+REVIEWED = "the code is ⡁⢂⡃⢄"  # in characters that are used nowhere else: one of them is enough to be detected
 
 
 def _asks_five(step: int, text: str, options: dict[str, Any]) -> list[Batch]:
@@ -186,17 +188,17 @@ SCENARIOS: dict[str, Callable[[int, str, dict[str, Any]], list[Batch]]] = {
 }
 
 
-class Scripted:
-    """A model that answers scenarios, and writes each request into the ledger before it says a word."""
+class ScenarioModel:
+    """A model that answers scenarios, and records each request in the ledger before its first output."""
 
     name = "scenario"
 
     def __init__(self, ledger: Ledger | None = None, pace: float = 0.0) -> None:
-        """`pace` is how many seconds lie between two batches."""
+        """`pace` is the number of seconds between two batches."""
         self._ledger, self._pace = ledger, pace
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Batch]:
-        """Answer what was asked last."""
+        """Answer the last input."""
         text, step = _place(request)
         asked = _ASKED.fullmatch(text)
         if asked is None or asked[1] not in SCENARIOS:
@@ -206,17 +208,19 @@ class Scripted:
             key = request_digest(request)
             self._ledger.write("request", session=session, key=key, name=str(step), hash=input_hash(text))
             if asked[1] == "reviews":
-                self._ledger.write("note", session=session, name="shown", key=canonical(msgspec.to_builtins(request)))
-        faults.hit("model.request.after")
+                self._ledger.write(
+                    "note", session=session, name="shown", key=encode_canonical(msgspec.to_builtins(request))
+                )
+        failpoints.hit_failpoint("model.request.after")
         for number, batch in enumerate(SCENARIOS[asked[1]](step, text, parse_object(asked[2]) or {})):
             await asyncio.sleep(self._pace)
-            if faults.is_on():
-                faults.hit(f"model.step{step}.batch{number}")
+            if failpoints.is_active():
+                failpoints.hit_failpoint(f"model.step{step}.batch{number}")
             yield batch
 
 
 def _place(request: ModelRequest) -> tuple[str, int]:
-    """The last input, and which step of its turn this is. A notice is no input, though it is shown as one."""
+    """The last input, and which step of its turn this is. A notice is no input, although it is shown as one."""
     step = 1
     for message in reversed(request.messages):
         if message.role == "assistant":
@@ -227,71 +231,71 @@ def _place(request: ModelRequest) -> tuple[str, int]:
 
 
 def request_digest(request: ModelRequest) -> str:
-    """What two requests have in common if a provider could not tell them apart."""
+    """A digest that is equal for requests that a provider could not tell apart."""
     shown = (request.model, request.system, request.messages, request.tools, request.params)
-    return digest(msgspec.to_builtins(shown))
+    return hash_values(msgspec.to_builtins(shown))
 
 
 # What is done ---------------------------------------------------------------------------------------------------
 
 
 def make_tools(ledger: Ledger, pause: float = TOOL_TIME) -> list[Tool]:
-    """The tools of the scenarios. Their one effect is a line in the ledger."""
+    """The tools of the scenarios. Their only effect is a line in the ledger."""
 
     async def happen(name: str, ctx: ToolContext, arguments: dict[str, object]) -> None:
         await asyncio.sleep(pause)
-        if faults.is_on():
-            faults.hit(f"tool.{name}.before")
+        if failpoints.is_active():
+            failpoints.hit_failpoint(f"tool.{name}.before")
         hash = effect_hash(name, arguments)
         ledger.write("effect", session=ctx.session, turn=ctx.turn, call=ctx.call, key=ctx.key, name=name, hash=hash)
-        if faults.is_on():
-            faults.hit(f"tool.{name}.after")
+        if failpoints.is_active():
+            failpoints.hit_failpoint(f"tool.{name}.after")
         await asyncio.sleep(pause)
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def look(path: str, ctx: ToolContext) -> str:
         """Read something."""
         await happen("look", ctx, {"path": path})
         return f"content of {path}"
 
-    @tool(effects="write")
+    @tool(idempotent=True)
     async def put(path: str, text: str, ctx: ToolContext) -> str:
         """Write something; doing it again with the same key changes nothing."""
         await happen("put", ctx, {"path": path, "text": text})
         return f"wrote {len(text)} to {path}"
 
-    @tool(effects="once")
+    @tool()
     async def pay(amount: int, ctx: ToolContext) -> str:
         """Do what must not be done twice."""
         await happen("pay", ctx, {"amount": amount})
         return f"paid {amount}"
 
-    @tool(effects="once", execute="ask")
+    @tool(approval="always")
     async def mail(to: str, ctx: ToolContext) -> str:
         """Do what must not be done twice, and not without a person."""
         await happen("mail", ctx, {"to": to})
         return f"mailed {to}"
 
-    @tool(effects="once", result="ask")
+    @tool(review="always")
     async def report(about: str, ctx: ToolContext) -> str:
         """Find out what a person reads first."""
         await happen("report", ctx, {"about": about})
         return REVIEWED
 
-    @tool(effects="once", timeout=600)
+    @tool(timeout=600)
     async def linger(seconds: float, ctx: ToolContext) -> str:
         """Take a while."""
         await happen("linger", ctx, {"seconds": seconds})
         await asyncio.sleep(seconds)
         return f"lingered {seconds:g} s"
 
-    @tool(effects="once")
+    @tool()
     async def block(seconds: float) -> str:
         """Do what no tool may do: stop the event loop."""
         time.sleep(seconds)  # noqa: ASYNC251 - that is what it is for
         return "awake again"
 
-    @tool(effects="read")
+    @tool(read_only=True)
     async def block_again(seconds: float) -> str:
         """The same, by a tool that may be run again: it stops the next worker, too."""
         time.sleep(seconds)  # noqa: ASYNC251 - that is what it is for

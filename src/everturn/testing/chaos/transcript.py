@@ -1,4 +1,6 @@
-"""A log → what two runs of the same inputs must have in common: no ids, no times, no order among what runs at once."""
+"""Normalized logs: what two runs of the same inputs must have in common: no ids, no times, no order among parallel
+events.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +11,37 @@ from typing import Any, cast
 import msgspec
 
 from everturn.core.events import (
-    AnswerOpened,
-    CallSettled,
+    AnswerStarted,
+    CallFinished,
     CallStarted,
     Entry,
     Event,
-    GateAnswered,
     GateOpened,
-    LateArrived,
+    GateResolved,
+    LateResultReceived,
     MessageAdded,
     StepRestarted,
     TurnEvent,
-    TurnParked,
     TurnStarted,
+    TurnSuspended,
 )
 
-Plain = dict[str, Any]
+NormalizedEvent = dict[str, Any]
 
-_WHEN_AND_WHO = frozenset(("at", "hash", "command"))  # a hash binds ids; the key of a command is the client's choice
-_SHOWN = 240  # characters of an event that a difference shows
+_WHEN_AND_WHO = frozenset(("at", "hash", "command"))  # a hash covers ids; the key of a command is the client's choice
+_SHOWN = 240  # characters of an event in a difference
 
 
-def plain(entries: Sequence[Entry], session: str) -> list[Plain]:
-    """A log without ids, times, hashes, announced restarts and rests.
+def normalize_log(entries: Sequence[Entry], session: str) -> list[NormalizedEvent]:
+    """A log without ids, times, hashes, announced restarts and suspensions.
 
-    What runs at the same time may be written in any order, so turns and parallel calls are put one after the other. Whether
-    a turn has come to rest before an answer came is a matter of a moment.
+    Parallel events may be written in any order, so turns and parallel calls are put one after the other. Whether a turn
+    was suspended before an answer came depends on timing.
     """
     rename = _renaming(entries, session)
-    turns: dict[str, list[tuple[str, int, Plain]]] = {}
+    turns: dict[str, list[tuple[str, int, NormalizedEvent]]] = {}
     for entry in entries:
-        if not isinstance(entry.event, StepRestarted | TurnParked):
+        if not isinstance(entry.event, StepRestarted | TurnSuspended):
             turn = entry.event.turn if isinstance(entry.event, TurnEvent) else ""
             bare = _strip(msgspec.to_builtins(entry.event), rename)
             turns.setdefault(turn, []).append((rename(_call_of(entry.event)), entry.seq, bare))
@@ -49,16 +51,16 @@ def plain(entries: Sequence[Entry], session: str) -> list[Plain]:
 def _call_of(event: Event) -> str:
     if isinstance(event, GateOpened):
         return event.gate.call
-    return event.call if isinstance(event, CallStarted | CallSettled | GateAnswered | LateArrived) else ""
+    return event.call if isinstance(event, CallStarted | CallFinished | GateResolved | LateResultReceived) else ""
 
 
 def _renaming(entries: Sequence[Entry], session: str) -> Callable[[str], str]:
-    """Give every id of a log the name it has by its place."""
+    """Give every id of a log a name by its position."""
     names: dict[str, str] = {session: "session"}
     for id in (id for entry in entries for id in _ids_of(entry.event)):
         names.setdefault(id, f"id{len(names)}")
     pattern = re.compile("|".join(re.escape(id) for id in sorted(names, key=len, reverse=True)))
-    return lambda text: pattern.sub(lambda found: names[found[0]], text)
+    return lambda text: pattern.sub(lambda match: names[match[0]], text)
 
 
 def _ids_of(event: Event) -> Iterator[str]:
@@ -66,7 +68,7 @@ def _ids_of(event: Event) -> Iterator[str]:
         yield event.turn
         if event.input is not None:
             yield event.input.id
-    elif isinstance(event, AnswerOpened | MessageAdded):
+    elif isinstance(event, AnswerStarted | MessageAdded):
         yield event.message.id
     elif isinstance(event, GateOpened):
         yield event.gate.id
@@ -74,27 +76,33 @@ def _ids_of(event: Event) -> Iterator[str]:
 
 def _strip(value: Any, rename: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
-        items = cast("Plain", value).items()
+        items = cast("NormalizedEvent", value).items()
         return {key: _strip(item, rename) for key, item in items if key not in _WHEN_AND_WHO}
     if isinstance(value, list | tuple):
         return [_strip(item, rename) for item in cast("list[Any]", value)]
     return rename(value) if isinstance(value, str) else value
 
 
-def unknown_calls(log: Sequence[Plain]) -> set[str]:
-    """The calls a death may have left with an unknown outcome, and did: of those, only such as are done `once`."""
-    once = {event["call"] for event in log if event["type"] == "CallStarted" and event["effects"] == "once"}
-    unknown = {event["call"] for event in log if event["type"] == "CallSettled" and event["state"] == "outcome_unknown"}
+def unknown_calls(log: Sequence[NormalizedEvent]) -> set[str]:
+    """The calls that a crash may have left with an unknown outcome, and did: only `once` calls."""
+    once = {
+        event["call"]
+        for event in log
+        if event["type"] == "CallStarted" and not (event.get("read_only") or event.get("idempotent"))
+    }
+    unknown = {
+        event["call"] for event in log if event["type"] == "CallFinished" and event["state"] == "outcome_unknown"
+    }
     return once & unknown
 
 
-def without_results(log: Sequence[Plain], calls: set[str]) -> list[Plain]:
-    """The log with the results of these calls left out, to compare the rest."""
-    return [event for event in log if not (event["type"] == "CallSettled" and event["call"] in calls)]
+def without_results(log: Sequence[NormalizedEvent], calls: set[str]) -> list[NormalizedEvent]:
+    """The log without the results of these calls, to compare the rest."""
+    return [event for event in log if not (event["type"] == "CallFinished" and event["call"] in calls)]
 
 
-def difference(log: Sequence[Plain], expected: Sequence[Plain]) -> str:
-    """Where a log first differs from another, in words; nothing if it does not, unknown outcomes aside."""
+def difference(log: Sequence[NormalizedEvent], expected: Sequence[NormalizedEvent]) -> str:
+    """The first difference between two logs, as text; "" if there is none, except for unknown outcomes."""
     unknown = unknown_calls(log)
     found, wanted = without_results(log, unknown), without_results(expected, unknown)
     for at, (one, other) in enumerate(zip(found, wanted, strict=False)):
@@ -105,6 +113,6 @@ def difference(log: Sequence[Plain], expected: Sequence[Plain]) -> str:
     return f"it goes on with {_show(found[len(wanted)])}" if len(found) > len(wanted) else ""
 
 
-def _show(event: Plain) -> str:
+def _show(event: NormalizedEvent) -> str:
     text = msgspec.json.encode(event).decode()
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

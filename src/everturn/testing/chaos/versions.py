@@ -1,7 +1,7 @@
-"""A release that is not this one: a worker that knows another version of the log format.
+"""Simulated release: a worker with another version of the log format.
 
-The version that comes next is made up: it calls the state of a settled call `end`. It reads what this one wrote through
-an upgrade, and writes what this one can read for as long as it is told to: that is what a rolling upgrade needs.
+The next version is made up: it calls the state of a finished call `end`. It reads the logs of this one through an
+upgrade, and writes what this one can read for as long as it is configured to: that is what a rolling upgrade needs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ NOW, NEXT = wire.VERSION, wire.VERSION + 1
 
 
 def _renamed(event: dict[str, Any], old: str, new: str) -> dict[str, Any]:
-    if event.get("type") != "CallSettled":
+    if event.get("type") != "CallFinished":
         return event
     return {(new if name == old else name): value for name, value in event.items()}
 
 
 def pretend(version: int) -> None:
-    """Be the release with this version of the log format; 0 is this one. There is no way back: be a process for it."""
+    """Act as the release with this version of the log format; 0 is this one. There is no way back: use a process for
+    it.
+    """
     if version not in (0, NOW, NEXT):
         raise ValueError(f"there is no version {version} to pretend to; there are {NOW} and {NEXT}")
     if version != NEXT:
@@ -32,7 +34,7 @@ def pretend(version: int) -> None:
     encode, event_of, stored = release._encode, release._event_of, release._Stored
 
     def native(data: bytes) -> Any:
-        """Read what the next release writes into the classes of this one, which is all that is not its own."""
+        """Read what the next release writes into the classes of this one."""
         raw = msgspec.json.decode(data)
         return msgspec.convert({**raw, "event": _renamed(raw["event"], "end", "state")}, stored)
 
@@ -45,8 +47,8 @@ def pretend(version: int) -> None:
     release.VERSION, release._written = NEXT, NEXT
     release._encode, release._decode = encoded, native
     release._event_of = _map(event_of, "end", "state")
-    release.UPGRADES = {("CallSettled", NOW): _map(_same, "state", "end")}
-    release.DOWNGRADES = {("CallSettled", NEXT): _map(_same, "end", "state")}
+    release.UPGRADES = {("CallFinished", NOW): _map(_same, "state", "end")}
+    release.DOWNGRADES = {("CallFinished", NEXT): _map(_same, "end", "state")}
 
 
 def _same(event: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""One worker of a campaign, as a process: `python -m everturn.testing.chaos.worker CONFIG`.
+"""Worker process of a campaign: `python -m everturn.testing.chaos.worker CONFIG`.
 
-It answers the scenarios, writes what it really does into the ledger, and follows the plan of faults it was given.
+It answers the scenarios, records its effects in the ledger, and follows its fault plan.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ import sys
 import msgspec
 from msgspec import Struct
 
-from everturn import faults
+from everturn import failpoints
 from everturn.cluster import Cluster
-from everturn.cluster.processes import loop_factory
+from everturn.cluster.workers import loop_factory
 from everturn.core.ports import Bus, Engine, Store
+from everturn.runtime import Runtime
 from everturn.testing.chaos.ledger import Ledger
 from everturn.testing.chaos.plan import FaultPlan, install_from_environment
 from everturn.testing.chaos.sabotage import SABOTAGES
-from everturn.testing.chaos.scenario import TOOL_TIME, Scripted, make_tools
+from everturn.testing.chaos.scenario import TOOL_TIME, ScenarioModel, make_tools
 from everturn.testing.chaos.versions import pretend
-from everturn.wiring import Runtime
 
 READY, ARMED = "ready", "armed"
 
 
-class Config(Struct, frozen=True):
-    """What a worker is told."""
+class WorkerConfig(Struct, frozen=True):
+    """The settings of a worker."""
 
     name: str
     cluster: Cluster
     ledger: str
-    plan: str = ""  # a file with a plan of faults, to be read when SIGUSR1 comes
+    plan: str = ""  # a file with a fault plan, to be read on SIGUSR1
     pace: float = 0.0
     pause: float = TOOL_TIME
-    sabotage: str = ""  # a bug to be built in, to see that the checks find it
-    version: int = 0  # of the log format it pretends to know; 0: this one
+    sabotage: str = ""  # a deliberate bug, to test the checks
+    version: int = 0  # of the log format that it simulates; 0: this one
 
 
 def main() -> None:
-    """Work until told to leave."""
-    config = msgspec.json.decode(sys.argv[1], type=Config)
+    """Work until stopped."""
+    config = msgspec.json.decode(sys.argv[1], type=WorkerConfig)
     logging.basicConfig(level=logging.WARNING, format=f"{config.name} %(asctime)s %(name)s %(message)s")
     pretend(config.version)
     if config.sabotage:
@@ -50,14 +50,14 @@ def main() -> None:
     ledger = Ledger(config.ledger, config.name)
 
     def make(*, store: Store, bus: Bus, engine: Engine) -> Runtime:
-        model = Scripted(ledger, config.pace)
+        model = ScenarioModel(ledger, config.pace)
         return Runtime(model, tools=make_tools(ledger, config.pause), store=store, bus=bus, engine=engine)
 
     def arm() -> None:
         """Follow another plan from now on; points are counted anew."""
         with open(config.plan, encoding="utf-8") as file:
             text = file.read()
-        faults.install(FaultPlan.parse(text) if text else None)
+        failpoints.install_plan(FaultPlan.parse(text) if text else None)
         print(ARMED, flush=True)
 
     def ready() -> None:

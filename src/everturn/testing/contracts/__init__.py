@@ -1,43 +1,89 @@
-"""What every adapter of a port has to keep: derive from a suite, say how to make yours, and pytest does the rest.
+"""Contract suites: the tests that every adapter of a port must pass.
+
+Derive from a suite and implement `make`; pytest does the rest::
 
     class TestMyStore(StoreContract):
         async def make(self) -> Store:
             return await MyStore.connect(...)
 
-`make` is awaited in every test, inside its event loop, and gives an empty adapter; what has to be closed afterwards goes
-into a fixture of your class. `ModelContract` asks for a `connect` in its place. The tests are async: run them with pytest-asyncio in auto mode, or mark your class. For readable
-failures call `pytest.register_assert_rewrite("everturn.testing.contracts")` in your conftest.py.
+`make` is awaited in every test, inside its event loop, and returns an empty adapter; what has to be closed afterwards
+goes into a fixture of your class. A store that implements only the ports that run turns passes `TurnStoreContract`; its
+`make` returns `complete_store(…)` of `everturn.stores.partial`. `ModelContract` needs a `connect` instead. The tests are async: run them with
+pytest-asyncio in auto mode, or mark your class. For readable failures call
+`pytest.register_assert_rewrite("everturn.testing.contracts")` in your conftest.py.
+
+- `samples`: the commands and events that the store suites use
+- `log`: log and projections
+- `admission`: admission of commands and answers
+- `claims`: claims of drivers
+- `clients`: calls that clients run
+- `files`: file trees and reverts
+- `grants`: grants (remembered answers)
+- `usage`: usage accounting
+- `directory`: lists of sessions, tenants, blobs
+- `pagination`: pages of gates, branches and sessions
+- `erasure`: erasure of sessions
+- `accounts`: accounts (tenants, users, credentials, audit log)
+- `bus`: bus
+- `engine`: engine
+- `model`: models, against the provider of `everturn.testing.provider`
 """
 
 from everturn.testing.contracts.accounts import AccountsContract
+from everturn.testing.contracts.admission import AdmissionContract
 from everturn.testing.contracts.bus import BusContract
-from everturn.testing.contracts.claims import ClaimContract
-from everturn.testing.contracts.clients import ClientContract
-from everturn.testing.contracts.door import DoorContract
+from everturn.testing.contracts.claims import ClaimContract, ClaimDirectoryContract
+from everturn.testing.contracts.clients import ClientContract, ClientDirectoryContract
+from everturn.testing.contracts.directory import DirectoryContract
 from everturn.testing.contracts.engine import EngineContract
-from everturn.testing.contracts.erasing import ErasureContract
-from everturn.testing.contracts.files import FilesContract
-from everturn.testing.contracts.grants import GrantContract
-from everturn.testing.contracts.listing import ListContract
-from everturn.testing.contracts.log import LogContract
+from everturn.testing.contracts.erasure import ErasureContract
+from everturn.testing.contracts.files import FilesContract, FilesDirectoryContract
+from everturn.testing.contracts.grants import GrantContract, GrantDirectoryContract
+from everturn.testing.contracts.log import BlobStoreContract, LogContract, LogDirectoryContract
 from everturn.testing.contracts.model import ModelContract
-from everturn.testing.contracts.pagination import PageContract
-from everturn.testing.contracts.spending import SpendingContract
+from everturn.testing.contracts.pagination import PaginationContract
+from everturn.testing.contracts.usage import UsageContract, UsageDirectoryContract
 
 
-class StoreContract(
-    DoorContract,
-    LogContract,
-    ListContract,
-    PageContract,
-    ClaimContract,
-    ClientContract,
-    FilesContract,
-    GrantContract,
-    SpendingContract,
+class EventLogContract(LogContract, ClaimContract, FilesContract, GrantContract, UsageContract):
+    """`EventLog`: atomic appends, claims, and the projections that turns read: branches, gates, grants, usage."""
+
+
+class CommandInboxContract(AdmissionContract, ClientContract):
+    """`CommandInbox`: admission of commands and answers, each at most once."""
+
+
+class SessionDirectoryContract(
+    DirectoryContract,
+    PaginationContract,
     ErasureContract,
+    LogDirectoryContract,
+    ClaimDirectoryContract,
+    FilesDirectoryContract,
+    GrantDirectoryContract,
+    UsageDirectoryContract,
+    ClientDirectoryContract,
 ):
-    """Log, inbox and projections; every write one transaction; the checks at the door; who drives; what is remembered."""
+    """`SessionDirectory`: lists, pages, search and usage over many sessions; import and erasure."""
 
 
-__all__ = ["AccountsContract", "BusContract", "EngineContract", "ModelContract", "StoreContract"]
+class TurnStoreContract(EventLogContract, CommandInboxContract):
+    """`TurnStore`: the two ports that are enough to run turns."""
+
+
+class StoreContract(TurnStoreContract, SessionDirectoryContract, BlobStoreContract):
+    """`Store`: all of its ports but the accounts."""
+
+
+__all__ = [
+    "AccountsContract",
+    "BlobStoreContract",
+    "BusContract",
+    "CommandInboxContract",
+    "EngineContract",
+    "EventLogContract",
+    "ModelContract",
+    "SessionDirectoryContract",
+    "StoreContract",
+    "TurnStoreContract",
+]

@@ -1,4 +1,4 @@
-"""What every keeper of accounts has to keep: tenants, users, credentials, secrets, what was done, and marks."""
+"""Accounts contract: tenants, users, credentials, secrets, the audit log, and fingerprints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from itertools import count
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.accounts import Accounts, AuditRecord, Credential, Known, Mark, Tenant, User, check_chain
+from everturn.core.accounts import (
+    Accounts,
+    AuditRecord,
+    ConversationFingerprint,
+    Credential,
+    KnownCredential,
+    Tenant,
+    User,
+    check_chain,
+)
 from everturn.errors import ConfigError, Forbidden, KeyConflict
 from everturn.testing.contracts.samples import NOON
 
@@ -20,25 +29,25 @@ LINK = Credential("link1", "acme", "ada", "link", "b" * 64, created=NOON, expire
 HOSTILE = ("'; DROP TABLE users; --", 'a"b', "a\\b", "\\' OR 1=1", "ünïcödé 你好 👋", "%_", " ", "")
 
 
-def done(did: str = "key.create", tenant: str = "acme", at: float = NOON) -> AuditRecord:
-    """Something that Ada did."""
+def audit_record(did: str = "key.create", tenant: str = "acme", at: float = NOON) -> AuditRecord:
+    """An audit record of an action by Ada."""
     return AuditRecord(tenant, at, "ada", "key1", did, "key2", '{"name":"é"}')
 
 
 class AccountsContract:
-    """The port `Accounts`. An adapter whose nodes share something gives two of them in `make_two`."""
+    """The port `Accounts`. An adapter that several nodes share returns two of them in `make_two`."""
 
     async def make(self) -> Accounts:
         """Empty accounts."""
         raise NotImplementedError
 
     async def make_two(self) -> tuple[Accounts, Accounts]:
-        """The same empty accounts as two nodes have them."""
+        """The same empty accounts on two nodes."""
         accounts = await self.make()
         return accounts, accounts
 
-    async def furnished(self) -> Accounts:
-        """With two tenants, and a user in each."""
+    async def make_with_users(self) -> Accounts:
+        """Accounts with two tenants, and a user in each."""
         accounts = await self.make()
         await _furnish(accounts)
         return accounts
@@ -83,13 +92,13 @@ class AccountsContract:
         said = await asyncio.gather(*demoted, return_exceptions=True)
         assert sorted(type(one).__name__ for one in said) == ["Forbidden", "NoneType"]
         assert sorted(user.role for user in await accounts.users("acme")) == ["member", "owner"]
-        await accounts.put_user(replace(EVE, role="viewer"), keeps_owner=True)  # there was none before
+        await accounts.put_user(replace(EVE, role="viewer"), keeps_owner=True)  # there was no owner before
         await accounts.put_user(replace(ADA, role="viewer"))
         await accounts.put_user(replace(bob, role="viewer"))
         assert [user.role for user in await accounts.users("acme")] == ["viewer", "viewer"]
 
     async def test_a_user_is_one_of_a_tenant_and_two_of_two(self) -> None:
-        accounts = await self.furnished()
+        accounts = await self.make_with_users()
         await accounts.put_user(User("evil", "ada", role="viewer", created=NOON))
 
         mine, theirs = await accounts.user("acme", "ada"), await accounts.user("evil", "ada")
@@ -104,46 +113,51 @@ class AccountsContract:
             await accounts.put_tenant(Tenant(name, name))
             await accounts.put_user(User(name, name, name))
             await accounts.put_credential(Credential(f"{n}{name}", name, name, "key", f"{n}{name}", name))
-            await accounts.put_mark(name, name, Mark(name, name), NOON)
-            await accounts.note(replace(done(name, name), detail=name, on=name))
+            await accounts.put_fingerprint(name, name, ConversationFingerprint(name, name), NOON)
+            await accounts.append_audit(replace(audit_record(name, name), detail=name, on=name))
         for n, name in enumerate(HOSTILE):
             assert await accounts.users(name) == [User(name, name, name)]
-            known = await accounts.known(f"{n}{name}")
+            known = await accounts.find_credential(f"{n}{name}")
             assert known is not None
             assert (known.tenant.name, known.credential.user) == (name, name)
-            assert await accounts.mark(name, name) == Mark(name, name)
+            assert await accounts.fingerprint(name, name) == ConversationFingerprint(name, name)
             assert check_chain(await accounts.audit(name)) == []
-            assert set(await accounts.standing([f"{n}{name}"])) == {f"{n}{name}"}
+            assert set(await accounts.active_credentials([f"{n}{name}"])) == {f"{n}{name}"}
 
     @pytest.mark.parametrize("odd", ["a\0b", "\ud800"])
     async def test_a_name_that_cannot_be_kept_is_nobodys_and_raises_nothing_of_the_database(self, odd: str) -> None:
-        accounts = await self.furnished()
+        accounts = await self.make_with_users()
 
-        assert await accounts.known(odd) is await accounts.user(odd, odd) is await accounts.mark(odd, odd) is None
+        assert (
+            await accounts.find_credential(odd)
+            is await accounts.user(odd, odd)
+            is await accounts.fingerprint(odd, odd)
+            is None
+        )
         assert await accounts.use_link(odd, NOON) is None
         assert not await accounts.revoke(odd, odd, NOON)
-        assert await accounts.standing([odd]) == {}
+        assert await accounts.active_credentials([odd]) == {}
         assert await accounts.users(odd) == await accounts.credentials(odd) == await accounts.audit(odd) == []
-        with suppress(ConfigError):  # it may be kept where that is possible
+        with suppress(ConfigError):  # it may be stored where that is possible
             await accounts.put_user(User("acme", odd))
 
     # Credentials -------------------------------------------------------------------------------------------------
 
     async def test_a_credential_is_known_by_its_hash_with_whose_it_is_as_they_are_now(self) -> None:
-        accounts = await self.furnished()
+        accounts = await self.make_with_users()
         await accounts.put_credential(KEY)
 
-        assert await accounts.known(KEY.hash) == Known(KEY, ADA, ACME)
-        assert await accounts.known("c" * 64) is await accounts.known(KEY.id) is None
+        assert await accounts.find_credential(KEY.hash) == KnownCredential(KEY, ADA, ACME)
+        assert await accounts.find_credential("c" * 64) is await accounts.find_credential(KEY.id) is None
         await accounts.put_user(replace(ADA, is_active=False))
         await accounts.put_tenant(replace(ACME, is_active=False))
-        known = await accounts.known(KEY.hash)
-        assert known == Known(KEY, replace(ADA, is_active=False), replace(ACME, is_active=False))
-        assert await accounts.standing([KEY.id, "nobody's"]) == {KEY.id: known}
-        assert await accounts.standing([]) == {}
+        known = await accounts.find_credential(KEY.hash)
+        assert known == KnownCredential(KEY, replace(ADA, is_active=False), replace(ACME, is_active=False))
+        assert await accounts.active_credentials([KEY.id, "nobody's"]) == {KEY.id: known}
+        assert await accounts.active_credentials([]) == {}
 
     async def test_a_credential_of_the_same_id_or_hash_is_refused_and_changes_nothing(self) -> None:
-        accounts = await self.furnished()
+        accounts = await self.make_with_users()
         await accounts.put_credential(KEY)
 
         for other in (KEY, replace(KEY, hash="c" * 64), replace(KEY, id="key2", tenant="evil", user="eve")):
@@ -165,7 +179,7 @@ class AccountsContract:
         assert len(await one.credentials("acme")) == 1
 
     async def test_credentials_are_listed_by_tenant_and_user_oldest_first(self) -> None:
-        accounts = await self.furnished()
+        accounts = await self.make_with_users()
         later = replace(KEY, id="key0", hash="c" * 64, created=NOON + 5, user="bob")
         theirs = Credential("key9", "evil", "eve", "key", "d" * 64)
         for each in (later, theirs, KEY):
@@ -185,10 +199,10 @@ class AccountsContract:
         came = await asyncio.gather(*(each.revoke("acme", KEY.id, NOON + 2) for each in (one, two) * 5))
         assert sorted(came) == [False] * 9 + [True]
         for accounts in (one, two):
-            known = await accounts.known(KEY.hash)
+            known = await accounts.find_credential(KEY.hash)
             assert known is not None
             assert known.credential == replace(KEY, revoked=NOON + 2)
-            assert (await accounts.standing([KEY.id]))[KEY.id] == known
+            assert (await accounts.active_credentials([KEY.id]))[KEY.id] == known
 
     async def test_of_fifty_who_use_a_link_at_once_one_has_it(self) -> None:
         one, two = await self.make_two()
@@ -196,12 +210,14 @@ class AccountsContract:
         await one.put_credential(LINK)
 
         came = await asyncio.gather(*(each.use_link(LINK.hash, NOON + 1) for each in (one, two) * 25))
-        assert [each for each in came if each is not None] == [Known(replace(LINK, revoked=NOON + 1), ADA, ACME)]
+        assert [each for each in came if each is not None] == [
+            KnownCredential(replace(LINK, revoked=NOON + 1), ADA, ACME)
+        ]
         assert await one.use_link(LINK.hash, NOON + 2) is None
         assert (await one.credentials("acme"))[0].revoked == NOON + 1
 
     async def test_what_is_no_link_or_no_longer_one_cannot_be_used_and_stays_as_it_is(self) -> None:
-        accounts = await self.furnished()
+        accounts = await self.make_with_users()
         gone = replace(LINK, id="gone", hash="e" * 64, revoked=NOON)
         for each in (KEY, LINK, gone):
             await accounts.put_credential(each)
@@ -221,11 +237,11 @@ class AccountsContract:
         assert len(found[0]) == 32
         assert await two.secret("cookies") == found[0] != await two.secret("other")
 
-    # What was done -----------------------------------------------------------------------------------------------
+    # Audit log ---------------------------------------------------------------------------------------------------
 
     async def test_what_was_done_is_numbered_and_chained_in_each_tenant(self) -> None:
         accounts = await self.make()
-        noted = [await accounts.note(done(f"d{n}", "acme" if n % 2 else "evil")) for n in range(10)]
+        noted = [await accounts.append_audit(audit_record(f"d{n}", "acme" if n % 2 else "evil")) for n in range(10)]
 
         mine = await accounts.audit("acme")
         assert mine == noted[1::2]
@@ -240,11 +256,11 @@ class AccountsContract:
         accounts = await self.make()
         deeds = [("user.change", "ann"), ("user.change", "bob"), ("key.create", "ann"), ("user.create", "ann")]
         for n, (did, on) in enumerate([*deeds, ("user.change", "bob")]):
-            await accounts.note(replace(done(did), on=on, detail=f"{n}"))
-        await accounts.note(replace(done("user.change", "evil"), on="ann", detail="theirs"))
+            await accounts.append_audit(replace(audit_record(did), on=on, detail=f"{n}"))
+        await accounts.append_audit(replace(audit_record("user.change", "evil"), on="ann", detail="theirs"))
 
         async def last(on: str, *did: str) -> str | None:
-            found = await accounts.last_note("acme", on, did)
+            found = await accounts.last_audit("acme", on, did)
             return None if found is None else found.detail
 
         assert await last("ann", "user.change", "user.create") == "3"
@@ -257,7 +273,9 @@ class AccountsContract:
         one, two = await self.make_two()
         numbers = count()
 
-        noted = await asyncio.gather(*(each.note(done(f"d{next(numbers)}")) for each in (one, two) * 50))
+        noted = await asyncio.gather(
+            *(each.append_audit(audit_record(f"d{next(numbers)}")) for each in (one, two) * 50)
+        )
 
         records = await two.audit("acme", limit=200)
         assert check_chain(records) == []
@@ -268,7 +286,7 @@ class AccountsContract:
     async def test_a_chain_that_somebody_has_been_at_is_seen(self) -> None:
         accounts = await self.make()
         for n in range(6):
-            await accounts.note(done(f"d{n}"))
+            await accounts.append_audit(audit_record(f"d{n}"))
         good = await accounts.audit("acme")
 
         for field, value in {"by": "eve", "at": 0.0, "did": "x", "on": "y", "detail": "", "credential": "k"}.items():
@@ -280,16 +298,16 @@ class AccountsContract:
         forged = [*good[:2], *(replace(record, n=record.n - 1) for record in good[3:])]
         assert check_chain(forged)
 
-    # Marks -------------------------------------------------------------------------------------------------------
+    # Fingerprints ------------------------------------------------------------------------------------------------
 
     async def test_a_mark_is_the_last_of_its_hash_in_its_tenant(self) -> None:
         accounts = await self.make()
-        await accounts.put_mark("acme", "h", Mark("s", "m1"), NOON)
-        await accounts.put_mark("acme", "h", Mark("s", "m2"), NOON + 1)
-        await accounts.put_mark("evil", "h2", Mark("s2", "m3"), NOON)
+        await accounts.put_fingerprint("acme", "h", ConversationFingerprint("s", "m1"), NOON)
+        await accounts.put_fingerprint("acme", "h", ConversationFingerprint("s", "m2"), NOON + 1)
+        await accounts.put_fingerprint("evil", "h2", ConversationFingerprint("s2", "m3"), NOON)
 
-        assert await accounts.mark("acme", "h") == Mark("s", "m2")
-        assert await accounts.mark("evil", "h") is await accounts.mark("acme", "h2") is None
+        assert await accounts.fingerprint("acme", "h") == ConversationFingerprint("s", "m2")
+        assert await accounts.fingerprint("evil", "h") is await accounts.fingerprint("acme", "h2") is None
 
 
 async def _furnish(accounts: Accounts) -> None:

@@ -1,4 +1,4 @@
-"""What a bus carries: the live edge to every reader, and the bell to whoever drives."""
+"""Bus contract: live frames to every reader of a turn, and signals to the driver of a session."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from everturn.core.deltas import DriverGone, Frame, LogMoved, TextDelta
-from everturn.core.ports import Bus, Tail
+from everturn.core.deltas import DriverGone, Frame, LogAdvanced, TextDelta
+from everturn.core.ports import Bus, LiveTail
 
 
 def delta(text: str, offset: int = 0, turn: str = "t", seq: int = 1) -> TextDelta:
@@ -18,59 +18,61 @@ def delta(text: str, offset: int = 0, turn: str = "t", seq: int = 1) -> TextDelt
 
 
 class BusContract:
-    """Frames to readers, signals to drivers. A bus may lose frames; it may not mix, reorder or block."""
+    """Frames to readers, signals to drivers. A bus may lose frames; it must not mix, reorder or block."""
 
-    patience = 5.0
-    """Seconds after which something that should have come counts as lost."""
+    timeout = 5.0
+    """Seconds after which a missing frame counts as lost."""
 
     async def make(self) -> Bus:
-        """A bus nobody uses yet."""
+        """An unused bus."""
         raise NotImplementedError
 
     async def dispose(self, bus: Bus) -> None:
-        """Let go of a bus after its test: by its `aclose`, if it has one. Override it where that is not enough."""
+        """Close a bus after its test: by its `aclose`, if it has one. Override it where that is not enough."""
         if (close := getattr(bus, "aclose", None)) is not None:
-            async with asyncio.timeout(self.patience):
+            async with asyncio.timeout(self.timeout):
                 await close()
 
     @pytest.fixture(autouse=True)
     async def _dispose_after(self) -> AsyncIterator[None]:
-        async with self.disposing():
+        async with self.dispose_made():
             yield
 
     @asynccontextmanager
-    async def disposing(self) -> AsyncGenerator[None, None]:
-        """Dispose of every bus that is made within: one with tasks or connections of its own would keep the run alive."""
-        made: list[Bus] = []
+    async def dispose_made(self) -> AsyncGenerator[None, None]:
+        """Close every bus that is made within: one with tasks or connections of its own would keep the test run
+        alive.
+        """
+        buses: list[Bus] = []
         make = self.make
 
         async def made_here() -> Bus:
-            made.append(await make())
-            return made[-1]
+            buses.append(await make())
+            return buses[-1]
 
-        self.make = made_here  # of this test alone: pytest makes an object for each
+        self.make = made_here  # of this test alone: pytest makes an instance for each
         try:
             yield
         finally:
-            for bus in made:
+            for bus in buses:
                 await self.dispose(bus)
 
     async def settle(self) -> None:
-        """Let what is under way arrive; override it where that takes longer than a few turns of the event loop."""
+        """Let pending messages arrive; override it where that takes longer than a few iterations of the event loop."""
         for _ in range(20):
             await asyncio.sleep(0)
 
-    async def read(self, tail: Tail, last: Frame) -> list[Frame]:
-        """What a reader is shown, up to a frame it must be shown."""
+    async def read(self, tail: LiveTail, last: Frame) -> list[Frame]:
+        """The frames that a reader receives, up to a frame that it must receive."""
         shown: list[Frame] = []
-        async with asyncio.timeout(self.patience):
+        async with asyncio.timeout(self.timeout):
             while last not in shown:
                 shown += await anext(tail)
         return shown
 
-    async def rest(self, tail: Tail) -> list[Frame]:
-        """What a reader is shown until the turn is closed."""
-        async with asyncio.timeout(self.patience):
+    async def rest(self, tail: LiveTail) -> list[Frame]:
+        """The frames that a reader receives until the turn is closed."""
+        async with asyncio.timeout(self.timeout):
             return [frame async for frames in tail for frame in frames]
 
     # Readers -----------------------------------------------------------------------------------------------------
@@ -80,8 +82,8 @@ class BusContract:
         frames: list[Frame] = [delta(str(at % 10), at) for at in range(200)]
         tail = bus.tail("t")
         await self.settle()
-        bus.publish("t", [LogMoved(1)])
-        shown = await self.read(tail, LogMoved(1))
+        bus.publish("t", [LogAdvanced(1)])
+        shown = await self.read(tail, LogAdvanced(1))
 
         for at in range(0, 200, 4):
             bus.publish("t", frames[at : at + 4])
@@ -89,12 +91,12 @@ class BusContract:
                 shown += await self.read(tail, frames[at + 3])
         shown += await self.read(tail, frames[-1]) if frames[-1] not in shown else []
 
-        assert shown == [LogMoved(1), *frames]
+        assert shown == [LogAdvanced(1), *frames]
         await tail.aclose()
 
     async def test_a_reader_that_comes_late_is_shown_the_step_that_is_under_way(self) -> None:
         bus = await self.make()
-        bus.publish("t", [LogMoved(1)])
+        bus.publish("t", [LogAdvanced(1)])
         bus.publish("t", [delta("Hello, "), delta("dear ", 7)])
         await self.settle()
 
@@ -133,19 +135,19 @@ class BusContract:
         bus = await self.make()
         slow, fast = bus.tail("t"), bus.tail("t")
         await self.settle()
-        bus.publish("t", [LogMoved(1)])
-        await self.read(slow, LogMoved(1))
-        shown = await self.read(fast, LogMoved(1))
+        bus.publish("t", [LogAdvanced(1)])
+        await self.read(slow, LogAdvanced(1))
+        shown = await self.read(fast, LogAdvanced(1))
 
         for at in range(1_000):
             bus.publish("t", [delta("x", at)])
             shown += await self.read(fast, delta("x", at))
-        bus.publish("t", [LogMoved(2)])
+        bus.publish("t", [LogAdvanced(2)])
 
         assert len(shown) == 1_001
-        missed = await self.read(slow, LogMoved(2))
+        missed = await self.read(slow, LogAdvanced(2))
         offsets = [frame.offset for frame in missed if isinstance(frame, TextDelta)]
-        assert offsets == sorted(set(offsets))  # it may have missed some, and has seen none twice
+        assert offsets == sorted(set(offsets))  # it may have missed some, and has received none twice
         for tail in (slow, fast):
             await tail.aclose()
 
@@ -154,12 +156,12 @@ class BusContract:
         tail, other = bus.tail("t"), bus.tail("t2")
         await self.settle()
 
-        bus.publish("t", [LogMoved(1)])
+        bus.publish("t", [LogAdvanced(1)])
         await self.settle()
-        bus.publish("t", [DriverGone("")])  # for the readers of this process: look at the log, and at who drives
+        bus.publish("t", [DriverGone("")])  # for the readers of this process: check the log, and the driver
 
-        assert await self.read(tail, LogMoved(1)) == [LogMoved(1)]
-        async with asyncio.timeout(self.patience):
+        assert await self.read(tail, LogAdvanced(1)) == [LogAdvanced(1)]
+        async with asyncio.timeout(self.timeout):
             assert list(await anext(tail)) == []
         bus.close("t2")
         assert await self.rest(other) == []
@@ -169,9 +171,9 @@ class BusContract:
         bus = await self.make()
         leaving, staying = bus.tail("t"), bus.tail("t")
         await self.settle()
-        bus.publish("t", [LogMoved(1)])
-        await self.read(leaving, LogMoved(1))
-        await self.read(staying, LogMoved(1))
+        bus.publish("t", [LogAdvanced(1)])
+        await self.read(leaving, LogAdvanced(1))
+        await self.read(staying, LogAdvanced(1))
 
         await leaving.aclose()
         bus.publish("t", [delta("still here")])
@@ -183,25 +185,25 @@ class BusContract:
         bus = await self.make()
         tails = [bus.tail("t") for _ in range(3)]
         await self.settle()
-        bus.publish("t", [LogMoved(1)])
+        bus.publish("t", [LogAdvanced(1)])
         for tail in tails:
-            await self.read(tail, LogMoved(1))
+            await self.read(tail, LogAdvanced(1))
 
-        bus.publish("t", [delta("bye"), LogMoved(2)])
+        bus.publish("t", [delta("bye"), LogAdvanced(2)])
         bus.close("t")
 
         for tail in tails:
-            assert (await self.rest(tail))[-1] == LogMoved(2)
+            assert (await self.rest(tail))[-1] == LogAdvanced(2)
 
     async def test_a_reader_that_has_not_read_yet_when_its_turn_is_closed_ends_too(self) -> None:
         bus = await self.make()
         tail = bus.tail("t")
         await self.settle()
 
-        bus.publish("t", [delta("bye"), LogMoved(2)])
+        bus.publish("t", [delta("bye"), LogAdvanced(2)])
         bus.close("t")
 
-        assert (await self.rest(tail))[-1] == LogMoved(2)
+        assert (await self.rest(tail))[-1] == LogAdvanced(2)
 
     async def test_closing_a_turn_nobody_follows_is_nothing(self) -> None:
         bus = await self.make()
@@ -211,7 +213,7 @@ class BusContract:
 
     # Drivers -----------------------------------------------------------------------------------------------------
 
-    async def hears(self, waiting: asyncio.Future[None]) -> bool:
+    async def is_signalled(self, waiting: asyncio.Future[None]) -> bool:
         await self.settle()
         return waiting.done()
 
@@ -223,9 +225,9 @@ class BusContract:
 
         bus.signal("s")
 
-        async with asyncio.timeout(self.patience):
+        async with asyncio.timeout(self.timeout):
             await asyncio.gather(*waiting[:2])
-        assert not await self.hears(waiting[2])
+        assert not await self.is_signalled(waiting[2])
         waiting[2].cancel()
         for ear in ears:
             ear.close()
@@ -238,7 +240,7 @@ class BusContract:
         for _ in range(3):
             bus.signal("s")
             await self.settle()
-            async with asyncio.timeout(self.patience):
+            async with asyncio.timeout(self.timeout):
                 await ear.wait()
         ear.close()
 
@@ -246,13 +248,13 @@ class BusContract:
         bus = await self.make()
         ear = bus.listen("s")
         await self.settle()
-        bus.signal("s")  # of two, the second may be on its way when the first was heard, and that is allowed
-        async with asyncio.timeout(self.patience):
+        bus.signal("s")  # of two, the second may be on its way when the first was received, and that is allowed
+        async with asyncio.timeout(self.timeout):
             await ear.wait()
 
         again = asyncio.ensure_future(ear.wait())
 
-        assert not await self.hears(again)
+        assert not await self.is_signalled(again)
         again.cancel()
         ear.close()
 

@@ -1,4 +1,6 @@
-"""Who drives: whoever claimed a session last, while there is something to do in it and it does not kill its drivers."""
+"""Claims contract of a store: the last claim of a session drives it, while there is work to do and it does not kill its
+drivers.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from msgspec.structs import replace
 
 from everturn.core.commands import Cancel
 from everturn.core.events import (
-    CallSettled,
+    CallFinished,
     Event,
-    LateArrived,
+    LateResultReceived,
     StepRestarted,
     StepStarted,
     TitleSet,
@@ -19,91 +21,126 @@ from everturn.core.events import (
 )
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output
-from everturn.core.ports import RETRY_PAUSES, STUCK_FOR, TRIES, Claim, Store
-from everturn.errors import KeyConflict, SessionBusy, SessionStuck, Stale, UnknownSession
-from everturn.testing.contracts.samples import NOON, answer, asked, late, over, send, started
+from everturn.core.ports import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, RETRY_PAUSES, SessionClaim, Store
+from everturn.errors import KeyConflict, SessionBusy, SessionQuarantined, Stale, UnknownSession
+from everturn.testing.contracts.samples import (
+    NOON,
+    answer_gate,
+    gate_opened_events,
+    late_result_command,
+    send_message,
+    turn_ended_events,
+    turn_started_events,
+)
 
 
-async def claimed(store: Store, now: float = NOON) -> Claim:
-    """A claim there is something to do for."""
+async def claim_session(store: Store, now: float = NOON) -> SessionClaim:
+    """A claim of a session with work to do."""
     claim = await store.claim("s", now)
     assert claim is not None
     return claim
 
 
-class ClaimContract:
-    """Claims fence appends, count until the session moves, and are not given where nothing is to be done."""
+class ClaimSetup:
+    """How the suites of this module make a store."""
 
     async def make(self) -> Store:
         """An empty store."""
         raise NotImplementedError
 
-    async def asking(self, expires: float = 0.0) -> Store:
+    async def make_waiting(self, expires: float = 0.0) -> Store:
         """A store with a turn that waits for a person."""
         store = await self.make()
-        await store.admit(send())
-        await store.append("s", 0, [*started(), *asked(expires=expires)])
+        await store.admit(send_message())
+        await store.append("s", 0, [*turn_started_events(), *gate_opened_events(expires=expires)])
         return store
 
-    # Fences -----------------------------------------------------------------------------------------------------
+    async def quarantined(self) -> Store:
+        """A store with a session that was claimed too often."""
+        store = await self.make()
+        await store.admit(send_message())
+        at = NOON - sum(RETRY_PAUSES)
+        for _ in range(MAX_QUICK_CLAIMS):
+            await claim_session(store, at)
+        for pause in RETRY_PAUSES:
+            at += pause
+            await claim_session(store, at)
+        with pytest.raises(SessionQuarantined):
+            await store.claim("s", NOON)
+        return store
+
+
+class ClaimContract(ClaimSetup):
+    """Claims fence appends, are counted until the session makes progress, and are refused where there is no work."""
+
+    # Fencing ----------------------------------------------------------------------------------------------------
 
     async def test_a_claim_says_all_that_its_driver_needs_to_go_on(self) -> None:
         store = await self.make()
-        await store.admit(send())
-        await store.append("s", 0, [*started(), *asked(), *started("t2", command="k2"), *over("t2")])
-        await store.admit(answer())
+        await store.admit(send_message())
+        await store.append(
+            "s",
+            0,
+            [
+                *turn_started_events(),
+                *gate_opened_events(),
+                *turn_started_events("t2", command="k2"),
+                *turn_ended_events("t2"),
+            ],
+        )
+        await store.admit(answer_gate())
 
-        claim = await claimed(store)
+        claim = await claim_session(store)
 
         assert (claim.head, claim.info) == (await store.head("s"), await store.info("s"))
-        assert list(claim.inbox) == [answer()]
+        assert list(claim.inbox) == [answer_gate()]
         assert [list(turn) for turn in claim.turns] == [await store.events("s", turn="t")]
 
     async def test_whoever_claimed_before_can_write_no_more(self) -> None:
         store = await self.make()
-        await store.admit(send())
-        first, second = await claimed(store), await claimed(store)
+        await store.admit(send_message())
+        first, second = await claim_session(store), await claim_session(store)
         assert second.epoch > first.epoch
 
         with pytest.raises(Stale):
-            await store.append("s", 0, started(), first.epoch)
+            await store.append("s", 0, turn_started_events(), first.epoch)
         assert await store.head("s") == 0
 
-        assert await store.append("s", 0, started(), second.epoch) == 2
+        assert await store.append("s", 0, turn_started_events(), second.epoch) == 2
         with pytest.raises(Stale):
-            await store.append("s", 2, over(), first.epoch)
-        with pytest.raises(Stale):  # the right driver at the wrong place
-            await store.append("s", 0, over(), second.epoch)
-        assert await store.append("s", 2, over(), second.epoch) == 4
+            await store.append("s", 2, turn_ended_events(), first.epoch)
+        with pytest.raises(Stale):  # the right driver at the wrong position
+            await store.append("s", 0, turn_ended_events(), second.epoch)
+        assert await store.append("s", 2, turn_ended_events(), second.epoch) == 4
 
     async def test_of_many_who_claim_at_once_the_last_one_drives(self) -> None:
         store = await self.make()
-        await store.admit(send())
+        await store.admit(send_message())
 
-        claims = await asyncio.gather(*(claimed(store) for _ in range(TRIES)))
+        claims = await asyncio.gather(*(claim_session(store) for _ in range(MAX_QUICK_CLAIMS)))
         epochs = sorted(claim.epoch for claim in claims)
 
-        assert len(set(epochs)) == TRIES
+        assert len(set(epochs)) == MAX_QUICK_CLAIMS
         for epoch in epochs[:-1]:
             with pytest.raises(Stale):
-                await store.append("s", 0, started(), epoch)
-        assert await store.append("s", 0, started(), epochs[-1]) == 2
+                await store.append("s", 0, turn_started_events(), epoch)
+        assert await store.append("s", 0, turn_started_events(), epochs[-1]) == 2
 
-    # Something to do ----------------------------------------------------------------------------------------------
+    # Work to do ---------------------------------------------------------------------------------------------------
 
     async def test_there_is_no_claim_where_nothing_is_to_be_done(self) -> None:
-        store = await self.asking()
+        store = await self.make_waiting()
 
         assert await store.claim("s", NOON + 1e6) is None  # it waits, for as long as it takes
-        await store.admit(answer())
+        await store.admit(answer_gate())
         assert await store.claim("s", NOON) is not None
-        await store.append("s", 6, [*over(command="a")])
+        await store.append("s", 6, [*turn_ended_events(command="a")])
         assert await store.claim("s", NOON) is None
         with pytest.raises(UnknownSession):
             await store.claim("absent", NOON)
 
     async def test_a_gate_that_expires_is_something_to_do_when_its_time_has_come(self) -> None:
-        store = await self.asking(expires=NOON + 60)
+        store = await self.make_waiting(expires=NOON + 60)
 
         info = await store.info("s")
         assert (info.is_awake, info.due) == (False, NOON + 60)
@@ -111,36 +148,36 @@ class ClaimContract:
         assert await store.claim("s", NOON + 59) is None
         assert await store.claim("s", NOON + 60) is not None
 
-        await store.admit(answer())
+        await store.admit(answer_gate())
         assert (await store.info("s")).due == 0.0
 
     async def test_a_turn_that_must_end_is_something_to_do_when_its_time_has_come(self) -> None:
         store = await self.make()
-        await store.admit(send())
-        events = started()
+        await store.admit(send_message())
+        events = turn_started_events()
         assert isinstance(events[0], TurnStarted)
         events[0] = replace(events[0], options=TurnOptions(timeout=60))
-        await store.append("s", 0, [*events, *asked(expires=NOON + 90)])
+        await store.append("s", 0, [*events, *gate_opened_events(expires=NOON + 90)])
 
         assert (await store.info("s")).due == NOON + 60
         assert await store.claim("s", NOON + 59) is None
         assert await store.claim("s", NOON + 60) is not None
-        await store.append("s", 6, over())
+        await store.append("s", 6, turn_ended_events())
         assert (await store.info("s")).due == 0.0
         assert await store.claim("s", NOON + 1e6) is None
 
     async def test_a_tool_that_outlived_its_turn_keeps_its_session_awake_until_it_hands_in_what_it_has(self) -> None:
-        store = await self.asking()
-        left = CallSettled(turn="t", at=NOON, call="t.call", state="cancelled", output=Output(""), out=True)
-        await store.append("s", 6, [left, *over()])
+        store = await self.make_waiting()
+        left = CallFinished(turn="t", at=NOON, call="t.call", state="cancelled", output=Output(""), still_running=True)
+        await store.append("s", 6, [left, *turn_ended_events()])
 
         assert (await store.info("s")).is_awake
         assert await store.open_turns("s") == []
-        claim = await claimed(store)
+        claim = await claim_session(store)
         assert [list(turn) for turn in claim.turns] == [await store.events("s", turn="t")]
 
-        await store.admit(late("l"))
-        arrived = LateArrived(turn="t", at=NOON, call="t.call", output=Output("late"), command="l")
+        await store.admit(late_result_command("l"))
+        arrived = LateResultReceived(turn="t", at=NOON, call="t.call", output=Output("late"), command="l")
         await store.append("s", 9, [arrived], claim.epoch)
         assert not (await store.info("s")).is_awake
         assert await store.claim("s", NOON) is None
@@ -149,142 +186,134 @@ class ClaimContract:
 
     # A session that kills its drivers -------------------------------------------------------------------------------
 
-    async def stuck(self) -> Store:
-        """A store with a session that was claimed too often."""
-        store = await self.make()
-        await store.admit(send())
-        at = NOON - sum(RETRY_PAUSES)
-        for _ in range(TRIES):
-            await claimed(store, at)
-        for pause in RETRY_PAUSES:
-            at += pause
-            await claimed(store, at)
-        with pytest.raises(SessionStuck):
-            await store.claim("s", NOON)
-        return store
-
     async def test_a_session_that_dies_again_and_again_rests_for_seconds_before_it_is_left_alone(self) -> None:
         store, at = await self.make(), NOON
-        await store.admit(send())
-        for _ in range(TRIES):
-            await claimed(store, at)
+        await store.admit(send_message())
+        for _ in range(MAX_QUICK_CLAIMS):
+            await claim_session(store, at)
 
         for pause in RETRY_PAUSES:
-            with pytest.raises(SessionStuck) as resting:
+            with pytest.raises(SessionQuarantined) as resting:
                 await store.claim("s", at + pause - 1)
             assert resting.value.retry_at == pytest.approx(at + pause)
-            assert (await store.info("s")).stuck == ""  # it is tried again by itself
+            assert (await store.info("s")).quarantined == ""  # it is retried automatically
             at += pause
-            await claimed(store, at)
+            await claim_session(store, at)
 
-        with pytest.raises(SessionStuck) as alone:
+        with pytest.raises(SessionQuarantined) as alone:
             await store.claim("s", at + max(RETRY_PAUSES))
         assert alone.value.retry_at == 0.0
-        assert (await store.info("s")).stuck
+        assert (await store.info("s")).quarantined
 
     async def test_one_that_rests_and_moves_is_trusted_again(self) -> None:
         store = await self.make()
-        await store.admit(send())
-        for _ in range(TRIES):
-            await claimed(store)
-        claim = await claimed(store, NOON + RETRY_PAUSES[0])
+        await store.admit(send_message())
+        for _ in range(MAX_QUICK_CLAIMS):
+            await claim_session(store)
+        claim = await claim_session(store, NOON + RETRY_PAUSES[0])
 
-        await store.append("s", 0, started(), claim.epoch)
+        await store.append("s", 0, turn_started_events(), claim.epoch)
 
-        for _ in range(TRIES - 1):
-            await claimed(store, NOON + RETRY_PAUSES[0])
+        for _ in range(MAX_QUICK_CLAIMS - 1):
+            await claim_session(store, NOON + RETRY_PAUSES[0])
 
     async def test_a_session_that_is_claimed_too_often_and_never_moves_is_left_alone_and_says_so(self) -> None:
-        store = await self.stuck()
+        store = await self.quarantined()
 
-        assert "s" in (await store.info("s")).stuck
-        with pytest.raises(SessionStuck):
-            await store.claim("s", NOON + STUCK_FOR - 1)
+        assert "s" in (await store.info("s")).quarantined
+        with pytest.raises(SessionQuarantined):
+            await store.claim("s", NOON + QUARANTINE_SECONDS - 1)
 
     async def test_a_new_command_gives_it_another_chance(self) -> None:
-        store = await self.stuck()
+        store = await self.quarantined()
 
         await store.admit(Cancel(key="c", session="s", at=NOON, turn="t"))
 
-        assert (await store.info("s")).stuck == ""
-        for _ in range(TRIES):
-            await claimed(store)
+        assert (await store.info("s")).quarantined == ""
+        for _ in range(MAX_QUICK_CLAIMS):
+            await claim_session(store)
 
     async def test_a_long_time_gives_it_one_more_try(self) -> None:
-        store = await self.stuck()
+        store = await self.quarantined()
 
-        await claimed(store, NOON + STUCK_FOR)
-        with pytest.raises(SessionStuck):
-            await store.claim("s", NOON + STUCK_FOR + 1)
+        await claim_session(store, NOON + QUARANTINE_SECONDS)
+        with pytest.raises(SessionQuarantined):
+            await store.claim("s", NOON + QUARANTINE_SECONDS + 1)
 
     async def test_a_session_that_moves_may_be_claimed_for_ever(self) -> None:
         store = await self.make()
-        await store.admit(send())
-        await store.append("s", 0, started())
+        await store.admit(send_message())
+        await store.append("s", 0, turn_started_events())
 
-        for at in range(3 * TRIES):
-            claim = await claimed(store)
+        for at in range(3 * MAX_QUICK_CLAIMS):
+            claim = await claim_session(store)
             await store.append("s", 2 + at, [TitleSet(turn="t", at=NOON, title=str(at))], claim.epoch)
 
     async def test_a_step_that_only_begins_again_is_no_move(self) -> None:
         store = await self.make()
-        await store.admit(send())
-        first: list[Event] = [*started(), StepStarted(turn="t", at=NOON, step=1)]
-        await store.append("s", 0, first, (await claimed(store)).epoch)
+        await store.admit(send_message())
+        first: list[Event] = [*turn_started_events(), StepStarted(turn="t", at=NOON, step=1)]
+        await store.append("s", 0, first, (await claim_session(store)).epoch)
 
-        for at in range(TRIES - 1):
-            claim = await claimed(store)
+        for at in range(MAX_QUICK_CLAIMS - 1):
+            claim = await claim_session(store)
             await store.append("s", 3 + at, [StepRestarted(turn="t", at=NOON, step=1)], claim.epoch)
 
-        with pytest.raises(SessionStuck):
+        with pytest.raises(SessionQuarantined):
             await store.claim("s", NOON)
 
     async def test_a_driver_that_ended_well_does_not_count(self) -> None:
         store = await self.make()
-        await store.admit(send())
+        await store.admit(send_message())
 
-        for _ in range(3 * TRIES):
-            await store.release("s", (await claimed(store)).epoch)
-        old = await claimed(store)
-        for _ in range(TRIES - 1):
-            await claimed(store)
-        await store.release("s", old.epoch)  # it was overtaken, and has no say
-        with pytest.raises(SessionStuck):
+        for _ in range(3 * MAX_QUICK_CLAIMS):
+            await store.release("s", (await claim_session(store)).epoch)
+        old = await claim_session(store)
+        for _ in range(MAX_QUICK_CLAIMS - 1):
+            await claim_session(store)
+        await store.release("s", old.epoch)  # it was superseded, and cannot release
+        with pytest.raises(SessionQuarantined):
             await store.claim("s", NOON)
 
-    # Sessions nobody looks after ------------------------------------------------------------------------------------
+    # Sessions without a driver
+    # --------------------------------------------------------------------------------------
 
     async def test_of_a_session_that_nobody_drives_one_is_told(self) -> None:
         store = await self.make()
-        await store.admit(send())
+        await store.admit(send_message())
 
-        assert await store.overdue(NOON, NOON + 10) == []  # it was touched just then
+        assert await store.overdue(NOON, NOON + 10) == []  # it was claimed just then
         assert await store.overdue(NOON + 5, NOON + 10) == ["s"]
         assert await store.overdue(NOON + 5, NOON + 10) == []
         assert await store.overdue(NOON + 15, NOON + 20) == ["s"]
-        await claimed(store, NOON + 30)
+        await claim_session(store, NOON + 30)
         assert await store.overdue(NOON + 25, NOON + 35) == []
 
     async def test_nobody_is_told_of_a_session_that_only_waits_until_it_is_due(self) -> None:
-        store = await self.asking(expires=NOON + 60)
+        store = await self.make_waiting(expires=NOON + 60)
 
         assert await store.overdue(NOON + 59, NOON + 59) == []
         assert await store.overdue(NOON + 60, NOON + 60) == ["s"]
 
     async def test_of_one_that_is_stuck_somebody_is_told_when_it_has_its_next_try(self) -> None:
-        store = await self.stuck()
+        store = await self.quarantined()
 
         assert await store.overdue(NOON + 60, NOON + 60) == []
-        assert await store.overdue(NOON + STUCK_FOR, NOON + STUCK_FOR) == ["s"]
-        await claimed(store, NOON + STUCK_FOR + 1)
-        with pytest.raises(SessionStuck) as again:
-            await store.claim("s", NOON + STUCK_FOR + 2)
-        assert again.value.retry_at == 0.0  # it was its one try
+        assert await store.overdue(NOON + QUARANTINE_SECONDS, NOON + QUARANTINE_SECONDS) == ["s"]
+        await claim_session(store, NOON + QUARANTINE_SECONDS + 1)
+        with pytest.raises(SessionQuarantined) as again:
+            await store.claim("s", NOON + QUARANTINE_SECONDS + 2)
+        assert again.value.retry_at == 0.0  # it was its one retry
 
-    # Copies, and what is left of a session ----------------------------------------------------------------------------
+    # Copies and erased sessions
+    # ---------------------------------------------------------------------------------------
+
+
+class ClaimDirectoryContract(ClaimSetup):
+    """Claims of sessions that were imported or erased."""
 
     async def test_a_session_made_from_the_log_of_another_goes_on_where_that_one_was(self) -> None:
-        store = await self.asking(expires=NOON + 60)
+        store = await self.make_waiting(expires=NOON + 60)
         log = await store.events("s")
 
         await store.restore("copy", "ada", [entry.event for entry in log])
@@ -295,18 +324,18 @@ class ClaimContract:
         assert [row.gate.id for row in await store.gates("copy")] == ["t.gate"]
         assert replace(await store.info("copy"), id="s", tenant="local") == await store.info("s")
         assert (await store.info("copy")).tenant == "ada"
-        assert (await store.admit(replace(answer(), session="copy", tenant="ada"))).is_new
+        assert (await store.admit(replace(answer_gate(), session="copy", tenant="ada"))).is_new
         assert (await store.admit(Cancel(key="c", session="copy", tenant="ada", turn="t"))).is_new
         assert await store.claim("copy", NOON) is not None
-        assert await store.append("copy", len(log), over()) == len(log) + 2
+        assert await store.append("copy", len(log), turn_ended_events()) == len(log) + 2
         with pytest.raises(KeyConflict):
             await store.restore("s", "local", [entry.event for entry in log])
 
     async def test_of_an_erased_session_only_its_name_stays(self) -> None:
-        store = await self.asking()
+        store = await self.make_waiting()
         with pytest.raises(SessionBusy):
             await store.erase("s")
-        await store.append("s", 6, over())
+        await store.append("s", 6, turn_ended_events())
 
         await store.erase("s")
 
@@ -316,11 +345,11 @@ class ClaimContract:
         with pytest.raises(UnknownSession):
             await store.claim("s", NOON)
         with pytest.raises(UnknownSession):
-            await store.append("s", 8, started("t2"))
+            await store.append("s", 8, turn_started_events("t2"))
         with pytest.raises(UnknownSession):
-            await store.admit(send("again", turn="t3"))
+            await store.admit(send_message("again", turn="t3"))
         with pytest.raises(KeyConflict):
-            await store.restore("s", "local", over())
+            await store.restore("s", "local", turn_ended_events())
         assert await store.sessions() == []
         with pytest.raises(UnknownSession):
             await store.erase("absent")

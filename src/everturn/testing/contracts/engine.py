@@ -1,4 +1,4 @@
-"""What an engine sees to: a woken session is driven, by one driver at a time, and again if that one dies."""
+"""Engine contract: a woken session is driven, by one driver at a time, and again if that driver fails."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from everturn.core.ports import Engine
 from everturn.testing.doubles import FakeClock
 
 
-class Drives:
-    """A `drive` that notes what happens to it: who is driven, how often, and whether two ever are at once."""
+class RecordingDrive:
+    """A `drive` that records its calls: which sessions, how often, and whether two ever overlap."""
 
     def __init__(self, failures: int = 0) -> None:
         self.begun, self.ended, self.cancelled = Counter[str](), Counter[str](), Counter[str]()
         self.most_at_once = Counter[str]()
-        self.failures = failures  # how many drives of `bad` are still to fail
+        self.failures = failures  # how many drives of `bad` will still fail
         self._holds: dict[str, asyncio.Event] = {}
         self._now = Counter[str]()
 
-    def hold(self, session: str) -> asyncio.Event:
-        """Let drives of a session take until this is set."""
+    def block(self, session: str) -> asyncio.Event:
+        """Block the drives of a session until this event is set."""
         return self._holds.setdefault(session, asyncio.Event())
 
     async def __call__(self, session: str) -> None:
@@ -43,20 +43,20 @@ class Drives:
 
 
 class EngineContract:
-    """Who drives, and again if they die."""
+    """Wakes, drives and retries."""
 
     tries: ClassVar[int | None] = None
-    """How often a session whose drives fail is driven before it is left alone; None: for ever."""
+    """How often a session whose drives fail is driven before it is quarantined; None: no limit."""
 
     coalesces: ClassVar[bool] = True
-    """Whether all the wakes that come during a drive are one; an engine of many processes may drive for each."""
+    """Whether all wakes during a drive cause one more; an engine of many processes may drive for each."""
 
     async def make(self, clock: FakeClock) -> Engine:
-        """An engine that lives by this clock; one that cannot overrides `pass_time` as well."""
+        """An engine that uses this clock; one that cannot overrides `pass_time` as well."""
         raise NotImplementedError
 
     async def settle(self) -> None:
-        """Let what is under way happen; override it where that takes longer than a few turns of the event loop."""
+        """Let pending work happen; override it where that takes longer than a few iterations of the event loop."""
         for _ in range(20):
             await asyncio.sleep(0)
 
@@ -65,14 +65,14 @@ class EngineContract:
         clock.advance(seconds)
         await self.settle()
 
-    async def serving(self, drives: Drives) -> tuple[Engine, FakeClock]:
+    async def serving(self, drives: RecordingDrive) -> tuple[Engine, FakeClock]:
         clock = FakeClock()
         engine = await self.make(clock)
         await engine.serve(drives)
         return engine, clock
 
     async def test_a_woken_session_is_driven_and_a_sleeping_one_is_not(self) -> None:
-        drives = Drives()
+        drives = RecordingDrive()
         engine, _ = await self.serving(drives)
 
         await engine.wake("s")
@@ -82,8 +82,8 @@ class EngineContract:
         await engine.aclose()
 
     async def test_a_session_is_driven_by_one_driver_at_a_time(self) -> None:
-        drives = Drives()
-        hold = drives.hold("s")
+        drives = RecordingDrive()
+        hold = drives.block("s")
         engine, _ = await self.serving(drives)
 
         for _ in range(5):
@@ -97,8 +97,8 @@ class EngineContract:
         await engine.aclose()
 
     async def test_a_wake_during_a_drive_drives_once_more_however_many_there_were(self) -> None:
-        drives = Drives()
-        hold = drives.hold("s")
+        drives = RecordingDrive()
+        hold = drives.block("s")
         engine, _ = await self.serving(drives)
         await engine.wake("s")
         await self.settle()
@@ -112,7 +112,7 @@ class EngineContract:
         await engine.aclose()
 
     async def test_many_wakes_at_once_are_soon_over(self) -> None:
-        drives = Drives()
+        drives = RecordingDrive()
         engine, _ = await self.serving(drives)
 
         await asyncio.gather(*(engine.wake("s") for _ in range(50)))
@@ -122,8 +122,8 @@ class EngineContract:
         await engine.aclose()
 
     async def test_sessions_do_not_wait_for_each_other(self) -> None:
-        drives = Drives()
-        hold = drives.hold("slow")
+        drives = RecordingDrive()
+        hold = drives.block("slow")
         engine, _ = await self.serving(drives)
 
         await engine.wake("slow")
@@ -137,7 +137,7 @@ class EngineContract:
         await engine.aclose()
 
     async def test_a_drive_that_fails_is_tried_again(self) -> None:
-        drives = Drives(failures=1)
+        drives = RecordingDrive(failures=1)
         engine, clock = await self.serving(drives)
 
         await engine.wake("bad")
@@ -150,7 +150,7 @@ class EngineContract:
         await engine.aclose()
 
     async def test_a_drive_that_always_fails_is_left_alone_until_it_is_woken_again(self) -> None:
-        drives = Drives(failures=1_000)
+        drives = RecordingDrive(failures=1_000)
         engine, clock = await self.serving(drives)
         await engine.wake("bad")
         for _ in range(10):
@@ -188,7 +188,7 @@ class EngineContract:
         await engine.aclose()
 
     async def test_a_wake_at_a_time_drives_then_and_not_before(self) -> None:
-        drives = Drives()
+        drives = RecordingDrive()
         engine, clock = await self.serving(drives)
 
         await engine.wake("s", clock.now() + 60)
@@ -200,7 +200,7 @@ class EngineContract:
         await engine.aclose()
 
     async def test_a_wake_at_a_time_that_has_passed_drives_at_once(self) -> None:
-        drives = Drives()
+        drives = RecordingDrive()
         engine, clock = await self.serving(drives)
 
         await engine.wake("s", clock.now() - 60)
@@ -210,7 +210,7 @@ class EngineContract:
         await engine.aclose()
 
     async def test_a_session_that_waits_for_a_time_can_be_woken_before(self) -> None:
-        drives = Drives()
+        drives = RecordingDrive()
         engine, clock = await self.serving(drives)
         await engine.wake("s", clock.now() + 60)
 
@@ -223,8 +223,8 @@ class EngineContract:
         await engine.aclose()
 
     async def test_closing_cancels_what_is_under_way_and_waits_until_it_has_let_go(self) -> None:
-        drives = Drives()
-        drives.hold("s")
+        drives = RecordingDrive()
+        drives.block("s")
         engine, clock = await self.serving(drives)
         await engine.wake("s")
         await engine.wake("later", clock.now() + 60)

@@ -1,42 +1,42 @@
-"""The commands and events the suites are made of: one session `s`, one turn `t`, one call somebody is asked about."""
+"""Sample commands and events of the store suites: one session `s`, one turn `t`, one call with a gate."""
 
 from __future__ import annotations
 
-from everturn.core.asking import Gate, GateKind, Grant, Verdict
-from everturn.core.commands import Answer, Late, Send, Take
+from everturn.core.commands import ClaimCall, LateResult, ResolveGate, Send
 from everturn.core.events import (
-    AnswerOpened,
-    CallJudged,
-    CallPaused,
+    AnswerStarted,
     CallStarted,
+    CallSuspended,
     Event,
-    GateAnswered,
     GateOpened,
+    GateResolved,
+    PermissionDecided,
     StepFinished,
     StepStarted,
     TurnCompleted,
-    TurnEnding,
-    TurnParked,
+    TurnFinishing,
     TurnStarted,
+    TurnSuspended,
 )
+from everturn.core.gates import Gate, GateKind, GateResolution, Grant
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, TextPart, ToolPart, Usage
-from everturn.core.policy import Rule
+from everturn.core.rules.policy import Rule
 
-DONE = Verdict(True, result='"done"', claim="tab")
-ALLOW, DENY = Verdict(True, by="ada"), Verdict(False, "no", by="ada")
+DONE = GateResolution(True, result='"done"', claim="tab")
+ALLOW, DENY = GateResolution(True, by="ada"), GateResolution(False, "no", by="ada")
 NOON = 1_700_000_000.0
 PLAIN, NOTHING = TurnOptions(), Usage()
 RULE = Rule("mail", "allow", {"to": "ada*"})
 
 
-def send(key: str = "k", session: str = "s", turn: str = "t", text: str = "hello", at: float = NOON) -> Send:
+def send_message(key: str = "k", session: str = "s", turn: str = "t", text: str = "hello", at: float = NOON) -> Send:
     """A message to the end of the selected branch."""
     return Send(key=key, session=session, at=at, turn=turn, message=f"{turn}.in", parts=(TextPart(text),), at_leaf=True)
 
 
-def started(
+def turn_started_events(
     turn: str = "t",
     parent: str | None = None,
     text: str = "hello",
@@ -48,13 +48,13 @@ def started(
     answer = Message(f"{turn}.out", f"{turn}.in", "assistant", turn=turn)
     return [
         TurnStarted(turn=turn, at=NOON, parent=parent, input=message, command=command, options=options),
-        AnswerOpened(turn=turn, at=NOON, message=answer),
+        AnswerStarted(turn=turn, at=NOON, message=answer),
     ]
 
 
-def called(turn: str = "t", usage: Usage = NOTHING, at: float = NOON, step: int = 1) -> list[Event]:
+def call_requested_events(turn: str = "t", usage: Usage = NOTHING, at: float = NOON, step: int = 1) -> list[Event]:
     """A step that makes a call."""
-    part = ToolPart(call_of(turn, step), "mail", "{}")
+    part = ToolPart(call_id_of_step(turn, step), "mail", "{}")
     said = (TextPart("One moment."), part)
     return [
         StepStarted(turn=turn, at=at, step=step),
@@ -62,73 +62,73 @@ def called(turn: str = "t", usage: Usage = NOTHING, at: float = NOON, step: int 
     ]
 
 
-def call_of(turn: str, step: int = 1) -> str:
-    """The name of the call that a step makes."""
+def call_id_of_step(turn: str, step: int = 1) -> str:
+    """The id of the call that a step makes."""
     return f"{turn}.call" if step == 1 else f"{turn}.call{step}"
 
 
-def asked(turn: str = "t", expires: float = 0.0, kind: GateKind = "call") -> list[Event]:
-    """Its first step: a call, a gate before it, and nothing to do until that is answered."""
+def gate_opened_events(turn: str = "t", expires: float = 0.0, kind: GateKind = "call") -> list[Event]:
+    """The first step: a call, a gate for it, and nothing to do until that is answered."""
     gate = Gate(f"{turn}.gate", turn, f"{turn}.call", "mail", "{}", f"{turn}.hash", expires, kind=kind, offers=(RULE,))
     return [
-        *called(turn),
+        *call_requested_events(turn),
         GateOpened(turn=turn, at=NOON, gate=gate),
-        TurnParked(turn=turn, at=NOON, step=1),
+        TurnSuspended(turn=turn, at=NOON, step=1),
     ]
 
 
-def ran(turn: str = "t", step: int = 1, at: float = NOON) -> list[Event]:
+def call_started_events(turn: str = "t", step: int = 1, at: float = NOON) -> list[Event]:
     """The call is allowed, and starts."""
-    call, hash = call_of(turn, step), f"{turn}.hash"
+    call, hash = call_id_of_step(turn, step), f"{turn}.hash"
     return [
-        CallJudged(turn=turn, at=at, call=call, tool="mail", identity="i", hash=hash, allowed=True, why=""),
-        CallStarted(
-            turn=turn, at=at, call=call, tool="mail", arguments="{}", hash=hash, effects="once", key=f"{call}.key"
-        ),
+        PermissionDecided(turn=turn, at=at, call=call, tool="mail", identity="i", hash=hash, allowed=True, why=""),
+        CallStarted(turn=turn, at=at, call=call, tool="mail", arguments="{}", hash=hash, key=f"{call}.key"),
     ]
 
 
-def offered(turn: str = "t", expires: float = 0.0, once: bool = True) -> list[Event]:
-    """Its first step: a call that runs, is for a client to do, and waits for one."""
-    call, gate = call_of(turn), f"{turn}.gate"
+def client_call_events(turn: str = "t", expires: float = 0.0, once: bool = True) -> list[Event]:
+    """The first step: a call that runs, is for a client, and waits for one."""
+    call, gate = call_id_of_step(turn), f"{turn}.gate"
     asks = Gate(gate, turn, call, "mail", "{}", f"{turn}.hash", expires, kind="client", once=once)
     return [
-        *called(turn),
-        *ran(turn),
+        *call_requested_events(turn),
+        *call_started_events(turn),
         GateOpened(turn=turn, at=NOON, gate=asks),
-        CallPaused(turn=turn, at=NOON, call=call, gates=(gate,)),
-        TurnParked(turn=turn, at=NOON, step=1),
+        CallSuspended(turn=turn, at=NOON, call=call, gates=(gate,)),
+        TurnSuspended(turn=turn, at=NOON, step=1),
     ]
 
 
-def take(
+def claim_call(
     key: str = "c", by: str = "tab", lease: float = 60.0, at: float = NOON, hash: str = "t.hash", gate: str = "t.gate"
-) -> Take:
+) -> ClaimCall:
     """A client claims that call."""
-    return Take(key=key, session="s", at=at, gate=gate, hash=hash, by=by, lease=lease)
+    return ClaimCall(key=key, session="s", at=at, gate=gate, hash=hash, by=by, lease=lease)
 
 
-def granted(session: str = "s", turn: str = "t", at: float = NOON, expires: float = 0.0, command: str = "a") -> Event:
-    """The gate is answered, and the answer remembered: for a session, or ("") for all of the tenant's."""
+def gate_resolved_with_grant(
+    session: str = "s", turn: str = "t", at: float = NOON, expires: float = 0.0, command: str = "a"
+) -> Event:
+    """The gate is answered, with a grant: for a session, or ("") for the whole tenant."""
     grant = Grant(f"{turn}.gate", RULE, session, "ada", at, expires)
-    verdict = Verdict(True, by="ada", grant=RULE, everywhere=not session, until=expires)
-    return GateAnswered(
-        turn=turn, at=at, gate=grant.id, call=f"{turn}.call", verdict=verdict, command=command, grant=grant
+    resolution = GateResolution(True, by="ada", grant=RULE, everywhere=not session, until=expires)
+    return GateResolved(
+        turn=turn, at=at, gate=grant.id, call=f"{turn}.call", resolution=resolution, command=command, grant=grant
     )
 
 
-def over(turn: str = "t", command: str = "") -> list[Event]:
+def turn_ended_events(turn: str = "t", command: str = "") -> list[Event]:
     """The end of a turn."""
-    return [TurnEnding(turn=turn, at=NOON, outcome="completed", command=command), TurnCompleted(turn=turn, at=NOON)]
+    return [TurnFinishing(turn=turn, at=NOON, outcome="completed", command=command), TurnCompleted(turn=turn, at=NOON)]
 
 
-def answer(
-    key: str = "a", verdict: Verdict = ALLOW, hash: str = "t.hash", at: float = NOON, gate: str = "t.gate"
-) -> Answer:
+def answer_gate(
+    key: str = "a", resolution: GateResolution = ALLOW, hash: str = "t.hash", at: float = NOON, gate: str = "t.gate"
+) -> ResolveGate:
     """An answer to the gate of that call."""
-    return Answer(key=key, session="s", at=at, gate=gate, hash=hash, verdict=verdict)
+    return ResolveGate(key=key, session="s", at=at, gate=gate, hash=hash, resolution=resolution)
 
 
-def late(key: str) -> Late:
-    """What the call came to after all."""
-    return Late(key=key, session="s", turn="t", call="t.call", output=Output("late"))
+def late_result_command(key: str) -> LateResult:
+    """The late result of the call."""
+    return LateResult(key=key, session="s", turn="t", call="t.call", output=Output("late"))

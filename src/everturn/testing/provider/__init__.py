@@ -1,18 +1,32 @@
-"""A local model server for tests and benchmarks: five wire formats, scripted answers, real refusals.
+"""Local model server for tests and benchmarks: five wire formats, scripted answers, and the validation of real
+providers.
 
-    Provider        serves OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini and Ollama, always as
-                    a stream
-    Say, Think, …   what a model is told to do; a step is a list of them (`script.py`)
+`Provider` serves OpenAI Chat Completions, OpenAI Responses, Anthropic Messages, Gemini and Ollama, always as a stream.
+`Say`, `Think`, … are the items of a script; a step is a list of them. A request goes through connection → decode →
+model → strict → progress → render → bytes (`server`). A request for images or audio goes through connection →
+`media_request` → model → strict → `media` → bytes. Run it with `python -m everturn.testing.provider --port 8123
+--no-record`.
 
-A request is read from top to bottom of `server.py`: connection → decode → model → strict → progress → render → bytes.
-`strict_*` has one file per format (and one for what belongs together), each rule a small function with the words of
-the real one. `render_*` has one file per format. Built-in models need no script: `plain`, `tool1`, `agent`,
-`longargs` (`builtin.py`). In front of any name may stand the family whose strictness is wanted: `mistral-tool1`.
-
-OpenAI's endpoints for pictures and sound go the same way, and their answers are files: connection → `asked.py` → model
-→ strict → `media.py` → bytes. Built in are `image`, `voice` and `ear`.
-
-    python -m everturn.testing.provider --port 8123 --no-record
+- `server`: `Provider`; routes requests, and records them
+- `connection`: HTTP/1.1 connections
+- `script`: the items and steps of a scripted model
+- `builtin`: models without a script (`plain`, `tool1`, `agent`, `longargs`); a prefix sets the family: `mistral-tool1`
+- `library`: finds the script and step of a request, and caches its answer
+- `progress`: how many steps the turn of a request has taken
+- `answers`: bytes and pauses of an answer
+- `faults`: error bodies in the form of each provider
+- `signatures`: signatures of reasoning
+- `render`, `writers`: turn the items of a step into an answer; `render_chat`, `render_responses`, `render_messages`,
+  `render_gemini`, `render_ollama`: one writer per format
+- `strict`: validates a request as its provider does
+- `strict_openai`, `strict_chat`, `strict_families`: OpenAI Chat Completions, and the families of compatible models
+- `strict_responses`, `strict_items`: OpenAI Responses
+- `strict_messages`, `strict_tools`, `strict_blocks`, `strict_pairs`: Anthropic Messages
+- `strict_gemini`, `strict_proto`, `strict_declarations`, `strict_turns`: Gemini
+- `strict_ollama`, `strict_functions`: Ollama
+- `media_request`, `multipart`: read requests for images and audio
+- `media`, `render_media`, `png`, `sound`: answers with images and audio; built-in models `image`, `voice`, `ear`
+- `strict_media`, `strict_images`, `strict_audio`: OpenAI Images and Audio
 """
 
 from everturn.testing.provider.script import (
@@ -21,7 +35,6 @@ from everturn.testing.provider.script import (
     CutAt,
     Finish,
     Hang,
-    Heard,
     Image,
     InBandError,
     Item,
@@ -34,9 +47,10 @@ from everturn.testing.provider.script import (
     Status,
     Step,
     Think,
+    Transcription,
     Usage,
 )
-from everturn.testing.provider.server import Provider, Seen
+from everturn.testing.provider.server import Provider, RecordedRequest
 
 __all__ = [
     "Call",
@@ -44,20 +58,20 @@ __all__ = [
     "CutAt",
     "Finish",
     "Hang",
-    "Heard",
     "Image",
     "InBandError",
     "Item",
     "Pause",
     "Provider",
     "Raw",
+    "RecordedRequest",
     "Redacted",
     "Refuse",
     "Say",
-    "Seen",
     "Speech",
     "Status",
     "Step",
     "Think",
+    "Transcription",
     "Usage",
 ]

@@ -1,4 +1,4 @@
-"""Serves the built-in models until it is told to stop: `python -m everturn.testing.provider --port 8123`."""
+"""Serves the built-in models until it is stopped: `python -m everturn.testing.provider --port 8123`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from everturn.testing.provider.server import Provider
 
 
 async def serve(port: int, *, strict: bool, record: bool) -> None:
-    """Say where, then serve until SIGTERM or SIGINT."""
+    """Print the address, then serve until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
@@ -25,8 +25,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--lax", action="store_true", help="serve what the real ones would refuse")
     parser.add_argument("--no-record", action="store_true", help="keep nothing of a request")
-    given = parser.parse_args()
-    asyncio.run(serve(given.port, strict=not given.lax, record=not given.no_record))
+    options = parser.parse_args()
+    asyncio.run(serve(options.port, strict=not options.lax, record=not options.no_record))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Turns the events of a stream into what is written to a socket, and when: an `Answer`, made once and copied often.
+"""Paced answers: turns the events of a stream into bytes and pauses; an `Answer` is made once and reused.
 
-Knows HTTP and pace, and no format. Every event is an HTTP chunk of its own, as a provider that flushes sends it.
+This module knows HTTP and timing, and no format. Every event is an HTTP chunk of its own, as a provider that flushes
+sends it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from everturn.testing.provider.script import Cut, Hang, Pause
 
 
 class Event(Struct, frozen=True):
-    """Bytes of a stream. A beat is what a paced stream waits for; the rest travels with the beat behind it."""
+    """Bytes of a stream. A beat is an event that a paced stream waits for; the others are sent with the next beat."""
 
     data: bytes
     is_beat: bool = True
@@ -26,7 +27,7 @@ End = Literal["next", "close", "hang"]
 
 
 class Answer(Struct, frozen=True):
-    """Bytes to write and seconds to wait, in order, and what becomes of the connection at the end."""
+    """Bytes to write and seconds to wait, in order, and what happens to the connection at the end."""
 
     status: int
     moves: tuple[bytes | float, ...]
@@ -43,14 +44,16 @@ def http_head(status: int, headers: Mapping[str, str]) -> bytes:
     return f"HTTP/1.1 {status} {phrase}\r\n{lines}\r\n".encode("latin-1")
 
 
-def whole(status: int, body: bytes, headers: Mapping[str, str] | None = None, pauses: Iterable[float] = ()) -> Answer:
-    """An answer that is no stream."""
-    given = {name.lower(): value for name, value in (headers or {}).items()}
-    head = {"content-type": "application/json", "content-length": str(len(body)), **given}
+def make_answer(
+    status: int, body: bytes, headers: Mapping[str, str] | None = None, pauses: Iterable[float] = ()
+) -> Answer:
+    """An answer that is not a stream."""
+    all_headers = {name.lower(): value for name, value in (headers or {}).items()}
+    head = {"content-type": "application/json", "content-length": str(len(body)), **all_headers}
     return Answer(status, (*pauses, http_head(status, head) + body))
 
 
-def streamed(parts: Iterable[Part], content_type: str, pace: float, cut_at: int | None = None) -> Answer:
+def make_streamed_answer(parts: Iterable[Part], content_type: str, pace: float, cut_at: int | None = None) -> Answer:
     """An answer in HTTP chunks: all in one write, or one beat after another at a pace."""
     kept = list(parts if cut_at is None else _cut(parts, cut_at))
     if kept and isinstance(kept[0], Cut):
@@ -92,7 +95,7 @@ def _cut(parts: Iterable[Part], size: int) -> Iterator[Part]:
 
 
 def _joined(moves: Iterable[bytes | float]) -> Iterator[bytes | float]:
-    """Neighbouring bytes become one write."""
+    """Merge neighbouring bytes into one write."""
     bytes_before = b""
     for move in moves:
         if isinstance(move, bytes):

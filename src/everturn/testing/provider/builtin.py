@@ -1,9 +1,9 @@
-"""Turns a model name into a script: models that need no registration.
+"""Built-in models: the scripts of models that need no registration, by name.
 
     <kind>[-n<chunks>][-p<ms>]      plain · tool1 · agent · longargs
 
-`n` is the number of chunks of the long part, `p` the milliseconds between chunks (none: the whole answer in one
-write). In front of a name may stand the family whose strictness is wanted, as in `mistral-tool1`.
+`n` is the number of chunks of the long part, `p` the milliseconds between chunks (none: the whole answer in one write).
+A name may have a prefix, the family whose validation is wanted, as in `mistral-tool1`.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _FAMILY = re.compile(
 
 
 def without_family(model: str) -> str | None:
-    """The rest of a name behind the family that decides how strict the provider is, if there is one."""
-    found = _FAMILY.fullmatch(model)
-    return found[2] if found else None
+    """The rest of a name after the family that decides how strict the provider is, if there is one."""
+    match = _FAMILY.fullmatch(model)
+    return match[2] if match else None
 
 
 @lru_cache(maxsize=256)
 def builtin(model: str) -> Script | None:
     """The script of a built-in model, or nothing."""
-    found = _NAME.fullmatch(model)
-    if found is None:
+    match = _NAME.fullmatch(model)
+    if match is None:
         return None
-    steps = _steps(found[1], int(found[2] or 0))
-    return Script(tuple(steps), pace=float(found[3] or 0) / 1000)
+    steps = _steps(match[1], int(match[2] or 0))
+    return Script(tuple(steps), pace=float(match[3] or 0) / 1000)
 
 
 def _steps(kind: str, n: int) -> list[Step]:

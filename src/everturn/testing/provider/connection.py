@@ -1,4 +1,6 @@
-"""Turns bytes from a socket into requests, and answers into bytes at the right time. Knows HTTP/1.1, and no format."""
+"""HTTP/1.1 connections of the provider: reads requests from a socket, and writes answers with their timing. Knows no
+format.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from typing import Protocol, cast
 
 from msgspec import Struct
 
-from everturn.testing.provider.answers import Answer, whole
+from everturn.testing.provider.answers import Answer, make_answer
 
 _MAX_HEAD = 65_536
 
 
 class Request(Struct):
-    """A request that arrived whole."""
+    """A complete request."""
 
     method: str
     path: str
@@ -23,27 +25,27 @@ class Request(Struct):
     query: str = ""
 
 
-class Exchange(Protocol):
-    """A request that is being answered, as its server sees it."""
+class ExchangeObserver(Protocol):
+    """A request that is being answered, for the server's records."""
 
     def ended(self, *, is_early: bool) -> None:
         """The answer is complete, or the client went away before it was."""
         ...
 
 
-class Desk(Protocol):
-    """Whoever answers requests."""
+class RequestHandler(Protocol):
+    """The handler of requests."""
 
-    def joined(self, connection: Connection) -> None: ...
-    def left(self, connection: Connection) -> None: ...
-    def answer(self, request: Request) -> tuple[Answer, Exchange | None]: ...
+    def connected(self, connection: Connection) -> None: ...
+    def disconnected(self, connection: Connection) -> None: ...
+    def answer(self, request: Request) -> tuple[Answer, ExchangeObserver | None]: ...
 
 
 def read_head(head: bytes) -> Request:
-    """The request line and the headers, whose names are made lower case.
+    """The request line and the headers, with names in lower case.
 
     Raises:
-        ValueError: this is no HTTP.
+        ValueError: this is not HTTP.
     """
     first, *lines = head.decode("latin-1").split("\r\n")
     method, target, _ = first.split(" ")
@@ -56,45 +58,45 @@ def read_head(head: bytes) -> Request:
 
 
 class Connection(asyncio.Protocol):
-    """One client. Requests that come while an answer is under way wait for their turn."""
+    """One client. Requests that arrive during an answer are queued."""
 
-    def __init__(self, desk: Desk, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, desk: RequestHandler, loop: asyncio.AbstractEventLoop) -> None:
         self._desk, self._loop = desk, loop
         self._buffer = bytearray()
-        self._head: Request | None = None  # read, and its body is still on the way
+        self._head: Request | None = None  # read, while its body is still arriving
         self._length = 0
-        self._moves: Iterator[bytes | float] | None = None  # an answer is under way
-        self._exchange: Exchange | None = None
+        self._moves: Iterator[bytes | float] | None = None  # the current answer
+        self._exchange: ExchangeObserver | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._is_full = False
         self._is_flushing = False
         self._is_last = False
 
-    # ------------------------------------------------------------------------------------ what asyncio tells
+    # asyncio callbacks ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody is there."""
+        """A client has connected."""
         self.transport = cast("asyncio.Transport", transport)
-        # With no room at all, `resume_writing` says when the last byte has left.
+        # With a limit of zero, `resume_writing` is called when the last byte has been sent.
         self.transport.set_write_buffer_limits(high=0)
-        self._desk.joined(self)
+        self._desk.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client went away, or was sent away."""
+        """The client has disconnected, or was disconnected."""
         if self._timer is not None:
             self._timer.cancel()
         if self._exchange is not None:
             exchange, self._exchange = self._exchange, None
             exchange.ended(is_early=True)
-        self._desk.left(self)
+        self._desk.disconnected(self)
 
     def pause_writing(self) -> None:
-        """The client is slower than we are."""
+        """The client reads more slowly than we write."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """All that was written has left."""
+        """Everything that was written has been sent."""
         self._is_full = False
         if self._is_flushing:
             self._done()
@@ -108,7 +110,7 @@ class Connection(asyncio.Protocol):
     # --------------------------------------------------------------------------------------------- requests
 
     def _take(self) -> None:
-        """Answer the requests that are there, until one of the answers takes its time."""
+        """Answer the requests that have arrived, until an answer takes time."""
         while self._moves is None and not self.transport.is_closing():
             if self._head is None and not self._read_head():
                 return
@@ -143,7 +145,7 @@ class Connection(asyncio.Protocol):
         return True
 
     def _reject(self, status: int) -> None:
-        self.transport.write(cast("bytes", whole(status, b"", {"connection": "close"}).moves[0]))
+        self.transport.write(cast("bytes", make_answer(status, b"", {"connection": "close"}).moves[0]))
         self.transport.close()
 
     # ---------------------------------------------------------------------------------------------- answers

@@ -1,4 +1,4 @@
-"""Turns a refusal into the error body a provider would send: one shape per format."""
+"""Error bodies of the provider: a refusal in the form of each format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 Format = Literal["chat", "responses", "messages", "gemini", "ollama"]
 
-# What each status is called, by OpenAI, by Anthropic and by Google.
+# The name of each status for OpenAI, Anthropic and Google.
 _OPENAI = {
     400: "invalid_request_error",
     401: "invalid_request_error",
@@ -54,7 +54,7 @@ _OTHER_WORDS: dict[Format, dict[int, str]] = {
 
 
 class Refused(Exception):
-    """A request that the provider will not serve, and what it says about it."""
+    """A request that the provider refuses, and its message."""
 
     def __init__(
         self, message: str, param: str | None = None, code: str | None = None, *, status: int = 400, kind: str = ""
@@ -64,7 +64,7 @@ class Refused(Exception):
 
 
 def error_body(format: Format, model: str, refused: Refused) -> bytes:
-    """The JSON body of an error as this format, and this family of models, has it."""
+    """The JSON body of an error in this format, for this family of models."""
     status, message, code = refused.status, refused.message, refused.code
     if format == "ollama":
         return msgspec.json.encode({"error": message})
@@ -89,7 +89,7 @@ def google_error(status: int, message: str, reason: str | None = None) -> dict[s
 
 
 def plain_refusal(status: int, format: Format = "chat") -> Refused:
-    """What a status says when a script gives it no body."""
+    """The error for a status to which a script gives no body."""
     if words := _OTHER_WORDS.get(format, {}).get(status):
         return Refused(words, status=status)
     code = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}.get(status)
@@ -106,6 +106,6 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether a decoded JSON value is a whole number; `true` is not one, though Python thinks so."""
+def is_json_integer(value: Any) -> TypeGuard[int]:
+    """Whether a decoded JSON value is an integer; `true` is not one, although it is for Python."""
     return isinstance(value, int) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Turns a request that may be served into its answer: which script, which step, which bytes. Renders once."""
+"""Script library of the provider: finds the script and the step that answer a request, and caches rendered answers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from everturn.testing.provider.builtin import builtin, without_family
 from everturn.testing.provider.faults import Format, Refused
 from everturn.testing.provider.media import builtin_media
 from everturn.testing.provider.progress import call_ids, steps_taken
-from everturn.testing.provider.render import ending, mint, render
+from everturn.testing.provider.render import ending_of, make_call_ids, render
 from everturn.testing.provider.script import Call, Item, Script
-from everturn.testing.provider.strict_media import check_talks
-from everturn.testing.provider.writers import Options, options_of, prepared, writer_for
+from everturn.testing.provider.strict_media import check_chat_model
+from everturn.testing.provider.writers import Options, options_of, prepare_items, writer_for
 
 MAX_RENDERED = 512
 _Key: TypeAlias = "tuple[str, int, Format, Options, tuple[str, ...]]"
 
 
-class Library:
+class ScriptLibrary:
     """The scripts of a provider and the answers made from them."""
 
     def __init__(self) -> None:
@@ -28,13 +28,13 @@ class Library:
         self._rendered: dict[_Key, Answer] = {}
 
     def add(self, name: str, script: Script) -> None:
-        """Put a script in, in place of any other of that name."""
+        """Add a script; it replaces any other of that name."""
         self._scripts[name] = script
         self._asked.pop(name, None)
         self._rendered.clear()
 
     def find(self, format: Format, model: str) -> tuple[str, Script]:
-        """The script of a model, and the name it stands under.
+        """The script of a model, and the name under which it is registered.
 
         Raises:
             Refused: there is none.
@@ -62,22 +62,22 @@ class Library:
         step = script.steps[at]
         is_made_up = callable(step)
         items = _made_up(step, body) if callable(step) else step
-        check_talks(format, model, items)
+        check_chat_model(format, model, items)
         options = options_of(format, body, is_first=taken == 0)
         names = [item.name for item in items if isinstance(item, Call) and not item.id]
-        ids = mint(format, model, names, call_ids(format, body)) if names else ()
+        ids = make_call_ids(format, model, names, call_ids(format, body)) if names else ()
         key: _Key = (model, at, format, options, ids)
         answer = None if is_made_up else self._rendered.get(key)
         if answer is None:
-            items = prepared(format, items, options)
-            writer = writer_for(format, model, ending(items), options, seed=f"{at}{ids}")
+            items = prepare_items(format, items, options)
+            writer = writer_for(format, model, ending_of(items), options, seed=f"{at}{ids}")
             answer = render(items, writer, format, model, script.pace, ids)
             if not is_made_up:
                 self._keep(key, answer)
         return answer
 
     def items(self, name: str, script: Script, body: dict[str, Any]) -> Sequence[Item]:
-        """What a model does that answers a request at once, without steps."""
+        """The items of a model that answers a request at once, without steps."""
         step = script.steps[min(self._count(name), len(script.steps) - 1) if script.is_sequence else 0]
         return _made_up(step, body) if callable(step) else step
 
@@ -96,7 +96,9 @@ class Library:
 
 
 def _made_up(step: Callable[[dict[str, Any]], Sequence[Item]], body: dict[str, Any]) -> Sequence[Item]:
-    """What a function says to a request; if it fails, the client hears why, for nobody else listens."""
+    """The items that a function returns for a request; if it fails, the client gets the error, as there is no other
+    reader.
+    """
     try:
         return step(body)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The studio of a provider: turns a request for a picture, a sound or a text into its answer, and keeps pictures to fetch."""
+"""Media answers of the provider: answers a request for an image, a sound or a text, and keeps images to be fetched."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ import re
 from collections.abc import Sequence
 
 from everturn.testing.provider.answers import Answer
-from everturn.testing.provider.asked import Asked
+from everturn.testing.provider.media_request import MediaRequest
 from everturn.testing.provider.render_media import render_media
-from everturn.testing.provider.script import Heard, Image, Item, Script, Speech
-from everturn.testing.provider.strict_media import check_makes
+from everturn.testing.provider.script import Image, Item, Script, Speech, Transcription
+from everturn.testing.provider.strict_media import check_media_model
 
 MAX_FILES = 256
 _FOLDER = "/v1/files/"
 _BUILTIN: tuple[tuple[re.Pattern[str], Item], ...] = (
     (re.compile(r"image|picture.*|gpt-image-.+|dall-e-[23]", re.DOTALL), Image()),
     (re.compile(r"voice|tts-1.*|gpt-4o-mini-tts.*", re.DOTALL), Speech()),
-    (re.compile(r"ear|whisper-1|gpt-4o-(?:mini-)?transcribe.*", re.DOTALL), Heard()),
+    (re.compile(r"ear|whisper-1|gpt-4o-(?:mini-)?transcribe.*", re.DOTALL), Transcription()),
 )
 
 
 def builtin_media(model: str) -> Script | None:
-    """The script of a model that needs none: `image`, `voice`, `ear`, and the names of the real ones."""
+    """The script of a built-in model: `image`, `voice`, `ear`, and the names of the real ones."""
     return next((Script(((item,),)) for name, item in _BUILTIN if name.fullmatch(model)), None)
 
 
-class Studio:
-    """Makes what is asked for."""
+class MediaMaker:
+    """Makes images, sounds and texts."""
 
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}
 
-    def answer(self, asked: Asked, items: Sequence[Item], pace: float, url: str) -> Answer:
+    def answer(self, request: MediaRequest, items: Sequence[Item], pace: float, url: str) -> Answer:
         """The answer to a request, as the items of a step have it."""
-        check_makes(asked.media, asked.body["model"], items)
-        return render_media(asked, items, pace, lambda data: url + self._keep(data))
+        check_media_model(request.media, request.body["model"], items)
+        return render_media(request, items, pace, lambda data: url + self._keep(data))
 
     def file(self, path: str) -> bytes | None:
-        """A picture that was made before, if it is still there."""
+        """An image that was made before, if it is still kept."""
         return self._files.get(path)
 
     def _keep(self, data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Turns the bytes of a form into its fields: `multipart/form-data`, read as strictly as it is written. Knows no endpoint."""
+"""Multipart forms: reads `multipart/form-data` strictly. Knows no endpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ESCAPES = {"%22": '"', "%0D": "\r", "%0A": "\n", '\\"': '"', "\\\\": "\\"}  # a
 
 
 class Field(Struct, frozen=True):
-    """A field of a form. What has a filename is a file."""
+    """A field of a form. A field with a filename is a file."""
 
     name: str
     data: bytes
@@ -27,13 +27,13 @@ def read_form(content_type: str, raw: bytes) -> list[Field]:
     """The fields of a form, in order.
 
     Raises:
-        Refused: this is no form, or one that breaks off.
+        Refused: this is not a form, or an incomplete one.
     """
-    found = _BOUNDARY.match(content_type)
-    if found is None:
+    match = _BOUNDARY.match(content_type)
+    if match is None:
         raise _unreadable()
-    boundary = re.escape((found[1] or found[2]).encode("latin-1"))
-    # A whole line, so that bytes of a file which only begin like one are not taken for it.
+    boundary = re.escape((match[1] or match[2]).encode("latin-1"))
+    # A whole line, so that bytes of a file which only begin like a boundary are not taken for one.
     lines = list(re.finditer(rb"(?:\A|\r\n)--" + boundary + rb"(--)?[ \t]*(?=\r\n|\Z)", raw))
     if len(lines) < 2 or lines[0].start() or lines[-1][1] is None or any(line[1] for line in lines[:-1]):
         raise _unreadable()

@@ -1,4 +1,4 @@
-"""Turns a seed into a picture: a real PNG of four colours, and another one for every seed."""
+"""PNG images: a real PNG of four colours for a seed, a different one for every seed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import zlib
 from functools import lru_cache
 
 SIDE = 64
-"""Pixels; whatever size is asked for, since nobody looks."""
+"""Pixels; the same for every requested size, since no test looks."""
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 @lru_cache(maxsize=64)
-def draw(seed: bytes) -> bytes:
+def draw_png(seed: bytes) -> bytes:
     """A picture whose quarters have the colours of a hash."""
     colours = hashlib.sha256(seed).digest()
     half = SIDE // 2

@@ -1,7 +1,7 @@
-"""Turns a request into how far its turn has come: the number of steps it has taken, and the ids of all calls.
+"""Progress of a turn: how many steps it has taken, and the ids of all calls, read from a request.
 
-Read off the request alone, so whoever asks again gets the same answer. A lax provider has checked nothing before this
-runs, so it believes nothing about the shape of what it reads.
+It uses the request alone, so that a repeated request gets the same answer. A lax provider has not validated the request
+before this runs, so it assumes nothing about its form.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CAPITAL = re.compile(r"[A-Z]")
 
 
 def steps_taken(format: Format, body: dict[str, Any]) -> int:
-    """How often the model has called tools since a person last said something."""
+    """How often the model has called tools since the last message of a user."""
     if format in ("chat", "ollama"):
         return _chat(_objects(body.get("messages")))
     if format == "gemini":
@@ -44,7 +44,7 @@ def call_ids(format: Format, body: dict[str, Any]) -> set[str]:
 
 
 def _numbered(calls: list[dict[str, Any]]) -> set[str]:
-    """The ids of calls, where not every call has one: those without are told apart by their place."""
+    """The ids of calls, where not every call has one: those without are numbered by position."""
     return {str(call.get("id") or f"#{at}") for at, call in enumerate(calls)}
 
 
@@ -53,7 +53,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _until_input(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The messages behind the last one of a person, newest first."""
+    """The messages after the last one of a user, newest first."""
     for message in reversed(messages):
         if message.get("role") == "user" and not is_all_results(message):
             return
@@ -61,7 +61,7 @@ def _until_input(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def is_all_results(message: dict[str, Any]) -> bool:
-    """Whether a user message of the messages format only brings the results of calls."""
+    """Whether a user message of the messages format contains only results of calls."""
     content = message.get("content")
     return is_list(content) and all(is_object(block) and block.get("type") == "tool_result" for block in content)
 
@@ -72,12 +72,12 @@ def _chat(messages: list[dict[str, Any]]) -> int:
 
 def calls_of(content: dict[str, Any]) -> list[dict[str, Any]]:
     """The calls in a content of Gemini."""
-    found = (either(part, "functionCall") for part in _objects(content.get("parts")))
-    return [call for call in found if is_object(call)]
+    calls = (either(part, "functionCall") for part in _objects(content.get("parts")))
+    return [call for call in calls if is_object(call)]
 
 
 def is_results(content: dict[str, Any]) -> bool:
-    """Whether a content of Gemini brings the results of calls, and no words of a person beside them."""
+    """Whether a content of Gemini contains results of calls, and no text of a user beside them."""
     parts = _objects(content.get("parts"))
     return any(either(part, "functionResponse") for part in parts) and not any(part.get("text") for part in parts)
 

@@ -1,7 +1,7 @@
-"""Turns the items of a step into an `Answer` in the format a request asked for.
+"""Rendering of answers: turns the items of a step into an `Answer` in the format of the request.
 
 The walk over the items is here, once: which block opens, what its pieces are, when it closes, where the stream breaks.
-How each of these looks on the wire is a `Writer`'s business, one per format.
+A `Writer`, one per format, decides how each of these looks on the wire.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct, field
 
-from everturn.testing.provider.answers import Answer, Event, Part, streamed, whole
+from everturn.testing.provider.answers import Answer, Event, Part, make_answer, make_streamed_answer
 from everturn.testing.provider.faults import Format, error_body, plain_refusal
 from everturn.testing.provider.script import (
     Call,
@@ -41,7 +41,7 @@ LINES = "application/x-ndjson"
 
 
 class Block(Struct):
-    """A piece of an answer: what a format calls a content block, an output item, or a slot of tool calls."""
+    """A piece of an answer: a content block, an output item, or a slot of tool calls, depending on the format."""
 
     kind: Kind
     index: int
@@ -51,7 +51,7 @@ class Block(Struct):
 
     @property
     def text(self) -> str:
-        """All that was said in it so far."""
+        """The text of the block so far."""
         return "".join(self.pieces)
 
 
@@ -67,7 +67,7 @@ class Writer(Protocol):
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """The blocks it shows; others are left out."""
+        """The kinds of blocks that the format shows; others are left out."""
         ...
 
     def start(self) -> Iterable[Event]: ...
@@ -78,8 +78,8 @@ class Writer(Protocol):
     def finish(self) -> Iterable[Event]: ...
 
 
-def ending(items: Sequence[Item]) -> Ending:
-    """The finish and the usage a step asks for, or what goes without saying."""
+def ending_of(items: Sequence[Item]) -> Ending:
+    """The finish reason and the usage of a step, or their defaults."""
     reason: Reason = "stop"
     if any(isinstance(item, Refuse) for item in items):
         reason = "refusal"
@@ -104,7 +104,7 @@ def render(
             pauses.append(item.seconds)
         elif isinstance(item, Status):
             body = item.body.encode() if isinstance(item.body, str) else item.body
-            return whole(
+            return make_answer(
                 item.code,
                 body or error_body(format, model, plain_refusal(item.code, format)),
                 item.headers,
@@ -114,9 +114,11 @@ def render(
     raw = [item for item in items if isinstance(item, Raw)]
     if raw:
         parts = [Event(item.data) if isinstance(item, Raw) else item for item in items]
-        return streamed((p for p in parts if isinstance(p, Event | Pause | Cut | Hang)), raw[0].content_type, 0, cut_at)
+        return make_streamed_answer(
+            (p for p in parts if isinstance(p, Event | Pause | Cut | Hang)), raw[0].content_type, 0, cut_at
+        )
     parts = _walk(items, writer, iter(ids), has_whole_calls=format in ("gemini", "ollama"))
-    return streamed(parts, LINES if format == "ollama" else EVENT_STREAM, pace, cut_at)
+    return make_streamed_answer(parts, LINES if format == "ollama" else EVENT_STREAM, pace, cut_at)
 
 
 def _walk(items: Sequence[Item], writer: Writer, ids: Iterator[str], *, has_whole_calls: bool) -> Iterator[Part]:
@@ -178,8 +180,8 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @lru_cache(maxsize=4096)
-def token(seed: str, size: int) -> str:
-    """Letters and digits that look like chance and are not."""
+def seeded_token(seed: str, size: int) -> str:
+    """Letters and digits that look random and are not."""
     return "".join(_ALPHABET[byte % 62] for byte in hashlib.blake2b(seed.encode(), digest_size=64).digest()[:size])
 
 
@@ -187,23 +189,23 @@ def token(seed: str, size: int) -> str:
 def _id(format: Format, model: str, name: str, number: int) -> str:
     seed = f"{format}\0{model}\0{number}"
     if format == "messages":
-        return "toolu_01" + token(seed, 22)
+        return "toolu_01" + seeded_token(seed, 22)
     if format == "gemini":
-        return token(seed, 8).lower()
+        return seeded_token(seed, 8).lower()
     if format == "ollama":
-        return "call_" + token(seed, 8).lower()
+        return "call_" + seeded_token(seed, 8).lower()
     if format == "chat" and model.startswith("kimi-"):
         return f"functions.{name}:{number}"
     if format == "chat" and model.startswith("mistral-"):
-        return token(seed, 9)
-    return "call_" + token(seed, 24)
+        return seeded_token(seed, 9)
+    return "call_" + seeded_token(seed, 24)
 
 
-def mint(format: Format, model: str, names: Sequence[str], taken: Collection[str]) -> tuple[str, ...]:
-    """Ids for calls in the style of the provider: new to this conversation, and the same if it is asked again."""
+def make_call_ids(format: Format, model: str, names: Sequence[str], taken: Collection[str]) -> tuple[str, ...]:
+    """Ids for calls in the style of the provider: new to this conversation, and the same for a repeated request."""
     first = len(taken)
     while True:
         ids = tuple(_id(format, model, name, first + i) for i, name in enumerate(names))
-        if not any(one in taken for one in ids):
+        if not any(call_id in taken for call_id in ids):
             return ids
         first += 1

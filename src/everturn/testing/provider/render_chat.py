@@ -1,4 +1,4 @@
-"""Turns an answer into the chunks of OpenAI Chat Completions."""
+"""OpenAI Chat Completions writer: renders an answer as chunks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from everturn.testing.provider.answers import Event
-from everturn.testing.provider.render import Block, Ending, Kind, token
+from everturn.testing.provider.render import Block, Ending, Kind, seeded_token
 from everturn.testing.provider.script import InBandError, Usage
 
 CREATED = 1_790_000_000
@@ -16,7 +16,7 @@ _REASONS = {"refusal": "stop"}  # a refusal is seen in its own deltas; the finis
 
 
 class ChatWriter:
-    """Writes `chat.completion.chunk` objects; reasoning goes into `reasoning_content`, as DeepSeek began it."""
+    """Writes `chat.completion.chunk` objects; reasoning goes into `reasoning_content`, as DeepSeek introduced it."""
 
     kinds: frozenset[Kind] = frozenset({"text", "thinking", "refusal", "call"})
 
@@ -25,7 +25,7 @@ class ChatWriter:
         self._calls = 0
         self._is_open = False
         self._envelope: dict[str, Any] = {
-            "id": "chatcmpl-" + token(model, 29),
+            "id": "chatcmpl-" + seeded_token(model, 29),
             "object": "chat.completion.chunk",
             "created": CREATED,
             "model": model,
@@ -75,7 +75,7 @@ class ChatWriter:
         """The finish reason, the usage if it was asked for, and `[DONE]`."""
         yield from self._opening({"content": "", "refusal": None})
         reason = _REASONS.get(self._ending.reason, self._ending.reason)
-        if self._envelope["model"].startswith("mistral-"):  # there the usage comes unasked, with the finish
+        if self._envelope["model"].startswith("mistral-"):  # there the usage is always sent, with the finish reason
             yield self._delta({}, reason, usage=_usage(self._ending.usage))
         else:
             yield self._delta({}, reason)

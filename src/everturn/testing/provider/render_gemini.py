@@ -1,4 +1,4 @@
-"""Turns an answer into the events of Gemini: parts of one candidate, with the tokens so far in every one of them."""
+"""Gemini writer: renders an answer as parts of one candidate, with the token counts so far in every event."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 
 from everturn.testing.provider.answers import Event
 from everturn.testing.provider.faults import google_error, is_object
-from everturn.testing.provider.render import Block, Ending, Kind, token
+from everturn.testing.provider.render import Block, Ending, Kind, seeded_token
 from everturn.testing.provider.script import InBandError, Usage
-from everturn.testing.provider.seals import is_sealed, seal
+from everturn.testing.provider.signatures import is_sealed, seal_reasoning
 
 Json = dict[str, Any]
 
-# What a call may be signed with that another model made.
+# Accepted as the signature of a call that another model made.
 SKIP = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _REASONS = {
     "stop": "STOP",
@@ -31,13 +31,13 @@ _THOUGHT: frozenset[Kind] = frozenset({"thinking"})
 
 
 def is_third(model: str) -> bool:
-    """Whether a model is of the family that gives its calls ids, and wants its signatures back."""
+    """Whether a model is of the family that gives its calls ids, and requires its signatures back."""
     return model.startswith("gemini-3")
 
 
 def signature(model: str, text: str) -> str:
-    """What a model signs a part with: bytes to everybody else, so it travels in base64."""
-    return base64.b64encode(seal("gem", model, text).encode()).decode()
+    """The signature of a part: opaque bytes for clients, so it is sent in base64."""
+    return base64.b64encode(seal_reasoning("gem", model, text).encode()).decode()
 
 
 def is_signature(model: str, value: str) -> bool:
@@ -49,26 +49,27 @@ def is_signature(model: str, value: str) -> bool:
 
 
 class GeminiWriter:
-    """Writes parts; the first call of an answer is signed, and so is the end of a text if the model is of the third kind.
+    """Writes parts; the first call of an answer is signed, and for the third generation of models the end of a text,
+    too.
 
-    Calls come whole. One whose arguments are no object never comes: the answer ends as a malformed one instead.
+    Calls are sent whole. A call whose arguments are not an object is never sent: the answer ends as malformed instead.
     """
 
     def __init__(self, model: str, ending: Ending, *, with_thoughts: bool, seed: str = "") -> None:
         self._model, self._ending = model, ending
         self._kinds = _SHOWN | _THOUGHT if with_thoughts else _SHOWN
-        self._id = token(f"{model}\0{seed}", 22)
+        self._id = seeded_token(f"{model}\0{seed}", 22)
         self._said = 0  # events so far
         self._is_signed = False
         self._broken: Block | None = None
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """What is shown."""
+        """The kinds of blocks that are shown."""
         return self._kinds
 
     def start(self) -> Iterator[Event]:
-        """Nothing but the head: an answer begins with its first part, and breaks before it with a status."""
+        """Nothing but the head: an answer begins with its first part, and an earlier error is a status."""
         yield Event(b"", is_beat=False)
 
     def open(self, block: Block) -> Iterator[Event]:
@@ -76,14 +77,14 @@ class GeminiWriter:
         return iter(())
 
     def piece(self, block: Block, text: str) -> Iterator[Event]:
-        """One part; the pieces of a call wait until it is whole."""
+        """One part; the pieces of a call are collected until it is complete."""
         if block.kind == "thinking":
             yield self._parts({"text": text, "thought": True})
         elif block.kind != "call":
             yield self._parts({"text": text})
 
     def close(self, block: Block) -> Iterator[Event]:
-        """A call, whole."""
+        """A complete call."""
         if block.kind != "call" or self._broken is not None:
             return
         if (args := arguments(block.text)) is None:
@@ -97,7 +98,7 @@ class GeminiWriter:
         yield self._parts(part)
 
     def fail(self, error: InBandError) -> Iterator[Event]:
-        """An error in place of an event; with the kind "bare" it is not even an event, as it happens outside."""
+        """An error in place of an event; with the kind "bare" it is not even an event, as it happens in production."""
         body = google_error(_STATUSES.get(error.code or "", 500), error.message)
         if error.kind == "bare":
             yield Event(msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n")
@@ -105,7 +106,7 @@ class GeminiWriter:
             yield _event(body)
 
     def finish(self) -> Iterator[Event]:
-        """Why it ends, and all tokens; where a filter let no word pass, that the prompt was blocked."""
+        """The finish reason, and all tokens; where a filter blocked everything, that the prompt was blocked."""
         reason = _REASONS[self._ending.reason]
         usage = {"usageMetadata": _usage(self._ending.usage, None)}
         if self._broken is not None:
@@ -135,7 +136,7 @@ class GeminiWriter:
 
 
 def arguments(text: str) -> Json | None:
-    """The arguments of a call as an object; nothing if they are none."""
+    """The arguments of a call as an object; None if they are not one."""
     try:
         value: Any = msgspec.json.decode(text.strip() or "{}")
     except (ValueError, RecursionError):
@@ -148,7 +149,7 @@ def _event(body: Json) -> Event:
 
 
 def _usage(usage: Usage, said: int | None) -> Json:
-    """The tokens so far, of which a growing part has been said; what was thought is counted beside it."""
+    """The tokens so far, of which a growing part is output; reasoning is counted beside it."""
     whole = usage.output - usage.reasoning
     spoken = whole if said is None else min(said, whole)
     counts = {

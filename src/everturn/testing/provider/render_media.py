@@ -1,6 +1,7 @@
-"""Turns the items of a step into an `Answer` that is a picture, a sound or a text, in pieces that can be paced and cut.
+"""Media rendering: turns the items of a step into an `Answer` with an image, a sound or a text, in pieces that can be
+paced and cut.
 
-An item that says nothing is made for the request: a picture of its prompt, a sound of its text, a word on its file.
+An item without content is made for the request: an image of its prompt, a sound of its text, a text about its file.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from typing import Any
 
 import msgspec
 
-from everturn.testing.provider.answers import Answer, Event, Part, streamed, whole
-from everturn.testing.provider.asked import Asked
+from everturn.testing.provider.answers import Answer, Event, Part, make_answer, make_streamed_answer
 from everturn.testing.provider.faults import Refused, error_body, is_list, is_object, plain_refusal
-from everturn.testing.provider.png import draw
+from everturn.testing.provider.media_request import MediaRequest
+from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.render_chat import CREATED
 from everturn.testing.provider.script import (
     Cut,
     CutAt,
     Hang,
-    Heard,
     Image,
     Item,
     Pause,
     Raw,
     Speech,
     Status,
+    Transcription,
     Usage,
     split,
 )
@@ -49,26 +50,26 @@ _SPEAK = {"wav": wav, "pcm": pcm, "mp3": mp3}
 _JSON, _TEXT, _EVENTS = "application/json", "text/plain; charset=utf-8", "text/event-stream; charset=utf-8"
 
 
-def render_media(asked: Asked, items: Sequence[Item], pace: float, keep: Keep) -> Answer:
-    """Make the answer of a step; `keep` takes a picture in and gives the address it can be had from."""
+def render_media(request: MediaRequest, items: Sequence[Item], pace: float, keep: Keep) -> Answer:
+    """Make the answer of a step; `keep` stores an image and returns its URL."""
     pauses = [item.seconds for item in items if isinstance(item, Pause)]
     for item in items:
         if isinstance(item, Status):
             body = item.body.encode() if isinstance(item.body, str) else item.body
-            body = body or error_body("responses", asked.body["model"], plain_refusal(item.code))
-            return whole(item.code, body, item.headers, pauses)
+            body = body or error_body("responses", request.body["model"], plain_refusal(item.code))
+            return make_answer(item.code, body, item.headers, pauses)
     cut_at = next((item.byte for item in items if isinstance(item, CutAt)), None)
     content_type, parts = _JSON, _raw(items)
     raw = next((item for item in items if isinstance(item, Raw)), None)
     if raw is not None:
         content_type = raw.content_type
-    elif asked.media == "speech":
-        content_type, parts = _sound_type(asked, items), _sound(asked, items)
-    elif asked.media == "transcriptions":
-        content_type, parts = _text_type(asked), _text(asked, items)
+    elif request.media == "speech":
+        content_type, parts = _sound_type(request, items), _sound(request, items)
+    elif request.media == "transcriptions":
+        content_type, parts = _text_type(request), _text(request, items)
     else:
-        parts = _pictures(asked, items, keep)
-    return streamed(list(parts), content_type, pace, cut_at)
+        parts = _pictures(request, items, keep)
+    return make_streamed_answer(list(parts), content_type, pace, cut_at)
 
 
 def _raw(items: Iterable[Item]) -> Iterator[Part]:
@@ -91,10 +92,10 @@ def _usage(items: Iterable[Item]) -> Usage | None:
 # ---------------------------------------------------------------------------------------------- pictures
 
 
-def _pictures(asked: Asked, items: Sequence[Item], keep: Keep) -> Iterator[Part]:
-    """The JSON with the pictures in it; the last one is given again until there are as many as were asked for."""
+def _pictures(request: MediaRequest, items: Sequence[Item], keep: Keep) -> Iterator[Part]:
+    """The JSON with the images; the last one is repeated until there are as many as requested."""
     images = [item for item in items if isinstance(item, Image)]
-    missing = max(0, (count_of(asked.body) or 1) - len(images))
+    missing = max(0, (count_of(request.body) or 1) - len(images))
     if not (items and isinstance(items[0], Cut)):
         yield Event(b'{"created":%d,"data":[' % CREATED, is_beat=False)
     number = 0
@@ -103,18 +104,18 @@ def _pictures(asked: Asked, items: Sequence[Item], keep: Keep) -> Iterator[Part]
             number += 1
             for again in range(1 + missing * (number == len(images))):
                 at = number - 1 + again
-                yield from _cut(b"," * bool(at) + msgspec.json.encode(_picture(asked, item, at, keep)))
+                yield from _cut(b"," * bool(at) + msgspec.json.encode(_picture(request, item, at, keep)))
         elif isinstance(item, Pause | Cut | Hang):
             yield item
-    facts = _facts(asked, items)
+    facts = _facts(request, items)
     yield Event(b"]" + (b"," + msgspec.json.encode(facts)[1:] if facts else b"}"))
 
 
-def _picture(asked: Asked, image: Image, at: int, keep: Keep) -> dict[str, Any]:
-    body = asked.body
+def _picture(request: MediaRequest, image: Image, at: int, keep: Keep) -> dict[str, Any]:
+    body = request.body
     if not image.png and body.get("output_format") not in (None, "png"):
         raise Refused("This provider draws nothing but PNG; a script has to bring the picture.", "output_format")
-    data = image.png or draw(_seed(body, at))
+    data = image.png or draw_png(_seed(body, at))
     revised = {"revised_prompt": image.revised_prompt} if image.revised_prompt else {}
     default = "url" if family_of(body["model"]).startswith("dall-e") else "b64_json"
     if body.get("response_format", default) == "url":
@@ -123,20 +124,20 @@ def _picture(asked: Asked, image: Image, at: int, keep: Keep) -> dict[str, Any]:
 
 
 def _seed(body: dict[str, Any], at: int) -> bytes:
-    """What makes a picture another one: the words, the pictures it is made from, and which of several it is."""
+    """The seed of an image: the prompt, the images it is made from, and its index."""
     given = body.get("image")
     files: list[Any] = given if is_list(given) else [given]
     sources = [str(file["sha256"]) for file in files if is_object(file)]
     return "\0".join([str(body.get("prompt")), str(at), *sources]).encode()
 
 
-def _facts(asked: Asked, items: Sequence[Item]) -> dict[str, Any]:
-    """What stands behind the pictures: `gpt-image-…` counts its tokens, and others do when a script says so."""
-    body, usage = asked.body, _usage(items)
+def _facts(request: MediaRequest, items: Sequence[Item]) -> dict[str, Any]:
+    """The fields after the images: `gpt-image-…` counts its tokens, and others do when a script says so."""
+    body, usage = request.body, _usage(items)
     if family_of(body["model"]) != "gpt-image" and usage is None:
         return {}
     usage = usage or Usage()
-    of_files = usage.input // 2 if asked.files else 0
+    of_files = usage.input // 2 if request.files else 0
     return {
         "background": "opaque",
         "output_format": body.get("output_format") or "png",
@@ -154,15 +155,15 @@ def _facts(asked: Asked, items: Sequence[Item]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ sounds
 
 
-def _sound_type(asked: Asked, items: Sequence[Item]) -> str:
+def _sound_type(request: MediaRequest, items: Sequence[Item]) -> str:
     said = next((item.content_type for item in items if isinstance(item, Speech) and item.content_type), "")
-    return said or _SOUNDS.get(str(asked.body.get("response_format") or "mp3"), "application/octet-stream")
+    return said or _SOUNDS.get(str(request.body.get("response_format") or "mp3"), "application/octet-stream")
 
 
-def _sound(asked: Asked, items: Sequence[Item]) -> Iterator[Part]:
+def _sound(request: MediaRequest, items: Sequence[Item]) -> Iterator[Part]:
     for item in items:
         if isinstance(item, Speech):
-            yield from _cut(item.data or _spoken(asked.body))
+            yield from _cut(item.data or _spoken(request.body))
         elif isinstance(item, Pause | Cut | Hang):
             yield item
 
@@ -179,38 +180,38 @@ def _spoken(body: dict[str, Any]) -> bytes:
 # ------------------------------------------------------------------------------------------------- texts
 
 
-def _is_streamed(asked: Asked) -> bool:
-    """Whether the text comes as events; `whisper-1` is asked in vain."""
-    return asked.body.get("stream") == "true" and not asked.body["model"].startswith("whisper")
+def _is_streamed(request: MediaRequest) -> bool:
+    """Whether the text is sent as events; `whisper-1` ignores the request for it."""
+    return request.body.get("stream") == "true" and not request.body["model"].startswith("whisper")
 
 
-def _text_type(asked: Asked) -> str:
-    if _is_streamed(asked):
+def _text_type(request: MediaRequest) -> str:
+    if _is_streamed(request):
         return _EVENTS
-    return _TEXT if asked.body.get("response_format") in ("text", "srt", "vtt") else _JSON
+    return _TEXT if request.body.get("response_format") in ("text", "srt", "vtt") else _JSON
 
 
-def _text(asked: Asked, items: Sequence[Item]) -> Iterator[Part]:
+def _text(request: MediaRequest, items: Sequence[Item]) -> Iterator[Part]:
     usage = _usage(items)
     for item in items:
-        if isinstance(item, Heard):
-            text = item.text or _heard(asked)
-            if _is_streamed(asked):
+        if isinstance(item, Transcription):
+            text = item.text or _heard(request)
+            if _is_streamed(request):
                 yield from _events(text, usage)
             else:
-                yield from _cut(_written(asked, text, usage))
+                yield from _cut(_written(request, text, usage))
         elif isinstance(item, Pause | Cut | Hang):
             yield item
 
 
-def _heard(asked: Asked) -> str:
-    """What a model that cannot hear says of a recording."""
-    file = asked.files_in("file")
+def _heard(request: MediaRequest) -> str:
+    """The text about a recording from a model that cannot listen."""
+    file = request.files_in("file")
     return f"I heard {len(file[0].data)} bytes of {file[0].content_type or 'sound'}." if file else "I heard nothing."
 
 
-def _written(asked: Asked, text: str, usage: Usage | None) -> bytes:
-    match asked.body.get("response_format"):
+def _written(request: MediaRequest, text: str, usage: Usage | None) -> bytes:
+    match request.body.get("response_format"):
         case "text":
             return text.encode() + b"\n"
         case "srt":

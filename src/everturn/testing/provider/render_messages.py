@@ -1,4 +1,4 @@
-"""Turns an answer into the events of Anthropic Messages."""
+"""Anthropic Messages writer: renders an answer as events."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from everturn.testing.provider.answers import Event
-from everturn.testing.provider.render import Block, Ending, Kind, token
+from everturn.testing.provider.render import Block, Ending, Kind, seeded_token
 from everturn.testing.provider.script import InBandError, Usage
-from everturn.testing.provider.seals import seal, sign
+from everturn.testing.provider.signatures import seal_reasoning, sign
 
 _REASONS = {
     "stop": "end_turn",
@@ -33,13 +33,13 @@ class MessagesWriter:
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """What is shown."""
+        """The kinds of blocks that are shown."""
         return self._kinds
 
     def start(self) -> Iterator[Event]:
         """`message_start`, with the tokens of the prompt."""
         message: dict[str, Any] = {
-            "id": "msg_01" + token(self._model, 22),
+            "id": "msg_01" + seeded_token(self._model, 22),
             "type": "message",
             "role": "assistant",
             "model": self._model,
@@ -92,7 +92,10 @@ class MessagesWriter:
             case "thinking":
                 return {"type": "thinking", "thinking": "", "signature": ""}
             case "redacted":
-                return {"type": "redacted_thinking", "data": seal("red", self._model, f"redacted {block.index}")}
+                return {
+                    "type": "redacted_thinking",
+                    "data": seal_reasoning("red", self._model, f"redacted {block.index}"),
+                }
             case "call":
                 return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
             case _:

@@ -1,4 +1,4 @@
-"""Turns an answer into the lines of Ollama: one JSON object each, the last with the counts."""
+"""Ollama writer: renders an answer as lines of JSON, the last with the counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _THOUGHT: frozenset[Kind] = frozenset({"thinking"})
 
 
 class OllamaWriter:
-    """Writes messages that carry one piece each. Calls come whole; there is no word for a refusal or a filter."""
+    """Writes messages with one piece each. Calls are sent whole; the format cannot express a refusal or a filter."""
 
     def __init__(self, model: str, ending: Ending, *, with_thinking: bool) -> None:
         self._model, self._ending = model, ending
@@ -29,11 +29,11 @@ class OllamaWriter:
 
     @property
     def kinds(self) -> frozenset[Kind]:
-        """What is shown."""
+        """The kinds of blocks that are shown."""
         return self._kinds
 
     def start(self) -> Iterator[Event]:
-        """Nothing but the head: an answer begins with its first piece, and breaks before it with a status."""
+        """Nothing but the head: an answer begins with its first piece, and an earlier error is a status."""
         yield Event(b"", is_beat=False)
 
     def open(self, block: Block) -> Iterator[Event]:
@@ -41,7 +41,7 @@ class OllamaWriter:
         return iter(())
 
     def piece(self, block: Block, text: str) -> Iterator[Event]:
-        """One line; the pieces of a call wait until it is whole."""
+        """One line; the pieces of a call are collected until it is complete."""
         if block.kind == "thinking":
             yield self._line({"content": "", "thinking": text})
         elif block.kind != "call":
@@ -55,11 +55,11 @@ class OllamaWriter:
             yield self._line({"content": "", "tool_calls": [{"id": block.id, "function": function}]})
 
     def fail(self, error: InBandError) -> Iterator[Event]:
-        """A line with nothing but the words of the error, and no line behind it."""
+        """A line with only the error message, and no line after it."""
         yield Event(msgspec.json.encode({"error": error.message}) + b"\n")
 
     def finish(self) -> Iterator[Event]:
-        """An empty message that says why it ends, and the counts."""
+        """An empty message with the finish reason, and the counts."""
         reason = "length" if self._ending.reason == "length" else "stop"
         yield self._line({"content": ""}, done=True, done_reason=reason, **_usage(self._ending.usage))
 
@@ -69,9 +69,9 @@ class OllamaWriter:
 
 
 def as_ollama(items: Sequence[Item]) -> Sequence[Item]:
-    """The items as they can happen there: a call that cannot be read is an error, and an early error is a status.
+    """The items as Ollama would behave: an unreadable call is an error, and an early error is a status.
 
-    A call that breaks off with its connection never comes at all.
+    A call that is cut off with its connection is never sent.
     """
     told: list[Item] = []
     for at, item in enumerate(items):

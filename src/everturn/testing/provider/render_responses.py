@@ -1,4 +1,4 @@
-"""Turns an answer into the events of OpenAI Responses."""
+"""OpenAI Responses writer: renders an answer as events."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from everturn.testing.provider.answers import Event
-from everturn.testing.provider.render import Block, Ending, Kind, token
+from everturn.testing.provider.render import Block, Ending, Kind, seeded_token
 from everturn.testing.provider.render_chat import CREATED
 from everturn.testing.provider.script import InBandError, Usage
-from everturn.testing.provider.seals import seal
+from everturn.testing.provider.signatures import seal_reasoning
 
 _PREFIX = {"text": "msg", "refusal": "msg", "call": "fc", "thinking": "rs", "redacted": "rs"}
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -55,7 +55,7 @@ class ResponsesWriter:
                 yield self._beat(block, "response.function_call_arguments.delta", delta=text)
 
     def close(self, block: Block) -> Iterator[Event]:
-        """What was streamed once more, whole, from the inside out."""
+        """The streamed content once more, whole, from the inside out."""
         match block.kind:
             case "text":
                 yield self._at(block, "response.output_text.done", content_index=0, text=block.text, logprobs=[])
@@ -103,7 +103,7 @@ class ResponsesWriter:
         return self._at(block, type, is_beat=True, **fields)
 
     def _id(self, block: Block) -> str:
-        return f"{_PREFIX[block.kind]}_{token(f'{self._seed}{block.index}{block.id}', 48)}"
+        return f"{_PREFIX[block.kind]}_{seeded_token(f'{self._seed}{block.index}{block.id}', 48)}"
 
     def _item(self, block: Block, *, is_done: bool) -> dict[str, Any]:
         status, text = ("completed", block.text) if is_done else ("in_progress", "")
@@ -112,7 +112,7 @@ class ResponsesWriter:
                 summary = [{"type": "summary_text", "text": text}] if is_done and block.kind == "thinking" else []
                 item: dict[str, Any] = {"id": self._id(block), "type": "reasoning", "summary": summary}
                 if self._with_encrypted:
-                    item["encrypted_content"] = seal("enc", self._model, text or f"hidden {block.index}")
+                    item["encrypted_content"] = seal_reasoning("enc", self._model, text or f"hidden {block.index}")
                 return item
             case "call":
                 head = {"id": self._id(block), "type": "function_call", "status": status}
@@ -123,7 +123,7 @@ class ResponsesWriter:
 
     def _response(self, status: str) -> dict[str, Any]:
         return {
-            "id": "resp_" + token(self._seed, 48),
+            "id": "resp_" + seeded_token(self._seed, 48),
             "object": "response",
             "created_at": CREATED,
             "status": status,

@@ -1,9 +1,9 @@
-"""What a model is told to do: steps of items, in words that belong to no wire format.
+"""Script items: what a scripted model does, independent of any wire format.
 
     [[Think("Let me look."), Call("read", '{"path": "a.txt"}')], [Say("It says hello.")]]
 
-A step answers one request. It is a list of items, or a function from the decoded body of the request to one. Nothing
-here knows how an item looks on the wire; that is what the `render_*` modules are for.
+A step answers one request. It is a list of items, or a function from the decoded body of the request to one. The
+`render_*` modules decide how an item looks on the wire.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Say(Struct, frozen=True):
 class Think(Struct, frozen=True):
     """Reasoning: signed in messages, an encrypted item in responses, `reasoning_content` in chat.
 
-    Gemini shows it to who asks for it, and Ollama unless it is told not to.
+    Gemini shows it on request, and Ollama unless the request disables it.
     """
 
     text: str
@@ -40,7 +40,8 @@ class Redacted(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """A tool call; without an `id` it gets one in the style of the provider, new to the conversation.
 
-    In gemini and ollama it comes whole. What is no object there never comes: the answer ends as a malformed one.
+    In gemini and ollama it is sent whole. One whose arguments are not an object is never sent: the answer ends as
+    malformed.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Refuse(Struct, frozen=True):
 
 
 class Finish(Struct, frozen=True):
-    """Why the answer ends; without one it is read off the other items."""
+    """The finish reason; without one it follows from the other items."""
 
     reason: Reason
 
@@ -73,7 +74,7 @@ class Usage(Struct, frozen=True):
 
 
 class Cut(Struct, frozen=True):
-    """The connection closes here. As the first item: without a word, not even a status line."""
+    """The connection closes here. As the first item: without any answer, not even a status line."""
 
 
 class CutAt(Struct, frozen=True):
@@ -93,10 +94,10 @@ class Pause(Struct, frozen=True):
 
 
 class InBandError(Struct, frozen=True):
-    """The stream began well and then reports an error, as its format does that.
+    """The stream begins well and then reports an error, in the way of its format.
 
-    In responses it is `response.failed`, or an `error` event if `kind` is "error". In gemini it is an event, or no event
-    at all if `kind` is "bare". In ollama one that comes before any word is a status.
+    In responses it is `response.failed`, or an `error` event if `kind` is "error". In gemini it is an event, or no
+    event at all if `kind` is "bare". In ollama an error before any output is a status.
     """
 
     message: str = "The server had an error while processing your request. Sorry about that!"
@@ -113,28 +114,28 @@ class Status(Struct, frozen=True):
 
 
 class Raw(Struct, frozen=True):
-    """These bytes are the body, as they are. Beside it only pauses, cuts and hangs count."""
+    """These bytes are the body, unchanged. Besides it only pauses, cuts and hangs count."""
 
     data: bytes
     content_type: str = "text/event-stream"
 
 
 class Image(Struct, frozen=True):
-    """A picture; without bytes, one is drawn for the request."""
+    """An image; without bytes, one is drawn for the request."""
 
     png: bytes = b""
     revised_prompt: str = ""
 
 
 class Speech(Struct, frozen=True):
-    """A sound; without bytes, one is made for the request. Its type is what was asked for, or this."""
+    """A sound; without bytes, one is made for the request. Its type is the requested one, or this."""
 
     data: bytes = b""
     content_type: str = ""
 
 
-class Heard(Struct, frozen=True):
-    """What a recording says; without a text, how large it is and of what type."""
+class Transcription(Struct, frozen=True):
+    """The text of a recording; without a text, its size and type."""
 
     text: str = ""
 
@@ -147,7 +148,7 @@ Item: TypeAlias = (
     | Refuse
     | Image
     | Speech
-    | Heard
+    | Transcription
     | Finish
     | Usage
     | Cut

@@ -1,7 +1,7 @@
-"""The provider: binds a port, refuses requests or has them answered, and remembers what it saw.
+"""Provider server: binds a port, refuses requests or answers them, and records them.
 
-Turns a request into an answer in this order: whose key, which model, may it be asked like this, what does its script
-say now. The last is the `Library`'s business.
+A request is checked in this order: its API key, its model, its validity, and the step of the script that answers it.
+The `ScriptLibrary` does the last.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 from msgspec import Struct
 
-from everturn.testing.provider.answers import Answer, whole
-from everturn.testing.provider.asked import MEDIA, Media, read
-from everturn.testing.provider.connection import Connection, Exchange, Request
+from everturn.testing.provider.answers import Answer, make_answer
+from everturn.testing.provider.connection import Connection, ExchangeObserver, Request
 from everturn.testing.provider.faults import Format, Refused, error_body
-from everturn.testing.provider.library import Library
-from everturn.testing.provider.media import Studio
+from everturn.testing.provider.library import ScriptLibrary
+from everturn.testing.provider.media import MediaMaker
+from everturn.testing.provider.media_request import MEDIA, Media, read_media_request
 from everturn.testing.provider.script import Script, Step
 from everturn.testing.provider.strict import check, decode, model_of
 from everturn.testing.provider.strict_gemini import check_alt
@@ -39,8 +39,8 @@ _GEMINI = re.compile(r"/v1beta/models/(.+):streamGenerateContent")  # the model 
 MAX_SEEN = 10_000
 
 
-class Seen(Struct):
-    """A request, and what became of it; times are the loop's, and `closed` is empty while the answer is under way."""
+class RecordedRequest(Struct):
+    """A request, and its outcome; times are the event loop's, and `closed` is empty while it is being answered."""
 
     format: Format | Media
     model: str
@@ -64,8 +64,8 @@ class Provider:
 
     def __init__(self, port: int = 0, *, strict: bool = True, key: str | None = None, record: bool = True) -> None:
         self._port, self._strict, self._key, self._record = port, strict, key, record
-        self._library, self._studio = Library(), Studio()
-        self._seen: deque[Seen] = deque(maxlen=MAX_SEEN)
+        self._library, self._studio = ScriptLibrary(), MediaMaker()
+        self._seen: deque[RecordedRequest] = deque(maxlen=MAX_SEEN)
         self._refusals: deque[str] = deque(maxlen=MAX_SEEN)
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
@@ -74,7 +74,7 @@ class Provider:
         self._quiet.set()
         self.requests = self.refused = self.open_max = 0
 
-    # ---------------------------------------------------------------------------------------- its life
+    # lifecycle ----------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Provider:
         """Bind the port."""
@@ -94,15 +94,15 @@ class Provider:
         for connection in tuple(self._connections):
             connection.transport.abort()
         await self._server.wait_closed()
-        await asyncio.sleep(0)  # aborted connections are told so on the next turn of the loop
+        await asyncio.sleep(0)  # aborted connections are notified in the next iteration of the loop
 
     @property
     def url(self) -> str:
-        """Where it listens. The base of most formats is this and `/v1`, of gemini `/v1beta`, of ollama nothing more."""
+        """Its address. The base URL of most formats is this and `/v1`, of gemini `/v1beta`, of ollama nothing more."""
         return f"http://127.0.0.1:{self._port}"
 
     def script(self, model: str, steps: Sequence[Step], *, sequence: bool = False, pace: float = 0.0) -> None:
-        """Tell a model what to say: one step per request of a turn, or one per request in order of arrival.
+        """Set the script of a model: one step per request of a turn, or one per request in order of arrival.
 
         Raises:
             TypeError: a step is neither a list of items nor a function.
@@ -115,26 +115,26 @@ class Provider:
         self._library.add(model, Script(tuple(steps), pace, sequence))
 
     @property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[RecordedRequest]:
         """The last requests to a model, newest last."""
         return list(self._seen)
 
     @property
     def refusals(self) -> list[str]:
-        """Why each 400 was given, newest last."""
+        """The reason of each 400, newest last."""
         return list(self._refusals)
 
     def reset(self) -> None:
-        """Forget what was seen and refused."""
+        """Forget the recorded requests and refusals."""
         self._seen.clear()
         self._refusals.clear()
 
-    async def quiet(self) -> None:
-        """Wait until no answer is under way: a client that went away has been noticed by then."""
+    async def wait_idle(self) -> None:
+        """Wait until no answer is in progress: a client that has disconnected has been noticed by then."""
         await self._quiet.wait()
 
     def stats(self) -> dict[str, float]:
-        """What `GET /stats` says: counts since the start, connections, and CPU seconds of this process."""
+        """The answer of `GET /stats`: counts since the start, connections, and CPU seconds of this process."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
             "requests": self.requests,
@@ -144,23 +144,23 @@ class Provider:
             "cpu": used.ru_utime + used.ru_stime,
         }
 
-    # ----------------------------------------------------------------------------- what a connection asks
+    # callbacks of a connection -----------------------------------------------------------------------------
 
-    def joined(self, connection: Connection) -> None:
-        """Somebody connected."""
+    def connected(self, connection: Connection) -> None:
+        """A client has connected."""
         self._connections.add(connection)
         self.open_max = max(self.open_max, len(self._connections))
 
-    def left(self, connection: Connection) -> None:
-        """Somebody left."""
+    def disconnected(self, connection: Connection) -> None:
+        """A client has disconnected."""
         self._connections.discard(connection)
 
-    def answer(self, request: Request) -> tuple[Answer, Exchange | None]:
-        """The answer to a request, and who wants to know how it went."""
+    def answer(self, request: Request) -> tuple[Answer, ExchangeObserver | None]:
+        """The answer to a request, and the observer of its end."""
         if request.method == "GET" and request.path == "/stats":
-            return whole(200, msgspec.json.encode(self.stats())), None
+            return make_answer(200, msgspec.json.encode(self.stats())), None
         if request.method == "GET" and (file := self._studio.file(request.path)) is not None:
-            return whole(200, file, {"content-type": "image/png"}), None
+            return make_answer(200, file, {"content-type": "image/png"}), None
         media = MEDIA.get(request.path)
         format = PATHS.get(request.path) if media is None else "responses"
         named = ""
@@ -168,12 +168,12 @@ class Provider:
             format, named = "gemini", unquote(found[1])
         if format is None or request.method != "POST":
             where = Refused(f"Invalid URL ({request.method} {request.path})", status=404)
-            return whole(404, error_body("chat", "", where)), None
+            return make_answer(404, error_body("chat", "", where)), None
         self.requests += 1
         body: dict[str, Any] = {}
         try:
             self._check_key(format, request)
-            asked = None if media is None else read(media, request.headers, request.body)
+            asked = None if media is None else read_media_request(media, request.headers, request.body)
             body = decode(format, request.body) if asked is None else asked.body
             model = named or model_of(format, body)
             name, script = self._library.find(format, model)
@@ -187,13 +187,13 @@ class Provider:
                 answer = self._studio.answer(asked, self._library.items(name, script, body), script.pace, self.url)
         except Refused as refused:
             model = named or str(body.get("model", ""))
-            answer = whole(refused.status, error_body(format, model, refused))
+            answer = make_answer(refused.status, error_body(format, model, refused))
             if refused.status == 400:
                 self.refused += 1
                 if self._record:
                     self._refusals.append(refused.message)
         seen = (
-            Seen(media or format, model, body, request.headers, answer.status, self._loop.time())
+            RecordedRequest(media or format, model, body, request.headers, answer.status, self._loop.time())
             if self._record
             else None
         )
@@ -203,8 +203,8 @@ class Provider:
         self._quiet.clear()
         return answer, _Exchange(self, seen)
 
-    def ended(self, seen: Seen | None, *, is_early: bool) -> None:
-        """An answer is over."""
+    def ended(self, seen: RecordedRequest | None, *, is_early: bool) -> None:
+        """An answer has ended."""
         if seen is not None:
             seen.closed, seen.is_closed_early = self._loop.time(), is_early
         self._under_way -= 1
@@ -229,7 +229,7 @@ class Provider:
 
 
 class _Exchange:
-    def __init__(self, provider: Provider, seen: Seen | None) -> None:
+    def __init__(self, provider: Provider, seen: RecordedRequest | None) -> None:
         self._provider, self._seen = provider, seen
 
     def ended(self, *, is_early: bool) -> None:
@@ -242,7 +242,7 @@ def _bearer(headers: dict[str, str]) -> str | None:
 
 
 def _check_google_key(key: str, request: Request) -> None:
-    """With Google a key that is missing is forbidden, and one that is wrong is an invalid argument."""
+    """With Google a missing key is forbidden, and a wrong one is an invalid argument."""
     shown = request.headers.get("x-goog-api-key") or "".join(parse_qs(request.query).get("key", ()))
     if not shown:
         text = (

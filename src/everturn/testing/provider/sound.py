@@ -1,4 +1,4 @@
-"""Turns a text into a sound: a tone that lasts as long as the text is, as WAV or bare PCM; in MP3 there is only silence."""
+"""Sounds: a tone whose length follows from a text, as WAV or bare PCM; as MP3 only silence."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ RATE = 24_000
 
 _MS_PER_CHARACTER = 10
 _SHORTEST_MS = 200
-# MPEG-1 layer III, 128 kbit/s, 44.1 kHz, one channel; 1152 samples without anything in them. Encoding a tone is a
-# library's business, and whoever only carries the bytes cannot hear the difference.
+# MPEG-1 layer III, 128 kbit/s, 44.1 kHz, one channel; 1152 empty samples. Encoding a tone would need a library, and a
+# client that only passes the bytes on cannot tell the difference.
 _MP3_FRAME = b"\xff\xfb\x90\xc0" + bytes(413)
 _MP3_FRAME_MS = 1152 / 44.1
 
 
 def pcm(text: str) -> bytes:
-    """Samples of 16 bits, one channel; the pitch is read off the text."""
+    """Samples of 16 bits, one channel; the pitch follows from the text."""
     period = 40 + hashlib.sha256(text.encode()).digest()[0] % 40  # samples: 300 to 600 Hz
     wave = [round(8000 * math.sin(2 * math.pi * at / period)) for at in range(period)]
     return struct.pack(f"<{period}h", *wave) * (RATE * _length(text) // 1000 // period)

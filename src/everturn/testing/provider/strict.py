@@ -1,4 +1,4 @@
-"""Turns the bytes of a request into its body, and refuses what the provider of its format would refuse."""
+"""Request validation: decodes the body of a request, and refuses what the provider of its format would refuse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHECKS: dict[Format, Check] = {
 
 
 def decode(format: Format, raw: bytes) -> dict[str, Any]:
-    """The body, which is a JSON object in valid UTF-8.
+    """The body, which must be a JSON object in valid UTF-8.
 
     Raises:
         Refused: it is not.
@@ -53,10 +53,10 @@ def _unreadable(format: Format, why: str) -> Refused:
 
 
 def model_of(format: Format, body: dict[str, Any]) -> str:
-    """The model that is asked for.
+    """The requested model.
 
     Raises:
-        Refused: none is.
+        Refused: the request names none.
     """
     model = body.get("model")
     if isinstance(model, str) and model:
@@ -67,9 +67,9 @@ def model_of(format: Format, body: dict[str, Any]) -> str:
 
 
 def check(format: Format, body: dict[str, Any], headers: Mapping[str, str]) -> None:
-    """Refuse what the real one refuses.
+    """Refuse what the real provider refuses.
 
     Raises:
-        Refused: with what it says.
+        Refused: with the provider's message.
     """
     _CHECKS[format](body, headers)

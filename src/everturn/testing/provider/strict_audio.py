@@ -1,12 +1,12 @@
-"""Refuses the requests that OpenAI Audio refuses, in its words, which are those of the library that checks them there."""
+"""OpenAI Audio validation: refuses what it refuses, with its messages, which are those of its validation library."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from everturn.testing.provider.asked import Asked, Upload
 from everturn.testing.provider.faults import Refused, is_object
+from everturn.testing.provider.media_request import MediaRequest, Upload
 from everturn.testing.provider.strict_openai import check_fields
 
 FORMATS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
@@ -37,9 +37,9 @@ _LARGEST_FILE = 25 * 1024 * 1024
 _MAGIC = (b"fLaC", b"OggS", b"ID3", b"\x1aE\xdf\xa3")
 
 
-def check_speech(asked: Asked) -> None:
-    """Raise `Refused` for what the real one would not speak."""
-    body = asked.body
+def check_speech(request: MediaRequest) -> None:
+    """Raise `Refused` for a speech request that the real one would refuse."""
+    body = request.body
     check_fields(body, _SPEECH)
     _check_input(body)
     _check_voice(body)
@@ -55,12 +55,12 @@ def check_speech(asked: Asked) -> None:
         if speed > 4:
             raise _bad("less_than_equal", "speed", "Input should be less than or equal to 4", speed)
     if body.get("stream_format") not in (None, "audio"):
-        # Ours alone.
+        # Our own rule.
         raise Refused("This provider sends bare audio: 'stream_format' must be 'audio'.", "stream_format")
 
 
 def _check_input(body: dict[str, Any]) -> None:
-    """There is something to say, and not too much."""
+    """The input has text, and not too much."""
     given = body.get("input")
     if "input" not in body:
         raise _bad("missing", "input", "Field required", body)
@@ -74,11 +74,11 @@ def _check_input(body: dict[str, Any]) -> None:
 
 
 def _check_voice(body: dict[str, Any]) -> None:
-    """Somebody says it: OpenAI's models know their own voices, and others have others."""
+    """There is a voice: OpenAI's models know their own voices, and others have others."""
     voice = body.get("voice")
     if "voice" not in body:
         raise _bad("missing", "voice", "Field required", body)
-    if is_object(voice) and isinstance(voice.get("id"), str):  # a voice of one's own
+    if is_object(voice) and isinstance(voice.get("id"), str):  # a custom voice
         return
     if not isinstance(voice, str):
         raise _bad("string_type", "voice", "Input should be a valid string", voice)
@@ -90,11 +90,11 @@ def _check_voice(body: dict[str, Any]) -> None:
 # --------------------------------------------------------------------------------------------- recordings
 
 
-def check_transcription(asked: Asked) -> None:
-    """Raise `Refused` for what the real one would not write down."""
-    body = asked.body
+def check_transcription(request: MediaRequest) -> None:
+    """Raise `Refused` for a transcription request that the real one would refuse."""
+    body = request.body
     check_fields(body, _TRANSCRIPTION)
-    _check_file(asked)
+    _check_file(request)
     wanted = body.get("response_format")
     if wanted is not None and wanted not in TEXT_FORMATS:
         raise _not_in("response_format", wanted, TEXT_FORMATS)
@@ -112,14 +112,14 @@ def check_transcription(asked: Asked) -> None:
         raise _bad("bool_parsing", "stream", words, body["stream"])
 
 
-def _check_file(asked: Asked) -> None:
-    """There is a file, its name ends like that of a recording, and it is one."""
-    if "file" not in asked.body:
+def _check_file(request: MediaRequest) -> None:
+    """There is a file, with the extension and the content of a recording."""
+    if "file" not in request.body:
         raise _bad("missing", "file", "Field required", None)
-    files = asked.files_in("file")
+    files = request.files_in("file")
     if not files:
         words = "Value error, Expected UploadFile, received: <class 'str'>"
-        raise _bad("value_error", "file", words, asked.body["file"])
+        raise _bad("value_error", "file", words, request.body["file"])
     file = files[0]
     if len(file.data) > _LARGEST_FILE:
         text = f"Maximum content size limit ({_LARGEST_FILE}) exceeded ({len(file.data)} bytes read)"
@@ -143,7 +143,7 @@ def _check_temperature(given: Any) -> None:
 
 
 def extension_of(file: Upload) -> str:
-    """The end of a file's name, by which it is judged."""
+    """The extension of a file, by which it is validated."""
     return file.filename.rpartition(".")[2].lower() if "." in file.filename else ""
 
 

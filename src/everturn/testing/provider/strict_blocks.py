@@ -1,4 +1,4 @@
-"""Refuses content blocks that Anthropic Messages refuses: empty ones, unsigned ones, of another role."""
+"""Anthropic Messages validation, content blocks: refuses empty and unsigned ones, and those of another role."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_list, is_object
-from everturn.testing.provider.seals import is_sealed, sign
+from everturn.testing.provider.signatures import is_sealed, sign
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-# Taken as they are: what the tools that Anthropic runs leave behind, and what other features send.
+# Accepted unchecked: results of the tools that Anthropic runs, and blocks of other features.
 _UNCHECKED_USER = ("search_result", "container_upload", "mid_conv_system")
 _UNCHECKED_ASSISTANT = ("server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result", "compaction")
 
@@ -61,7 +61,7 @@ def _unknown(path: str, kind: str) -> Refused:
 
 
 def check_text(path: str, block: dict[str, Any], *, may_be_blank: bool = False) -> None:
-    """Text says something."""
+    """Text is not empty."""
     text = block.get("text")
     if not isinstance(text, str):
         raise Refused(f"{path}.text.text: Field required")
@@ -74,7 +74,7 @@ def check_text(path: str, block: dict[str, Any], *, may_be_blank: bool = False) 
 
 
 def check_image(path: str, block: dict[str, Any]) -> None:
-    """An image is of one of four types, or lies elsewhere."""
+    """An image has one of four types, or a URL or file id."""
     source = block.get("source")
     if not is_object(source):
         raise Refused(f"{path}.image.source: Field required")
@@ -90,7 +90,7 @@ def check_image(path: str, block: dict[str, Any]) -> None:
 
 
 def check_document(path: str, block: dict[str, Any]) -> None:
-    """A document is a PDF, plain text, content blocks, or lies elsewhere."""
+    """A document is a PDF, plain text, content blocks, or a URL or file id."""
     source = block.get("source")
     kind = source.get("type") if is_object(source) else None
     if not is_object(source) or kind is None:
@@ -126,7 +126,7 @@ def check_call(path: str, block: dict[str, Any]) -> None:
 
 
 def check_result(path: str, block: dict[str, Any]) -> None:
-    """A result names its call, and one that reports an error says which."""
+    """A result names its call, and one that reports an error has content."""
     if not isinstance(block.get("tool_use_id"), str):
         raise Refused(f"{path}.tool_result.tool_use_id: Field required")
     content = block.get("content")
@@ -152,7 +152,7 @@ def check_result(path: str, block: dict[str, Any]) -> None:
 
 
 def check_signature(path: str, block: dict[str, Any], model: str) -> None:
-    """Thinking comes back as it was, with the signature it had."""
+    """Thinking is sent back unchanged, with its signature."""
     text, signature = block.get("thinking"), block.get("signature")
     if not isinstance(text, str):
         raise Refused(f"{path}.thinking.thinking: Field required")
@@ -165,7 +165,7 @@ def check_signature(path: str, block: dict[str, Any], model: str) -> None:
 
 
 def check_redacted(path: str, block: dict[str, Any], model: str) -> None:
-    """Thinking that was never shown comes back as it was too."""
+    """Redacted thinking is sent back unchanged too."""
     data = block.get("data")
     if not isinstance(data, str):
         raise Refused(f"{path}.redacted_thinking.data: Field required")

@@ -1,7 +1,6 @@
-"""Refuses the requests that OpenAI Chat Completions refuses, in its words.
+"""OpenAI Chat Completions validation: refuses the requests that it refuses, with its messages.
 
-Each rule is a small function that raises `Refused`; what only some families of models insist on is in
-`strict_families`.
+Each rule is a small function that raises `Refused`; the rules of single families of models are in `strict_families`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _STRING_OR_ARRAY = "one of a string or array of objects"
 
 
 def check_chat(body: dict[str, Any], headers: Mapping[str, str]) -> None:
-    """Raise `Refused` for a body that the real one would not serve."""
+    """Raise `Refused` for a body that the real one would refuse."""
     model: str = body["model"]
     check_fields(body, FIELDS | fields_of_family(model))
     check_stream(body)
@@ -50,7 +49,7 @@ def check_chat(body: dict[str, Any], headers: Mapping[str, str]) -> None:
 
 
 def check_tools(body: dict[str, Any]) -> None:
-    """Tools are functions with names of their own."""
+    """Tools are functions with unique names."""
     names: set[str] = set()
     for i, tool in enumerate(check_tools_list(body)):
         param = f"tools[{i}]"
@@ -63,7 +62,7 @@ def check_tools(body: dict[str, Any]) -> None:
 
 
 def check_limits(body: dict[str, Any]) -> None:
-    """One of two names for the same limit."""
+    """Only one of two names for the same limit."""
     if body.get("max_tokens") is not None and body.get("max_completion_tokens") is not None:
         text = "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
         raise Refused(text, "max_tokens", "invalid_parameter_combination")
@@ -109,7 +108,7 @@ def check_messages(body: dict[str, Any], *, is_id_long: bool = False) -> None:
 
 
 def check_answered(i: int, open_calls: dict[str, int | None]) -> None:
-    """All calls have their results before anybody else speaks."""
+    """All calls have their results before the next message."""
     open_ids = [id for id, answer in open_calls.items() if answer is None]
     if open_ids:
         text = (
@@ -120,7 +119,7 @@ def check_answered(i: int, open_calls: dict[str, int | None]) -> None:
 
 
 def check_result(i: int, message: dict[str, Any], open_calls: dict[str, int | None]) -> None:
-    """A tool message answers a call in front of it that has no answer yet."""
+    """A tool message answers an earlier call that has no answer yet."""
     id = message.get("tool_call_id")
     if not isinstance(id, str):
         raise missing(f"messages[{i}].tool_call_id")
@@ -140,7 +139,7 @@ def check_result(i: int, message: dict[str, Any], open_calls: dict[str, int | No
 
 
 def check_assistant(i: int, message: dict[str, Any], *, is_id_long: bool) -> dict[str, int | None]:
-    """An assistant says something, calls something, or both."""
+    """An assistant message has text, calls, or both."""
     calls, content = message.get("tool_calls"), message.get("content")
     if content is not None:
         check_content(f"messages[{i}].content", content, "assistant")

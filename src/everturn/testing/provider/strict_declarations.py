@@ -1,4 +1,4 @@
-"""Refuses declarations of functions that Gemini refuses, and schemas outside of the part of OpenAPI that it knows."""
+"""Gemini validation, function declarations: refuses invalid ones, and schemas outside of its subset of OpenAPI."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FORMATS = {"STRING": ("enum", "date-time"), "NUMBER": ("float", "double"), "INT
 
 
 def bad(path: str, why: str) -> Refused:
-    """What the validator says of a field."""
+    """The validator's message about a field."""
     return Refused(f"* GenerateContentRequest.{path}: {why}\n")
 
 
 def check_declarations(request: Json) -> set[str]:
-    """Functions have names of their own, and parameters that are an object; gives the names."""
+    """Functions have unique names, and parameters that are an object; returns the names."""
     names: set[str] = set()
     for i, tool in enumerate(request.get("tools", ())):
         for k, declared in enumerate(tool.get("functionDeclarations", ())):
@@ -37,14 +37,14 @@ def check_declarations(request: Json) -> set[str]:
 
 
 def check_name(path: str, name: str) -> str:
-    """A name is plain, and begins like one."""
+    """A name has plain characters, and starts with a valid one."""
     if not NAME.fullmatch(name):
         raise bad(path, NAME_WORDS)
     return name
 
 
 def check_parameters(path: str, declared: Json) -> None:
-    """Parameters are written in one of two languages, and are those of an object."""
+    """Parameters are written in one of two schema languages, and are those of an object."""
     schema, written = declared.get("parameters"), declared.get("parametersJsonSchema")
     if schema is not None and written is not None:
         raise bad(path, "only one of parameters and parameters_json_schema may be set")
@@ -58,7 +58,7 @@ def check_parameters(path: str, declared: Json) -> None:
 
 
 def check_schema(path: str, schema: Json) -> None:
-    """A schema says its type, and what belongs to it; so do those inside of it."""
+    """A schema has a type, and the fields of that type; so have nested schemas."""
     check_type(path, schema)
     check_enum(path, schema)
     check_format(path, schema)
@@ -75,7 +75,7 @@ def check_type(path: str, schema: Json) -> None:
 
 
 def check_enum(path: str, schema: Json) -> None:
-    """Only strings are chosen from a list, and none of them is empty."""
+    """Only strings have an enum, and none of its values is empty."""
     if schema.get("enum") and schema.get("type") != "STRING":
         raise bad(f"{path}.enum", "only allowed for STRING type")
     for i, one in enumerate(schema.get("enum", ())):
@@ -93,7 +93,7 @@ def check_format(path: str, schema: Json) -> None:
 
 
 def check_items(path: str, schema: Json) -> None:
-    """An array says of what."""
+    """An array has an item type."""
     if schema.get("type") == "ARRAY" and "items" not in schema:
         raise bad(f"{path}.items", "missing field.")
     if "items" in schema:
@@ -101,7 +101,7 @@ def check_items(path: str, schema: Json) -> None:
 
 
 def check_properties(path: str, schema: Json) -> None:
-    """An object has properties, and what is required is one of them."""
+    """An object has properties, and required ones exist."""
     properties = schema.get("properties", {})
     if schema.get("type") == "OBJECT" and not properties:
         raise bad(f"{path}.properties", "should be non-empty for OBJECT type")

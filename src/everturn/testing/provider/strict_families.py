@@ -1,9 +1,10 @@
-"""Refuses what only some models behind the chat format refuse; the first word of a model's name says which.
+"""Validation by family: refuses what only some models behind the chat format refuse; the prefix of a model's name
+decides.
 
-mistral-…             ids of nine letters and digits, no user behind a tool, fields of its own
-deepseek-… kimi-…     reasoning comes back with the calls it led to
-o-… gpt-5…            max_completion_tokens, and no temperature
-alternate-…           a local chat template: user and assistant take turns
+- mistral-…: ids of nine letters and digits, no user message after a tool message, fields of its own
+- deepseek-…, kimi-…: reasoning is sent back with the calls it led to
+- o-…, gpt-5…: max_completion_tokens, and no temperature
+- alternate-…: a local chat template: user and assistant alternate
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ _FIELDS = {
 
 
 def fields_of_family(model: str) -> frozenset[str]:
-    """Fields beside OpenAI's that a family knows."""
+    """Fields besides OpenAI's that a family accepts."""
     return next((fields for prefix, fields in _FIELDS.items() if model.startswith(prefix)), _NONE)
 
 
 def check_family(model: str, body: dict[str, Any]) -> None:
-    """Raise `Refused` for what this family would not serve; the messages are well-formed already."""
+    """Raise `Refused` for what this family would refuse; the messages are well-formed already."""
     for prefix, rules in _RULES.items():
         if model.startswith(prefix):
             for rule in rules:
@@ -41,7 +42,7 @@ def check_family(model: str, body: dict[str, Any]) -> None:
 
 
 def _calls(body: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
-    """The messages that make calls, with their place."""
+    """The messages that make calls, with their index."""
     return [(i, message) for i, message in enumerate(body["messages"]) if message.get("tool_calls")]
 
 
@@ -62,7 +63,7 @@ def check_mistral_ids(body: dict[str, Any]) -> None:
 
 
 def check_mistral_order(body: dict[str, Any]) -> None:
-    """With Mistral a tool is heard out by the assistant, and the last word is not the assistant's."""
+    """With Mistral the assistant follows a tool message, and the last message is not the assistant's."""
     messages = body["messages"]
     for before, message in itertools.pairwise(messages):
         if before["role"] == "tool" and message["role"] == "user":
@@ -78,7 +79,7 @@ def _bad_order(text: str) -> Refused:
 
 
 def check_deepseek_reasoning(body: dict[str, Any]) -> None:
-    """DeepSeek wants its reasoning back with the calls, if only as an empty string."""
+    """DeepSeek requires its reasoning back with the calls, if only as an empty string."""
     for i, message in _calls(body):
         if not isinstance(message.get("reasoning_content"), str):
             text = (
@@ -89,7 +90,7 @@ def check_deepseek_reasoning(body: dict[str, Any]) -> None:
 
 
 def check_kimi_reasoning(body: dict[str, Any]) -> None:
-    """Kimi wants its reasoning back with the calls, and not an empty string."""
+    """Kimi requires its reasoning back with the calls, and not an empty string."""
     for i, message in _calls(body):
         if not (isinstance(message.get("reasoning_content"), str) and message["reasoning_content"]):
             text = f"thinking is enabled but reasoning_content is missing in assistant tool call message at index {i}"
@@ -125,7 +126,7 @@ def check_reasoning_temperature(body: dict[str, Any]) -> None:
 
 
 def check_alternation(body: dict[str, Any]) -> None:
-    """A chat template wants the two sides to take turns; results are on the assistant's side."""
+    """A chat template requires that user and assistant alternate; results are on the assistant's side."""
     before = "assistant"
     messages = body["messages"]
     for message in messages[messages[0]["role"] == "system" :]:

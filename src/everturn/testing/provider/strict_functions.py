@@ -1,4 +1,4 @@
-"""Refuses tools that Ollama refuses: what it reads of them is of its type, and the model can call."""
+"""Ollama validation, tools: the fields it reads have the right type, and the model supports tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OURS = " (Ollama would take this, and the model would be misled; this provider d
 
 
 def wrong(field: str, value: Any, expected: str) -> Refused:
-    """A value of another type, as Go says it."""
+    """The error for a value of another type, as Go words it."""
     return Refused(f"json: cannot unmarshal {_kind(value)} into Go struct field {field} of type {expected}")
 
 
@@ -26,7 +26,7 @@ def _kind(value: Any) -> str:
 
 
 def check_functions(tools: Sequence[Any], model: str) -> None:
-    """Tools are functions with names of their own, for a model that can call them."""
+    """Tools are functions with unique names, for a model that supports them."""
     if tools and model.startswith("notools-"):
         raise Refused(f'"{model}" does not support tools')
     names: set[str] = set()
@@ -55,7 +55,7 @@ def check_name(name: Any) -> str:
 
 
 def check_parameters(schema: Any) -> None:
-    """What it reads of a schema is of its type: one type at the root, properties that are objects."""
+    """The fields it reads of a schema have the right type: one type at the root, properties that are objects."""
     path = "ChatRequest.tools.function.parameters"
     if schema is None:
         return
@@ -67,7 +67,7 @@ def check_parameters(schema: Any) -> None:
 
 
 def check_property(path: str, schema: Json) -> None:
-    """A property says its types in a string or a list of them, and so do those inside of it."""
+    """A property has its types as a string or a list of them, and so have nested ones."""
     kinds, required, described = schema.get("type"), schema.get("required"), schema.get("description")
     for one in kinds if is_list(kinds) else () if kinds is None else (kinds,):
         if not isinstance(one, str):

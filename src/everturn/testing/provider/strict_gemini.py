@@ -1,7 +1,7 @@
-"""Refuses the requests that Gemini refuses, in its words: contents, parts, and how the model is to be run.
+"""Gemini validation: refuses the requests that it refuses, with its messages: contents, parts, and generation settings.
 
-What is no message of Google's at all is refused by `strict_proto`, functions are in `strict_declarations`, and which
-turn may follow which in `strict_turns`.
+`strict_proto` refuses what is not a valid protocol buffer, `strict_declarations` checks functions, and `strict_turns`
+the order of the turns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from everturn.testing.provider.faults import Refused, is_object
 from everturn.testing.provider.progress import either
 from everturn.testing.provider.strict_declarations import bad, check_declarations, check_name, check_schema
-from everturn.testing.provider.strict_proto import read, snake
+from everturn.testing.provider.strict_proto import read_proto_message, snake
 from everturn.testing.provider.strict_turns import check_signatures, check_turns
 
 Json = dict[str, Any]
@@ -29,9 +29,9 @@ _MAX_STOPS = 5
 
 
 def check_gemini(body: Json, headers: Mapping[str, str]) -> None:
-    """Raise `Refused` for a request that the real one would not serve; the model comes from the path."""
+    """Raise `Refused` for a request that the real one would refuse; the model comes from the path."""
     model: str = body["model"]
-    request = read("GenerateContentRequest", body)
+    request = read_proto_message("GenerateContentRequest", body)
     check_tool_config(request, check_declarations(request))
     check_generation(request.get("generationConfig", {}))
     check_answer_schema(request, model)
@@ -43,14 +43,14 @@ def check_gemini(body: Json, headers: Mapping[str, str]) -> None:
 
 
 def shows_thoughts(body: Json) -> bool:
-    """Whether a request asks for the thoughts of the model; nothing is known of its shape yet."""
+    """Whether a request asks for the thoughts of the model; its form is not validated yet."""
     config = either(body, "generationConfig")
     thinking = either(config, "thinkingConfig") if is_object(config) else None
     return is_object(thinking) and either(thinking, "includeThoughts") is True
 
 
 def check_alt(query: str) -> None:
-    """Ours alone: this provider has no other way to answer."""
+    """Our own rule: this provider has no other way to answer."""
     if "alt=sse" not in query.split("&"):
         raise Refused("This provider always streams events: 'alt' must be sse.")
 
@@ -59,7 +59,7 @@ def check_alt(query: str) -> None:
 
 
 def check_contents(request: Json, model: str) -> list[Json]:
-    """There are contents, of two roles, and every one has parts."""
+    """There are contents, of two roles, and each has parts."""
     contents: list[Json] = request.get("contents", [])
     if not contents:
         raise bad("contents", "contents is not specified")
@@ -77,14 +77,14 @@ def check_contents(request: Json, model: str) -> list[Json]:
 
 
 def check_system(request: Json) -> None:
-    """A system instruction says something."""
+    """A system instruction is not empty."""
     system = request.get("systemInstruction")
     for k, part in enumerate(system.get("parts", ()) if system is not None else ()):
         check_part(f"system_instruction.parts[{k}]", part)
 
 
 def check_part(path: str, part: Json) -> None:
-    """A part is exactly one thing, and an empty text is nothing unless it is signed."""
+    """A part has exactly one field, and an empty text is invalid unless it is signed."""
     data = [name for name in _DATA if name in part]
     if len(data) > 1:
         text = f"Invalid value at '{path}' (oneof), oneof field 'data' is already set. Cannot set '{data[1]}'"
@@ -94,7 +94,7 @@ def check_part(path: str, part: Json) -> None:
 
 
 def check_file(path: str, part: Json) -> None:
-    """A file is of a type that it reads."""
+    """A file has a supported type."""
     for name in ("inlineData", "fileData"):
         file = part.get(name)
         kind = file.get("mimeType", "") if file is not None else "text/plain"
@@ -116,7 +116,7 @@ def check_call(path: str, part: Json) -> None:
 
 
 def check_response(path: str, part: Json, model: str) -> None:
-    """A result names a function, holds an object, and brings files only to models that see them there."""
+    """A result names a function, holds an object, and has files only for models that support them there."""
     response = part.get("functionResponse")
     if response is None:
         return
@@ -131,11 +131,11 @@ def check_response(path: str, part: Json, model: str) -> None:
         check_file(f"{path}.function_response.parts[{k}]", one)
 
 
-# -------------------------------------------------------------------------------------- how it is to be run
+# generation settings ---------------------------------------------------------------------------------
 
 
 def check_tool_config(request: Json, names: set[str]) -> None:
-    """A choice is about functions that are there."""
+    """A tool choice names existing functions."""
     config = request.get("toolConfig", {}).get("functionCallingConfig")
     if config is None:
         return
@@ -164,7 +164,7 @@ def check_generation(config: Json) -> None:
 
 
 def check_answer_schema(request: Json, model: str) -> None:
-    """An answer has a schema if it is JSON, one of them, and for older models no functions beside it."""
+    """An answer has a schema if it is JSON, only one, and for older models no functions beside it."""
     config = request.get("generationConfig", {})
     kind = config.get("responseMimeType", "text/plain")
     if kind not in _MIME_TYPES:
@@ -182,7 +182,7 @@ def check_answer_schema(request: Json, model: str) -> None:
 
 
 def check_thinking(wanted: Json, model: str) -> None:
-    """How much it thinks is said in one of two ways, of which older models know one."""
+    """The amount of thinking is set in one of two ways, of which older models know one."""
     if "thinkingBudget" in wanted and "thinkingLevel" in wanted:
         raise Refused("You can only set only one of thinking budget and thinking level.")
     if "thinkingLevel" in wanted and model.startswith(("gemini-1", "gemini-2")):

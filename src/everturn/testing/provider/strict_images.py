@@ -1,16 +1,17 @@
-"""Refuses the requests that OpenAI Images refuses, in its words. The first word of a model's name says which rules hold.
+"""OpenAI Images validation: refuses the requests that it refuses, with its messages. The prefix of a model's name
+decides.
 
-gpt-image-…     answers in base64 alone, and knows no `response_format`
-dall-e-2        small prompts, small squares, and edits of one PNG
-dall-e-3        one picture at a time, and no edits
+- gpt-image-…: answers in base64 only, and has no `response_format`
+- dall-e-2: short prompts, small squares, and edits of one PNG
+- dall-e-3: one image at a time, and no edits
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from everturn.testing.provider.asked import Asked, Upload
-from everturn.testing.provider.faults import Refused, is_whole
+from everturn.testing.provider.faults import Refused, is_json_integer
+from everturn.testing.provider.media_request import MediaRequest, Upload
 from everturn.testing.provider.png import SIGNATURE
 from everturn.testing.provider.strict_openai import check_fields, missing, too_long, wrong_type, wrong_value
 
@@ -38,26 +39,26 @@ _PNG_SIZE = 4 * 1024 * 1024
 
 
 def family_of(model: str) -> str:
-    """Which rules hold for a model: those of its family, or "" for the few that all have."""
+    """Which rules apply to a model: those of its family, or "" for the common ones."""
     return next((family for family in _SIZES if model.startswith(family)), "")
 
 
-def check_image(asked: Asked) -> None:
-    """Raise `Refused` for a picture that the real one would not make."""
-    family = family_of(asked.body["model"])
-    check_fields(asked.body, {"gpt-image": _GPT, "": _GPT | _DALLE}.get(family, _DALLE))
-    _check_options(asked.body, family)
+def check_image(request: MediaRequest) -> None:
+    """Raise `Refused` for an image request that the real one would refuse."""
+    family = family_of(request.body["model"])
+    check_fields(request.body, {"gpt-image": _GPT, "": _GPT | _DALLE}.get(family, _DALLE))
+    _check_options(request.body, family)
 
 
-def check_edit(asked: Asked) -> None:
-    """Raise `Refused` for a change that the real one would not make."""
-    body = asked.body
+def check_edit(request: MediaRequest) -> None:
+    """Raise `Refused` for an edit that the real one would refuse."""
+    body = request.body
     family = family_of(body["model"])
     if family == "dall-e-3":
         raise Refused(f"Invalid value: '{body['model']}'. Value must be 'dall-e-2'.", "model", "invalid_value")
     check_fields(body, {"gpt-image": _GPT, "": _GPT | _DALLE}.get(family, _DALLE) | _FILES)
     _check_options(body, family)
-    check_pictures(asked, family)
+    check_pictures(request, family)
 
 
 def _check_options(body: dict[str, Any], family: str) -> None:
@@ -72,12 +73,12 @@ def _check_options(body: dict[str, Any], family: str) -> None:
         text = "Transparent background is not supported for JPEG output format."
         raise Refused(text, "background", "invalid_value")
     if body.get("stream") not in (None, False, "false"):
-        # Ours alone.
+        # Our own rule.
         raise Refused("This provider sends pictures whole: 'stream' must be false.", "stream", "invalid_value")
 
 
 def check_prompt(body: dict[str, Any], family: str) -> None:
-    """A picture is of something."""
+    """There is a prompt."""
     prompt = body.get("prompt")
     if prompt is None:
         raise missing("prompt")
@@ -94,17 +95,17 @@ def check_prompt(body: dict[str, Any], family: str) -> None:
 
 
 def count_of(body: dict[str, Any]) -> int | None:
-    """How many pictures are asked for; nothing if that is no number. In a form it is a string."""
+    """The number of requested images; None if that is not a number. In a form it is a string."""
     count = body.get("n")
     if count is None:
         return 1
     if isinstance(count, str) and count.lstrip("-").isdecimal():
         return int(count)
-    return count if is_whole(count) else None
+    return count if is_json_integer(count) else None
 
 
 def check_count(body: dict[str, Any], family: str) -> None:
-    """Pictures are asked for by the handful."""
+    """The number of images is small."""
     count = count_of(body)
     if count is None:
         raise wrong_type("n", "an integer", body["n"])
@@ -119,7 +120,7 @@ def check_count(body: dict[str, Any], family: str) -> None:
 
 
 def check_size(body: dict[str, Any], family: str) -> None:
-    """A family knows a few sizes; others take what has a width and a height."""
+    """A family has a few sizes; others accept any width and height."""
     size = body.get("size")
     if size is None:
         return
@@ -134,15 +135,15 @@ def check_size(body: dict[str, Any], family: str) -> None:
         raise wrong_value("size", size, _SIZES["gpt-image"])
 
 
-# ----------------------------------------------------------------------------------------------- the files
+# files ------------------------------------------------------------------------------------------------
 
 
-def check_pictures(asked: Asked, family: str) -> None:
-    """There is a picture to change, each says what it is, and is that."""
-    if "image" not in asked.body:
+def check_pictures(request: MediaRequest, family: str) -> None:
+    """There is an image to edit, and each has the type that it declares."""
+    if "image" not in request.body:
         raise missing("image")
-    pictures = asked.files_in("image")
-    sent = asked.body["image"]
+    pictures = request.files_in("image")
+    sent = request.body["image"]
     if len(pictures) != (len(sent) if isinstance(sent, list) else 1):  # pyright: ignore[reportUnknownArgumentType]
         text = "Invalid type for 'image': expected one of an array of files or file, but got a string instead."
         raise Refused(text, "image", "invalid_type")
@@ -158,8 +159,8 @@ def check_pictures(asked: Asked, family: str) -> None:
         _check_picture(picture, at, kinds)
     if family == "dall-e-2" and len(pictures[0].data) >= _PNG_SIZE:
         raise Refused("Uploaded image must be a PNG and less than 4 MB.", "image")
-    if "mask" in asked.body:
-        masks = asked.files_in("mask")
+    if "mask" in request.body:
+        masks = request.files_in("mask")
         if not masks or kind_of(masks[0].data) != "image/png":
             raise Refused("Invalid mask image format - mask must be a PNG.", "mask", "invalid_image_file")
 
@@ -177,7 +178,7 @@ def _check_picture(picture: Upload, at: int, kinds: tuple[str, ...]) -> None:
 
 
 def kind_of(data: bytes) -> str:
-    """What the first bytes of a file say it is, whatever its name says."""
+    """The type of a file by its first bytes, whatever its name says."""
     if data.startswith(SIGNATURE):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):

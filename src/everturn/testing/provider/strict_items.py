@@ -1,11 +1,13 @@
-"""Refuses input items that OpenAI Responses refuses: parts of another role, calls without outputs, reasoning alone."""
+"""OpenAI Responses validation, input items: refuses parts of another role, calls without outputs, and lone
+reasoning.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_list, is_object
-from everturn.testing.provider.seals import is_sealed
+from everturn.testing.provider.signatures import is_sealed
 from everturn.testing.provider.strict_openai import (
     check_arguments,
     check_name,
@@ -22,12 +24,12 @@ _MAX_CALL_ID = 64
 _OUTPUT = ("output_text", "refusal")
 _INPUT = ("input_text", "input_image", "input_file")
 _PREFIX = {"message": "msg", "function_call": "fc", "function_call_output": "fc", "reasoning": "rs"}
-# Taken as they are: what the tools that OpenAI runs leave behind.
+# Accepted unchecked: results of the tools that OpenAI runs.
 _UNCHECKED = ("item_reference", "web_search_call", "file_search_call", "custom_tool_call", "custom_tool_call_output")
 
 
 def check_items(items: list[Any], model: str, *, is_stored: bool) -> None:
-    """Items are well-formed one by one, and belong together."""
+    """Items are valid one by one, and together."""
     for i, item in enumerate(items):
         check_item(f"input[{i}]", item, model, is_stored=is_stored)
     check_pairs(items)
@@ -63,7 +65,7 @@ def check_item(param: str, item: Any, model: str, *, is_stored: bool) -> None:
 
 
 def check_no_id(item: dict[str, Any]) -> None:
-    """What was not stored cannot be named."""
+    """An item that was not stored cannot be referenced."""
     id = item.get("id")
     if id is not None:
         text = (
@@ -74,7 +76,7 @@ def check_no_id(item: dict[str, Any]) -> None:
 
 
 def check_id(param: str, item: dict[str, Any], prefix: str) -> None:
-    """What was stored has an id that says what it is."""
+    """A stored item has an id with the prefix of its type."""
     id = item.get("id")
     if id is not None and not (isinstance(id, str) and id.startswith(prefix)):
         text = f"Invalid '{param}.id': '{id}'. Expected an ID that begins with '{prefix}'."
@@ -148,7 +150,7 @@ def check_output(param: str, item: dict[str, Any]) -> None:
 
 
 def check_reasoning(param: str, item: dict[str, Any], model: str) -> None:
-    """Reasoning has a summary, if an empty one, and comes back as it was."""
+    """Reasoning has a summary, possibly an empty one, and is sent back unchanged."""
     summary = item.get("summary")
     if not is_list(summary):
         raise missing(f"{param}.summary")
@@ -168,7 +170,7 @@ def check_reasoning(param: str, item: dict[str, Any], model: str) -> None:
 
 
 def check_pairs(items: list[dict[str, Any]]) -> None:
-    """Every call has one output behind it, and every output a call before it."""
+    """Every call has one output after it, and every output a call before it."""
     open_ids: dict[str, bool] = {}
     for item in items:
         kind = item.get("type")
@@ -190,7 +192,7 @@ def check_pairs(items: list[dict[str, Any]]) -> None:
 
 
 def check_followed(items: list[dict[str, Any]]) -> None:
-    """Reasoning stands in front of what it led to."""
+    """Reasoning precedes what it led to."""
     alone: tuple[int, dict[str, Any]] | None = None
     for i, item in enumerate([*items, {}]):
         kind = kind_of(item)

@@ -1,42 +1,42 @@
-"""Refuses requests for media that OpenAI refuses: which endpoint has which rules, and which models are not for it."""
+"""OpenAI media validation: which endpoint has which rules, and which models it does not accept."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everturn.testing.provider.asked import PATHS, Asked, Media
 from everturn.testing.provider.faults import Format, Refused
-from everturn.testing.provider.script import Call, Heard, Image, Item, Redacted, Refuse, Say, Speech, Think
+from everturn.testing.provider.media_request import PATHS, Media, MediaRequest
+from everturn.testing.provider.script import Call, Image, Item, Redacted, Refuse, Say, Speech, Think, Transcription
 from everturn.testing.provider.strict_audio import check_speech, check_transcription
 from everturn.testing.provider.strict_images import check_edit, check_image
 
-_MAKES: dict[Media, type[Item]] = {"images": Image, "edits": Image, "transcriptions": Heard, "speech": Speech}
+_MAKES: dict[Media, type[Item]] = {"images": Image, "edits": Image, "transcriptions": Transcription, "speech": Speech}
 _CHAT = (Say, Think, Redacted, Call, Refuse)
-_MADE = (Image, Heard, Speech)
+_MADE = (Image, Transcription, Speech)
 
 
-def check_media(asked: Asked) -> None:
-    """Refuse what the real one refuses.
+def check_media(request: MediaRequest) -> None:
+    """Refuse what the real provider refuses.
 
     Raises:
-        Refused: with what it says.
+        Refused: with the provider's message.
     """
-    match asked.media:
+    match request.media:
         case "images":
-            check_image(asked)
+            check_image(request)
         case "edits":
-            check_edit(asked)
+            check_edit(request)
         case "transcriptions":
-            check_transcription(asked)
+            check_transcription(request)
         case "speech":
-            check_speech(asked)
+            check_speech(request)
 
 
-def check_makes(media: Media, model: str, items: Sequence[Item]) -> None:
-    """A model is for what its script makes.
+def check_media_model(media: Media, model: str, items: Sequence[Item]) -> None:
+    """Check that the model's script makes this kind of media.
 
     Raises:
-        Refused: this one makes something else.
+        Refused: it makes another kind.
     """
     if not any(isinstance(item, (*_CHAT, *_MADE)) and not isinstance(item, _MAKES[media]) for item in items):
         return
@@ -46,11 +46,11 @@ def check_makes(media: Media, model: str, items: Sequence[Item]) -> None:
     raise Refused(text, "model", "model_not_found", status=404)
 
 
-def check_talks(format: Format, model: str, items: Sequence[Item]) -> None:
-    """A model that makes files does not chat.
+def check_chat_model(format: Format, model: str, items: Sequence[Item]) -> None:
+    """Check that the model is not one that makes files.
 
     Raises:
-        Refused: this is one.
+        Refused: it is one.
     """
     if not any(isinstance(item, _MADE) for item in items):
         return

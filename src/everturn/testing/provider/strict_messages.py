@@ -1,6 +1,7 @@
-"""Refuses the requests that Anthropic Messages refuses, in its words: fields, and the shape of the messages.
+"""Anthropic Messages validation: refuses the requests that it refuses, with its messages: fields, and the form of
+messages.
 
-Tools are in `strict_tools`, what a block may be in `strict_blocks`, how blocks belong together in `strict_pairs`.
+`strict_tools` checks tools, `strict_blocks` single blocks, `strict_pairs` how blocks belong together.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from everturn.testing.provider.faults import Refused, is_list, is_object, is_whole
+from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
 from everturn.testing.provider.strict_blocks import check_assistant_block, check_user_block
 from everturn.testing.provider.strict_pairs import Turn, check_no_thinking, check_pairs, check_thinking_first
 from everturn.testing.provider.strict_tools import check_tool_choice, check_tools, is_thinking
@@ -23,7 +24,7 @@ _MAX_CACHE_MARKS = 4
 
 
 def check_anthropic(body: dict[str, Any], headers: Mapping[str, str]) -> None:
-    """Raise `Refused` for a request that the real one would not serve."""
+    """Raise `Refused` for a request that the real one would refuse."""
     check_version(headers)
     check_fields(body)
     check_max_tokens(body)
@@ -49,7 +50,7 @@ def check_version(headers: Mapping[str, str]) -> None:
 
 
 def check_fields(body: dict[str, Any]) -> None:
-    """Every top-level field is one that is documented; and ours alone, the answer is streamed."""
+    """Every top-level field is documented; and, our own rule, the answer is streamed."""
     for name in body:
         if name not in FIELDS:
             raise Refused(f"{name}: Extra inputs are not permitted")
@@ -58,18 +59,18 @@ def check_fields(body: dict[str, Any]) -> None:
 
 
 def check_max_tokens(body: dict[str, Any]) -> None:
-    """The limit has no default here."""
+    """The limit is required."""
     limit = body.get("max_tokens")
     if limit is None:
         raise Refused("max_tokens: Field required")
-    if not is_whole(limit):
+    if not is_json_integer(limit):
         raise Refused("max_tokens: Input should be a valid integer")
     if limit < 1:
         raise Refused("max_tokens: Input should be greater than or equal to 1")
 
 
 def check_system(body: dict[str, Any]) -> None:
-    """The system prompt is a string or text blocks with something in them."""
+    """The system prompt is a string or text blocks that are not empty."""
     system = body.get("system")
     if system is None or isinstance(system, str):
         return
@@ -98,7 +99,7 @@ def check_thinking(body: dict[str, Any]) -> None:
         raise Refused(f"thinking: Input tag found using 'type' does not match any of the expected tags: {tags}")
     if kind == "enabled":
         budget = wanted.get("budget_tokens")
-        if not is_whole(budget):
+        if not is_json_integer(budget):
             raise Refused("thinking.enabled.budget_tokens: Field required")
         if budget < _MIN_BUDGET:
             raise Refused(f"thinking.enabled.budget_tokens: Input should be greater than or equal to {_MIN_BUDGET}")
@@ -109,7 +110,7 @@ def check_thinking(body: dict[str, Any]) -> None:
 
 
 def check_messages(body: dict[str, Any]) -> list[Turn]:
-    """Messages are of two roles and have content; neighbours of one role become one turn."""
+    """Messages have two roles and content; neighbours of one role are merged into one turn."""
     messages = body.get("messages")
     if messages is None:
         raise Refused("messages: Field required")
@@ -166,7 +167,7 @@ def _empty(i: int) -> Refused:
 
 
 def check_tools_given(body: dict[str, Any], turns: list[Turn]) -> None:
-    """A conversation with calls says which tools there are."""
+    """A conversation with calls lists its tools."""
     if not body.get("tools") and any(
         block["type"] in ("tool_use", "tool_result") for turn in turns for _, block in turn.blocks
     ):
@@ -174,7 +175,7 @@ def check_tools_given(body: dict[str, Any], turns: list[Turn]) -> None:
 
 
 def check_last(body: dict[str, Any], turns: list[Turn]) -> None:
-    """The last word is the user's; where a model may be led on, it is not led with blanks."""
+    """The last message is the user's; where a prefill is allowed, it does not end with whitespace."""
     if turns[-1].role == "user":
         return
     if not body["model"].startswith("prefill-"):
@@ -187,7 +188,7 @@ def check_last(body: dict[str, Any], turns: list[Turn]) -> None:
 
 
 def check_cache_marks(body: dict[str, Any], turns: list[Turn]) -> None:
-    """A request marks at most four places for the cache."""
+    """A request has at most four cache breakpoints."""
     system = body.get("system")
     marked = [block for turn in turns for _, block in turn.blocks]
     marked += [*(system if is_list(system) else ()), *(body.get("tools") or ())]

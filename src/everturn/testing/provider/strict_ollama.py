@@ -1,8 +1,9 @@
-"""Refuses the requests that Ollama refuses, in its words, and those it would take and silently get wrong, in ours.
+"""Ollama validation: refuses the requests that it refuses, with its messages, and those it would silently misread, with
+ours.
 
-Ollama itself asks for little but types: fields it does not know are ignored, and roles, ids and the order of messages are
-left to the template of the model. What goes wrong there without a word ends with `OURS` here. Tools are in
-`strict_functions`.
+Ollama itself checks little but types: unknown fields are ignored, and roles, ids and the order of messages are left to
+the template of the model. Messages about what goes wrong there silently end with `OURS` here. `strict_functions` checks
+tools.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from everturn.testing.provider.faults import Refused, is_list, is_object, is_whole
+from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
 from everturn.testing.provider.strict_functions import OURS, check_functions, wrong
 
 Json = dict[str, Any]
@@ -33,7 +34,7 @@ _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/=\r\n]")
 
 
 def check_ollama(body: Json, headers: Mapping[str, str]) -> None:
-    """Raise `Refused` for a body that the real one would not serve, or not as it was meant."""
+    """Raise `Refused` for a body that the real one would refuse or misread."""
     model: str = body["model"]
     check_types(body)
     check_think(body, model)
@@ -45,8 +46,8 @@ def check_ollama(body: Json, headers: Mapping[str, str]) -> None:
     check_stream(body)
 
 
-def is_quiet(body: Json) -> bool:
-    """Whether the thinking of a model is not shown: it is, unless somebody or its family says no."""
+def hides_thinking(body: Json) -> bool:
+    """Whether the thinking of a model is hidden: it is shown, unless the request or its family disables it."""
     return body.get("think") is False or str(body.get("model", "")).startswith("nothink-")
 
 
@@ -54,7 +55,7 @@ def is_quiet(body: Json) -> bool:
 
 
 def check_types(body: Json) -> None:
-    """The fields it knows are of their types; null is nothing, and others are nobody's business."""
+    """The known fields have their types; null counts as absent, and unknown fields are ignored."""
     for name in _BOOLEANS:
         if body.get(name) is not None and not isinstance(body[name], bool):
             raise wrong(f"ChatRequest.{name}", body[name], "bool")
@@ -66,7 +67,7 @@ def check_types(body: Json) -> None:
 
 
 def check_think(body: Json, model: str) -> None:
-    """Thinking is on, off, or on a level, and only where the model can."""
+    """Thinking is on, off, or a level, and only where the model supports it."""
     think = body.get("think")
     if isinstance(think, str) and think not in LEVELS:
         raise Refused(f'invalid think value: "{think}" (must be {_LEVELS})')
@@ -77,7 +78,7 @@ def check_think(body: Json, model: str) -> None:
 
 
 def check_format(body: Json) -> None:
-    """A format is any JSON, or JSON of a schema. The real one calls it its own fault, and tells it with a 500."""
+    """A format is any JSON, or JSON of a schema. The real one answers an invalid format with a 500."""
     wanted = body.get("format")
     if wanted not in (None, "", "json") and not is_object(wanted):
         raw = msgspec.json.encode(msgspec.json.encode(wanted).decode()).decode()
@@ -90,7 +91,7 @@ def check_options(body: Json) -> None:
     for name, value in options.items():
         if value is None:
             continue
-        is_number = is_whole(value) or isinstance(value, float)
+        is_number = is_json_integer(value) or isinstance(value, float)
         if name in _INTEGERS and not is_number:
             raise Refused(f'option "{name}" must be of type integer')
         if name in _FLOATS and not is_number:
@@ -100,7 +101,7 @@ def check_options(body: Json) -> None:
 
 
 def check_stream(body: Json) -> None:
-    """Ours alone: this provider has no other way to answer."""
+    """Our own rule: this provider has no other way to answer."""
     if body.get("stream") is False:
         raise Refused("This provider always streams: 'stream' must not be false.")
 
@@ -109,7 +110,7 @@ def check_stream(body: Json) -> None:
 
 
 def check_messages(body: Json) -> list[Json]:
-    """There are messages, of four roles, and their fields are of their types."""
+    """There are messages, of four roles, and their fields have their types."""
     messages: list[Any] = body.get("messages") or []
     if not messages:
         raise Refused("a request without messages only loads the model" + OURS)
@@ -123,12 +124,12 @@ def check_messages(body: Json) -> list[Json]:
             raise Refused(f'invalid role: "{message.get("role") or ""}"{OURS}')
         check_images(message)
         check_calls(message)
-        check_said(message)
+        check_not_empty(message)
     return messages
 
 
 def check_images(message: Json) -> None:
-    """Images are bytes in base64, without anything around them."""
+    """Images are bytes in base64, without a prefix."""
     images = message.get("images")
     if images is not None and not is_list(images):
         raise wrong("ChatRequest.messages.images", images, "[]api.ImageData")
@@ -144,7 +145,7 @@ def check_images(message: Json) -> None:
 
 
 def check_calls(message: Json) -> None:
-    """The arguments of a call are an object, and not a text that holds one."""
+    """The arguments of a call are an object, and not a string that contains one."""
     calls, path = message.get("tool_calls"), "ChatRequest.messages.tool_calls"
     if calls is not None and not is_list(calls):
         raise wrong(path, calls, "[]api.ToolCall")
@@ -165,8 +166,8 @@ def check_calls(message: Json) -> None:
             raise Refused("Value looks like object, but can't find closing '}' symbol")
 
 
-def check_said(message: Json) -> None:
-    """An assistant has said something, thought something or called something; only an assistant has called."""
+def check_not_empty(message: Json) -> None:
+    """An assistant message has text, thinking or calls; only an assistant has calls."""
     if message["role"] != "assistant" and message.get("tool_calls"):
         raise Refused(f'calls in a message of role "{message["role"]}"{OURS}')
     if message["role"] == "assistant" and not any(message.get(one) for one in ("content", "thinking", "tool_calls")):
@@ -179,7 +180,7 @@ class _Made(Struct):
 
 
 def check_pairs(messages: list[Json]) -> None:
-    """Every call has its result before anybody else speaks, and every result names its call."""
+    """Every call has its result before the next message, and every result names its call."""
     made: list[_Made] = []
     for message in messages:
         if message["role"] == "tool":
@@ -191,18 +192,18 @@ def check_pairs(messages: list[Json]) -> None:
     check_answered(made)
 
 
-def _answered(message: Json, made: list[_Made]) -> _Made:
+def _answered(message: Json, calls: list[_Made]) -> _Made:
     """The call that a tool message answers: the one of its id, or else the first of its name."""
     name, id = message.get("tool_name"), message.get("tool_call_id")
     if not name:
         raise Refused("a tool message without a tool_name" + OURS)
-    fitting = [one for one in made if one.name == name and (not id or one.id in ("", id))]
+    fitting = [call for call in calls if call.name == name and (not id or call.id in ("", id))]
     if not fitting:
         raise Refused(f'a result of "{name}" without a call of it right before{OURS}')
     return fitting[0]
 
 
-def check_answered(made: list[_Made]) -> None:
-    """No call is left without its result."""
-    if made:
-        raise Refused(f"calls without a result: {', '.join(one.name for one in made)}{OURS}")
+def check_answered(calls: list[_Made]) -> None:
+    """No call is without its result."""
+    if calls:
+        raise Refused(f"calls without a result: {', '.join(call.name for call in calls)}{OURS}")

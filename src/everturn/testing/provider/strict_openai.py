@@ -1,4 +1,4 @@
-"""Refuses what both formats of OpenAI refuse: unknown fields, tools that are none, choices without tools."""
+"""OpenAI validation, common to both formats: refuses unknown fields, invalid tools, and tool choices without tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from everturn.testing.provider.faults import Refused, is_list, is_object
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MAX_NAME = 64
-# In this order: a boolean is an integer too, for Python.
+# In this order: for Python a boolean is an integer too.
 _TYPES = {
     bool: "a boolean",
     int: "an integer",
@@ -25,31 +25,31 @@ _NO_ROOT = ("oneOf", "anyOf", "allOf", "enum", "not")
 
 
 def missing(param: str) -> Refused:
-    """A field that has to be there."""
+    """The error for a required field."""
     return Refused(f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
 
 
 def wrong_type(param: str, expected: str, value: Any) -> Refused:
-    """A field of another type."""
+    """The error for a field of another type."""
     text = f"Invalid type for '{param}': expected {expected}, but got {_type_of(value)} instead."
     return Refused(text, param, "invalid_type")
 
 
 def wrong_value(param: str, value: Any, supported: Collection[str]) -> Refused:
-    """A field with a value that is not on the list."""
+    """The error for a field with an unsupported value."""
     listed = [f"'{one}'" for one in supported]
     text = " and ".join(listed) if len(listed) < 3 else ", ".join(listed[:-1]) + f", and {listed[-1]}"
     return Refused(f"Invalid value: '{value}'. Supported values are: {text}.", param, "invalid_value")
 
 
 def empty(param: str) -> Refused:
-    """An array without anything in it."""
+    """The error for an empty array."""
     text = f"Invalid '{param}': empty array. Expected an array with minimum length 1, but got an empty array instead."
     return Refused(text, param, "empty_array")
 
 
 def too_long(param: str, limit: int, value: str) -> Refused:
-    """A string above its limit."""
+    """The error for a string above its limit."""
     text = (
         f"Invalid '{param}': string too long. Expected a string with maximum length {limit}, "
         f"but got a string with length {len(value)} instead."
@@ -65,14 +65,14 @@ def _type_of(value: object) -> str:
 
 
 def check_fields(body: dict[str, Any], known: Collection[str]) -> None:
-    """Every top-level field is one that is documented."""
+    """Every top-level field is documented."""
     for name in body:
         if name not in known:
             raise Refused(f"Unknown parameter: '{name}'.", name, "unknown_parameter")
 
 
 def check_stream(body: dict[str, Any]) -> None:
-    """Ours alone: this provider has no other way to answer."""
+    """Our own rule: this provider has no other way to answer."""
     if body.get("stream") is not True:
         raise Refused("This provider always streams: 'stream' must be true.", "stream", "invalid_value")
 
@@ -93,7 +93,7 @@ def check_name(param: str, name: Any) -> str:
 
 
 def check_function(param: str, function: Any, names: set[str]) -> None:
-    """A function has a name of its own and, if any, a schema of an object."""
+    """A function has a unique name and, if any, the schema of an object."""
     if not is_object(function):
         raise missing(param) if function is None else wrong_type(param, "an object", function)
     name = check_name(f"{param}.name", function.get("name"))
@@ -131,7 +131,7 @@ def _check_schema(param: str, name: str, schema: Any, *, is_strict: bool) -> Non
 
 
 def check_tools_list(body: dict[str, Any]) -> list[Any]:
-    """`tools` is an array with something in it, and what is about tools comes with tools."""
+    """`tools` is an array that is not empty, and options about tools require it."""
     tools = body.get("tools")
     if tools is None:
         for word in ("tool_choice", "parallel_tool_calls"):
@@ -159,7 +159,7 @@ def check_arguments(param: str, arguments: Any) -> None:
 
 
 def check_json_schema(param: str, holder: Any) -> None:
-    """A format that is a schema says its name and its schema."""
+    """A schema format has a name and a schema."""
     if not is_object(holder):
         raise missing(param)
     check_name(f"{param}.name", holder.get("name"))

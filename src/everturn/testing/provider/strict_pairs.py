@@ -1,4 +1,4 @@
-"""Refuses conversations that Anthropic Messages refuses: calls without their results, calls without their thinking."""
+"""Anthropic Messages validation, pairs: refuses calls without their results, and calls without their thinking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 class Turn(Struct):
-    """Neighbouring messages of one role; `at` is where the first stands, and every block knows its path."""
+    """Neighbouring messages of one role; `at` is the index of the first, and every block knows its path."""
 
     role: str
     at: int

@@ -1,7 +1,8 @@
-"""Turns a decoded body of Gemini into one with a single name per field, and refuses what is no message of Google's.
+"""Gemini validation, protocol buffers: normalizes the field names of a body, and refuses what is not a valid message.
 
-A request there is a protocol buffer that travels as JSON. So a field has two names (`functionCall`, `function_call`), a
-value may stand for a list of one, a number may be a string, and what has no place is refused before its meaning is asked.
+A request there is a protocol buffer sent as JSON. So a field has two names (`functionCall`, `function_call`), a single
+value may stand for a list of one, a number may be a string, and unknown fields are refused before anything else is
+checked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from everturn.testing.provider.faults import Refused, is_list, is_object, is_whole
+from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
 
 Json = dict[str, Any]
 
@@ -100,11 +101,11 @@ ENUMS: dict[str, tuple[str, ...]] = {
 }
 
 
-def read(message: str, value: Any, path: str = "") -> Json:
-    """A message under its camel-case names, without what is null.
+def read_proto_message(message: str, value: Any, path: str = "") -> Json:
+    """A message with camel-case names, without null values.
 
     Raises:
-        Refused: a field has no place there, or is of another type.
+        Refused: a field is unknown, or has another type.
     """
     if not is_object(value):
         raise wrong(path, _TYPES + message, value)
@@ -137,7 +138,7 @@ def _field(kind: str, given: Any, path: str) -> Any:
 
 def _one(kind: str, value: Any, path: str) -> Any:
     if kind in MESSAGES:
-        return read(kind, value, path)
+        return read_proto_message(kind, value, path)
     if kind in ENUMS:
         if not isinstance(value, str) or value.upper() not in ENUMS[kind]:
             raise wrong(path, _TYPES + kind, value)
@@ -172,7 +173,7 @@ def _bytes(value: Any, path: str) -> str:
 def _number(kind: str, value: Any, path: str) -> float:
     name = "TYPE_INT32" if kind == "int" else "TYPE_FLOAT"
     try:
-        number = float(value) if isinstance(value, str | float) or is_whole(value) else None
+        number = float(value) if isinstance(value, str | float) or is_json_integer(value) else None
     except ValueError:
         number = None
     if number is None or (kind == "int" and not number.is_integer()):
@@ -190,7 +191,7 @@ def is_base64(value: str) -> bool:
 
 
 def wrong(path: str, kind: str, value: Any) -> Refused:
-    """A value of another type."""
+    """The error for a value of another type."""
     return Refused(f"Invalid value at '{path}' ({kind}), {msgspec.json.encode(value).decode()[:100]}")
 
 
@@ -200,11 +201,11 @@ def _no_place(name: str, path: str, why: str) -> Refused:
 
 
 def snake(name: str) -> str:
-    """`functionCall` → `function_call`."""
+    """The snake-case form of a camel-case name."""
     return _CAPITAL.sub(r"_\g<0>", name).lower()
 
 
 def _camel(name: str) -> str:
-    """`function_call` → `functionCall`; a name that is neither stays unknown."""
+    """The camel-case form of a snake-case name; a name that is neither stays unknown."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest) if rest and name.islower() else ""

@@ -1,6 +1,6 @@
-"""Refuses the requests that OpenAI Responses refuses, in its words: fields, tools, and what one item may be.
+"""OpenAI Responses validation: refuses the requests that it refuses, with its messages: fields and tools.
 
-How items belong together is in `strict_items`.
+`strict_items` checks the input items and how they belong together.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from everturn.testing.provider.faults import Refused, is_list, is_object, is_whole
+from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
 from everturn.testing.provider.strict_items import check_items
 from everturn.testing.provider.strict_openai import (
     check_fields,
@@ -57,7 +57,7 @@ _MIN_OUTPUT = 16
 
 
 def check_openai(body: dict[str, Any], headers: Mapping[str, str]) -> None:
-    """Raise `Refused` for a request that the real one would not serve."""
+    """Raise `Refused` for a request that the real one would refuse."""
     check_fields(body, FIELDS)
     check_stream(body)
     check_tools(body)
@@ -77,13 +77,13 @@ def check_openai(body: dict[str, Any], headers: Mapping[str, str]) -> None:
 
 
 def is_encrypted(body: dict[str, Any]) -> bool:
-    """Whether reasoning is to be sent in its encrypted form."""
+    """Whether the request asks for encrypted reasoning."""
     include = body.get("include")
     return is_list(include) and "reasoning.encrypted_content" in include
 
 
 def check_tools(body: dict[str, Any]) -> None:
-    """Functions are described flat, with names of their own; what OpenAI runs is taken on trust."""
+    """Functions are described flat, with unique names; the tools that OpenAI runs are accepted unchecked."""
     names: set[str] = set()
     for i, tool in enumerate(check_tools_list(body)):
         kind = tool.get("type") if is_object(tool) else None
@@ -96,11 +96,11 @@ def check_tools(body: dict[str, Any]) -> None:
 
 
 def check_limit(body: dict[str, Any]) -> None:
-    """Fewer tokens than a handful are not worth asking for."""
+    """The token limit has a minimum."""
     limit = body.get("max_output_tokens")
     if limit is None:
         return
-    if not is_whole(limit):
+    if not is_json_integer(limit):
         raise wrong_type("max_output_tokens", "an integer", limit)
     if limit < _MIN_OUTPUT:
         text = (
@@ -111,7 +111,7 @@ def check_limit(body: dict[str, Any]) -> None:
 
 
 def check_include(body: dict[str, Any]) -> None:
-    """What may be included beside the output is a short list."""
+    """`include` has only documented values."""
     include = body.get("include")
     if include is None:
         return
@@ -145,7 +145,7 @@ def check_instructions(body: dict[str, Any]) -> None:
 
 
 def check_memory(body: dict[str, Any]) -> None:
-    """This provider forgets every response, so none can be built upon."""
+    """This provider stores no response, so none can be continued."""
     before = body.get("previous_response_id")
     if before is not None:
         text = f"Previous response with id '{before}' not found."

@@ -1,4 +1,4 @@
-"""Refuses tools and choices of tools that Anthropic Messages refuses."""
+"""Anthropic Messages validation, tools: refuses invalid tools and tool choices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_thinking(body: dict[str, Any]) -> bool:
 
 
 def check_tools(body: dict[str, Any]) -> None:
-    """Tools have names of their own and schemas of objects; those that Anthropic runs are taken on trust."""
+    """Tools have unique names and schemas of objects; those that Anthropic runs are accepted unchecked."""
     tools = body.get("tools")
     if tools is None:
         return
@@ -57,7 +57,7 @@ def check_schema(path: str, schema: Any) -> None:
 
 
 def check_tool_choice(body: dict[str, Any]) -> None:
-    """A choice is an object, about tools that are there, and thinking leaves the model free."""
+    """A tool choice is an object, names existing tools, and does not force a call while thinking is on."""
     choice = body.get("tool_choice")
     if choice is None:
         return

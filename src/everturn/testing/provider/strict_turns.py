@@ -1,6 +1,6 @@
-"""Refuses conversations that Gemini refuses: calls without their results, calls without their signature.
+"""Gemini validation, turns: refuses calls without their results, and calls without their signature.
 
-Where the words are ours, because the real ones are not known, the function says so.
+Where the message is ours, because the real one is not known, the function says so.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ def check_count(calls: list[Json], responses: list[Json]) -> None:
 
 
 def check_match(calls: list[Json], responses: list[Json]) -> None:
-    """A result is that of a call: of its id where calls have ids, and of its name. The words are ours."""
+    """A result matches a call: by its id where calls have ids, and by its name. The message is ours."""
     for key in ("id", "name"):
-        made, answered = ([str(one.get(key, "")) for one in side] for side in (calls, responses))
-        if sorted(made) != sorted(answered):
+        names, answered = ([str(one.get(key, "")) for one in side] for side in (calls, responses))
+        if sorted(names) != sorted(answered):
             raise Refused(
                 f"Please ensure that the {key}s of the function response parts are those of the function call parts of "
-                f"the function call turn: {', '.join(answered)} are not {', '.join(made)}."
+                f"the function call turn: {', '.join(answered)} are not {', '.join(names)}."
             )
 
 
 def check_signatures(contents: list[Json], model: str) -> None:
-    """A signature is of this model, and models of the third kind miss those of the turn that is under way."""
+    """A signature is of this model, and the third generation of models requires those of the current turn."""
     for content in contents:
         for part in content["parts"]:
             signed = part.get("thoughtSignature")
@@ -69,7 +69,7 @@ def check_signatures(contents: list[Json], model: str) -> None:
 
 
 def check_signed(contents: list[Json]) -> None:
-    """The first call of each step is signed, since a person last said something."""
+    """The first call of each step since the last message of a user is signed."""
     is_input = [one.get("role", "user") == "user" and not is_results(one) for one in contents]
     begin = max((at for at, is_one in enumerate(is_input) if is_one), default=-1) + 1
     for at, content in enumerate(contents[begin:], begin):

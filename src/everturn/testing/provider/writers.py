@@ -1,4 +1,6 @@
-"""Turns what a request asks of the stream itself into the writer for it: usage, thinking, encrypted reasoning."""
+"""Writer selection: the writer of a format, with the stream options of a request: usage, thinking, encrypted
+reasoning.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from everturn.testing.provider.render_ollama import OllamaWriter, as_ollama
 from everturn.testing.provider.render_responses import ResponsesWriter
 from everturn.testing.provider.script import Call, Item, Redacted, Say, Think
 from everturn.testing.provider.strict_gemini import shows_thoughts
-from everturn.testing.provider.strict_ollama import is_quiet
+from everturn.testing.provider.strict_ollama import hides_thinking
 from everturn.testing.provider.strict_responses import is_encrypted
 from everturn.testing.provider.strict_tools import is_thinking
 
@@ -23,7 +25,7 @@ THOUGHT = Think("I need a tool for this.")
 
 
 def options_of(format: Format, body: dict[str, Any], *, is_first: bool) -> Options:
-    """What of the stream depends on the request; at most one thing per format."""
+    """The stream options of a request; at most one per format."""
     if format == "chat":
         wanted = body.get("stream_options")
         return "usage" if is_object(wanted) and wanted.get("include_usage") is True else ""
@@ -34,14 +36,14 @@ def options_of(format: Format, body: dict[str, Any], *, is_first: bool) -> Optio
     if format == "gemini":
         return "thinking" if shows_thoughts(body) else ""
     if format == "ollama":
-        return "" if is_quiet(body) else "thinking"
+        return "" if hides_thinking(body) else "thinking"
     return "encrypted" if is_encrypted(body) else ""
 
 
-def prepared(format: Format, items: Sequence[Item], options: Options) -> Sequence[Item]:
-    """The items, with a thought in front if a model that thinks is told to call tools without one.
+def prepare_items(format: Format, items: Sequence[Item], options: Options) -> Sequence[Item]:
+    """The items, with reasoning in front if a thinking model is scripted to call tools without any.
 
-    The real one never calls before it has thought, and refuses to go on with a turn that looks as if it had.
+    The real one never calls before it has thought, and refuses to continue a turn that looks as if it had.
     """
     if format == "ollama":
         return as_ollama(items)
@@ -52,7 +54,7 @@ def prepared(format: Format, items: Sequence[Item], options: Options) -> Sequenc
 
 
 def writer_for(format: Format, model: str, ending: Ending, options: Options, seed: str) -> Writer:
-    """The writer of a format, set up as the request asked."""
+    """The writer of a format, with the options of the request."""
     if format == "chat":
         return ChatWriter(model, ending, with_usage=options == "usage")
     if format == "messages":

@@ -1,14 +1,21 @@
-"""Real servers of a test's own: started on a free port of the loopback, killed at will, gone with the test.
+"""Test servers: real servers that a test owns, on free ports of the loopback; a test can kill them, and they end with
+it.
 
     async with private_postgres(tmp_path) as postgres:
         connect(postgres.url)
         await postgres.restart("immediate")
 
-A server that a test may kill is never the one that others use.
+A server that a test may kill is never shared with other tests.
+
+- `process`: server processes that never outlive their test
+- `postgres`: PostgreSQL
+- `nats`: NATS
+- `restate`: Restate
+- `proxy`: a proxy that cuts PostgreSQL connections at a chosen moment
 """
 
 from everturn.testing.servers.nats import Nats, private_nats
 from everturn.testing.servers.postgres import Postgres, private_postgres
-from everturn.testing.servers.proxy import Cut, Proxy, cutting_proxy
+from everturn.testing.servers.proxy import PlannedCut, Proxy, cutting_proxy
 
-__all__ = ["Cut", "Nats", "Postgres", "Proxy", "cutting_proxy", "private_nats", "private_postgres"]
+__all__ = ["Nats", "PlannedCut", "Postgres", "Proxy", "cutting_proxy", "private_nats", "private_postgres"]

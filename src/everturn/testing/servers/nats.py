@@ -1,4 +1,4 @@
-"""A directory → a NATS server of one's own, JetStream on: `async with private_nats(tmp_path) as nats`."""
+"""Private NATS server with JetStream: `async with private_nats(tmp_path) as nats`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from everturn.testing.servers.process import Daemon, free_port
 
 
 class Nats:
-    """A NATS server that nobody else uses."""
+    """A NATS server that only this test uses."""
 
     def __init__(self, daemon: Daemon, port: int) -> None:
         self._daemon, self.port = daemon, port
@@ -23,19 +23,19 @@ class Nats:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """Its process id."""
         return self._daemon.pid
 
     async def start(self) -> None:
-        """Start it, and return once it takes connections."""
+        """Start it, and return once it accepts connections."""
         await self._daemon.start(self._greets)
 
     async def stop(self) -> None:
-        """Stop it in good order."""
+        """Shut it down."""
         await self._daemon.stop(signal.SIGTERM)
 
     async def restart(self) -> None:
-        """Stop it in good order and start it again, on the same port and with the same files."""
+        """Shut it down and start it again, on the same port and with the same files."""
         await self.stop()
         await self.start()
 
@@ -48,7 +48,7 @@ class Nats:
         return self._daemon.cpu()
 
     def _greets(self) -> bool:
-        """It says `INFO` to whoever connects, and listens only once JetStream is up."""
+        """Whether it sends `INFO` to a client; it listens only once JetStream is up."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:
                 return connection.recv(4) == b"INFO"
@@ -57,20 +57,20 @@ class Nats:
 
 
 def nats_binary() -> str:
-    """Where the server is.
+    """The path of the server program.
 
     Raises:
-        ConfigError: nowhere; it says what to install.
+        ConfigError: it is not installed; the message says what to install.
     """
-    found = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/bin:/usr/local/sbin")
-    if found is None:
+    path = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/bin:/usr/local/sbin")
+    if path is None:
         raise ConfigError("there is no nats-server on this machine; on Debian: apt install nats-server")
-    return found
+    return path
 
 
 @asynccontextmanager
 async def private_nats(directory: Path) -> AsyncGenerator[Nats]:
-    """A NATS server with its files and its log beneath a directory, gone when the context is left."""
+    """A NATS server with its files and its log below a directory, removed when the context ends."""
     binary = nats_binary()
     home = Path(tempfile.mkdtemp(prefix="nats-", dir=directory))
     port = free_port()

@@ -1,7 +1,8 @@
-"""A directory → a PostgreSQL of one's own: `async with private_postgres(tmp_path) as postgres`.
+"""Private PostgreSQL server: `async with private_postgres(tmp_path) as postgres`.
 
-It writes through to the disk as a real one does (`fsync` is on), trusts everybody, and listens on the loopback only. A new
-cluster takes a second to make, so one is made per machine and version and kept as a template; each instance is a copy.
+It writes through to the disk as a real one does (`fsync` is on), trusts every user, and listens on the loopback only. A
+new cluster takes a second to make, so one is made per machine and version and kept as a template; each instance is a
+copy.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _FAREWELL = 'set -- "$1" $(sed -n 7p data/postmaster.pid) && ipcrm -m "$3"'
 
 
 class Postgres:
-    """A PostgreSQL server that nobody else uses."""
+    """A PostgreSQL server that only this test uses."""
 
     def __init__(self, daemon: Daemon, binaries: Path, port: int) -> None:
         self._daemon, self._binaries, self.port = daemon, binaries, port
@@ -47,15 +48,17 @@ class Postgres:
 
     @property
     def pid(self) -> int:
-        """The postmaster."""
+        """The process id of the postmaster."""
         return self._daemon.pid
 
     async def start(self) -> None:
-        """Start it, and return once it takes connections; after a crash that includes its recovery."""
+        """Start it, and return once it accepts connections; after a crash that includes its recovery."""
         await self._daemon.start(self._is_ready)
 
     async def stop(self, mode: Mode = "fast") -> None:
-        """Stop it: `smart` waits for clients, `fast` drops them, `immediate` is a crash with a farewell."""
+        """Stop it: `smart` waits for clients, `fast` disconnects them, `immediate` is a crash with a notice to
+        clients.
+        """
         await self._daemon.stop(_SIGNALS[mode])
 
     async def restart(self, mode: Mode = "fast") -> None:
@@ -72,7 +75,7 @@ class Postgres:
         return self._daemon.cpu()
 
     async def drop_connections(self) -> int:
-        """Cut every client off, and say how many there were."""
+        """Disconnect every client, and return how many there were."""
         return int(
             await self.sql(
                 "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
@@ -81,7 +84,9 @@ class Postgres:
         )
 
     async def sql(self, text: str) -> str:
-        """Run one statement with psql, past every proxy, and return what it prints: a line a row, `|` between columns."""
+        """Run one statement with psql, bypassing every proxy, and return its output: a line per row, `|` between
+        columns.
+        """
         command = [str(self._binaries / "psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", self.url]
         done = await asyncio.to_thread(subprocess.run, [*command, "-c", text], capture_output=True, text=True)
         if done.returncode:
@@ -89,7 +94,7 @@ class Postgres:
         return done.stdout.strip()
 
     def _is_ready(self) -> bool:
-        """It says so in the eighth line of its lock file, and its own process id in the first."""
+        """Whether the eighth line of its lock file says so, and the first has its own process id."""
         try:
             lines = (self._daemon.home / "data" / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except OSError:
@@ -101,7 +106,7 @@ def postgres_binaries() -> Path:
     """The directory with `initdb`, `postgres` and `psql`.
 
     Raises:
-        ConfigError: there is none; it says what to install.
+        ConfigError: there is none; the message says what to install.
     """
     found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
     found.sort(key=lambda path: int(path.parent.name) if path.parent.name.isdecimal() else 0, reverse=True)
@@ -117,7 +122,7 @@ def postgres_binaries() -> Path:
 
 
 class _User:
-    """Who runs the server: whoever runs the test or, as PostgreSQL refuses to run as root, the user `postgres`."""
+    """The user that runs the server: the user of the test or, as PostgreSQL refuses to run as root, `postgres`."""
 
     def __init__(self) -> None:
         self.uid, self.gid, self.prefix = os.getuid(), os.getgid(), list[str]()
@@ -135,7 +140,7 @@ class _User:
         self.prefix = [setpriv, f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", "--"]
 
     def make(self, inside: Path, prefix: str) -> Path:
-        """A new directory of theirs: inside the one given or, where they cannot reach that, in the system's own."""
+        """A new directory of that user: inside the given one or, where the user has no access, in the system's own."""
         reaches = all(path.stat().st_mode & stat.S_IXOTH for path in (inside, *inside.parents))
         made = Path(tempfile.mkdtemp(prefix=prefix, dir=inside if reaches or not self.prefix else None))
         os.chown(made, self.uid, self.gid)
@@ -143,7 +148,7 @@ class _User:
 
 
 def _template(binaries: Path, user: _User) -> Path:
-    """An empty cluster that instances are copied from; made by whoever is first."""
+    """An empty cluster from which instances are copied; made on first use."""
     version = subprocess.run([binaries / "postgres", "-V"], capture_output=True, text=True, check=True).stdout.split()[
         2
     ]
@@ -157,13 +162,13 @@ def _template(binaries: Path, user: _User) -> Path:
             raise ConfigError(f"initdb failed: {done.stderr.strip()}")
         try:
             (made / "data").rename(template)
-        except OSError:  # somebody else was first, and theirs is as good
+        except OSError:  # another process was first, and its template is as good
             if not template.exists():
                 raise
         shutil.rmtree(made)
     found = template.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != user.uid or found.st_mode & 0o077:
-        raise ConfigError(f"{template} is not ours; remove it")  # anybody may have put it where everybody may write
+        raise ConfigError(f"{template} is not ours; remove it")  # any user may have put it where all may write
     return template
 
 
@@ -176,9 +181,9 @@ def _copy(binaries: Path, user: _User, directory: Path) -> Path:
 
 @asynccontextmanager
 async def private_postgres(directory: Path, **settings: str) -> AsyncGenerator[Postgres]:
-    """A PostgreSQL server with its log beneath a directory, gone with its data when the context is left.
+    """A PostgreSQL server with its log below a directory, removed with its data when the context ends.
 
-    `settings` are those of postgresql.conf, beside what every private server has.
+    `settings` are those of postgresql.conf, in addition to those of every private server.
     """
     binaries, user = postgres_binaries(), _User()
     home = await asyncio.to_thread(_copy, binaries, user, directory)

@@ -1,7 +1,8 @@
-"""A command → a server process that can be killed, started again, measured, and that never outlives its test.
+"""Server processes of a test: they can be killed, restarted and measured, and never outlive the test.
 
-A small watchdog waits at a pipe whose other end only the test process holds. However the test ends, by its own will or by
-`kill -9`, the pipe closes; the watchdog then ends the server and removes its files. Leaving the context is the same path.
+A small watchdog waits at a pipe whose other end only the test process holds. However the test ends, normally or by
+`kill -9`, the pipe closes; the watchdog then ends the server and removes its files. Leaving the context takes the same
+path.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from msgspec import Struct
 
 from everturn.errors import ConfigError
 
-PATIENCE = 30.0  # seconds a server has to start or to stop; a loaded machine needs more than one thinks
-GLANCE = 0.01  # seconds between two looks
-LOOKS = 20  # at most, at a family in which somebody dies each time
+PATIENCE = 30.0  # seconds a server has to start or to stop; a loaded machine needs many
+GLANCE = 0.01  # seconds between two checks
+LOOKS = 20  # at most, at a process family in which a process dies each time
 
-# It is told the process id of the server, a line each time that one starts, and an empty line when it has stopped.
+# It receives the process id of the server, a line at each start, and an empty line when it has stopped.
 _WATCHDOG = """
 trap '' INT TERM HUP
 pid=
@@ -42,10 +43,10 @@ cd / && rm -rf "$1"
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on.
+    """A free port of the loopback.
 
-    Below the range from which the kernel takes the near ends of connections: a client that knocks again and again at a
-    port of that range while its server is down would, one time in thirty thousand, be connected to itself.
+    It is below the range of ephemeral ports: a client that connects again and again to a port of that range while its
+    server is down would, one time in thirty thousand, be connected to itself.
     """
     for port in random.sample(range(15_000, 32_000), 200):
         with socket.socket() as probe:
@@ -56,8 +57,10 @@ def free_port() -> int:
     raise ConfigError("there is no free port on the loopback between 15000 and 32000")
 
 
-class Spent(Struct, frozen=True):
-    """A process and its living descendants, and the processor seconds that they and their dead have used."""
+class ProcessFamily(Struct, frozen=True):
+    """A process and its living descendants, and the processor seconds that they and their dead descendants have
+    used.
+    """
 
     pids: tuple[int, ...]
     seconds: float
@@ -66,22 +69,22 @@ class Spent(Struct, frozen=True):
 class _Stat(NamedTuple):
     parent: int
     own: int
-    buried: int  # what its dead children had used
+    buried: int  # processor time of its dead children
 
 
 _NONE = _Stat(0, 0, 0)
 
 
-def family_of(pid: int) -> Spent:
-    """Look at a process and everything it has started."""
+def process_family(pid: int) -> ProcessFamily:
+    """The process family of a process."""
     found, family = _family(pid)
     for _ in range(LOOKS):
-        # One that died after its parent was read and before it was read itself would be counted with neither.
+        # A process that died between the reads of its parent and itself would be counted with neither.
         if all(_stat(one, found[one]).buried == found[one].buried for one in family):
             break
         found, family = _family(pid)
     ticks = sum(found[one].own + found[one].buried for one in family)
-    return Spent((pid, *(one for one in family if one != pid)), ticks / os.sysconf("SC_CLK_TCK"))
+    return ProcessFamily((pid, *(one for one in family if one != pid)), ticks / os.sysconf("SC_CLK_TCK"))
 
 
 def _family(pid: int) -> tuple[dict[int, _Stat], list[int]]:
@@ -102,7 +105,7 @@ def _stat(pid: int, otherwise: _Stat) -> _Stat:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return otherwise
-    fields = text.rpartition(")")[2].split()  # the name in brackets may hold anything, brackets too
+    fields = text.rpartition(")")[2].split()  # the name in brackets may contain anything, brackets too
     own, buried = (sum(map(int, fields[at : at + 2])) for at in (11, 13))
     return _Stat(int(fields[1]), own, buried)
 
@@ -112,14 +115,14 @@ def _is_gone(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
     except OSError:
         return True
-    return state in "ZX"  # nobody has asked how it ended, but it has
+    return state in "ZX"  # its exit status has not been collected, but it has ended
 
 
 class Daemon:
     """One server: a command that is started, stopped, killed and started again in one home directory."""
 
     def __init__(self, name: str, command: Sequence[str], home: Path, log: Path, farewell: str = "") -> None:
-        """`farewell` is what a shell does in the home directory before that is removed."""
+        """`farewell` is a shell command that runs in the home directory before that is removed."""
         self.name, self.command, self.home, self.log = name, list(command), home, log
         self._process: subprocess.Popen[bytes] | None = None
         self._spent = 0.0
@@ -145,7 +148,7 @@ class Daemon:
 
     def cpu(self) -> float:
         """Processor seconds since the first start, all its processes together."""
-        return self._spent + (family_of(self._process.pid).seconds if self._process is not None else 0.0)
+        return self._spent + (process_family(self._process.pid).seconds if self._process is not None else 0.0)
 
     async def start(self, is_ready: Callable[[], bool]) -> None:
         """Start it, and return once it is ready.
@@ -176,7 +179,7 @@ class Daemon:
         if process is None:
             return
         self._spent = self.cpu()
-        process.send_signal(signal.SIGCONT)  # one that was halted does not hear
+        process.send_signal(signal.SIGCONT)  # a stopped process does not receive the signal
         process.send_signal(how)
         until = time.monotonic() + PATIENCE
         while process.poll() is None:
@@ -186,21 +189,21 @@ class Daemon:
         self._forget()
 
     def kill9(self) -> None:
-        """End it and everything it has started as a power cut would, without a word."""
+        """Kill it and all its descendants, as a power cut would."""
         if self._process is None:
             return
-        family = family_of(self._process.pid)
+        family = process_family(self._process.pid)
         self._spent += family.seconds
         for pid in family.pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
-        while not all(map(_is_gone, family.pids)):  # one that is still on its way out holds files and memory
+        while not all(map(_is_gone, family.pids)):  # a process that is still exiting holds files and memory
             time.sleep(0.001)
         self._forget()
 
     async def close(self) -> None:
-        """Let nothing of it be left."""
+        """Stop it, and remove everything of it."""
         try:
             await self.stop(signal.SIGQUIT)
         finally:

@@ -1,7 +1,8 @@
-"""PostgreSQL's wire → the same wire, cut at a chosen moment: before a COMMIT arrives, or before its answer does.
+"""PostgreSQL proxy: cuts a connection at a chosen moment, before a COMMIT arrives, or before its answer does.
 
-It reads as much of the protocol as that needs: where messages begin, which of them carry or execute a COMMIT, and which
-`ReadyForQuery` answers which request. Everything else passes as it is. TLS is declined, so that there is something to read.
+It parses as much of the protocol as that needs: where messages begin, which of them carry or execute a COMMIT, and
+which `ReadyForQuery` answers which request. Everything else passes unchanged. TLS is declined, so that the traffic is
+readable.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from urllib.parse import urlsplit, urlunsplit
 When = Literal["before_commit", "after_commit"]
 
 COMMIT = r"(?is)(?:^|;)\s*(?:commit|end)(?:\s+(?:work|transaction))?\s*;?\s*$"
-_SECRECY = (80877103, 80877104)  # the codes of first messages that ask for TLS or GSS
+_SECRECY = (80877103, 80877104)  # the codes of first messages that request TLS or GSS
 
 
-class Cut:
-    """A cut that is planned: `await cut.done()` returns once it was made."""
+class PlannedCut:
+    """A planned cut: `await cut.done()` returns once it was made."""
 
     def __init__(self, when: When, nth: int, matching: str) -> None:
         self.when, self._left, self._matching = when, nth, re.compile(matching)
@@ -31,26 +32,26 @@ class Cut:
         """Whether it was made."""
         return self._made.is_set()
 
-    async def done(self) -> None:
+    async def wait(self) -> None:
         """Wait until it was made."""
         await self._made.wait()
 
     def matches(self, statement: str) -> bool:
-        """Whether a statement is of those that are counted."""
+        """Whether a statement is one that is counted."""
         return self._matching.search(statement) is not None
 
     def count(self) -> bool:
-        """One more has come; True for the one at which to cut."""
+        """Count a statement; True for the one at which to cut."""
         self._left -= 1
         return self._left == 0
 
-    def make(self) -> None:
-        """It is made."""
+    def mark_made(self) -> None:
+        """Mark it as made."""
         self._made.set()
 
 
 class Proxy:
-    """Stands before a server; clients connect to `url`."""
+    """A proxy in front of a server; clients connect to `url`."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -59,7 +60,7 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._links: set[_Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._cuts: list[Cut] = []
+        self._cuts: list[PlannedCut] = []
         self.flows = asyncio.Event()
         self.flows.set()
 
@@ -76,40 +77,40 @@ class Proxy:
         """How many clients are connected."""
         return len(self._links)
 
-    def cut(self, when: When, nth: int = 1, matching: str = COMMIT) -> Cut:
-        """Cut the connection on which the nth COMMIT from now on comes by, before or after the server has done it.
+    def cut(self, when: When, nth: int = 1, matching: str = COMMIT) -> PlannedCut:
+        """Cut the connection that sends the nth COMMIT from now on, before or after the server has executed it.
 
         With `matching` other statements are counted: one that commits by itself is an `INSERT` outside a transaction.
         """
-        cut = Cut(when, nth, matching)
+        cut = PlannedCut(when, nth, matching)
         self._cuts.append(cut)
         return cut
 
-    def spare(self) -> None:
-        """Forget every cut that was planned and not made."""
+    def clear_cuts(self) -> None:
+        """Forget every planned cut that was not made."""
         self._cuts.clear()
 
     def cut_now(self) -> int:
-        """Cut every connection, and say how many there were."""
+        """Cut every connection, and return how many there were."""
         links = list(self._links)
         for link in links:
             link.abort()
         return len(links)
 
     def stall(self) -> None:
-        """Let nothing pass, in either direction, and close nothing: what a lost network looks like."""
+        """Let nothing pass, in either direction, and close nothing: a lost network."""
         self.flows.clear()
 
     def resume(self) -> None:
-        """Let things pass again."""
+        """Let traffic pass again."""
         self.flows.set()
 
-    def planned(self, statement: str) -> list[Cut]:
+    def planned(self, statement: str) -> list[PlannedCut]:
         """The cuts for which this statement counts."""
         return [cut for cut in self._cuts if cut.matches(statement)]
 
-    def due(self, planned: list[Cut]) -> Cut | None:
-        """Such a statement is about to be executed: the cut to make of it, if one is due."""
+    def due(self, planned: list[PlannedCut]) -> PlannedCut | None:
+        """The cut that is due for a statement that is about to be executed, if any."""
         due = [cut for cut in planned if cut in self._cuts and cut.count()]
         for cut in due:
             self._cuts.remove(cut)
@@ -120,7 +121,7 @@ class Proxy:
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
 
     async def close(self) -> None:
-        """Cut everything and listen no more."""
+        """Cut everything and stop listening."""
         assert self._server is not None
         self._server.close()
         self.cut_now()
@@ -135,7 +136,7 @@ class Proxy:
         self._tasks.add(task)
         try:
             there = await asyncio.open_connection(self._host, self._port)
-        except OSError:  # the server is down: so is this
+        except OSError:  # the server is down, so the proxy is
             writer.transport.abort()
             return
         finally:
@@ -154,7 +155,7 @@ class Proxy:
 
 
 class _Link:
-    """One client, one connection to the server, and what of the protocol is known of it."""
+    """One client, one connection to the server, and the protocol state between them."""
 
     def __init__(
         self,
@@ -168,7 +169,9 @@ class _Link:
         self._statements: dict[bytes, str] = {}  # name -> text
         self._portals: dict[bytes, str] = {}
         self._asked, self._answered = 1, 0  # the start of a session is answered as a query is
-        self._after: tuple[int, Cut] | None = None  # hold back the answer of this number, and cut once it came
+        self._after: tuple[int, PlannedCut] | None = (
+            None  # hold back the answer of this number, and cut once it arrives
+        )
 
     def abort(self) -> None:
         """Cut both ends, at once."""
@@ -176,7 +179,7 @@ class _Link:
         self._to_server.transport.abort()
 
     async def carry(self) -> None:
-        """Carry messages until one end is gone."""
+        """Forward messages until one end is closed."""
         both = [asyncio.ensure_future(self._client_side()), asyncio.ensure_future(self._server_side())]
         try:
             await asyncio.wait(both, return_when="FIRST_COMPLETED")
@@ -194,16 +197,17 @@ class _Link:
                 await self._proxy.flows.wait()
                 if cut is not None and cut.when == "before_commit":
                     self.abort()
-                    cut.make()
+                    cut.mark_made()
                     return
                 if cut is not None:
-                    # A simple query is answered by itself; what is executed in steps, by the Sync that follows.
+                    # A simple query is answered by itself; what is executed in steps, by the Sync
+                    # that follows.
                     self._after = (self._asked + (kind != b"Q"), cut)
                 self._to_server.write(message)
                 await self._to_server.drain()
 
     async def _greet(self) -> None:
-        """The first message has no kind; and a wish for secrecy is declined here."""
+        """The first message has no type; and a request for encryption is declined here."""
         while True:
             head = await self._from_client.readexactly(8)
             code = int.from_bytes(head[4:], "big")
@@ -215,8 +219,8 @@ class _Link:
         self._to_server.write(message)
         await self._to_server.drain()
 
-    def _look_at(self, kind: bytes, message: bytes) -> Cut | None:
-        """Keep up with what the client says; the cut to make at this message, if any."""
+    def _look_at(self, kind: bytes, message: bytes) -> PlannedCut | None:
+        """Track the client's messages; the cut to make at this message, if any."""
         if kind == b"P":  # Parse: statement, text
             name, text = message[5:].split(b"\0", 2)[:2]
             self._statements[name] = text.decode(errors="replace")
@@ -246,12 +250,12 @@ class _Link:
                     await self._to_client.drain()
                 elif self._after is not None and self._answered == self._after[0]:
                     self.abort()
-                    self._after[1].make()
+                    self._after[1].mark_made()
                     return
 
 
 async def _read(stream: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    """The next message: its kind, and all of it."""
+    """The next message: its type, and all of it."""
     head = await stream.readexactly(5)
     size = int.from_bytes(head[1:], "big")
     return head[:1], head + await stream.readexactly(size - 4)
@@ -259,7 +263,7 @@ async def _read(stream: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 @asynccontextmanager
 async def cutting_proxy(url: str) -> AsyncGenerator[Proxy]:
-    """A proxy before the server at `url`, on a port of its own."""
+    """A proxy in front of the server at `url`, on a port of its own."""
     proxy = Proxy(url)
     await proxy.open()
     try:

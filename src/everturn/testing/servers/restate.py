@@ -1,6 +1,6 @@
-"""A directory → a Restate of one's own, on free ports of this machine: `async with restate_server(tmp_path) as restate`.
+"""Private Restate server, on free ports of this machine: `async with restate_server(tmp_path) as restate`.
 
-`scripts/restate` fetches the binary.
+`scripts/restate` downloads the binary.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from everturn.testing.servers.process import Daemon, free_port
 
 VERSION = "1.7.12"  # as in scripts/restate
 
-# What we recommend for production is here too; the ports and the memory are what a test needs.
+# The settings that we recommend for production are here too; the ports and the memory are for tests.
 CONFIG = """
 node-name = "one"
 cluster-name = "everturn"
@@ -56,10 +56,10 @@ http2-streams-per-connection-limit = 16
 
 
 def restate_binary() -> Path:
-    """Where `scripts/restate` put the server.
+    """The path where `scripts/restate` put the server.
 
     Raises:
-        ConfigError: it was not run.
+        ConfigError: the script was not run.
     """
     home = os.environ.get("EVERTURN_RESTATE_DIR") or Path(
         os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "everturn-restate"
@@ -71,14 +71,14 @@ def restate_binary() -> Path:
 
 
 class RestateServer:
-    """A Restate that nobody else uses. It can be killed, and comes back with what it had written down."""
+    """A Restate server that only this test uses. After a kill it continues with what it had stored."""
 
     def __init__(self, daemon: Daemon, ingress: str, admin: str) -> None:
         self._daemon, self.ingress, self.admin = daemon, ingress, admin
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """Its process id."""
         return self._daemon.pid
 
     async def start(self) -> None:
@@ -86,11 +86,11 @@ class RestateServer:
         await self._daemon.start(self._answers)
 
     async def stop(self) -> None:
-        """Stop it in good order."""
+        """Shut it down."""
         await self._daemon.stop(signal.SIGTERM)
 
     async def restart(self) -> None:
-        """Stop it in good order and start it again, on the same ports and with the same files."""
+        """Shut it down and start it again, on the same ports and with the same files."""
         await self.stop()
         await self.start()
 
@@ -103,7 +103,7 @@ class RestateServer:
         return self._daemon.cpu()
 
     def size(self) -> int:
-        """Bytes its files take."""
+        """The size of its files in bytes."""
         return sum(path.stat().st_size for path in self._daemon.home.rglob("*") if path.is_file())
 
     def _answers(self) -> bool:
@@ -119,7 +119,7 @@ class RestateServer:
 
 @asynccontextmanager
 async def restate_server(directory: Path, invoker: str = "") -> AsyncGenerator[RestateServer]:
-    """A Restate with its files and its log beneath a directory, gone when the context is left.
+    """A Restate server with its files and its log below a directory, removed when the context ends.
 
     `invoker` are further lines for that section of its configuration.
     """

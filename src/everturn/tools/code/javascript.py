@@ -1,4 +1,6 @@
-"""JavaScript → what it logs and comes to, in an engine that knows nothing but the language."""
+"""The tool `run_javascript`: runs JavaScript in QuickJS, which has nothing but the language, and returns log and
+value.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,19 @@ from typing import Any
 
 from msgspec import json
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
+from everturn.core.options import Approval
 from everturn.core.parts import Output
 from everturn.core.ports import ToolContext
-from everturn.core.requests import Execute, ToolSpec
-from everturn.core.sandboxes import GUARANTEES, Guarantee
-from everturn.sandbox import promise, quickjs_ng
+from everturn.core.requests import ToolSpec
+from everturn.core.sandbox import GUARANTEES, Guarantee
+from everturn.sandbox import quickjs_ng, require_guarantees
 from everturn.sandbox.quickjs_ng import MIB, QuickJs
-from everturn.tools.choices import spec_fields
-from everturn.tools.code.wording import check_times, checked, output, schema
+from everturn.tools.code.report import check_timeouts, render_run_result, run_schema, validate_run_arguments
+from everturn.tools.tool_options import spec_fields
 
 NAME = "run_javascript"
-SLACK = 15.0  # seconds that a call has beyond those of its code
+SLACK = 15.0  # seconds of a call beyond those of its code
 DESCRIPTION = (
     "Run JavaScript (ES2023) and get what console.log wrote, and the value of the last statement; code that uses `await` "
     "at the top gives its value with `return`. Nothing but the language: no files, network, modules or timers, and "
@@ -26,12 +29,12 @@ DESCRIPTION = (
 )
 
 
-def absent(allow_degraded: Collection[Guarantee] = ()) -> str:
-    """Why there is no such tool here, and what to do about it; "": there is."""
-    return quickjs_ng.check().lacks(GUARANTEES, allow_degraded)
+def why_javascript_unavailable(allow_degraded: Collection[Guarantee] = ()) -> str:
+    """Why the tool is not available here, and what to do about it; "": it is."""
+    return quickjs_ng.check().explain_missing(GUARANTEES, allow_degraded)
 
 
-class JavaScript:
+class RunJavaScript:
     """The tool; made by `run_javascript`."""
 
     def __init__(self, spec: ToolSpec, sandbox: QuickJs, where: dict[str, Any], seconds: float, most: float) -> None:
@@ -42,22 +45,22 @@ class JavaScript:
 
     @property
     def spec(self) -> ToolSpec:
-        """What it is."""
+        """The tool's specification."""
         return self._spec
 
     def validate(self, arguments: JsonObject) -> JsonObject:
-        """Check that there is code, and fill in its time."""
-        return checked(self._spec, "code", arguments, self._seconds, self._most)
+        """Check that there is code, and fill in the timeout."""
+        return validate_run_arguments(self._spec, "code", arguments, self._seconds, self._most)
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
-        """Run it."""
-        given = self.validate(arguments)
-        return self._run(given["code"], given["timeout"])
+        """Run the code."""
+        checked_arguments = self.validate(arguments)
+        return self._run(checked_arguments["code"], checked_arguments["timeout"])
 
     async def _run(self, code: str, seconds: float) -> Output:
-        ran = await self.sandbox.run(code, seconds=seconds)
-        value = "" if ran.value is None else json.encode(ran.value).decode()
-        return output(ran, code, seconds, self._where, value)
+        result = await self.sandbox.run(code, seconds=seconds)
+        value = "" if result.value is None else json.encode(result.value).decode()
+        return render_run_result(result, code, seconds, self._where, value)
 
 
 def run_javascript(
@@ -65,32 +68,34 @@ def run_javascript(
     memory: int = 64 * MIB,
     seconds: float = 5.0,
     most: float = 30.0,
-    execute: Execute | None = None,
+    approval: Approval | None = None,
     allow_degraded: Collection[Guarantee] = (),
     name: str = NAME,
-) -> JavaScript:
-    """A tool that runs JavaScript. Where every guarantee holds nobody is asked about it; else, a person each time.
+) -> RunJavaScript:
+    """Make a tool that runs JavaScript. Where every guarantee holds it needs no approval; else, it asks a person each
+    time.
 
-    What holds is probed when this is called, which blocks for less than a second. `memory` is in bytes.
+    The guarantees are probed by this call, which blocks for less than a second. `memory` is in bytes.
 
     Raises:
-        ConfigError: something of what is promised does not hold here; the text says what, why, and how to mend it.
-            `allow_degraded` lists what you do without.
+        ConfigError: a guarantee does not hold here; the message says which one, why, and how to fix it.
+            `allow_degraded`
+            lists the guarantees that you do without.
     """
-    check_times(name, seconds, most)
+    check_timeouts(name, seconds, most)
     report = quickjs_ng.check()
-    where = promise(name, report, GUARANTEES, allow_degraded)
+    where = require_guarantees(name, report, GUARANTEES, allow_degraded)
     is_whole = report.holds == frozenset(GUARANTEES)
     chosen = spec_fields(
-        name, {"execute": execute or ("auto" if is_whole else "ask"), "effects": "read"}, ("code", "timeout")
+        name, {"approval": approval or ("auto" if is_whole else "always"), "read_only": True}, ("code", "timeout")
     )
     spec = ToolSpec(
         name,
         DESCRIPTION,
-        schema("code", "The code.", seconds, most),
+        run_schema("code", "The code.", seconds, most),
         timeout=most + SLACK,
         origin="code:quickjs-ng",
         echoes=True,
         **chosen,
     )
-    return JavaScript(spec, QuickJs(memory=memory), where, seconds, most)
+    return RunJavaScript(spec, QuickJs(memory=memory), where, seconds, most)

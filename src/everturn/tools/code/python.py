@@ -1,8 +1,8 @@
-"""`run_python`: code of a model → what it printed and came to; the other tools are functions in it.
+"""The tool `run_python`: runs Python code in Monty and returns its output; the other tools are functions in it.
 
-A call of such a function is a call like any of the model's: permitted, asked about and logged by whoever runs this tool.
-If it is put aside meanwhile, the code is run again from its beginning and is told what it was told before; it sees a
-clock that stands still and no chance, so it asks for the same again.
+A call of such a function is a tool call like any of the model's: the turn that runs this tool checks its permission,
+opens its gates and logs it. If the call is suspended meanwhile, the code is resumed from its beginning with the
+recorded results; its clock stands still and its random numbers are seeded, so it makes the same calls again.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
+from everturn.core.options import Approval
 from everturn.core.parts import Output
 from everturn.core.ports import Tool, ToolContext
-from everturn.core.requests import Execute, ToolSpec
-from everturn.core.sandboxes import GUARANTEES, Guarantee, Ran
+from everturn.core.requests import ToolSpec
+from everturn.core.sandbox import GUARANTEES, Guarantee, RunResult
 from everturn.errors import BadArguments, ConfigError, ToolError
-from everturn.sandbox import promise
-from everturn.sandbox.monty import Limits, Monty, check
+from everturn.sandbox import require_guarantees
+from everturn.sandbox.monty import Monty, MontyLimits, check
 
 LONGEST: Final = 100_000  # characters of code
 DESCRIPTION: Final = """\
@@ -43,7 +44,7 @@ SCHEMA: Final[JsonObject] = {
 
 
 class RunPython:
-    """The tool; see `run_python`."""
+    """The tool; made by `run_python`."""
 
     def __init__(self, spec: ToolSpec, sandbox: Monty, seconds: float, where: dict[str, Any]) -> None:
         self._spec = spec
@@ -53,7 +54,7 @@ class RunPython:
 
     @property
     def spec(self) -> ToolSpec:
-        """What it is."""
+        """The tool's specification."""
         return self._spec
 
     def validate(self, arguments: JsonObject) -> JsonObject | None:
@@ -66,21 +67,21 @@ class RunPython:
         return None
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
-        """Run it."""
+        """Run the code."""
         self.validate(arguments)
         return self._run(str(arguments["code"]), context)
 
     async def _run(self, code: str, context: ToolContext) -> Output:
-        functions = named(context.tools(), self._spec.name)
-        told: list[Output] = []
+        functions = functions_by_name(context.tools(), self._spec.name)
+        outputs: list[Output] = []
 
-        async def call(name: str, args: tuple[Any, ...], given: dict[str, Any]) -> object:
+        async def call(name: str, args: tuple[Any, ...], keyword_arguments: dict[str, Any]) -> object:
             tool, spec = functions[name]
-            output = await context.run_tool(tool, bound(spec, name, args, given))
-            told.append(output)
-            return value_of(output.text)
+            output = await context.run_tool(tool, bind_arguments(spec, name, args, keyword_arguments))
+            outputs.append(output)
+            return decode_result(output.text)
 
-        ran = await self._sandbox.run(
+        result = await self._sandbox.run(
             code.encode(errors="replace").decode(),
             seconds=self._seconds,
             call=call,
@@ -90,56 +91,58 @@ class RunPython:
             who=context.session,
             waits=lambda: context.progress("waits for a free worker"),
         )
-        text, is_untrusted = self._text(ran), any(output.untrusted for output in told)
-        is_sensitive = any(output.sensitive or output.private for output in told)
-        if ran.exit != 0 and not is_untrusted and not is_sensitive:
+        text, is_untrusted = self._text(result), any(output.untrusted for output in outputs)
+        is_sensitive = any(output.sensitive or output.private for output in outputs)
+        if result.exit != 0 and not is_untrusted and not is_sensitive:
             raise ToolError(text)
-        # An error cannot carry where its words come from; they may be those of a page that the code has read.
+        # An error cannot carry the origin of its text, which may come from an untrusted page that the code has
+        # read.
         return Output(
             text,
-            code="" if ran.exit == 0 else "failed",
-            metadata={**self._where, "calls": len(told), "exit": ran.exit, "killed": ran.killed},
+            code="" if result.exit == 0 else "failed",
+            metadata={**self._where, "calls": len(outputs), "exit": result.exit, "killed": result.killed},
             untrusted=is_untrusted,
             sensitive=is_sensitive,
         )
 
-    def _text(self, ran: Ran) -> str:
+    def _text(self, result: RunResult) -> str:
         limits = self._sandbox.limits
-        lines = [ran.stdout, ran.stderr]
-        if ran.is_stdout_cut:
+        lines = [result.stdout, result.stderr]
+        if result.is_stdout_cut:
             lines.append(f"[what it printed is cut after {limits.keep} characters]")
-        if ran.killed in KILLED:
+        if result.killed in KILLED:
             lines.append(
-                KILLED[ran.killed].format(seconds=self._seconds, memory=limits.memory >> 20, flood=limits.flood)
+                KILLED[result.killed].format(seconds=self._seconds, memory=limits.memory >> 20, flood=limits.flood)
             )
-        elif ran.error:
-            lines.append(ran.error)
-        elif ran.value is not None:
-            lines.append(ran.value if isinstance(ran.value, str) else msgspec.json.encode(ran.value).decode())
+        elif result.error:
+            lines.append(result.error)
+        elif result.value is not None:
+            lines.append(result.value if isinstance(result.value, str) else msgspec.json.encode(result.value).decode())
         return "\n".join(line.rstrip("\n") for line in lines if line) or "done; it printed nothing"
 
 
 def run_python(
     *,
     name: str = "run_python",
-    execute: Execute = "auto",
+    approval: Approval = "auto",
     seconds: float = 10.0,
     timeout: float = 600.0,
-    limits: Limits | None = None,
+    limits: MontyLimits | None = None,
     allow_degraded: Collection[Guarantee] = (),
 ) -> Tool:
-    """A tool that runs Python in Monty. `seconds` are those in which the code itself runs; `timeout` is for all of it.
+    """Make a tool that runs Python in Monty. `seconds` limits the time in which the code itself runs; `timeout` limits
+    the call.
 
     `allow_degraded` lists the guarantees that you do without.
 
     Raises:
-        ConfigError: the sandbox does not hold here what is promised of it; the text says what to do.
+        ConfigError: a guarantee of the sandbox does not hold here; the message says what to do.
     """
-    where = promise(name, check(), GUARANTEES, allow_degraded)
+    where = require_guarantees(name, check(), GUARANTEES, allow_degraded)
     if not 0 < seconds <= timeout:
         raise ConfigError(f"seconds={seconds}; it is a number of seconds, more than none and at most timeout={timeout}")
     spec = ToolSpec(
-        name, DESCRIPTION, SCHEMA, effects="write", execute=execute, timeout=timeout, origin="code:monty", echoes=True
+        name, DESCRIPTION, SCHEMA, idempotent=True, approval=approval, timeout=timeout, origin="code:monty", echoes=True
     )
     return RunPython(spec, _shared() if limits is None else Monty(limits), seconds, where)
 
@@ -148,34 +151,34 @@ _sandboxes: list[Monty] = []
 
 
 def _shared() -> Monty:
-    """One pool of workers in a process, however many runtimes there are in it."""
+    """One pool of workers per process, however many runtimes there are in it."""
     if not _sandboxes:
         _sandboxes.append(Monty())
     return _sandboxes[0]
 
 
-def named(tools: Mapping[str, ToolSpec], own: str) -> dict[str, tuple[str, ToolSpec]]:
-    """Tools by the names of their functions: their own, or with '_' for '-' where that is nobody else's."""
-    found: dict[str, tuple[str, ToolSpec]] = {}
+def functions_by_name(tools: Mapping[str, ToolSpec], own: str) -> dict[str, tuple[str, ToolSpec]]:
+    """The tools by function name: the tool's name, with '_' for '-' where that is not taken."""
+    functions: dict[str, tuple[str, ToolSpec]] = {}
     for name in sorted(tools, key=lambda name: ("-" in name, name)):
         function = name.replace("-", "_")
-        if name != own and function not in found and function.isidentifier() and not keyword.iskeyword(function):
-            found[function] = (name, tools[name])
-    return found
+        if name != own and function not in functions and function.isidentifier() and not keyword.iskeyword(function):
+            functions[function] = (name, tools[name])
+    return functions
 
 
-def bound(spec: ToolSpec, name: str, args: tuple[Any, ...], given: dict[str, Any]) -> JsonObject:
-    """Arguments by name; those without one are taken in the order of the schema."""
+def bind_arguments(spec: ToolSpec, name: str, args: tuple[Any, ...], keyword_arguments: dict[str, Any]) -> JsonObject:
+    """Arguments by name; positional ones are assigned in the order of the schema."""
     known = list(cast("dict[str, Any]", spec.schema.get("properties", {})))
     if len(args) > len(known):
         raise BadArguments(f"{name} takes {len(known)} arguments ({', '.join(known)}), and was given {len(args)}")
-    if twice := set(known[: len(args)]) & given.keys():
-        raise BadArguments(f"{name} was given {', '.join(sorted(twice))} twice")
-    return dict(zip(known, args, strict=False)) | given
+    if duplicates := set(known[: len(args)]) & keyword_arguments.keys():
+        raise BadArguments(f"{name} was given {', '.join(sorted(duplicates))} twice")
+    return dict(zip(known, args, strict=False)) | keyword_arguments
 
 
-def value_of(text: str) -> object:
-    """What a function returns: data where the text is JSON."""
+def decode_result(text: str) -> object:
+    """The return value of a function: data where the text is JSON."""
     text = text.encode(errors="replace").decode()
     try:
         return msgspec.json.decode(text)

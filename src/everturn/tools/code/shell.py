@@ -1,4 +1,4 @@
-"""A command line → what it wrote, in a sandbox; a person is asked about each, unless rules say otherwise."""
+"""The tool `run_shell`: runs a command line in a bubblewrap sandbox; each needs approval unless a rule decides."""
 
 from __future__ import annotations
 
@@ -11,30 +11,34 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
+from everturn.core.options import Approval
 from everturn.core.parts import Output
 from everturn.core.ports import Preview, ToolContext
-from everturn.core.requests import Execute, ToolSpec
-from everturn.core.sandboxes import GUARANTEES, Guarantee
+from everturn.core.requests import ToolSpec
+from everturn.core.sandbox import GUARANTEES, Guarantee
 from everturn.errors import ConfigError, ToolError
-from everturn.sandbox import NOT_NEEDED, bubblewrap_probe, promise
-from everturn.sandbox.bubblewrap import AT_ONCE, DEFAULTS, Bubblewrap
-from everturn.sandbox.bubblewrap_walls import Limits
+from everturn.sandbox import OPTIONAL_GUARANTEES, bubblewrap_probe, require_guarantees
+from everturn.sandbox.bubblewrap import MAX_CONCURRENT_RUNS, Bubblewrap
+from everturn.sandbox.bubblewrap_args import ShellLimits
+from everturn.sandbox.bubblewrap_runner import DEFAULTS
+from everturn.sandbox.fair_share import FairShare
 from everturn.sandbox.quarantine import Quarantined
-from everturn.sandbox.shares import Shares
-from everturn.tools.choices import spec_fields
-from everturn.tools.code import named
-from everturn.tools.code.judging import judging
-from everturn.tools.code.wording import check_times, checked, output, schema
-from everturn.tools.files.protected import NOTHING, PROTECTED, Protected
+from everturn.tools.code import file_hashes
+from everturn.tools.code.path_policy import make_path_policy
+from everturn.tools.code.report import check_timeouts, render_run_result, run_schema, validate_run_arguments
+from everturn.tools.files.protected import PROTECTED, UNPROTECTED, ProtectedPaths
+from everturn.tools.tool_options import spec_fields
 
 log = logging.getLogger(__name__)
 
 NAME = "run_shell"
-SLACK = 15.0  # seconds that a call has beyond those of its command: to begin, and to be cleaned up
-MOST_TOLD = 20  # paths
-SHARE = AT_ONCE // 2  # commands of one session at the same time
-NEEDED: tuple[Guarantee, ...] = tuple(one for one in GUARANTEES if one not in NOT_NEEDED["bubblewrap"])
+SLACK = 15.0  # seconds of a call beyond those of its command: for startup and cleanup
+MAX_LISTED_PATHS = 20  # paths
+MAX_SESSION_COMMANDS = MAX_CONCURRENT_RUNS // 2  # concurrent commands of one session
+REQUIRED_GUARANTEES: tuple[Guarantee, ...] = tuple(
+    guarantee for guarantee in GUARANTEES if guarantee not in OPTIONAL_GUARANTEES["bubblewrap"]
+)
 NO_MEMORY = (
     " The memory of its processes is watched here, but what the kernel keeps for them (sockets, files in /tmp) is not "
     "limited: do not start what holds much of it."
@@ -42,14 +46,14 @@ NO_MEMORY = (
 NO_PARSER = "commands are judged by what they say, for which there is no parser here: pip install 'everturn[shell]'"
 
 
-def absent(allow_degraded: Collection[Guarantee] = ()) -> str:
-    """Why there is no such tool here, and what to do about it; "": there is."""
+def why_shell_unavailable(allow_degraded: Collection[Guarantee] = ()) -> str:
+    """Why the tool is not available here, and what to do about it; "": it is."""
     if importlib.util.find_spec("tree_sitter") is None or importlib.util.find_spec("tree_sitter_bash") is None:
         return NO_PARSER
-    return bubblewrap_probe.check().lacks(NEEDED, allow_degraded)
+    return bubblewrap_probe.check().explain_missing(REQUIRED_GUARANTEES, allow_degraded)
 
 
-class Shell:
+class RunShell:
     """The tool; made by `run_shell`."""
 
     def __init__(self, spec: ToolSpec, sandbox: Bubblewrap, where: dict[str, Any], seconds: float, most: float) -> None:
@@ -57,75 +61,83 @@ class Shell:
         self.sandbox = sandbox
         self._where = where
         self._seconds, self._most = seconds, most
-        self._shares = Shares(SHARE, most)
+        self._shares = FairShare(MAX_SESSION_COMMANDS, most)
 
     @property
     def spec(self) -> ToolSpec:
-        """What it is."""
+        """The tool's specification."""
         return self._spec
 
     def validate(self, arguments: JsonObject) -> JsonObject:
-        """Check that there is a command, and fill in its time."""
-        return checked(self._spec, "command", arguments, self._seconds, self._most)
+        """Check that there is a command, and fill in the timeout."""
+        return validate_run_arguments(self._spec, "command", arguments, self._seconds, self._most)
 
     async def preview(self, arguments: JsonObject, context: ToolContext) -> Preview | None:
-        """The files that the line names: a person allows it with what they hold."""
+        """The files that the command line names: a person approves it with their contents."""
         folder = self.sandbox.folder
-        return None if folder is None else await asyncio.to_thread(named.preview, str(folder), context.cases)
+        return (
+            None if folder is None else await asyncio.to_thread(file_hashes.preview_files, str(folder), context.cases)
+        )
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
-        """Run it."""
-        given = self.validate(arguments)
-        return self._in_turn(given["command"], given["timeout"], context)
+        """Run the command."""
+        checked_arguments = self.validate(arguments)
+        return self._in_turn(checked_arguments["command"], checked_arguments["timeout"], context)
 
     async def _in_turn(self, command: str, seconds: float, context: ToolContext) -> Output:
-        async with self._shares.one(context.session, lambda: context.progress("waits for another command to end")):
-            await self._check_files(context.basis)
+        async with self._shares.acquire(context.session, lambda: context.progress("waits for another command to end")):
+            await self._check_files(context.base_version)
             return await self._run(command, seconds)
 
-    async def _check_files(self, basis: str) -> None:
-        """See that the files are still those that a person allowed the command with."""
+    async def _check_files(self, base_version: str) -> None:
+        """Check that the files still have the contents with which a person approved the command."""
         folder = self.sandbox.folder
-        if not basis or folder is None:
+        if not base_version or folder is None:
             return
-        changed = await asyncio.to_thread(named.changed, str(folder), basis)
+        changed = await asyncio.to_thread(file_hashes.changed_files, str(folder), base_version)
         if changed:
-            told = ", ".join(map(repr, changed[:MOST_TOLD])) + (" and more" if len(changed) > MOST_TOLD else "")
+            listing = ", ".join(map(repr, changed[:MAX_LISTED_PATHS])) + (
+                " and more" if len(changed) > MAX_LISTED_PATHS else ""
+            )
             raise ToolError(
-                f"{told} changed after the person was asked about this command; nothing was run. Make the call anew, so "
+                f"{listing} changed after the person was asked about this command; nothing was run. Make the call anew, so "
                 "that they are asked again"
             )
 
     async def _run(self, command: str, seconds: float) -> Output:
-        before = await asyncio.to_thread(self.sandbox.kept)
-        ran = await self.sandbox.run(command, seconds=seconds)
-        said = output(ran, command, seconds, self._where)
+        before = await asyncio.to_thread(self.sandbox.find_protected)
+        result = await self.sandbox.run(command, seconds=seconds)
+        report = render_run_result(result, command, seconds, self._where)
         if not self.sandbox.writable or self.sandbox.folder is None:
-            return said
+            return report
         try:
-            away = await asyncio.to_thread(self.sandbox.quarantine, before, command)
+            quarantined = await asyncio.to_thread(self.sandbox.quarantine, before, command)
         except ToolError as error:
             log.warning("%s: what a command made could not be looked at: %s", self._spec.name, error)
-            return replace(said, text=f"{said.text}\n[{error}]")
-        return _told(said, away) if away.moved or away.left else said
+            return replace(report, text=f"{report.text}\n[{error}]")
+        return _report_quarantine(report, quarantined) if quarantined.moved or quarantined.not_moved else report
 
 
-def _told(said: Output, away: Quarantined) -> Output:
-    """A result that says what was put in quarantine: in its text for the model, in its title for the person."""
-    made = (*away.moved, *away.left)
-    names = ", ".join(map(repr, made[:MOST_TOLD])) + (" and more" if len(made) > MOST_TOLD else "")
-    log.warning("a command made %s, which is protected; it is in %s", names, away.place)
-    done = f"moved to {away.place}, where nothing reads it" if not away.left else "NOT all of it could be moved away"
+def _report_quarantine(report: Output, quarantined: Quarantined) -> Output:
+    """Add what was quarantined to the report: to its text for the model, to its title for the person."""
+    paths = (*quarantined.moved, *quarantined.not_moved)
+    names = ", ".join(map(repr, paths[:MAX_LISTED_PATHS])) + (" and more" if len(paths) > MAX_LISTED_PATHS else "")
+    log.warning("a command made %s, which is protected; it is in %s", names, quarantined.folder)
+    done = (
+        f"moved to {quarantined.folder}, where nothing reads it"
+        if not quarantined.not_moved
+        else "NOT all of it could be moved away"
+    )
     return replace(
-        said,
-        text=f"{said.text}\n[it made {names}: other programs take that as their orders, or it looks like a secret. It was "
+        report,
+        text=f"{report.text}\n[it made {names}: other programs take that as their orders, or it looks like a secret. It was "
         f"{done}; a person can look at it there, and put it back]",
-        title=f"[quarantined: {', '.join(made[:3])}{' …' if len(made) > 3 else ''}] {said.title}",
+        title=f"[quarantined: {', '.join(paths[:3])}{' …' if len(paths) > 3 else ''}] {report.title}",
         metadata={
-            **(said.metadata or {}),
-            "quarantined": list(away.moved[:MOST_TOLD]),
-            "quarantine": away.place,
-            **({"not_quarantined": list(away.left[:MOST_TOLD])} if away.left else {}),
+            **(report.metadata or {}),
+            "quarantined": list(quarantined.moved[:MAX_LISTED_PATHS]),
+            "quarantine": quarantined.folder,
+            **({"not_quarantined": list(quarantined.not_moved[:MAX_LISTED_PATHS])} if quarantined.not_moved else {}),
         },
     )
 
@@ -135,56 +147,55 @@ def run_shell(
     *,
     writable: bool = False,
     read_only: Sequence[str | os.PathLike[str]] = (),
-    limits: Limits = DEFAULTS,
+    limits: ShellLimits = DEFAULTS,
     seconds: float = 30.0,
     most: float = 300.0,
-    execute: Execute = "ask_once",
+    approval: Approval = "ask",
     allow_degraded: Collection[Guarantee] = (),
     name: str = NAME,
-    protect: Protected = PROTECTED,
-) -> Shell:
-    """A tool that runs command lines in a sandbox without network, which sees of the host only its programs.
+    protect: ProtectedPaths = PROTECTED,
+) -> RunShell:
+    """Make a tool that runs command lines in a sandbox without network, which sees only the programs of the host.
 
-    A person is asked unless a rule or a remembered answer allows the command; `execute="ask"` asks every time.
+    A command needs approval unless a rule or a grant allows it; `approval="always"` asks every time.
 
-    `folder` is there at /work, for reading only unless it is `writable`. A command has `seconds`, or up to `most` if the
-    model asks for them. Of what is there, secrets that `protect` names cannot be read, and what makes other programs do
-    something (.git, bare repositories, settings) cannot be changed; if a command makes something new of the kind, that is
-    moved to `.everturn-quarantine` in the folder, and told. What the sandbox guarantees is probed when this is first called,
-    which blocks for about two seconds.
+    `folder` is mounted at /work, read-only unless it is `writable`. A command has `seconds`, or up to `most` if the
+    model asks for more. In the folder, secrets that `protect` names cannot be read, and files that make other programs
+    act (.git, bare repositories, settings) cannot be changed; if a command creates such a file, it is moved to
+    `.everturn-quarantine` in the folder, and reported. The first call probes the guarantees of the sandbox, which
+    blocks for about two seconds.
 
     Raises:
-        ConfigError: something of what is promised does not hold here; the text says what, why, and how to mend it.
-            `allow_degraded` lists what you do without.
+        ConfigError: a guarantee does not hold here; the message says which one, why, and how to fix it.
+            `allow_degraded`
+            lists the guarantees that you do without.
     """
-    check_times(name, seconds, most)
+    check_timeouts(name, seconds, most)
     if importlib.util.find_spec("tree_sitter_bash") is None:
         raise ConfigError(f"{name} cannot be offered here: {NO_PARSER}")
     report = bubblewrap_probe.check()
-    where = promise(name, report, NEEDED, allow_degraded)
+    where = require_guarantees(name, report, REQUIRED_GUARANTEES, allow_degraded)
     if "memory" not in report.holds:
         log.warning(
             "%s: what a command takes of memory is not limited as a whole: %s", name, report.missing.get("memory")
         )
-    judge = None if protect == NOTHING else judging(protect)
-    sandbox = Bubblewrap(folder, writable=writable, read_only=read_only, limits=limits, judge=judge)
+    path_policy = None if protect == UNPROTECTED else make_path_policy(protect)
+    sandbox = Bubblewrap(folder, writable=writable, read_only=read_only, limits=limits, path_policy=path_policy)
     place = (
         "The current folder, /work, is empty; everything is gone after the command."
         if folder is None
         else f"The current folder, /work, {'can be changed' if writable else 'can only be read'}; /tmp is empty."
-        + (" Secrets in it cannot be read, and .git and settings cannot be changed." if judge else "")
+        + (" Secrets in it cannot be read, and .git and settings cannot be changed." if path_policy else "")
     )
-    chosen = spec_fields(
-        name, {"execute": execute, "subjects": {"command": "command"}, "effects": "once"}, ("command", "timeout")
-    )
+    chosen = spec_fields(name, {"approval": approval, "subjects": {"command": "command"}}, ("command", "timeout"))
     spec = ToolSpec(
         name,
         f"Run a command line in a shell (bash). {place} There is no network, and nothing is left running afterwards."
         + ("" if "memory" in report.holds else NO_MEMORY),
-        schema("command", "The command line.", seconds, most),
-        timeout=2 * most + SLACK,  # as long again to wait for a place
+        run_schema("command", "The command line.", seconds, most),
+        timeout=2 * most + SLACK,  # as long again to wait for a free slot
         origin="code:bubblewrap",
         echoes=True,
         **chosen,
     )
-    return Shell(spec, sandbox, where, seconds, most)
+    return RunShell(spec, sandbox, where, seconds, most)

@@ -1,26 +1,47 @@
-"""Tools that list, read, write, edit and search files: beneath a folder, or in the session itself.
+"""File tools: list, read, search, write and edit files, in a folder or in the session itself.
 
-`system` is what both are to the tools; `paths` and `protected` say what may be named at all; `beneath` opens it.
+`files(root)` and `virtual_files()` build the tool group. The tools work on a `FileSystem`, of which there are two: a
+real folder, and the files that a session keeps in its log. Paths are validated and held against the protected ones
+before any gate opens.
+
+- `base`: base classes of the tools; arguments, paths, previews
+- `read_tools`: `list_directory` and `read_file`
+- `search_tool`: `search_files`
+- `matchers`: text and regular expression search
+- `grep_worker`: the process that matches regular expressions
+- `write_tools`: `write_file` and `edit_file`
+- `edits`: idempotent replacement of a piece of text
+- `diffs`: unified diffs
+- `paging`: decoding of text files, and pages of lines
+- `paths`: validation of the paths that a model writes
+- `protected`: the paths that a model may not read or write
+- `file_system`: the `FileSystem` protocol
+- `folder`: file system on a real folder
+- `openat`: opening directories below a root without following links
+- `virtual`: file system on the files of a session
+- `trees`: the file tree of a session as JSON
+- `errors`: system errors as messages for the model
 """
 
 from __future__ import annotations
 
 import os
 
+from everturn.core.options import Approval
 from everturn.core.ports import Tool, ToolContext
-from everturn.core.requests import Execute, ToolSpec
-from everturn.tools.files import reading, searching, writing
+from everturn.core.requests import ToolSpec
+from everturn.tools.files import read_tools, search_tool, write_tools
+from everturn.tools.files.base import FileTool, FileToolScope, PathArguments, WriteFileTool, arguments_schema
+from everturn.tools.files.file_system import FileSystem
 from everturn.tools.files.folder import Folder
-from everturn.tools.files.protected import NOTHING, PROTECTED, Protected
-from everturn.tools.files.system import FileSystem
-from everturn.tools.files.texts import PAGE
-from everturn.tools.files.tooling import FileTool, PathArguments, Place, WritingTool, schema_of
-from everturn.tools.files.virtual import Virtual
-from everturn.tools.groups import Group
+from everturn.tools.files.paging import MAX_PAGE_LENGTH
+from everturn.tools.files.protected import PROTECTED, UNPROTECTED, ProtectedPaths
+from everturn.tools.files.virtual import SessionFileSystem
+from everturn.tools.groups import ToolGroup
 
-__all__ = ("NOTHING", "PROTECTED", "Folder", "Protected", "Virtual", "files", "virtual_files")
+__all__ = ("PROTECTED", "UNPROTECTED", "Folder", "ProtectedPaths", "SessionFileSystem", "files", "virtual_files")
 
-_SHOWN = PAGE + 10_000  # characters of a result; a page, and what is said of it, is never cut in its turn
+_SHOWN = MAX_PAGE_LENGTH + 10_000  # characters of a result; a page and its notes are never truncated
 _RULES = (
     "Paths are relative to one root, with `/` and without `..`; links are not followed. Read a file before you change "
     "it. Prefer edit_file to write_file for a file that is there: old_text is exact, and long enough to stand there "
@@ -36,50 +57,54 @@ def files(
     *,
     read_only: bool = False,
     name: str = "files",
-    protect: Protected = PROTECTED,
+    protect: ProtectedPaths = PROTECTED,
     hidden: bool = False,
-    execute: Execute = "ask_once",
+    approval: Approval = "ask",
     untrusted: bool = False,
-) -> Group:
-    """Tools for the files beneath a folder.
+) -> ToolGroup:
+    """Tools for the files in a folder.
 
-    A rule about a path is held against the path that a call names; a search leaves out what a rule denies to
-    `read_file` or `search_files`. What no tool shall reveal belongs into `protect`, which holds for all of them.
+    A rule about a path applies to the path that a call names; a search leaves out the files that a rule denies to
+    `read_file` or `search_files`. Files that no tool may reveal belong into `protect`, which applies to all tools.
 
-    `execute` is about writing, of which a person is shown the diff; reading asks nobody. What is kept from the model is
-    said by `protect`: `PROTECTED.but("**/.env.example")` opens some of it, `PROTECTED.also(secrets=["data/**"])` adds to
-    it. `hidden` files are searched only if that is wanted; .git never is. With `untrusted`, what is read counts as
-    written by strangers.
+    `approval` is about writing, where a person is shown the diff; reading needs no approval. `protect` lists the paths
+    that the model may not see: `PROTECTED.but("**/.env.example")` opens some of them,
+    `PROTECTED.also(secrets=["data/**"])` adds to them. `hidden` files are searched only on request; .git never is. With
+    `untrusted`, file contents count as untrusted input.
 
     Raises:
-        ConfigError: there is no such folder, or this system cannot open files beneath one safely.
+        ConfigError: the folder does not exist, or this system cannot open files below one safely.
     """
     folder = Folder(root)
-    place = Place(lambda context: folder, protect, hidden)
-    return _group(name, place, f"files:{folder.root}", read_only, execute, untrusted)
+    scope = FileToolScope(lambda context: folder, protect, hidden)
+    return _group(name, scope, f"files:{folder.root}", read_only, approval, untrusted)
 
 
 def virtual_files(
     *,
     read_only: bool = False,
     name: str = "files",
-    protect: Protected = PROTECTED,
+    protect: ProtectedPaths = PROTECTED,
     hidden: bool = False,
-    execute: Execute = "auto",
+    approval: Approval = "auto",
     untrusted: bool = False,
-) -> Group:
-    """The same tools for files that the session keeps in its own log: no disk is touched, so nobody is asked."""
-    return _group(name, Place(_virtual, protect, hidden), "files:session", read_only, execute, untrusted)
+) -> ToolGroup:
+    """The same tools for files that the session keeps in its own log: no disk is touched, so no approval is needed."""
+    return _group(name, FileToolScope(_virtual, protect, hidden), "files:session", read_only, approval, untrusted)
 
 
 def _virtual(context: ToolContext) -> FileSystem:
-    return Virtual.of(context)
+    return SessionFileSystem.for_call(context)
 
 
-def _group(name: str, place: Place, origin: str, read_only: bool, execute: Execute, untrusted: bool) -> Group:
+def _group(
+    name: str, scope: FileToolScope, origin: str, read_only: bool, approval: Approval, untrusted: bool
+) -> ToolGroup:
     def reads(tool: str, about: str, kind: type[PathArguments], timeout: float = 60.0) -> ToolSpec:
         return ToolSpec(
-            *(tool, about, schema_of(kind), "read", "auto", timeout),
+            *(tool, about, arguments_schema(kind)),
+            read_only=True,
+            timeout=timeout,
             subjects={"path": "path"},
             untrusted=untrusted,
             limit=_SHOWN,
@@ -88,44 +113,49 @@ def _group(name: str, place: Place, origin: str, read_only: bool, execute: Execu
 
     def writes(tool: str, about: str, kind: type[PathArguments]) -> ToolSpec:
         return ToolSpec(
-            tool, about, schema_of(kind), "write", execute, subjects={"path": "path"}, origin=origin, echoes=True
+            *(tool, about, arguments_schema(kind)),
+            idempotent=True,
+            approval=approval,
+            subjects={"path": "path"},
+            origin=origin,
+            echoes=True,
         )
 
     tools: list[Tool] = [
         FileTool(
-            reads("list_directory", "List what is in a directory.", reading.ListDirectory),
-            reading.ListDirectory,
-            place,
-            reading.list_directory,
+            reads("list_directory", "List what is in a directory.", read_tools.ListDirectory),
+            read_tools.ListDirectory,
+            scope,
+            read_tools.list_directory,
         ),
         FileTool(
-            reads("read_file", "Read a text file, some lines at a time.", reading.ReadFile),
-            reading.ReadFile,
-            place,
-            reading.read_file,
+            reads("read_file", "Read a text file, some lines at a time.", read_tools.ReadFile),
+            read_tools.ReadFile,
+            scope,
+            read_tools.read_file,
         ),
         FileTool(
-            reads("search_files", "Find lines in files by a text or a pattern.", searching.SearchFiles),
-            searching.SearchFiles,
-            place,
-            searching.search_files,
+            reads("search_files", "Find lines in files by a text or a pattern.", search_tool.SearchFiles),
+            search_tool.SearchFiles,
+            scope,
+            search_tool.search_files,
         ),
     ]
     if not read_only:
         tools += [
-            WritingTool(
-                writes("write_file", "Write a whole text file; what it held is gone.", writing.WriteFile),
-                writing.WriteFile,
-                place,
-                writing.write_file,
-                writing.show_write,
+            WriteFileTool(
+                writes("write_file", "Write a whole text file; what it held is gone.", write_tools.WriteFile),
+                write_tools.WriteFile,
+                scope,
+                write_tools.write_file,
+                write_tools.preview_write,
             ),
-            WritingTool(
-                writes("edit_file", "Replace a piece of a text file by another.", writing.EditFile),
-                writing.EditFile,
-                place,
-                writing.edit_file,
-                writing.show_edit,
+            WriteFileTool(
+                writes("edit_file", "Replace a piece of a text file by another.", write_tools.EditFile),
+                write_tools.EditFile,
+                scope,
+                write_tools.edit_file,
+                write_tools.preview_edit,
             ),
         ]
-    return Group(name, tools, _RULES_READING if read_only else _RULES)
+    return ToolGroup(name, tools, _RULES_READING if read_only else _RULES)

@@ -1,4 +1,4 @@
-"""Two texts → what a person is shown of the change: a unified diff, every character as it is. Pure, and bounded.
+"""Unified diffs of two texts for an approval, every character as it is. Pure, and bounded.
 
 Lines end at a line feed and nowhere else, so that what looks like one line is one.
 """
@@ -9,22 +9,22 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 CONTEXT = 3  # lines around a change
-MOST_LINES = 20_000  # of either text; a longer one is only counted
-MOST_COMPARED = 1_000  # lines that are matched with each other; more of them are shown as replaced
-MOST_SHOWN = 60_000  # characters
+MAX_LINES = 20_000  # of either text; longer texts are only counted
+MAX_COMPARED_LINES = 1_000  # lines that are compared with each other; more lines are shown as replaced
+MAX_DIFF_LENGTH = 60_000  # characters
 _NO_END = "\\ No newline at end of file"
 
 Opcode = tuple[str, int, int, int, int]
 
 
-def unified(old: str | None, new: str | None, path: str, most: int = MOST_SHOWN) -> str:
-    """The diff; "" where nothing changes. None is a file that is not there."""
+def make_unified_diff(old: str | None, new: str | None, path: str, most: int = MAX_DIFF_LENGTH) -> str:
+    """The diff; "" where nothing changes. None is a file that does not exist."""
     if old == new:
         return ""
     before, after = old or "", new or ""
     head = [f"--- {'/dev/null' if old is None else f'a/{path}'}", f"+++ {'/dev/null' if new is None else f'b/{path}'}"]
     counts = before.count("\n"), after.count("\n")
-    if max(counts) > MOST_LINES:
+    if max(counts) > MAX_LINES:
         return "\n".join((*head, f"[too long to be compared: {counts[0]:,} lines become {counts[1]:,}]"))
     size = 0
     shown: list[str] = []
@@ -42,7 +42,7 @@ def unified(old: str | None, new: str | None, path: str, most: int = MOST_SHOWN)
 def count_lines(old: bytes | None, new: bytes | None) -> tuple[int, int]:
     """How many lines were added, and removed."""
     before, after = ((data or b"").decode("utf-8", "replace") for data in (old, new))
-    if max(before.count("\n"), after.count("\n")) > MOST_LINES:
+    if max(before.count("\n"), after.count("\n")) > MAX_LINES:
         return after.count("\n"), before.count("\n")
     added = removed = 0
     for tag, a, b, c, d in _opcodes(_lines(before), _lines(after)):
@@ -53,14 +53,14 @@ def count_lines(old: bytes | None, new: bytes | None) -> tuple[int, int]:
 
 
 def _lines(text: str) -> list[str]:
-    """Its lines with their ends."""
+    """The lines with their line ends."""
     lines = [line + "\n" for line in text.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
 
 
 def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
-    """How one becomes the other. Only what lies between a common beginning and a common end is compared."""
+    """The edits that turn one into the other. Only the part between a common start and a common end is compared."""
     top = 0
     shorter = min(len(old), len(new))
     while top < shorter and old[top] == new[top]:
@@ -70,7 +70,7 @@ def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
         end += 1
     a, b = len(old) - end, len(new) - end
     codes: list[Opcode] = [("equal", 0, top, 0, top)] if top else []
-    if max(a, b) - top > MOST_COMPARED:
+    if max(a, b) - top > MAX_COMPARED_LINES:
         codes.append(("replace", top, a, top, b))
     else:
         matcher = SequenceMatcher(None, old[top:a], new[top:b], autojunk=True)
@@ -109,7 +109,7 @@ def _range(begin: int, end: int) -> str:
 
 
 def _groups(codes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
-    """Changes that are near each other, with some lines around them."""
+    """Changes that are close to each other, with context lines."""
     group: list[Opcode] = []
     for at, (tag, i, j, k, m) in enumerate(codes):
         if tag != "equal":

@@ -1,8 +1,8 @@
-"""A text and an edit → the text after it, in such a way that to do it again changes nothing. Pure.
+"""Idempotent text edits: replaces a piece of text so that repeating the edit changes nothing. Pure.
 
-A call that a crash cut short is run again, and cannot know how far it came. So an edit counts as done when its new text
-is there and its old text is not, but for where the new text itself has it; and one whose result would not be seen as
-done is refused. What the first run made, no second one changes.
+A call that a crash interrupted is run again, and cannot know how far it came. So an edit counts as done when its new
+text is in the file and its old text is not, except inside the new text; and an edit whose result would not be
+recognized as done is refused. A second run changes nothing that the first one wrote.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from msgspec import Struct
 
 from everturn.errors import ToolError
 
-MOST_PLACES = 10_000
-MOST_WORK = 50_000_000  # characters that are compared to see whether an edit was made before
-MOST_NEAR = 2_000  # lines among which one like the missing one is looked for
-LONGEST_NEAR = 300  # characters of it
+MAX_OCCURRENCES = 10_000
+MAX_COMPARED_LENGTH = 50_000_000  # characters that are compared to find out whether an edit was made before
+MAX_SIMILAR_LINES = 2_000  # lines that are searched for one similar to the missing one
+MAX_SIMILAR_LENGTH = 300  # characters of it
 
 
-class Edited(Struct, frozen=True):
-    """What came of an edit: the text, and in how many places it was changed; in none if that was done before."""
+class EditResult(Struct, frozen=True):
+    """The result of an edit: the text, and the number of places that changed; 0 if the edit was made before."""
 
     text: str
-    places: int
+    replacements: int
 
 
-def edit(text: str, old: str, new: str, *, every: bool = False) -> Edited:
-    """Put `new` in the place of `old`, which stands there once; with `every`, wherever it stands.
+def apply_edit(text: str, old: str, new: str, *, every: bool = False) -> EditResult:
+    """Replace `old`, which occurs once, by `new`; with `every`, replace all occurrences.
 
     Raises:
-        ToolError: it is not there, or not once, or the edit could not be repeated safely.
+        ToolError: `old` does not occur, or more than once, or the edit could not be repeated safely.
     """
-    given = old, new
-    old, new = _as_there(text, *given)
+    requested = old, new
+    old, new = _as_there(text, *requested)
     places = _places(text, old)
     if _is_done(text, places, old, new):
-        return Edited(text, 0)
+        return EditResult(text, 0)
     if not places:
         raise ToolError(_missing(text, old))
     if len(places) > 1 and not every:
@@ -47,45 +47,45 @@ def edit(text: str, old: str, new: str, *, every: bool = False) -> Edited:
             "or set `all`"
         )
     after = text.replace(old, new) if every else text[: places[0]] + new + text[places[0] + len(old) :]
-    again = _as_there(after, *given)
+    again = _as_there(after, *requested)
     left = _places(after, again[0])
     if left and not _is_done(after, left, *again):
         raise ToolError(
             "after this edit old_text would stand there again, made of new_text and what is beside it, so that the edit "
             "could not be told from one that is still to be made; give more of the text around it"
         )
-    return Edited(after, text.count(old) if every else 1)
+    return EditResult(after, text.count(old) if every else 1)
 
 
 def _as_there(text: str, old: str, new: str) -> tuple[str, str]:
-    """Both with the line breaks of the text: a model writes line feeds, and some files have none without a return."""
+    """Both texts with the line ends of the file: a model writes LF, and some files have only CR LF."""
     if "\r\n" not in text or "\r" in old + new or "\n" in text.replace("\r\n", ""):
         return old, new
     return old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
 
 
 def _places(text: str, part: str) -> Sequence[int]:
-    """Where it stands, also where that overlaps."""
-    found: list[int] = []
+    """The offsets of all occurrences, overlapping ones included."""
+    offsets: list[int] = []
     at = text.find(part)
     while at >= 0:
-        found.append(at)
-        if len(found) > MOST_PLACES:
+        offsets.append(at)
+        if len(offsets) > MAX_OCCURRENCES:
             raise ToolError(
-                f"old_text stands there more than {MOST_PLACES:,} times; write the whole file with write_file"
+                f"old_text stands there more than {MAX_OCCURRENCES:,} times; write the whole file with write_file"
             )
         at = text.find(part, at + 1)
-    return found
+    return offsets
 
 
 def _is_done(text: str, places: Sequence[int], old: str, new: str) -> bool:
-    """Whether the new text is there, and the old one nowhere but in it."""
+    """Whether the new text is there, and the old text only inside of it."""
     if not new or (not places and new not in text):
         return False
     if not places:
         return True
     inner = _places(new, old)
-    if len(places) * len(inner) * len(new) > MOST_WORK:
+    if len(places) * len(inner) * len(new) > MAX_COMPARED_LENGTH:
         raise ToolError("this edit is too repetitive to be made safely; write the whole file with write_file")
     return bool(inner) and all(
         any(at >= shift and text.startswith(new, at - shift) for shift in inner) for at in places
@@ -93,20 +93,22 @@ def _is_done(text: str, places: Sequence[int], old: str, new: str) -> bool:
 
 
 def _missing(text: str, old: str) -> str:
-    """Say that the old text is not there, and what comes near to it."""
-    said = "old_text does not stand in the file; it must be there exactly, with its spaces and line breaks."
-    wanted = next((line for line in old.split("\n") if line.strip()), "")[:LONGEST_NEAR]
+    """The message that the old text does not occur, with the most similar line."""
+    message = "old_text does not stand in the file; it must be there exactly, with its spaces and line breaks."
+    wanted = next((line for line in old.split("\n") if line.strip()), "")[:MAX_SIMILAR_LENGTH]
     if not wanted:
-        return f"{said} Read the file again"
-    lines = text.split("\n", MOST_NEAR)[:MOST_NEAR]
+        return f"{message} Read the file again"
+    lines = text.split("\n", MAX_SIMILAR_LINES)[:MAX_SIMILAR_LINES]
     near, best = 0, 0.6
     matcher = SequenceMatcher(b=wanted.strip(), autojunk=False)
     for number, line in enumerate(lines, 1):
         if line == wanted:
-            return f"{said} Its first line is line {number}, but what follows there is different. Read the file again"
-        matcher.set_seq1(line.strip()[:LONGEST_NEAR])
+            return (
+                f"{message} Its first line is line {number}, but what follows there is different. Read the file again"
+            )
+        matcher.set_seq1(line.strip()[:MAX_SIMILAR_LENGTH])
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
             near, best = number, ratio
     if not near:
-        return f"{said} There is nothing like it. Read the file again"
-    return f"{said} The nearest is line {near}: {lines[near - 1][:LONGEST_NEAR]!r}"
+        return f"{message} There is nothing like it. Read the file again"
+    return f"{message} The nearest is line {near}: {lines[near - 1][:MAX_SIMILAR_LENGTH]!r}"

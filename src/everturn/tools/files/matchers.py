@@ -1,4 +1,4 @@
-"""What is looked for → something that finds it in texts: plain text in a thread, a pattern in a process of its own."""
+"""Text search: finds plain text in a thread, and regular expressions in a process of their own (`grep_worker`)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any, Final
 
 import msgspec
 
-from everturn.core.canonical import canonical
+from everturn.core.canonical_json import encode_canonical
 from everturn.errors import BadArguments, ToolError
-from everturn.tools.files.matching import LONGEST_SHOWN
+from everturn.tools.files.grep_worker import LONGEST_SHOWN
 
-PATIENCE = 5.0  # seconds for one text
+MATCH_TIMEOUT = 5.0  # seconds for one text
 _LONGEST_ANSWER: Final = 2**22  # bytes
 
 Hit = tuple[int, str]
-Find = Callable[[bytes, int], Awaitable[list[Hit]]]
-"""A text, and how many lines of it at most → numbers and lines."""
+FindLines = Callable[[bytes, int], Awaitable[list[Hit]]]
+"""Finds lines in a text, at most so many: their numbers and contents."""
 
 
 @contextlib.asynccontextmanager
-async def plain_text(wanted: str, *, ignore_case: bool) -> AsyncGenerator[Find]:
-    """Find a text as it is."""
+async def match_plain_text(wanted: str, *, ignore_case: bool) -> AsyncGenerator[FindLines]:
+    """Find a text literally."""
     needle = wanted.casefold() if ignore_case else wanted
 
     def look(data: bytes, most: int) -> list[Hit]:
@@ -47,14 +47,14 @@ async def plain_text(wanted: str, *, ignore_case: bool) -> AsyncGenerator[Find]:
 
 
 @contextlib.asynccontextmanager
-async def pattern(wanted: str, *, ignore_case: bool) -> AsyncGenerator[Find]:
-    """Find what a regular expression fits, line by line.
+async def match_regex(wanted: str, *, ignore_case: bool) -> AsyncGenerator[FindLines]:
+    """Find the lines that a regular expression matches.
 
     Raises:
-        BadArguments: it is none.
+        BadArguments: the regular expression is invalid.
         ToolError: it takes too long.
     """
-    program = str(Path(__file__).with_name("matching.py"))
+    program = str(Path(__file__).with_name("grep_worker.py"))
     if not sys.executable:
         raise ToolError("patterns cannot be matched here; search for plain text")
     worker = await asyncio.create_subprocess_exec(
@@ -69,11 +69,11 @@ async def pattern(wanted: str, *, ignore_case: bool) -> AsyncGenerator[Find]:
     assert worker.stdout is not None
     into, out = worker.stdin, worker.stdout
 
-    async def asked(head: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
-        into.write(canonical(head).encode() + b"\n" + data)
+    async def send_request(head: dict[str, Any], data: bytes = b"") -> dict[str, Any]:
+        into.write(encode_canonical(head).encode() + b"\n" + data)
         line = b""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(MATCH_TIMEOUT):
                 await into.drain()
                 line = await out.readline()
         except TimeoutError:
@@ -90,14 +90,14 @@ async def pattern(wanted: str, *, ignore_case: bool) -> AsyncGenerator[Find]:
         return msgspec.json.decode(line, type=dict[str, Any])
 
     async def find(data: bytes, most: int) -> list[Hit]:
-        answer = await asked({"size": len(data), "most": most}, data)
+        answer = await send_request({"size": len(data), "most": most}, data)
         return [(number, line) for number, line in answer["hits"]]
 
     try:
-        begun = await asked({"pattern": wanted, "ignore_case": ignore_case})
-        if "error" in begun:
+        first_answer = await send_request({"pattern": wanted, "ignore_case": ignore_case})
+        if "error" in first_answer:
             raise BadArguments(
-                f"{wanted[:200]!r} is not a regular expression: {begun['error']}; or search for plain text"
+                f"{wanted[:200]!r} is not a regular expression: {first_answer['error']}; or search for plain text"
             )
         yield find
     finally:

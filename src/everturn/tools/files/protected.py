@@ -1,7 +1,8 @@
-"""A path → why a model may not read or write it: keys and secrets, and files that make other programs do something.
+"""Protected paths: keys and secrets, which a model may not read, and files that make other programs act, which it may
+not write.
 
-A pattern is one of paths (`**/` for any depth), compared without case and look-alikes; it holds for all that is beneath
-what it fits, and whether that is there or not.
+A pattern matches paths (`**/` for any depth), without regard to case and look-alike characters; it applies to
+everything below what it matches, whether that exists or not.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.globs import Fits, fold, fold_tokens, path_glob, tokens_of
+from everturn.core.rules.globs import TextMatcher, compile_path_glob, fold_text, fold_tokens, parse_glob
 from everturn.errors import BadArguments, ConfigError
-from everturn.sandbox.keeping import is_repository
-from everturn.tools.files.paths import shown
+from everturn.sandbox.hidden_paths import is_repository
+from everturn.tools.files.paths import quote_path
 
 SECRETS: Final = (
     *("**/.env*", "**/*.pem", "**/*.p12", "**/*.pfx", "**/*.jks", "**/*.keystore", "**/*.key", "**/*.kdbx"),
@@ -38,11 +39,11 @@ SECRETS: Final = (
         "**/.everturn-quarantine*",
         "**/.config/everturn",
         "**/.local/state/everturn",
-    ),  # our own: tokens, trust, snapshots
+    ),  # Everturn's own: tokens, trust, snapshots
 )
-"""What is neither read nor written."""
+"""Neither read nor written."""
 
-STARTERS: Final = (
+WRITE_PROTECTED: Final = (
     *("**/.git", "**/git~?", "**/.gitmodules", "**/.gitconfig", "**/.husky", "**/.pre-commit-config.yaml"),
     *("**/everturn.toml", "**/.mcp.json", "**/mcp.json", "**/.vscode", "**/.idea", "**/.devcontainer"),
     *("**/.github/workflows", "**/.github/actions", "**/.gitlab-ci.yml", "**/.circleci", "**/jenkinsfile"),
@@ -52,83 +53,89 @@ STARTERS: Final = (
     *("**/CLAUDE.md", "**/CLAUDE.local.md", "**/.claude", "**/AGENTS.md", "**/AGENTS.override.md", "**/GEMINI.md"),
     *("**/.cursor", "**/.cursorrules", "**/.windsurfrules", "**/.clinerules", "**/.github/copilot-instructions.md"),
 )
-"""What is read, and not written: other programs take it as their orders."""
+"""Read, but not written: other programs take instructions from these files."""
 
 
-REPOSITORY: Final = ("HEAD", "objects", "refs", "commondir")
-"""By these git knows a repository, where it is not called `.git`."""
+REPOSITORY_MARKERS: Final = ("HEAD", "objects", "refs", "commondir")
+"""Git recognizes a repository by these, also where it is not called `.git`."""
 
 
-class Protected(Struct, frozen=True):
-    """Which paths are kept from a model. What fits `open` is not, whatever else it fits."""
+class ProtectedPaths(Struct, frozen=True):
+    """The paths that a model may not read or write. Paths that match `open` are exempt, whatever else they match."""
 
     secrets: tuple[str, ...] = SECRETS
-    starters: tuple[str, ...] = STARTERS
-    open: tuple[str, ...] = ()
+    write_protected: tuple[str, ...] = WRITE_PROTECTED
+    exempt: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("secrets", "starters", "open"):
-            given: object = getattr(self, name)
-            if not isinstance(given, tuple) or not all(isinstance(pattern, str) and pattern for pattern in given):  # pyright: ignore[reportUnknownVariableType]
-                raise ConfigError(f'{name}={given!r}: it is a tuple of patterns: ("**/.env*",)')
+        for name in ("secrets", "write_protected", "exempt"):
+            patterns: object = getattr(self, name)
+            if not isinstance(patterns, tuple) or not all(isinstance(pattern, str) and pattern for pattern in patterns):  # pyright: ignore[reportUnknownVariableType]
+                raise ConfigError(f'{name}={patterns!r}: it is a tuple of patterns: ("**/.env*",)')
 
-    def also(self, *, secrets: Iterable[str] = (), starters: Iterable[str] = ()) -> Protected:
+    def adding(self, *, secrets: Iterable[str] = (), write_protected: Iterable[str] = ()) -> ProtectedPaths:
         """The same, and more."""
-        return replace(self, secrets=(*self.secrets, *secrets), starters=(*self.starters, *starters))
+        return replace(
+            self, secrets=(*self.secrets, *secrets), write_protected=(*self.write_protected, *write_protected)
+        )
 
-    def but(self, *patterns: str) -> Protected:
-        """The same, but for what fits these: `PROTECTED.but("**/.env.example", ".github/workflows")`."""
-        return replace(self, open=(*self.open, *patterns))
+    def excluding(self, *patterns: str) -> ProtectedPaths:
+        """The same, except for what matches these: `PROTECTED.but("**/.env.example", ".github/workflows")`."""
+        return replace(self, exempt=(*self.exempt, *patterns))
 
-    def keeps(self, path: str, *, writing: bool) -> str:
-        """The pattern by which this path is kept from being read (or written); nothing if it is not."""
+    def matching_pattern(self, path: str, *, writing: bool) -> str:
+        """The pattern that protects this path from being read (or written), or ""."""
         forms = _forms(path)
-        if self.open and _first(self.open, forms):
+        if self.exempt and _first(self.exempt, forms):
             return ""
-        return _first(self.secrets, forms) or (_first(self.starters, forms) if writing else "")
+        return _first(self.secrets, forms) or (_first(self.write_protected, forms) if writing else "")
 
     def check(self, path: str, *, writing: bool) -> None:
-        """Refuse what is protected.
+        """Refuse a protected path.
 
         Raises:
-            BadArguments: it is.
+            BadArguments: the path is protected.
         """
-        if pattern := self.keeps(path, writing=writing):
+        if pattern := self.matching_pattern(path, writing=writing):
             what = "written" if writing else "read"
             raise BadArguments(
-                f"{shown(path)} is protected ({pattern}) and is not {what} by tools, whether it is there or not; "
+                f"{quote_path(path)} is protected ({pattern}) and is not {what} by tools, whether it is there or not; "
                 "leave it alone, or ask the person to do it"
             )
 
     def check_repository(self, path: str, exists: Callable[[str], bool]) -> None:
-        """Refuse to write what makes a folder a repository of git's, or lies in one: git obeys the settings in it, whatever
-        it is called.
+        """Refuse to write a file that turns a folder into a git repository, or lies in one: git obeys the settings in a
+        repository, whatever its folder is called.
 
         Raises:
-            BadArguments: it does.
+            BadArguments: the path is such a file.
         """
         parts = path.split("/")
         for size in range(len(parts)):
             at = "/".join(parts[:size])
             begin = f"{at}/" if at else ""
-            if not self.keeps(f"{begin}.git", writing=True):
+            if not self.matching_pattern(f"{begin}.git", writing=True):
                 continue
-            there = {name for name in REPOSITORY if fold(name) == fold(parts[size]) or exists(begin + name)}
-            if is_repository(there):
+            markers = {
+                name for name in REPOSITORY_MARKERS if fold_text(name) == fold_text(parts[size]) or exists(begin + name)
+            }
+            if is_repository(markers):
                 raise BadArguments(
-                    f"{shown(path)} is not written: with it, {shown(at or '.')} is a git repository (HEAD, objects, refs), "
+                    f"{quote_path(path)} is not written: with it, {quote_path(at or '.')} is a git repository (HEAD, objects, refs), "
                     "and git does what the settings in one say; take other names, or ask the person to do it"
                 )
 
 
-PROTECTED: Final = Protected()
-NOTHING: Final = Protected((), ())
+PROTECTED: Final = ProtectedPaths()
+UNPROTECTED: Final = ProtectedPaths((), ())
 
 
 def _forms(path: str) -> tuple[str, ...]:
-    """The path and all it is beneath, each as it is compared. Some disks drop characters nobody sees, so we do too."""
+    """The path and its parents, normalized for comparison. Some file systems drop invisible characters, so these are
+    dropped.
+    """
     seen = path if path.isascii() else "".join(char for char in path if unicodedata.category(char) != "Cf")
-    parts = fold(seen).split("/")
+    parts = fold_text(seen).split("/")
     return tuple("/".join(parts[:size]) for size in range(len(parts), 0, -1))
 
 
@@ -137,5 +144,5 @@ def _first(patterns: tuple[str, ...], forms: tuple[str, ...]) -> str:
 
 
 @lru_cache(1024)
-def _fits(pattern: str) -> Fits:
-    return path_glob(fold_tokens(tokens_of(pattern.removesuffix("/**").strip("/"))))
+def _fits(pattern: str) -> TextMatcher:
+    return compile_path_glob(fold_tokens(parse_glob(pattern.removesuffix("/**").strip("/"))))

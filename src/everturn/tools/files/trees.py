@@ -1,6 +1,6 @@
-"""A list of files ⇄ canonical JSON, and what became of them from one list to the next. Pure.
+"""File trees of a session: encodes the list of its files as canonical JSON, and compares two trees. Pure.
 
-Equal files make equal bytes, so the name of a tree says all that is in it.
+Equal files make equal bytes, so the hash of a tree identifies all that is in it.
 """
 
 from __future__ import annotations
@@ -11,74 +11,76 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct
 
-from everturn.core.canonical import canonical
+from everturn.core.canonical_json import encode_canonical
 from everturn.core.parts import FileChange
 from everturn.errors import ToolError
-from everturn.tools.files.paths import trouble_with
-from everturn.tools.files.system import MOST_BYTES
+from everturn.tools.files.file_system import MAX_FILE_BYTES
+from everturn.tools.files.paths import path_problem
 
 MOST_FILES = 10_000
-MOST_IN_ALL = 64 * 2**20  # bytes
+MAX_TOTAL_BYTES = 64 * 2**20  # bytes
 
 
-class Leaf(Struct, frozen=True, gc=False):
-    """One file: the name of the blob that it holds, and how long that is."""
+class FileEntry(Struct, frozen=True, gc=False):
+    """One file: the name of its blob, and its size."""
 
     blob: str
     size: int
 
 
-Tree = Mapping[str, Leaf]
+FileTree = Mapping[str, FileEntry]
 
 
 @lru_cache(8)
-def read_tree(data: bytes) -> Tree:
+def read_tree(data: bytes) -> FileTree:
     """The files of a tree; none for no bytes.
 
     Raises:
-        ToolError: it is not a tree, or there are paths in it that nobody could have written here.
+        ToolError: the data is not a valid tree, or has paths in it that these tools refuse.
     """
     if not data:
         return {}
     try:
-        tree = msgspec.json.decode(data, type=dict[str, Leaf])
+        tree = msgspec.json.decode(data, type=dict[str, FileEntry])
     except (msgspec.DecodeError, RecursionError) as error:
         raise ToolError(f"the list of the files of this session cannot be read: {error}") from None
     for path in tree:
-        if trouble_with(path) or "//" in path or path.endswith("/") or "." in path.split("/"):
+        if path_problem(path) or "//" in path or path.endswith("/") or "." in path.split("/"):
             raise ToolError(f"the list of the files of this session has a path in it that is none: {path!r}"[:300])
     _check(tree)
     return tree
 
 
-def write_tree(tree: Tree) -> bytes:
+def write_tree(tree: FileTree) -> bytes:
     """The bytes of a tree.
 
     Raises:
-        ToolError: there is too much in it.
+        ToolError: there are too many files in it, or too large ones.
     """
     _check(tree)
-    return canonical(dict(tree)).encode()
+    return encode_canonical(dict(tree)).encode()
 
 
-def _check(tree: Tree) -> None:
+def _check(tree: FileTree) -> None:
     if len(tree) > MOST_FILES:
         raise ToolError(f"a session keeps at most {MOST_FILES:,} files; remove some first")
-    if any(not 0 <= leaf.size <= MOST_BYTES for leaf in tree.values()):
-        raise ToolError(f"a file of a session has at most {MOST_BYTES // 2**20} MiB; write less, or several files")
-    if sum(leaf.size for leaf in tree.values()) > MOST_IN_ALL:
-        raise ToolError(f"a session keeps at most {MOST_IN_ALL // 2**20} MiB of files in all; make some shorter first")
+    if any(not 0 <= leaf.size <= MAX_FILE_BYTES for leaf in tree.values()):
+        raise ToolError(f"a file of a session has at most {MAX_FILE_BYTES // 2**20} MiB; write less, or several files")
+    if sum(leaf.size for leaf in tree.values()) > MAX_TOTAL_BYTES:
+        raise ToolError(
+            f"a session keeps at most {MAX_TOTAL_BYTES // 2**20} MiB of files in all; make some shorter first"
+        )
 
 
-def changes(old: Tree, new: Tree) -> tuple[FileChange, ...]:
-    """What is not as it was, by path."""
-    found: list[FileChange] = []
+def diff_trees(old: FileTree, new: FileTree) -> tuple[FileChange, ...]:
+    """The differences between two trees, by path."""
+    differences: list[FileChange] = []
     for path in sorted(old.keys() | new.keys()):
         before, after = old.get(path), new.get(path)
         if before is None:
-            found.append(FileChange(path, "added"))
+            differences.append(FileChange(path, "added"))
         elif after is None:
-            found.append(FileChange(path, "deleted"))
+            differences.append(FileChange(path, "deleted"))
         elif before != after:
-            found.append(FileChange(path, "modified"))
-    return tuple(found)
+            differences.append(FileChange(path, "modified"))
+    return tuple(differences)

@@ -1,8 +1,8 @@
-"""`fetch_url`: an address → what is there, as text a model can read; through the egress guard, and page by page.
+"""Web tool: `fetch_url` fetches a URL through the egress policy and returns it as text, page by page.
 
-markdown.py   HTML → markdown
-writer.py     words and tags → markdown, within a length
-texts.py      bytes → text
+- `charset`: decodes the bytes of a page
+- `markdown`: converts HTML to Markdown
+- `markdown_writer`: writes Markdown from text and tags, within a length limit
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
+from everturn.core.options import Approval
 from everturn.core.parts import Output
 from everturn.core.ports import ToolContext
-from everturn.core.requests import Execute, ToolSpec
-from everturn.core.urls import Url
-from everturn.egress import Guard, Limits, Page, fetch
+from everturn.core.requests import ToolSpec
+from everturn.core.rules.urls import Url
+from everturn.egress import EgressPolicy, FetchedPage, FetchLimits, fetch
 from everturn.errors import AddressRefused, BadArguments, ConfigError, FetchFailed
-from everturn.tools.web.markdown import Markdown, to_markdown
-from everturn.tools.web.texts import to_text
+from everturn.tools.web.charset import decode_page
+from everturn.tools.web.markdown import MarkdownPage, html_to_markdown
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-May = Callable[[str, JsonObject], bool]
+PermissionCheck = Callable[[str, JsonObject], bool]
 Redirects = Literal["host", "any", "none"]
-"""Which are followed: those that stay on their host, all, none. Where others lead is told, to be asked for by name."""
+"""Which redirects are followed: those on the same host, all, none. The target of any other is reported to the model."""
 
-PIECE: Final = 20_000  # characters, unless others are asked for
-LONGEST: Final = 100_000  # characters at once
-CONVERSION: Final = 5.0  # seconds
-MOST_TEXT: Final = 2_000_000  # characters that are made of a page
+DEFAULT_PAGE_CHARS: Final = 20_000  # characters, by default
+MAX_PAGE_CHARS: Final = 100_000  # characters per call
+CONVERSION_TIMEOUT: Final = 5.0  # seconds
+MOST_TEXT: Final = 2_000_000  # characters of the converted page
 HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
 _TEXTS: Final = frozenset(
     f"application/{name}"
@@ -41,24 +42,24 @@ _TEXTS: Final = frozenset(
 
 
 def fetch_url(
-    guard: Guard | None = None,
+    guard: EgressPolicy | None = None,
     *,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: FetchLimits = FetchLimits(),  # noqa: B008 - frozen
     redirects: Redirects = "host",
-    execute: Execute = "ask_once",
+    approval: Approval = "ask",
     tls: SSLContext | None = None,
 ) -> FetchUrl:
-    """A tool that reads pages of the web. `guard` says where it may go: out into the open, unless it is given."""
+    """Make a tool that reads web pages. `guard` says where it may connect to; the default is all public addresses."""
     if redirects not in ("host", "any", "none"):
         raise ConfigError(f"redirects={redirects!r}; there is: host, any, none")
-    return FetchUrl(Guard() if guard is None else guard, limits, redirects, execute, tls)
+    return FetchUrl(EgressPolicy() if guard is None else guard, limits, redirects, approval, tls)
 
 
 class FetchUrl:
-    """Fetches an address and gives what is there as text."""
+    """Fetches a URL and returns its content as text."""
 
     def __init__(
-        self, guard: Guard, limits: Limits, redirects: Redirects, execute: Execute, tls: SSLContext | None
+        self, guard: EgressPolicy, limits: FetchLimits, redirects: Redirects, approval: Approval, tls: SSLContext | None
     ) -> None:
         self._guard, self._limits, self._redirects, self._tls = guard, limits, redirects, tls
         self._spec = ToolSpec(
@@ -70,82 +71,95 @@ class FetchUrl:
                 "properties": {
                     "url": {"type": "string", "description": "the whole address, as in https://example.com/page"},
                     "start": {"type": "integer", "minimum": 0, "default": 0, "description": "the first character"},
-                    "max_chars": {"type": "integer", "minimum": 1, "maximum": LONGEST, "default": PIECE},
+                    "max_chars": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MAX_PAGE_CHARS,
+                        "default": DEFAULT_PAGE_CHARS,
+                    },
                     "raw": {"type": "boolean", "default": False, "description": "HTML as it was sent"},
                 },
                 "required": ["url"],
                 "additionalProperties": False,
             },
-            effects="read",
-            execute=execute,
-            timeout=limits.total + 2 * CONVERSION,
+            read_only=True,
+            approval=approval,
+            timeout=limits.total + 2 * CONVERSION_TIMEOUT,
             subjects={"url": "url"},
             egress=True,
             untrusted=True,
-            limit=LONGEST + 10_000,  # what it brings is in pieces already; the rest is for the lines above
+            limit=MAX_PAGE_CHARS + 10_000,  # results come in pages already; the rest is for the header lines
             origin="web",
         )
 
     @property
     def spec(self) -> ToolSpec:
-        """What it is."""
+        """The tool's specification."""
         return self._spec
 
     def validate(self, arguments: JsonObject) -> JsonObject:
-        """Check that somebody may go there at all, before anybody is asked whether this call may."""
+        """Check the arguments and the egress policy, before a gate opens for the call."""
         known: Any = self._spec.schema["properties"]
         if unknown := arguments.keys() - known.keys():
-            there = ", ".join(known)
-            raise BadArguments(f"fetch_url takes {there}; there is no {', '.join(sorted(map(ascii, unknown)))}"[:300])
+            parameters = ", ".join(known)
+            raise BadArguments(
+                f"fetch_url takes {parameters}; there is no {', '.join(sorted(map(ascii, unknown)))}"[:300]
+            )
         url, raw = arguments.get("url"), arguments.get("raw", False)
         if not isinstance(url, str) or not url:
             raise BadArguments("fetch_url needs a url, as text: https://example.com/page")
         if not isinstance(raw, bool):
             raise BadArguments("raw is true or false")
         try:
-            plain = str(self._guard.read(url))
+            plain = str(self._guard.parse(url))
         except AddressRefused as error:
             raise BadArguments(str(error)) from None
         start = _number(arguments, "start", 0, 0, 2**53)
         return {
             "url": plain,
             "start": start,
-            "max_chars": _number(arguments, "max_chars", PIECE, 1, LONGEST),
+            "max_chars": _number(arguments, "max_chars", DEFAULT_PAGE_CHARS, 1, MAX_PAGE_CHARS),
             "raw": raw,
         }
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
-        """Fetch it."""
-        given = self.validate(arguments)
-        return self._run(given["url"], given["start"], given["max_chars"], given["raw"], context.may)
+        """Fetch the URL."""
+        checked_arguments = self.validate(arguments)
+        return self._run(
+            checked_arguments["url"],
+            checked_arguments["start"],
+            checked_arguments["max_chars"],
+            checked_arguments["raw"],
+            context.may,
+        )
 
-    async def _run(self, url: str, start: int, max_chars: int, raw: bool, may: May) -> Output:
+    async def _run(self, url: str, start: int, max_chars: int, raw: bool, may: PermissionCheck) -> Output:
         is_denied = False
 
-        def follows(here: Url, there: Url) -> bool:
+        def follows(source: Url, target: Url) -> bool:
             nonlocal is_denied
-            if not self._is_followed(here, there):
+            if not self._is_followed(source, target):
                 return False
-            is_denied = not may("", {"url": str(there), "start": start, "max_chars": max_chars, "raw": raw})
+            is_denied = not may("", {"url": str(target), "start": start, "max_chars": max_chars, "raw": raw})
             return not is_denied
 
         page = await fetch(self._guard, url, limits=self._limits, takes=_is_text, follows=follows, tls=self._tls)
-        if page.moved:
+        if page.redirect:
             why = (
                 "for a rule denies it."
                 if is_denied
                 else "for it is another place; fetch it by that address if it is wanted."
             )
             return Output(
-                f"{page.url} has moved to {page.moved} (status {page.status}). That was not followed, {why}",
-                metadata={"url": page.url, "status": page.status, "moved": page.moved, "hops": list(page.hops)},
+                f"{page.url} has moved to {page.redirect} (status {page.status}). That was not followed, {why}",
+                metadata={"url": page.url, "status": page.status, "moved": page.redirect, "hops": list(page.hops)},
             )
         read = await _read(page, raw)
         return _output(page, read, start, max_chars)
 
-    def _is_followed(self, here: Url, there: Url) -> bool:
-        if self._redirects == "host":  # a rule, or a person, allowed this host and knows nothing of others
-            return here.host == there.host and (here.port == there.port or not there.port)
+    def _is_followed(self, source: Url, target: Url) -> bool:
+        if self._redirects == "host":  # the rule or person allowed this host, and no other
+            return source.host == target.host and (source.port == target.port or not target.port)
         return self._redirects == "any"
 
 
@@ -165,32 +179,36 @@ def _is_text(media_type: str) -> bool:
     )
 
 
-async def _read(page: Page, raw: bool) -> Markdown:
-    """The page as text, made in a thread that ends when nobody waits for it any more."""
-    is_left = False
-    until = time.monotonic() + CONVERSION
+async def _read(page: FetchedPage, raw: bool) -> MarkdownPage:
+    """The page as text, converted in a thread that stops when the caller is gone."""
+    is_abandoned = False
+    until = time.monotonic() + CONVERSION_TIMEOUT
 
-    def work() -> Markdown | None:
+    def work() -> MarkdownPage | None:
         head = page.body[:512].lstrip().lower()
         is_html = page.media_type in HTML or (not page.media_type and head.startswith((b"<!doctype html", b"<html")))
-        text = to_text(page.body, page.charset, is_html=is_html)
+        text = decode_page(page.body, page.charset, is_html=is_html)
         if text is None:
             return None
         if not is_html or raw:
-            return Markdown(text[:MOST_TEXT], is_cut=len(text) > MOST_TEXT)
-        return to_markdown(text, page.url, most=MOST_TEXT, is_over=lambda: is_left or time.monotonic() > until)
+            return MarkdownPage(text[:MOST_TEXT], is_cut=len(text) > MOST_TEXT)
+        return html_to_markdown(
+            text, page.url, most=MOST_TEXT, is_over=lambda: is_abandoned or time.monotonic() > until
+        )
 
     try:
         read = await asyncio.to_thread(work)
     finally:
-        is_left = True
+        is_abandoned = True
     if read is None:
-        said = page.media_type or "nothing of its type"
-        raise FetchFailed(f"{page.url} says {said}, and is binary, {len(page.body):,} bytes, which is not text", "type")
+        media_type = page.media_type or "nothing of its type"
+        raise FetchFailed(
+            f"{page.url} says {media_type}, and is binary, {len(page.body):,} bytes, which is not text", "type"
+        )
     return read
 
 
-def _output(page: Page, read: Markdown, start: int, max_chars: int) -> Output:
+def _output(page: FetchedPage, read: MarkdownPage, start: int, max_chars: int) -> Output:
     text, whole = read.text[start : start + max_chars], len(read.text)
     end = start + len(text)
     lines = [f"Title: {read.title}"] if read.title else []

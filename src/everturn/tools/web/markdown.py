@@ -1,11 +1,11 @@
-"""HTML → markdown: one pass, no tree, no recursion, no pattern that can run away. Pure.
+"""HTML to Markdown: one pass, no tree, no recursion, no regular expression that can run away. Pure.
 
-Not markdownify: of 14 hostile pages of 200 kB it took more than ten seconds for two and died of five, and what holds the
-interpreter inside one regular expression cannot be stopped from a thread. Here the time is that of the length, the text
-is never longer than `most`, and `is_over` is asked all along.
+Not markdownify: of 14 hostile pages of 200 kB it took more than ten seconds for two and crashed on five, and a regular
+expression that holds the GIL cannot be stopped from a thread. Here the time is linear in the length, the text is never
+longer than `most`, and `is_over` is checked all along.
 
-Scripts, styles, forms and what is hidden are dropped; links become absolute; of a picture only its words are left, so
-that nobody who draws the text fetches it.
+Scripts, styles, forms and hidden elements are dropped; links become absolute; of an image only its alt text is left, so
+that a client that renders the text does not fetch it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from urllib.parse import quote, urljoin
 
 from msgspec import Struct
 
-from everturn.tools.web.writer import Writer
+from everturn.tools.web.markdown_writer import MarkdownWriter
 
-PIECE: Final = 2**15  # characters handled at a time, so that nothing holds the interpreter for long
-MOST_ATTRIBUTES: Final = 100  # of a tag; behind them it ends at the next `>`, in quotes or not
+PIECE: Final = 2**15  # characters processed at a time, so that no step holds the GIL for long
+MOST_ATTRIBUTES: Final = 100  # of a tag; after these it ends at the next `>`, in quotes or not
 LONGEST_LINK: Final = 2000
 
 _SPACE: Final = re.compile(r"[\s/]*")
@@ -29,7 +29,7 @@ _NAME: Final = re.compile(r"[^\s/>]+")
 _KEY: Final = re.compile(r"=?[^\s/>=]*")
 _EQUALS: Final = re.compile(r"\s*=\s*")
 _BARE: Final = re.compile(r"[^\s>]*")
-_HUGE: Final = re.compile(r"&#[xX]?[0-9a-fA-F]{8,};?")  # longer than any character's number, and than int() takes
+_HUGE: Final = re.compile(r"&#[xX]?[0-9a-fA-F]{8,};?")  # longer than any code point, and than int() accepts
 _HIDDEN: Final = re.compile(r"display:none|visibility:hidden|opacity:0(?![.\d])|font-size:0(?![.\d])")
 
 _RAW: Final = frozenset(("script", "style", "title", "textarea", "iframe", "noembed", "noframes", "xmp"))
@@ -40,55 +40,55 @@ _DROPPED: Final = frozenset(
 _VOID: Final = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 
 
-class Tag(Struct, frozen=True, gc=False):
-    """A tag; `name` begins with a slash where it ends something."""
+class HtmlTag(Struct, frozen=True, gc=False):
+    """A tag; `name` begins with a slash in an end tag."""
 
     name: str
     attributes: dict[str, str] = {}
-    raw: str = ""  # what is inside, where that is no HTML
+    raw: str = ""  # the content, where that is not HTML
 
 
-class Markdown(Struct, frozen=True):
-    """A page to be read. `is_cut`: there is more than could be made of it."""
+class MarkdownPage(Struct, frozen=True):
+    """A page as Markdown. `is_cut`: the page is longer than its text."""
 
     text: str
     title: str = ""
     is_cut: bool = False
 
 
-def to_markdown(
+def html_to_markdown(
     source: str, base: str = "", *, most: int = 2_000_000, is_over: Callable[[], bool] = lambda: False
-) -> Markdown:
-    """Make markdown of a page that was found at `base`."""
-    writer = Writer(most)
+) -> MarkdownPage:
+    """Convert a page that was fetched from `base`."""
+    writer = MarkdownWriter(most)
     title, hidden, depth, is_cut = "", "", 0, False
-    for count, token in enumerate(read(source)):
+    for count, token in enumerate(tokenize_html(source)):
         if writer.is_full or (count % 256 == 0 and is_over()):
             is_cut = True
             break
         if isinstance(token, str):
             if not hidden:
-                writer.say(unescape(token))
+                writer.add_text(decode_entities(token))
         elif hidden:
             depth += (token.name == hidden) - (token.name == f"/{hidden}")
             hidden = hidden if depth else ""
         elif token.name == "title":
-            title = title or " ".join(unescape(token.raw[:1000]).split())
+            title = title or " ".join(decode_entities(token.raw[:1000]).split())
         elif token.name == "base":
             base = _absolute(base, token.attributes.get("href", "")) or base
         elif token.name == "a":
             writer.link(_absolute(base, token.attributes.get("href", "")))
         elif token.name == "img":
             alt = " ".join(token.attributes.get("alt", "").split())
-            writer.say(f" [image: {alt[:300]}] " if alt else " ")
+            writer.add_text(f" [image: {alt[:300]}] " if alt else " ")
         elif _is_dropped(token):
             hidden, depth = token.name, 1
         else:
             writer.tag(token.name)
-    return Markdown(writer.end(), title, is_cut or writer.is_full)
+    return MarkdownPage(writer.end(), title, is_cut or writer.is_full)
 
 
-def _is_dropped(tag: Tag) -> bool:
+def _is_dropped(tag: HtmlTag) -> bool:
     if tag.name.startswith("/") or tag.name in _VOID or tag.name in _RAW:
         return False
     if tag.name in _DROPPED or "hidden" in tag.attributes:
@@ -98,26 +98,26 @@ def _is_dropped(tag: Tag) -> bool:
 
 
 def _absolute(base: str, href: str) -> str:
-    """Where a link leads, if that is somewhere one can go."""
+    """The absolute URL of a link; "" if it cannot be followed."""
     href = href.strip()
     if not href or href.startswith("#") or len(href) > LONGEST_LINK:
         return ""
     try:
-        there = urljoin(base, href)
+        url = urljoin(base, href)
     except ValueError:
         return ""
-    if not there.lower().startswith(("http://", "https://", "mailto:")):
+    if not url.lower().startswith(("http://", "https://", "mailto:")):
         return ""
-    return quote(there, safe="%/:=&?~#+!$,;'@*-._[]", errors="replace")
+    return quote(url, safe="%/:=&?~#+!$,;'@*-._[]", errors="replace")
 
 
-def unescape(text: str) -> str:
-    """Undo entities."""
+def decode_entities(text: str) -> str:
+    """Decode entities."""
     return html.unescape(_HUGE.sub("\ufffd", text)) if "&" in text else text
 
 
-def read(source: str) -> Iterator[str | Tag]:
-    """Texts (in pieces) and tags, in order. Whatever is never closed goes on to the end, as in a browser."""
+def tokenize_html(source: str) -> Iterator[str | HtmlTag]:
+    """Texts (in pieces) and tags, in order. An element that is never closed continues to the end, as in a browser."""
     at, end = 0, len(source)
     while at < end:
         mark = source.find("<", at)
@@ -131,7 +131,7 @@ def read(source: str) -> Iterator[str | Tag]:
                 yield tag
         elif following.startswith("/") and following[1:].isascii() and following[1:].isalpha():
             name = _NAME.match(source, mark + 2)
-            yield Tag(f"/{name[0][:32].lower()}" if name else "/")
+            yield HtmlTag(f"/{name[0][:32].lower()}" if name else "/")
             at = _behind(source, ">", mark)
         elif following.startswith(("!", "?", "/")):
             is_comment = source.startswith("<!--", mark) and not source.startswith("<!-->", mark)
@@ -144,12 +144,12 @@ def read(source: str) -> Iterator[str | Tag]:
 
 
 def _behind(source: str, what: str, at: int) -> int:
-    found = source.find(what, at)
-    return len(source) if found < 0 else found + len(what)
+    position = source.find(what, at)
+    return len(source) if position < 0 else position + len(what)
 
 
-def _read_tag(source: str, at: int) -> tuple[Tag | None, int]:
-    """A tag that begins something; None when the page ends inside it."""
+def _read_tag(source: str, at: int) -> tuple[HtmlTag | None, int]:
+    """Read a start tag; None when the page ends inside it."""
     name, at = _take(_NAME, source, at)
     name = name[:32].lower()
     attributes: dict[str, str] = {}
@@ -173,17 +173,17 @@ def _read_tag(source: str, at: int) -> tuple[Tag | None, int]:
                 value, at = source[at + 1 : min(close, at + 1 + PIECE)], close + 1
             else:
                 value, at = _take(_BARE, source, at)
-        attributes.setdefault(key[:32].lower(), unescape(value[:PIECE]))
+        attributes.setdefault(key[:32].lower(), decode_entities(value[:PIECE]))
     else:
         at = _behind(source, ">", at)
     if name not in _RAW:
-        return Tag(name, attributes), at
+        return HtmlTag(name, attributes), at
     close = _RAW_END[name].search(source, at)
     if close is None:
-        return Tag(name, attributes), len(source)
-    return Tag(name, attributes, source[at : min(close.start(), at + PIECE)]), _behind(source, ">", close.start())
+        return HtmlTag(name, attributes), len(source)
+    return HtmlTag(name, attributes, source[at : min(close.start(), at + PIECE)]), _behind(source, ">", close.start())
 
 
 def _take(pattern: re.Pattern[str], source: str, at: int) -> tuple[str, int]:
-    found = pattern.match(source, at)
-    return (found[0], found.end()) if found else ("", at)
+    match = pattern.match(source, at)
+    return (match[0], match.end()) if match else ("", at)

@@ -1,7 +1,7 @@
-/** A folded session → what assistant-ui draws: its whole tree, so that every version has its place in the branch picker. */
+/** Converts a folded session to what assistant-ui draws: the whole tree, so that every version is in the branch picker. */
 import { fromThreadMessageLike, type ExportedMessageRepository, type ThreadMessage, type ThreadMessageLike } from "@assistant-ui/react";
 import {
-  isOver, openGates, type CallNote, type Gate, type GateState, type LivePart, type Message, type Part, type SessionState, type ToolPart,
+  isOver, openGates, type CallRecord, type Gate, type GateState, type LivePart, type Message, type Part, type SessionState, type ToolPart,
   type TurnState,
 } from "@everturn/client";
 
@@ -9,34 +9,34 @@ type Content = Exclude<ThreadMessageLike["content"], string>[number];
 type Approval = NonNullable<Extract<Content, { type: "tool-call" }>["approval"]>;
 type Status = NonNullable<ThreadMessageLike["status"]>;
 
-/** What has been drawn of messages whose turn is over: they stay as they are, and need not be made again with every word. */
-export type Drawn = WeakMap<Message, ThreadMessage>;
+/** Cache of converted messages whose turn is over: they do not change, and need not be converted again with every delta. */
+export type ConvertedMessages = WeakMap<Message, ThreadMessage>;
 
-export function convert(state: SessionState, drawn: Drawn = new WeakMap()): ExportedMessageRepository {
+export function convert(state: SessionState, converted: ConvertedMessages = new WeakMap()): ExportedMessageRepository {
   const messages: ExportedMessageRepository["messages"] = [];
   for (const message of state.messages.values()) {
     if (message.hidden || state.deleted.has(message.id)) continue;
-    messages.push({ message: convertMessage(state, message, drawn), parentId: shown(state, message.parent) });
+    messages.push({ message: convertMessage(state, message, converted), parentId: visibleId(state, message.parent) });
   }
-  return { headId: shown(state, state.leaf), messages };
+  return { headId: visibleId(state, state.leaf), messages };
 }
 
-/** A message, or the next one above it that is drawn. */
-function shown(state: SessionState, id: string | null): string | null {
+/** A message, or its nearest visible ancestor. */
+function visibleId(state: SessionState, id: string | null): string | null {
   let message = id === null ? undefined : state.messages.get(id);
   while (message?.hidden) message = message.parent === null ? undefined : state.messages.get(message.parent);
   return message?.id ?? null;
 }
 
-function convertMessage(state: SessionState, message: Message, drawn: Drawn): ThreadMessage {
-  const known = drawn.get(message);
+function convertMessage(state: SessionState, message: Message, converted: ConvertedMessages): ThreadMessage {
+  const known = converted.get(message);
   if (known) return known;
   const turn = message.turn ? state.turns.get(message.turn) : undefined;
   const status = message.role === "assistant" ? statusOf(turn, message) : COMPLETE;
   const like = { ...likeOf(message, turn), id: message.id, metadata: { custom: { by: message.by ?? "" } } };
-  const made = fromThreadMessageLike(message.role === "assistant" ? { ...like, status } : like, message.id, status);
-  if (!turn || (isOver(turn) && ![...turn.calls.values()].some((call) => call.isOut))) drawn.set(message, made);
-  return made;
+  const threadMessage = fromThreadMessageLike(message.role === "assistant" ? { ...like, status } : like, message.id, status);
+  if (!turn || (isOver(turn) && ![...turn.calls.values()].some((call) => call.isStillRunning))) converted.set(message, threadMessage);
+  return threadMessage;
 }
 
 const COMPLETE: Status = { type: "complete", reason: "stop" };
@@ -83,44 +83,44 @@ function convertCall(part: ToolPart, turn: TurnState | undefined): Content {
   const argsText = part.used || part.arguments;
   const note = turn?.calls.get(part.call);
   const gates = (note?.gates ?? []).flatMap((id) => turn!.gates.get(id) ?? []);
-  const asked = gates.findLast(({ gate }) => isDecision(gate));
-  const approval = asked && approvalOf(asked, note!);
-  // Whoever is to review a result has to see it; the model does not, until they have.
-  const review = asked?.gate.kind === "result" && !asked.verdict ? asked.gate.output : null;
+  const decision = gates.findLast(({ gate }) => isDecision(gate));
+  const approval = decision && approvalOf(decision, note!);
+  // The reviewer of a result has to see it; the model does not see it before it is approved.
+  const review = decision?.gate.kind === "result" && !decision.resolution ? decision.gate.output : null;
   const output = part.late ?? part.output ?? review;
   return {
-    type: "tool-call", toolCallId: part.call, toolName: part.name, argsText, args: parsed(argsText),
+    type: "tool-call", toolCallId: part.call, toolName: part.name, argsText, args: parseArguments(argsText),
     ...(output && { result: output.text, isError: FAILED.includes(part.state ?? "") }),
     ...(approval && { approval }),
     ...(part.parent && { parentId: part.parent }),
   };
 }
 
-/** Whether a gate is answered with yes or no. Forms and what a client or a person does themselves need more than this draws. */
+/** Whether a gate is answered with yes or no. Forms, client calls and manual calls need more than this draws. */
 function isDecision({ kind = "call" }: Gate): boolean {
   return ["call", "result", "loop", "egress"].includes(kind);
 }
 
-function approvalOf({ gate, verdict }: GateState, call: CallNote): Approval {
+function approvalOf({ gate, resolution }: GateState, call: CallRecord): Approval {
   const always = (gate.offers ?? []).map((rule) => [rule.tool, ...Object.values(rule.match ?? {})].join(" "));
   const options: Approval["options"] = [
     { id: "once", kind: "allow-once" },
     ...(always.length ? [{ id: "always", kind: "allow-always", grants: always }] : []),
     { id: "deny", kind: "reject-once" },
   ];
-  const isPast = !verdict && !["asking", "reviewing"].includes(call.state);
+  const isPast = !resolution && !["asking", "reviewing"].includes(call.state);
   return {
     id: gate.id, prompt: gate.why ?? "", options,
-    ...(verdict && { approved: verdict.allowed, reason: verdict.reason ?? "" }),
+    ...(resolution && { approved: resolution.allowed, reason: resolution.reason ?? "" }),
     ...(isPast && { resolution: "cancelled" as const }),
   };
 }
 
-function parsed(text: string): Record<string, never> {
+function parseArguments(text: string): Record<string, never> {
   try {
     const found: unknown = JSON.parse(text);
     return typeof found === "object" && found !== null && !Array.isArray(found) ? (found as Record<string, never>) : {};
   } catch {
-    return {}; // a model may write anything; `argsText` has it to the letter
+    return {}; // a model may write anything; `argsText` has the exact text
   }
 }

@@ -1,4 +1,4 @@
-/** As little of a chat as shows everything: text, reasoning, calls that ask, versions, stop. */
+/** Minimal chat that shows everything: text, reasoning, calls with approvals, versions, stop. */
 import { StrictMode, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { AssistantRuntimeProvider, BranchPickerPrimitive, ComposerPrimitive, MessagePrimitive, ThreadPrimitive } from "@assistant-ui/react";
@@ -25,13 +25,13 @@ export function Call({ toolName, argsText, result, approval, respondToApproval }
 }
 
 const Reasoning = ({ text }: { text: string }) => <details><summary>Reasoning</summary>{text}</details>;
-const Text = ({ text }: { text: string }) => <>{text}</>; // as it comes; without it, it would be typed out slowly
+const Text = ({ text }: { text: string }) => <>{text}</>; // as it streams; without it, the text would be typed out slowly
 const parts = { Text, Reasoning, tools: { Fallback: Call } };
 
-const Person = () => <MessagePrimitive.Root className="person"><MessagePrimitive.Parts /></MessagePrimitive.Root>;
-const Notice = () => <MessagePrimitive.Root className="notice"><MessagePrimitive.Parts /></MessagePrimitive.Root>;
+const UserMessage = () => <MessagePrimitive.Root className="person"><MessagePrimitive.Parts /></MessagePrimitive.Root>;
+const SystemMessage = () => <MessagePrimitive.Root className="notice"><MessagePrimitive.Parts /></MessagePrimitive.Root>;
 
-function Answer() {
+function AssistantMessage() {
   return (
     <MessagePrimitive.Root className="answer">
       <MessagePrimitive.Parts components={parts} />
@@ -53,7 +53,7 @@ export function Chat({ session }: { session: SessionFollower }) {
     <AssistantRuntimeProvider runtime={runtime}>
       <ThreadPrimitive.Root>
         <ThreadPrimitive.Viewport>
-          <ThreadPrimitive.Messages components={{ UserMessage: Person, AssistantMessage: Answer, SystemMessage: Notice }} />
+          <ThreadPrimitive.Messages components={{ UserMessage, AssistantMessage, SystemMessage }} />
         </ThreadPrimitive.Viewport>
         <ComposerPrimitive.Root>
           <ComposerPrimitive.Input aria-label="Message" />
@@ -68,15 +68,15 @@ export function Chat({ session }: { session: SessionFollower }) {
 function Page() {
   const [id, setId] = useState(location.hash.slice(1));
   const session = useMemo(() => (id ? new SessionFollower(client, id, requestAnimationFrame) : null), [id]);
-  const begin = async (text: string) => {
-    await client.me(); // brings what changes need
+  const createSession = async (text: string) => {
+    await client.me(); // loads the CSRF token that changes need
     const sent = await client.begin({ text });
     location.hash = sent.session;
     setId(sent.session);
   };
   if (session) return <Chat session={session} />;
   return (
-    <form onSubmit={(event) => { event.preventDefault(); void begin(String(new FormData(event.currentTarget).get("text"))); }}>
+    <form onSubmit={(event) => { event.preventDefault(); void createSession(String(new FormData(event.currentTarget).get("text"))); }}>
       <input name="text" aria-label="First message" /> <button>Begin</button>
     </form>
   );

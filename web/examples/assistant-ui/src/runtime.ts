@@ -1,14 +1,14 @@
-/** A session of an Everturn server as a runtime of assistant-ui. */
+/** Runtime for assistant-ui on a session of an Everturn server. */
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useExternalStoreRuntime, type AppendMessage, type AssistantRuntime, type ThreadMessage } from "@assistant-ui/react";
 import { isOver, type SessionFollower, type TurnState } from "@everturn/client";
-import { convert, type Drawn } from "./convert";
+import { convert, type ConvertedMessages } from "./convert";
 
 const NOTHING: ThreadMessage[] = [];
 
 export function useEverturnRuntime(session: SessionFollower): AssistantRuntime {
   const [version, setVersion] = useState(0);
-  const drawn = useRef<Drawn>(new WeakMap());
+  const converted = useRef<ConvertedMessages>(new WeakMap());
   useEffect(() => {
     const stop = session.subscribe("*", () => setVersion((before) => before + 1));
     session.start();
@@ -18,7 +18,7 @@ export function useEverturnRuntime(session: SessionFollower): AssistantRuntime {
     };
   }, [session]);
 
-  const repository = useMemo(() => convert(session.state, drawn.current), [session, version]);
+  const repository = useMemo(() => convert(session.state, converted.current), [session, version]);
   const { client, id } = session;
   const running = runningTurn(session);
   return useExternalStoreRuntime<ThreadMessage>({
@@ -35,18 +35,18 @@ export function useEverturnRuntime(session: SessionFollower): AssistantRuntime {
       if (running) await client.cancel(id, running.id);
     },
     onRespondToToolApproval: async ({ approvalId, approved, optionId, reason }) => {
-      const asked = [...session.state.turns.values()].map((turn) => turn.gates.get(approvalId)).find((one) => one !== undefined);
-      if (!asked) return;
-      // The hash says what was seen when this was answered: if that has changed, the server refuses it.
-      const { hash } = asked.gate;
+      const gateState = [...session.state.turns.values()].map((turn) => turn.gates.get(approvalId)).find((gate) => gate !== undefined);
+      if (!gateState) return;
+      // The hash says what was shown when this was answered: if that has changed, the server refuses it.
+      const { hash } = gateState.gate;
       await client.answer(id, approvalId, approved ? { hash, allow: optionId === "always" ? "always" : "once" } : { hash, deny: reason || true });
     },
-    setMessages: () => NOTHING, // lets branches be switched; the log says which one is, and the next state brings it
+    setMessages: () => NOTHING, // lets branches be switched; the log says which one is selected, and the next state brings it
     unstable_onBranchChange: ({ headId }) => void client.select(id, { message: headId }),
   });
 }
 
-/** The turn that runs on the branch that is selected. */
+/** The turn that runs on the selected branch. */
 function runningTurn(session: SessionFollower): TurnState | undefined {
   const { state } = session;
   const leaf = state.leaf === null ? undefined : state.messages.get(state.leaf);

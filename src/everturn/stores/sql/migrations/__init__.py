@@ -1,9 +1,13 @@
-"""How an older schema becomes the present one: a step in versions/, and what it says to each database in scripts/.
+"""Schema migrations: the steps of the schema in versions/, and the SQL of each for both databases in scripts/.
 
-    alembic revision --autogenerate --rev-id 0002 -m "What changes"     (then read it, and mend what it could not know)
-    python -m everturn.stores.sql.migrations.writing                     (writes scripts/0002.*.sql)
+    alembic revision --autogenerate --rev-id 0002 -m "What changes"     (then review it, and fix what it could not know)
+    python -m everturn.stores.sql.migrations.generate                     (writes scripts/0002.*.sql)
 
-A step is written down before it is known what is in the database: it says what to do in SQL and reads nothing back. One
-that has been released is never edited. `schema.py` says what comes out, tests hold the three together, and a database of
-every schema there ever was is kept in tests/golden/databases.
+A step is written without knowing the content of the database: it only emits SQL and reads nothing back. A released step
+is never edited. `schema.py` has the resulting tables, tests compare the three, and tests/golden/databases has a
+database of every schema version.
+
+    env        environment of the `alembic` command
+    generate   writes the scripts
+    versions/  the steps: 0001_first, 0002_tenants, 0003_size
 """

@@ -1,8 +1,8 @@
-"""Where the `alembic` command starts when it writes a new step; Everturn itself does not need this file.
+"""Alembic environment: used by the `alembic` command to write a new step; Everturn itself does not need this file.
 
     alembic revision --autogenerate --rev-id 0002 -m "What changes"
 
-The steps so far are run on an empty database in memory, and what `schema.py` has beside that becomes the new one.
+It runs the existing steps on an empty database in memory; the difference to `schema.py` becomes the new step.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import sqlite3
 from alembic import context
 from sqlalchemy import create_engine
 
-from everturn.stores.sql.migrating import VERSION, script
+from everturn.stores.sql.migrate import VERSION_TABLE, upgrade_script
 from everturn.stores.sql.schema import meta
 
 
 def is_modelled(name: str | None, *_: object) -> bool:
-    """The index of words is of no kind that SQLAlchemy knows."""
+    """Return whether SQLAlchemy can model this: it has no type for the full-text index."""
     return not str(name).startswith("lookup_words")
 
 
 with create_engine("sqlite://").connect() as connection:
     database = connection.connection.driver_connection
     assert isinstance(database, sqlite3.Connection)
-    database.executescript(script("sqlite"))
+    database.executescript(upgrade_script("sqlite"))
     context.configure(
         connection=connection,
         target_metadata=meta,
-        version_table=VERSION,
+        version_table=VERSION_TABLE,
         include_name=is_modelled,
     )
     with context.begin_transaction():

@@ -1,38 +1,37 @@
-"""What every model keeps, through the front door: a chat on one side, a strict provider on the other.
+"""Model contract: what every model adapter must do, tested through `Chat` against a strict provider.
 
     class TestMine(ModelContract):
         format = "chat"
 
-        def connect(self, url, model, key, price, patience) -> Model:
+        def connect(self, url, model, key, price, retry) -> Model:
             return MyModel(model, base_url=f"{url}/v1", key=key, ...)
 
-What an adapter cannot do it says in class attributes (`has_seals = False`, …; they are listed in `bench.py`), and the
-tests leave that out or expect what comes instead. One file per side of it:
+An adapter declares in class attributes what it cannot do (`has_seals = False`, …; `bench` lists them), and the tests
+skip that or expect the alternative.
 
-    speaking.py      text, reasoning, why it stopped, what it cost
-    calling.py       calls and their results
-    asking.py        the prompt, parameters, tools, files, the history
-    remembering.py   seals, branches, other models, plugins
-    refusing.py      what a provider refuses, other tries, keys
-    breaking.py      streams that break, silence, cancels
-
-    bench.py         what a test works with
-    wire.py          requests of every format, in our words
+- `bench`: the provider, models and chats of a test
+- `wire`: reads the requests of every format into one form
+- `output`: text, reasoning, finish reasons, usage
+- `tool_calls`: tool calls and their results
+- `requests`: prompt, parameters, tools, files and history of a request
+- `history`: signatures, branches, other models, plugins
+- `refusals`: refusals of a provider, retries, API keys
+- `failures`: broken streams, timeouts, cancellation
 """
 
-from everturn.testing.contracts.model.asking import AskingContract
-from everturn.testing.contracts.model.breaking import BreakingContract
-from everturn.testing.contracts.model.calling import CallingContract
-from everturn.testing.contracts.model.refusing import RefusingContract
-from everturn.testing.contracts.model.remembering import RememberingContract
-from everturn.testing.contracts.model.speaking import SpeakingContract
-from everturn.testing.contracts.model.wire import Sent
+from everturn.testing.contracts.model.failures import FailuresContract
+from everturn.testing.contracts.model.history import HistoryContract
+from everturn.testing.contracts.model.output import OutputContract
+from everturn.testing.contracts.model.refusals import RefusalsContract
+from everturn.testing.contracts.model.requests import RequestsContract
+from everturn.testing.contracts.model.tool_calls import ToolCallsContract
+from everturn.testing.contracts.model.wire import WireRequest
 
 
 class ModelContract(
-    SpeakingContract, CallingContract, AskingContract, RememberingContract, RefusingContract, BreakingContract
+    OutputContract, ToolCallsContract, RequestsContract, HistoryContract, RefusalsContract, FailuresContract
 ):
-    """A model: what it says is what was said, what it is asked is accepted, and what breaks harms nothing else."""
+    """A model adapter: answers arrive unchanged, requests are accepted, and failures harm nothing else."""
 
 
-__all__ = ["ModelContract", "Sent"]
+__all__ = ["ModelContract", "WireRequest"]

@@ -1,4 +1,4 @@
-"""A provider on this machine, models that speak to it, and chats with them: what every test of the suite starts from."""
+"""Test bench of the model contract: a provider on this machine, models that connect to it, and chats with them."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ import pytest
 import pytest_asyncio
 
 from everturn.chat import Chat, TurnResult
-from everturn.core.canonical import JsonObject
+from everturn.core.canonical_json import JsonObject
 from everturn.core.messages import Message
+from everturn.core.options import Approval
 from everturn.core.parts import Finish, ReasoningPart, StepPart, ToolPart
 from everturn.core.ports import Model, ToolContext
-from everturn.core.requests import Execute, ToolSpec
+from everturn.core.requests import ToolSpec
 from everturn.errors import TurnError
 from everturn.models.prices import Price
-from everturn.models.retrying import Patience
-from everturn.testing.contracts.model.wire import READERS, Sent
+from everturn.models.retry import RetryPolicy
+from everturn.runtime import Runtime
+from everturn.testing.contracts.model.wire import READERS, WireRequest
 from everturn.testing.doubles import FakeClock
-from everturn.testing.provider import Item, Provider, Seen, Step
-from everturn.wiring import Runtime
+from everturn.testing.provider import Item, Provider, RecordedRequest, Step
 
-LONGEST = 20.0  # seconds after which a turn that should be over counts as stuck
-QUICK = Patience(tries=3, first=0.001, most=0.001)
+LONGEST = 20.0  # seconds after which an unfinished turn counts as quarantined
+QUICK = RetryPolicy(attempts=3, initial_delay=0.001, max_delay=0.001)
 ANYTHING: JsonObject = {"type": "object", "properties": {"path": {"type": "string"}}}
 
 
-class Noted:
-    """A tool that notes what it was called with, and does what it is told."""
+class RecordingTool:
+    """A tool that records its calls, and returns what it was given."""
 
     def __init__(
         self,
@@ -39,40 +40,40 @@ class Noted:
         does: Callable[[JsonObject], Any] = lambda _: "looked",
         *,
         schema: JsonObject | None = None,
-        execute: Execute = "auto",
+        approval: Approval = "auto",
     ) -> None:
-        self.spec = ToolSpec(name, "Look at something.", schema or ANYTHING, "read", execute)
+        self.spec = ToolSpec(name, "Look at something.", schema or ANYTHING, read_only=True, approval=approval)
         self.ran: list[JsonObject] = []
         self._does = does
 
     def validate(self, arguments: JsonObject) -> None:
-        """Anything will do."""
+        """Accept anything."""
 
     async def run(self, arguments: JsonObject, context: ToolContext) -> object:
-        """Note it, and do it."""
+        """Record the call, and return the result."""
         self.ran.append(arguments)
         value = self._does(arguments)
         return await value if inspect.isawaitable(value) else value
 
 
-class Asked:
-    """A step that says when it is asked for."""
+class AwaitedStep:
+    """A step that signals when it is requested."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items, self._asked = items, asyncio.Event()
 
     def __call__(self, _: JsonObject) -> Sequence[Item]:
-        """It is."""
+        """Signal the request."""
         self._asked.set()
         return self._items
 
     async def wait(self) -> None:
-        """Wait for it."""
+        """Wait for the request."""
         await self._asked.wait()
 
 
-class Bench:
-    """What a test works with; its chats are closed when it is over."""
+class ModelTestBench:
+    """The provider, models and chats of one test; the chats are closed when it ends."""
 
     def __init__(self, provider: Provider, contract: ModelBench, stack: AsyncExitStack) -> None:
         self.provider, self._contract, self._stack = provider, contract, stack
@@ -85,11 +86,13 @@ class Bench:
         pace: float = 0.0,
         key: str = "k",
         price: Price | None = None,
-        patience: Patience = QUICK,
+        retry: RetryPolicy = QUICK,
     ) -> Model:
-        """A model that answers requests with these steps, as they come; without `in_order`, as its turns go."""
+        """A model that answers requests with these steps, in order of arrival; without `in_order`, by the progress of
+        each turn.
+        """
         self.provider.script(name, steps, sequence=in_order, pace=pace)
-        return self.connect(name, key=key, price=price, patience=patience)
+        return self.connect(name, key=key, price=price, retry=retry)
 
     def connect(
         self,
@@ -98,10 +101,10 @@ class Bench:
         url: str = "",
         key: str = "k",
         price: Price | None = None,
-        patience: Patience = QUICK,
+        retry: RetryPolicy = QUICK,
     ) -> Model:
-        """A model by its name, as the adapter has it."""
-        return self._contract.connect(url or self.provider.url, self._contract.prefix + name, key, price, patience)
+        """A model by its name, made by the adapter."""
+        return self._contract.connect(url or self.provider.url, self._contract.prefix + name, key, price, retry)
 
     def open(self, model: Model, **how: Any) -> Chat:
         """A chat with a model."""
@@ -113,31 +116,31 @@ class Bench:
         """A chat with a model that answers like this."""
         return self.open(self.model(*steps), **how)
 
-    def timed(self, model: Model) -> tuple[Chat, FakeClock]:
-        """A chat whose time passes when it is told to."""
+    def open_with_clock(self, model: Model) -> tuple[Chat, FakeClock]:
+        """A chat with a clock that the test advances."""
         clock = FakeClock()
         return self.open(model, runtime=Runtime(model, clock=clock)), clock
 
     @property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[RecordedRequest]:
         """The requests so far."""
         return self.provider.seen
 
-    def sent(self, at: int = -1) -> Sent:
-        """What a request said; the last one, unless told."""
-        return self._contract.sent(self.provider.seen[at].body)
+    def wire_request(self, at: int = -1) -> WireRequest:
+        """The content of a request; by default, of the last one."""
+        return self._contract.read_request(self.provider.seen[at].body)
 
 
-async def ask(chat: Chat, message: Any = "Hi.", **how: Any) -> TurnResult:
+async def send_and_wait(chat: Chat, message: Any = "Hi.", **how: Any) -> TurnResult:
     """Send a message, and wait for the turn."""
     async with asyncio.timeout(LONGEST):
         return await (await chat.send(message, **how))
 
 
-async def fail(chat: Chat, message: Any = "Hi.", **how: Any) -> TurnError:
+async def send_expecting_error(chat: Chat, message: Any = "Hi.", **how: Any) -> TurnError:
     """Send a message, and wait for the error the turn ends with."""
     with pytest.raises(TurnError) as caught:
-        await ask(chat, message, **how)
+        await send_and_wait(chat, message, **how)
     return caught.value
 
 
@@ -161,59 +164,59 @@ def thoughts_of(message: Message | None) -> list[ReasoningPart]:
 
 
 def finish_of(message: Message | None, step: int = -1) -> Finish:
-    """Why a step of an answer ended; the last one, unless told."""
+    """The finish reason of a step of an answer; by default, of the last one."""
     assert message is not None
     ends: list[Finish] = [part.finish for part in message.parts if isinstance(part, StepPart)]
     return ends[step]
 
 
 class ModelBench:
-    """What an adapter says of itself. The defaults are what most can do."""
+    """What an adapter declares about itself. The defaults are what most can do."""
 
     format: str = "chat"
-    """The wire format, as the provider calls it."""
+    """The wire format, by the provider's name for it."""
     prefix: str = ""
-    """In front of every model's name: the family whose strictness is wanted."""
+    """Prefix of every model name: the family whose validation is wanted."""
     has_reasoning: bool = True
     has_seals: bool = True
-    """Reasoning comes with a seal, and goes back with it."""
+    """Reasoning comes with a signature, and is sent back with it."""
     has_images: bool = True
     has_pdf: bool = True
     has_temperature: bool = True
     counts: frozenset[str] = frozenset({"cached", "reasoning"})
-    """What is counted beside input and output."""
+    """What is counted besides input and output."""
     finishes: Mapping[str, Finish] = {
         "stop": "stop",
         "length": "length",
         "content_filter": "content_filter",
         "refusal": "refusal",
     }
-    """What the provider means → what a step says."""
+    """Finish reason of the provider → finish reason of the step."""
     thinking: Mapping[str, Any] = {}
-    """The parameters with which a model thinks, where it has to be told."""
+    """The parameters that make a model think, where it needs any."""
     uncounted: bytes = b""
-    """A stream that says "Hello." and counts no tokens; empty where there is no such thing."""
+    """A stream with the text "Hello." and no token counts; empty where there is no such thing."""
     closes_within: float = 0.1
-    """Seconds in which a cancelled request must have let go of its socket."""
+    """Seconds in which a cancelled request must have closed its socket."""
 
-    def connect(self, url: str, model: str, key: str, price: Price | None, patience: Patience) -> Model:
+    def connect(self, url: str, model: str, key: str, price: Price | None, retry: RetryPolicy) -> Model:
         """A model of the provider at `url`."""
         raise NotImplementedError
 
-    def sent(self, body: dict[str, Any]) -> Sent:
-        """What a request says; formats that the suite cannot read override it."""
+    def read_request(self, body: dict[str, Any]) -> WireRequest:
+        """The content of a request; formats that the suite cannot read override it."""
         return READERS[self.format](body)
 
     @pytest_asyncio.fixture
-    async def bench(self) -> AsyncIterator[Bench]:
-        """What a test works with."""
-        async with working(self) as bench:
+    async def bench(self) -> AsyncIterator[ModelTestBench]:
+        """The bench of a test."""
+        async with open_bench(self) as bench:
             yield bench
 
 
 @asynccontextmanager
-async def working(contract: ModelBench) -> AsyncGenerator[Bench]:
-    """A bench for one test: a provider, which in the end has refused nothing, or the test has said so with `reset`."""
+async def open_bench(contract: ModelBench) -> AsyncGenerator[ModelTestBench]:
+    """A bench for one test: its provider must have refused nothing at the end, unless the test has called `reset`."""
     async with Provider() as provider, AsyncExitStack() as stack:
-        yield Bench(provider, contract, stack)
+        yield ModelTestBench(provider, contract, stack)
         assert provider.refusals == []

@@ -1,4 +1,4 @@
-"""A request as a provider got it → what it says, in our words: so that one test can look at every format.
+"""Wire requests: reads a request of any format into one form, so that one test can check every format.
 
 An adapter of a format that is not here overrides `ModelBench.sent`.
 """
@@ -15,11 +15,11 @@ from everturn.testing.provider.render_gemini import SKIP
 Json = dict[str, Any]
 
 
-class Sent(Struct):
-    """What of a request the tests look at. `choice` is "auto", "none", "required", or the name of a tool."""
+class WireRequest(Struct):
+    """The parts of a request that the tests check. `choice` is "auto", "none", "required", or the name of a tool."""
 
     system: str = ""
-    said: list[tuple[str, str]] = []  # role and text
+    texts_by_role: list[tuple[str, str]] = []  # role and text
     calls: list[tuple[str, str]] = []  # id and name
     results: list[tuple[str, str]] = []  # id and text
     failed: list[str] = []  # the ids of results that are marked as failures, in formats that mark them
@@ -34,16 +34,16 @@ class Sent(Struct):
 
     @property
     def text(self) -> str:
-        """Everything anybody said or brought."""
-        return "\n".join([*(text for _, text in self.said), *(text for _, text in self.results)])
+        """The text of all messages and results."""
+        return "\n".join([*(text for _, text in self.texts_by_role), *(text for _, text in self.results)])
 
-    def take(self, role: str, content: Any) -> None:
+    def add_message(self, role: str, content: Any) -> None:
         """Read the content of a message: a text, or parts of it."""
         if texts := self.texts(content):
-            self.said.append((role, "".join(texts)))
+            self.texts_by_role.append((role, "".join(texts)))
 
     def texts(self, content: Any) -> list[str]:
-        """The texts of some content, while files are counted."""
+        """The texts of some content; files are counted."""
         if isinstance(content, str):
             return [content]
         texts: list[str] = []
@@ -60,10 +60,10 @@ class Sent(Struct):
         return texts
 
 
-def read_chat(body: Json) -> Sent:
+def read_chat(body: Json) -> WireRequest:
     """OpenAI Chat Completions."""
     tools = [tool["function"] for tool in body.get("tools", ())]
-    sent = Sent(tools=[tool["name"] for tool in tools], schemas=[tool["parameters"] for tool in tools])
+    sent = WireRequest(tools=[tool["name"] for tool in tools], schemas=[tool["parameters"] for tool in tools])
     for message in body["messages"]:
         match message["role"]:
             case "system" | "developer":
@@ -71,7 +71,7 @@ def read_chat(body: Json) -> Sent:
             case "tool":
                 sent.results.append((message["tool_call_id"], "".join(sent.texts(message["content"]))))
             case role:
-                sent.take(role, message["content"])
+                sent.add_message(role, message["content"])
                 sent.calls += [(call["id"], call["function"]["name"]) for call in message.get("tool_calls", ())]
     sent.max_tokens = body.get("max_tokens") or body.get("max_completion_tokens")
     sent.schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
@@ -79,13 +79,13 @@ def read_chat(body: Json) -> Sent:
     return sent
 
 
-def read_messages(body: Json) -> Sent:
+def read_messages(body: Json) -> WireRequest:
     """Anthropic Messages."""
     tools = body.get("tools", ())
-    sent = Sent(tools=[tool["name"] for tool in tools], schemas=[tool["input_schema"] for tool in tools])
+    sent = WireRequest(tools=[tool["name"] for tool in tools], schemas=[tool["input_schema"] for tool in tools])
     sent.system = "".join(sent.texts(body.get("system")))
     for message in body["messages"]:
-        sent.take(message["role"], message["content"])
+        sent.add_message(message["role"], message["content"])
         for block in message["content"] if isinstance(message["content"], list) else ():
             _block(block, sent)
     sent.max_tokens = body["max_tokens"]
@@ -95,7 +95,7 @@ def read_messages(body: Json) -> Sent:
     return sent
 
 
-def _block(block: Json, sent: Sent) -> None:
+def _block(block: Json, sent: WireRequest) -> None:
     match block["type"]:
         case "tool_use":
             sent.calls.append((block["id"], block["name"]))
@@ -110,15 +110,15 @@ def _block(block: Json, sent: Sent) -> None:
             pass
 
 
-def read_responses(body: Json) -> Sent:
+def read_responses(body: Json) -> WireRequest:
     """OpenAI Responses."""
     tools = body.get("tools", ())
-    sent = Sent(tools=[tool["name"] for tool in tools], schemas=[tool["parameters"] for tool in tools])
+    sent = WireRequest(tools=[tool["name"] for tool in tools], schemas=[tool["parameters"] for tool in tools])
     sent.system = body.get("instructions", "")
     for item in body["input"]:
         match item.get("type", "message"):
             case "message":
-                sent.take(item["role"], item["content"])
+                sent.add_message(item["role"], item["content"])
             case "function_call":
                 sent.calls.append((item["call_id"], item["name"]))
             case "function_call_output":
@@ -133,17 +133,17 @@ def read_responses(body: Json) -> Sent:
     return sent
 
 
-def read_gemini(body: Json) -> Sent:
-    """Gemini. Where calls have no ids, a call and its result are known by their place."""
+def read_gemini(body: Json) -> WireRequest:
+    """Gemini. Where calls have no ids, a call and its result are matched by position."""
     declared = [one for tool in body.get("tools", ()) for one in tool.get("functionDeclarations", ())]
-    sent = Sent(tools=[one["name"] for one in declared])
+    sent = WireRequest(tools=[one["name"] for one in declared])
     sent.schemas = [one.get("parametersJsonSchema") or one.get("parameters") or {} for one in declared]
     sent.system = "".join(part["text"] for part in body.get("systemInstruction", {}).get("parts", ()))
     for content in body["contents"]:
         role = "assistant" if content["role"] == "model" else "user"
         parts = content["parts"]
         said = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
-        sent.said += [(role, "".join(said))] if said else []
+        sent.texts_by_role += [(role, "".join(said))] if said else []
         for part in parts:
             _part(part, sent)
     config = body.get("generationConfig", {})
@@ -154,7 +154,7 @@ def read_gemini(body: Json) -> Sent:
     return sent
 
 
-def _part(part: Json, sent: Sent) -> None:
+def _part(part: Json, sent: WireRequest) -> None:
     if signed := part.get("thoughtSignature"):
         sent.seals += [signed] if signed not in SKIP else []
     if call := part.get("functionCall"):
@@ -176,10 +176,10 @@ def _mode(choice: Json) -> str:
     return only[0] if only else "required" if mode == "ANY" else mode.lower()
 
 
-def read_ollama(body: Json) -> Sent:
-    """Ollama. It has no choice of tools, and its results name their tool."""
+def read_ollama(body: Json) -> WireRequest:
+    """Ollama. It has no tool choice, and its results name their tool."""
     tools = [tool["function"] for tool in body.get("tools", ())]
-    sent = Sent(tools=[tool["name"] for tool in tools], schemas=[tool["parameters"] for tool in tools])
+    sent = WireRequest(tools=[tool["name"] for tool in tools], schemas=[tool["parameters"] for tool in tools])
     for message in body["messages"]:
         sent.images += len(message.get("images", ()))
         match message["role"]:
@@ -188,7 +188,7 @@ def read_ollama(body: Json) -> Sent:
             case "tool":
                 sent.results.append((message.get("tool_call_id") or f"#{len(sent.results)}", message["content"]))
             case role:
-                sent.said += [(role, message["content"])] if message.get("content") else []
+                sent.texts_by_role += [(role, message["content"])] if message.get("content") else []
                 for call in message.get("tool_calls", ()):
                     sent.calls.append((call.get("id") or f"#{len(sent.calls)}", call["function"]["name"]))
     sent.max_tokens = body.get("options", {}).get("num_predict")
@@ -199,17 +199,17 @@ def read_ollama(body: Json) -> Sent:
 
 def _chosen(choice: str | Json | None, inside: str) -> str | None:
     if isinstance(choice, dict):
-        found: Json = choice[inside] if inside else choice
-        return found["name"]
+        chosen: Json = choice[inside] if inside else choice
+        return chosen["name"]
     return choice
 
 
-def ids_in_order(sent: Sent) -> Iterator[tuple[str, str]]:
-    """The id of each call beside that of the result in the same place."""
+def ids_in_order(sent: WireRequest) -> Iterator[tuple[str, str]]:
+    """The id of each call with that of the result in the same position."""
     return zip((id for id, _ in sent.calls), (id for id, _ in sent.results), strict=True)
 
 
-READERS: Final[Mapping[str, Callable[[Json], Sent]]] = {
+READERS: Final[Mapping[str, Callable[[Json], WireRequest]]] = {
     "chat": read_chat,
     "messages": read_messages,
     "responses": read_responses,

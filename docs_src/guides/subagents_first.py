@@ -1,0 +1,71 @@
+import asyncio
+
+from everturn import Agent, Budget, Chat, Rule, TurnOptions, tool
+from everturn.core.parts import ToolPart
+from everturn.core.requests import ModelRequest
+from everturn.testing import ScriptedModel, call, calls, say
+
+
+@tool(read_only=True, subjects={"place": "text"})
+async def look(place: str) -> str:
+    """Look somewhere."""
+    return f"keys in {place}"
+
+
+@tool(idempotent=True)
+async def tidy(place: str) -> str:
+    """Tidy up."""
+    return "tidy"
+
+
+finder = Agent(
+    "finder",
+    "Finds things. Say what to find, and where it was seen.",
+    system="You find things.",
+    tools=["look"],
+    rules=[Rule("look", "deny", {"place": "safe"})],
+    budget=Budget(calls=5),
+)
+
+
+TASK = "find the keys"
+
+
+def script(request: ModelRequest) -> list[object]:
+    """Both conversations have the same model; their first message tells them apart."""
+    is_below, is_first = request.messages[0].text == TASK, len(request.messages) == 1
+    if is_below and is_first:
+        return [*calls(call("look", place="hall"), call("look", place="safe"))]
+    if is_first:
+        return [*calls(call("finder", task=TASK))]
+    return [*say("They are in the hall." if is_below else "Found.")]
+
+
+model = ScriptedModel(script, script)
+
+
+async def main() -> None:
+    options = TurnOptions(budget=Budget(calls=10))
+    async with Chat(model, tools=[finder, look, tidy], options=options) as chat:
+        turn = await chat.send("Where are my keys?")
+        result = await turn
+        part = result.messages[-1].parts[0]
+        assert isinstance(part, ToolPart)
+        assert part.output is not None
+        print(f"{part.name}: {part.output.text}")
+
+        session = str((part.output.metadata or {})["session"])
+        child = Chat(model, runtime=chat.runtime, session=session)
+        for message in await child.messages():
+            print(f"  {message.role}: {message.text}")
+            for made in message.parts:
+                if isinstance(made, ToolPart):
+                    print(f"    {made.arguments}: {made.state}")
+        spent = (await turn.state()).spent
+        print(f"{result.text} All in all {spent.calls} calls in {spent.steps} steps.")
+    for request in model.requests[:2]:
+        print("offered:", ", ".join(spec.name for spec in request.tools))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,211 @@
+"""Account access: users, API keys, tenants, usage and the audit log, for owners of a tenant and operators.
+
+No one can give away a role above their own, or change a user with a higher role.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from datetime import UTC, datetime
+from typing import Final
+
+from everturn import api
+from everturn.access.roles import needs
+from everturn.access.scope import ScopedAccess, check_user_id
+from everturn.core.accounts import LOCAL, Credential, Role, Tenant, User, is_at_least, is_last_owner
+from everturn.core.options import Spent
+from everturn.errors import ConfigError, Forbidden, UnknownKey
+from everturn.stores.accounts import LAST_OWNER
+
+KEY_PREFIX: Final = "evk_"
+AUDIT_PAGE_LIMIT: Final = 1000
+DAY: Final = 86_400
+LAST_DAY: Final = 2_932_896  # of the year 9999: a clock may have been wrong
+_TENANT: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+
+
+def new_secret(prefix: str) -> tuple[str, str]:
+    """A new random secret, and the hash that is stored of it."""
+    secret = prefix + secrets.token_urlsafe(32)
+    return secret, hash_secret(secret)
+
+
+def hash_secret(secret: str) -> str:
+    """The hash that is stored of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+class AccountAccess:
+    """Access to users, keys and tenants."""
+
+    __slots__ = ("scope",)
+
+    def __init__(self, scope: ScopedAccess) -> None:
+        self.scope = scope
+
+    @needs("owner")
+    async def users(self) -> api.UserList:
+        """The users of the tenant."""
+        return api.UserList(
+            users=[
+                user_view(user) for user in await self.scope.server_context.accounts.users(self.scope.principal.tenant)
+            ]
+        )
+
+    @needs("owner")
+    async def put_user(self, user: str, put: api.PutUser) -> api.UserView:
+        """Create or change a user."""
+        accounts, tenant = self.scope.server_context.accounts, self.scope.principal.tenant
+        check_user_id(user, "the id of a user")
+        self._refuse_more(put.role, "a role")
+        async with self.scope.server_context.user_lock:
+            users = {user_row.id: user_row for user_row in await accounts.users(tenant)}
+            before = users.get(user)
+            if before is not None:
+                self._refuse_more(before.role, "a user")
+            after = User(
+                tenant=tenant,
+                id=user,
+                name=put.name,
+                role=put.role,
+                is_active=put.is_active,
+                created=before.created if before is not None else self.scope.server_context.runtime.clock.now(),
+                origin=put.origin if put.origin is not None else before.origin if before is not None else "",
+            )
+            if is_last_owner(users.values(), after):
+                raise Forbidden(LAST_OWNER)
+            # Audited first, as everywhere here: an action without an audit record is worse than a record without an action.
+            action = "user.create" if before is None else "user.change" if put.is_active else "user.deactivate"
+            await self.scope.audit_action(action, user, role=put.role, is_active=put.is_active, origin=after.origin)
+            await accounts.put_user(after, keeps_owner=True)
+        return user_view(after)
+
+    @needs("owner")
+    async def keys(self) -> api.KeyList:
+        """The keys and logins of the tenant, without their secrets."""
+        credentials = await self.scope.server_context.accounts.credentials(self.scope.principal.tenant)
+        return api.KeyList(keys=[key_view(credential) for credential in credentials if credential.kind != "link"])
+
+    @needs("owner")
+    async def create_key(self, new: api.NewKey) -> api.NewKeyView:
+        """Create a key for a user of the tenant, with at most this role."""
+        accounts, tenant, now = (
+            self.scope.server_context.accounts,
+            self.scope.principal.tenant,
+            self.scope.server_context.runtime.clock.now(),
+        )
+        self._refuse_more(new.role, "a key with a role")
+        account = await accounts.user(tenant, new.user or self.scope.principal.user)
+        if account is None or not account[0].is_active:
+            raise ConfigError(f"there is no user {(new.user or self.scope.principal.user)[:80]!r} who could use a key")
+        self._refuse_more(account[0].role, "a key for somebody with a role")
+        if new.expires and new.expires <= now:
+            raise ConfigError("expires: a time to come, in seconds since 1970; 0 is until it is revoked")
+        secret, secret_hash = new_secret(KEY_PREFIX)
+        credential = Credential(
+            id=f"key_{secrets.token_hex(8)}",
+            tenant=tenant,
+            user=account[0].id,
+            kind="key",
+            hash=secret_hash,
+            name=new.name,
+            role=new.role,
+            created=now,
+            expires=new.expires,
+        )
+        await self.scope.audit_action(
+            "key.create", credential.id, user=credential.user, role=credential.role, expires=credential.expires
+        )
+        await accounts.put_credential(credential)
+        view = key_view(credential)
+        return api.NewKeyView(**{name: getattr(view, name) for name in api.KeyView.__struct_fields__}, secret=secret)
+
+    @needs("owner")
+    async def revoke_key(self, key: str) -> None:
+        """Revoke a key or a login; its open streams end within seconds."""
+        accounts, tenant = self.scope.server_context.accounts, self.scope.principal.tenant
+        credential = next((row for row in await accounts.credentials(tenant) if row.id == key), None)
+        if credential is None:
+            raise UnknownKey("there is no such key")
+        account = await accounts.user(tenant, credential.user)
+        if account is not None:
+            self._refuse_more(account[0].role, "a key of somebody with a role")
+        if not credential.revoked:
+            await self.scope.audit_action("key.revoke", key, user=credential.user)
+            await accounts.revoke(tenant, key, self.scope.server_context.runtime.clock.now())
+
+    @needs("owner")
+    async def audit(self, after: int = 0, limit: int = 100) -> api.AuditPage:
+        """The audit log of the tenant, oldest first."""
+        limit = max(1, min(limit, AUDIT_PAGE_LIMIT))
+        return api.AuditPage(
+            records=await self.scope.server_context.accounts.audit(self.scope.principal.tenant, max(0, after), limit)
+        )
+
+    @needs("operator")
+    async def tenants(self) -> api.TenantList:
+        """All tenants."""
+        return api.TenantList(
+            tenants=[tenant_view(tenant) for tenant in await self.scope.server_context.accounts.tenants()]
+        )
+
+    @needs("operator")
+    async def put_tenant(self, tenant: str, put: api.PutTenant) -> api.TenantView:
+        """Create or change a tenant."""
+        if not _TENANT.fullmatch(tenant):
+            raise ConfigError("the id of a tenant: up to 63 small letters, digits, dots, dashes and underscores")
+        if not put.is_active and tenant in (LOCAL, self.scope.principal.tenant):
+            raise Forbidden("nobody can lock themselves out: this tenant stays active")
+        before = next((row for row in await self.scope.server_context.accounts.tenants() if row.id == tenant), None)
+        created = before.created if before is not None else self.scope.server_context.runtime.clock.now()
+        changed = Tenant(tenant, put.name, put.is_active, created)
+        await self.scope.audit_action(
+            "tenant.create" if before is None else "tenant.change", tenant, is_active=put.is_active
+        )
+        await self.scope.server_context.accounts.put_tenant(changed)
+        return tenant_view(changed)
+
+    @needs("viewer")
+    async def usage(self, since: float = 0.0) -> api.UsageView:
+        """The usage of the tenant since a time, by day and agent."""
+        if not 0 <= since < 1e12:
+            raise ConfigError("since: seconds since 1970; 0 is from the beginning")
+        with self.scope.tenant_scope():
+            used = await self.scope.store.usage_by_day(self.scope.principal.tenant, since)
+        total = sum((spent for _, _, spent in used), Spent())
+        days = [api.UsedView(day=_day(day), agent=agent, spent=spent) for day, agent, spent in used]
+        return api.UsageView(since=since, total=total, days=days)
+
+    def _refuse_more(self, role: Role, what: str) -> None:
+        if not is_at_least(self.scope.principal.role, role):
+            raise Forbidden(f"{what} of {role!r} is above yours, which is {self.scope.principal.role!r}")
+
+
+def user_view(user: User) -> api.UserView:
+    """A user, as the API shows it."""
+    return api.UserView(id=user.id, name=user.name, role=user.role, is_active=user.is_active, origin=user.origin)
+
+
+def key_view(credential: Credential) -> api.KeyView:
+    """A credential, as the API shows it, without its hash."""
+    return api.KeyView(
+        id=credential.id,
+        user=credential.user,
+        kind=credential.kind,
+        name=credential.name,
+        role=credential.role,
+        created=credential.created,
+        expires=credential.expires,
+        revoked=credential.revoked,
+    )
+
+
+def tenant_view(tenant: Tenant) -> api.TenantView:
+    """A tenant, as the API shows it."""
+    return api.TenantView(id=tenant.id, name=tenant.name, is_active=tenant.is_active)
+
+
+def _day(day: int) -> str:
+    return datetime.fromtimestamp(max(0, min(day, LAST_DAY)) * DAY, UTC).date().isoformat()

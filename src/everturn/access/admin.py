@@ -1,0 +1,291 @@
+"""Administration access: rules, grants of the tenant, MCP servers, and the model.
+
+All tenants share the tools and MCP servers of a server. Only operators see what these run, and why one of them fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from everturn import api
+from everturn.access.explain import explain_call
+from everturn.access.gates import GateAccess
+from everturn.access.roles import needs
+from everturn.access.scope import ScopedAccess
+from everturn.core.accounts import is_at_least
+from everturn.core.canonical_json import encode_canonical, hash_values, replace_surrogates_in
+from everturn.core.rules.policy import PolicyDecision, Rule
+from everturn.core.rules.shadowed_rules import find_shadowed_rules
+from everturn.errors import BadArguments, ConfigError, HashMismatch, UnknownGrant, UnknownServer, UnknownTool
+from everturn.models.offline import OFFLINE
+from everturn.running.permissions import is_manual
+
+if TYPE_CHECKING:
+    from everturn.mcp.config import ServerSpec
+    from everturn.mcp.connection import ServerStatus
+    from everturn.mcp.servers import McpServers
+
+LARGEST: Final = 100_000  # characters of arguments that are explained
+REVIEWS: Final = ("never", "on_error", "always")
+
+
+class AdminAccess:
+    """Access to rules, grants and MCP servers."""
+
+    __slots__ = ("_gates", "scope")
+
+    def __init__(self, scope: ScopedAccess, gates: GateAccess) -> None:
+        self.scope, self._gates = scope, gates
+
+    # Rules -----------------------------------------------------------------------------------------------------------
+
+    @needs("member")
+    async def rules(self, agent: str = "") -> api.RulesView:
+        """The rules that apply to an agent, and the declared options of its tools."""
+        runtime, spec = self.scope.server_context.runtime, self.scope.server_context.agents.get(agent)
+        options, permits = spec.options, runtime.permissions
+        rules = [*permits.policy.rules, *options.rules]
+        shadows = {id(shadowed.rule): shadowed.why for shadowed in await asyncio.to_thread(find_shadowed_rules, rules)}
+        enabled = runtime.registry.select(options.tools)
+        groups = {name: group.name for group, names in enabled.groups for name in names}
+        tools = [tool.spec for tool in enabled.tools.values()]
+        return api.RulesView(
+            agent=spec.name,
+            rules=[self._rule(rule, shadows.get(id(rule), "")) for rule in rules],
+            tools=[
+                api.ToolRules(
+                    name=tool.name,
+                    origin=tool.origin,
+                    group=groups.get(tool.name, ""),
+                    approval=tool.approval,
+                    review=max(tool.review, options.review, key=REVIEWS.index),
+                    read_only=tool.read_only,
+                    idempotent=tool.idempotent,
+                    is_offered=not permits.is_denied(tool, options),
+                    manual=is_manual(tool, options),
+                    egress=tool.egress,
+                    subjects=dict(tool.subjects),
+                )
+                for tool in sorted(tools, key=lambda tool: tool.name)
+            ],
+        )
+
+    @needs("member")
+    async def explain(self, asked: api.Explain) -> api.ExplainView:
+        """Explain how the rules would decide on a call. Nothing is run.
+
+        Raises:
+            UnknownTool: the agent has no tool of this name.
+        """
+        if len(encode_canonical(asked.arguments)) > LARGEST:
+            raise ConfigError(f"these arguments are too long to be explained; at most {LARGEST} characters")
+        info = await self.scope.own_session(asked.session) if asked.session is not None else None
+        agent = self.scope.server_context.agents.get(asked.agent or (info.agent if info is not None else ""))
+        runtime = self.scope.server_context.runtime
+        tools = runtime.registry.enabled(agent.options.tools)
+        tool = tools.get(asked.tool)
+        if tool is None:
+            raise UnknownTool(f"{agent.name} has no tool of this name; it has: {', '.join(tools) or 'none'}")
+        arguments, problem = replace_surrogates_in(asked.arguments), ""
+        meant = arguments
+        try:
+            meant = tool.validate(arguments) or arguments
+        except BadArguments as error:
+            problem = str(error)
+        granted = await self._granted_rules(asked.session) if asked.session is not None else []
+        explanation = await explain_call(runtime.permissions, tool.spec, arguments, meant, agent.options, granted)
+        return api.ExplainView(
+            action=explanation.decision.action,
+            reason="" if explanation.decision.rule is not None else explanation.decision.reason,
+            rule=self._optional_rule(explanation.decision.rule),
+            is_final=explanation.decision.is_final,
+            cases=[self._case(decision) for decision in explanation.case_decisions],
+            others=[self._rule(rule) for rule in explanation.other_rules],
+            lines=explanation.lines if self._is_operator else [],
+            problem=problem,
+            manual=is_manual(tool.spec, agent.options),
+            review=max(tool.spec.review, agent.options.review, key=REVIEWS.index),
+        )
+
+    async def _granted_rules(self, session: str) -> list[Rule]:
+        """The grants of a session that apply to this user's turns, as rules."""
+        runtime = self.scope.server_context.runtime
+        with self.scope.tenant_scope():
+            grants = await self.scope.store.grants(session, runtime.clock.now())
+        return runtime.permissions.rules_from_grants(grants, runtime.tools.get, self.scope.principal.user)
+
+    @property
+    def _is_operator(self) -> bool:
+        return is_at_least(self.scope.principal.role, "operator")
+
+    def _rule(self, rule: Rule, shadow: str = "") -> api.RuleView:
+        """A rule; the path of its file is shown to operators only."""
+        shown = rule if self._is_operator else replace(rule, source=rule.source.rpartition("/")[2])
+        return api.RuleView(rule=shown, text=str(rule), shadow=shadow)
+
+    def _optional_rule(self, rule: Rule | None) -> api.RuleView | None:
+        return None if rule is None else self._rule(rule)
+
+    def _case(self, decision: PolicyDecision) -> api.CaseView:
+        reason = "" if decision.rule is not None else decision.reason
+        return api.CaseView(
+            case=decision.case, action=decision.action, rule=self._optional_rule(decision.rule), reason=reason
+        )
+
+    # Grants --------------------------------------------------------------------------------------------------------------
+
+    @needs("viewer")
+    async def grants(self) -> api.GrantedList:
+        """The grants of the tenant, in all sessions."""
+        with self.scope.tenant_scope():
+            grants = await self.scope.store.tenant_grants(
+                self.scope.principal.tenant, self.scope.server_context.runtime.clock.now()
+            )
+        root_sessions = await self.scope.root_sessions({grant.session or origin for origin, grant in grants})
+        titles = {session: info.title for session, info in root_sessions.items()}
+        return api.GrantedList(
+            grants=[
+                api.GrantedView(grant=grant, origin=origin, title=titles.get(grant.session or origin, ""))
+                for origin, grant in grants
+            ]
+        )
+
+    @needs("approver")
+    async def revoke_grant(self, grant: str) -> None:
+        """Revoke a grant in any session; a tenant-wide one needs an owner."""
+        with self.scope.tenant_scope():
+            grants = await self.scope.store.tenant_grants(
+                self.scope.principal.tenant, self.scope.server_context.runtime.clock.now()
+            )
+        session = next((row.session or origin for origin, row in grants if row.id == grant), None)
+        if session is None:
+            raise UnknownGrant("there is no such grant")
+        await self._gates.revoke_grant(session, grant)
+
+    # MCP servers -------------------------------------------------------------------------------------------------------
+
+    @needs("viewer")
+    async def servers(self) -> api.McpList:
+        """The MCP servers and their state, as this node sees them."""
+        return api.McpList(
+            servers=[
+                self._server(source, spec, status)
+                for source in self._sources()
+                for spec, status in zip(source.specs, source.status(), strict=True)
+            ]
+        )
+
+    @needs("operator")
+    async def trust_server(self, server: str, seen: api.TrustServer) -> None:
+        """Trust a server as the caller has seen it, with the tools that it had then.
+
+        Raises:
+            UnknownServer: there is no server of this name.
+            HashMismatch: the server has changed since.
+        """
+        source, spec = self._named_server(server)
+        if _hash(source, spec) != seen.hash:
+            raise HashMismatch("this server is not what was shown any more; look at it again")
+        await self.scope.audit_action("mcp.trust", server, hash=seen.hash)
+        if _hash(source, spec) != seen.hash:  # it may have changed during the audit write
+            raise HashMismatch("this server is not what was shown any more; look at it again")
+        await source.trust(server)
+
+    @needs("operator")
+    async def log_in_server(self, server: str) -> api.LoginView:
+        """Start a login to a server: a person continues in a browser on this node's machine.
+
+        Raises:
+            UnknownServer: there is no server of this name.
+            NeedsLogin: the login could not be started.
+        """
+        source, spec = self._named_server(server)
+        await self.scope.audit_action("mcp.login", server)
+        return api.LoginView(address=await source.logins.begin(spec))
+
+    @needs("operator")
+    async def retry_server(self, server: str) -> None:
+        """Reconnect to a server now.
+
+        Raises:
+            UnknownServer: there is no server of this name.
+        """
+        source, _ = self._named_server(server)
+        source.reconnect(server)
+
+    def _sources(self) -> Sequence[McpServers]:
+        if not self.scope.server_context.runtime.sources:
+            return ()
+        from everturn.mcp.servers import McpServers  # loaded only where there are MCP servers
+
+        return [source for source in self.scope.server_context.runtime.sources if isinstance(source, McpServers)]
+
+    def _named_server(self, name: str) -> tuple[McpServers, ServerSpec]:
+        for source in self._sources():
+            for spec in source.specs:
+                if spec.name == name:
+                    return source, spec
+        raise UnknownServer("there is no such server")
+
+    def _server(self, source: McpServers, spec: ServerSpec, status: ServerStatus) -> api.McpView:
+        tools = self.scope.server_context.runtime.tools
+        shown = api.McpView(
+            name=spec.name,
+            transport="http" if spec.url else "stdio",
+            state=status.state,
+            since=status.since,
+            title=status.title,
+            tools=[
+                api.McpToolView(name=name, description=tools[name].spec.description, is_changed=name in status.changed)
+                for name in status.tools
+                if name in tools
+            ],
+        )
+        if not self._is_operator:
+            return shown
+        address = urlsplit(spec.url)
+        return replace(
+            shown,
+            reason=status.reason,
+            problems=list(status.problems),
+            runs=f"{address.scheme}://{address.netloc}{address.path}" if spec.url else spec.command,
+            variables=sorted(spec.headers if spec.url else spec.env),
+            changes=source.changes(spec.name) if status.changed else [],
+            hash=_hash(source, spec),
+            can_log_in=spec.auth == "oauth",
+            is_logging_in=source.logins.is_waiting(spec.name),
+            login_problem=source.logins.problem(spec.name),
+        )
+
+    # The model ---------------------------------------------------------------------------------------------------------
+
+    @needs("operator")
+    async def setup(self) -> api.SetupView:
+        """The default model, and how the configuration could be changed to use another. It inspects this machine."""
+        agent = self.scope.server_context.agents.get("")
+        model = self.scope.server_context.model_of(agent)
+        if self.scope.server_context.setup_survey is not None:
+            return await self.scope.server_context.setup_survey(agent.name, model)
+        return api.SetupView(
+            agent=agent.name,
+            model=model,
+            is_offline=model == OFFLINE,
+            file="",
+            has_file=False,
+            has_agent=False,
+            options=[],
+        )
+
+
+def _hash(source: McpServers, spec: ServerSpec) -> str:
+    """The hash of everything that is trusted with a server: how it is started or reached, and each of its tools."""
+    try:
+        tools = sorted(fact.hash for fact in source.facts(spec.name))
+    except ConfigError:  # not connected yet
+        tools = []
+    return hash_values("server", spec.launch_hash, tools)

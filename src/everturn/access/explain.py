@@ -1,0 +1,68 @@
+"""Explanation of permissions: how the rules of a turn would decide on a call. Nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from everturn.core.canonical_json import JsonObject
+from everturn.core.options import TurnOptions
+from everturn.core.requests import ToolSpec
+from everturn.core.rules.policy import Policy, PolicyDecision, Rule
+from everturn.permissions import explain
+from everturn.running.permissions import Permissions, needs_named_rule
+
+MOST: Final = 64  # cases and rules that are reported
+
+
+class Explanation(Struct, frozen=True):
+    """The decision on a call, the decision on each of its cases, and lines for a person."""
+
+    decision: PolicyDecision
+    case_decisions: Sequence[PolicyDecision]
+    other_rules: Sequence[Rule]  # rules that match a case, and do not decide
+    lines: list[str]
+    uncovered: Sequence[tuple[str, Rule]] = ()  # the parts that no rule covers, each with a rule that would
+
+
+async def explain_call(
+    permits: Permissions,
+    tool: ToolSpec,
+    given: JsonObject,
+    meant: JsonObject,
+    options: TurnOptions,
+    granted: Sequence[Rule] = (),
+) -> Explanation:
+    """Decide on a call as a turn with these options would, by `Permissions.decide`.
+
+    `given` are the raw arguments; `meant` are the validated ones, with defaults and converted numbers.
+    """
+
+    async def grants() -> Sequence[Rule]:
+        return granted
+
+    decided = await permits.decide(tool, given, meant, options, grants)
+    decision, cases = decided.decision, list(decided.cases)
+    if (
+        not cases and decision.action == "deny" and decision.rule is None
+    ):  # the arguments could not be parsed, so no rule was evaluated
+        return Explanation(decision, (), (), explain.explain_decision(Policy(()), tool.name, given, [], decision))
+    cases = cases or [{}]
+    tool_rule = Permissions().decide_cases(tool, cases, TurnOptions()).rule  # the tool's own default
+    own = [tool_rule] if tool_rule is not None else []
+    policy, acts = Policy([*own, *permits.policy.rules, *options.rules, *granted]), needs_named_rule(tool)
+    others: list[Rule] = []
+    for case in cases[:MOST]:
+        others += [
+            rule
+            for rule in policy.matching_rules(tool.name, case, acts)
+            if rule != decision.rule and rule not in others
+        ]
+    each = list(policy.decide_each(tool.name, cases, acts))[:MOST]
+    lines = explain.explain_decision(policy, tool.name, meant, cases, decision, acts)
+    open_parts = (
+        explain.uncovered_parts(tool.name, each, cases) if decision.action == "ask" and decision.rule is None else ()
+    )
+    return Explanation(decision, each, others[:MOST], lines, open_parts)

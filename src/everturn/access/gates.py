@@ -1,0 +1,204 @@
+"""Gate access: gates, their claims, and the grants of a session, as one principal may see and resolve them."""
+
+from __future__ import annotations
+
+import hmac
+
+from everturn import api
+from everturn.access.roles import needs
+from everturn.access.scope import ScopedAccess, is_id
+from everturn.chat.replies import GateReply
+from everturn.core.accounts import Role
+from everturn.core.canonical_json import hash_values
+from everturn.core.events import GateOpened
+from everturn.core.gate_rows import GateRow
+from everturn.core.gates import Gate
+from everturn.errors import AnswerUnfit, ConfigError, HashMismatch, UnknownGate, UnknownGrant
+
+FOR_MEMBERS = ("form", "client")
+
+
+class GateAccess:
+    """Access to gates, and to the grants of a session."""
+
+    __slots__ = ("scope",)
+
+    def __init__(self, scope: ScopedAccess) -> None:
+        self.scope = scope
+
+    @needs("viewer")
+    async def page(self, session: str | None = None, limit: int | None = None, after: str = "") -> api.GateList:
+        """The open gates of a session and its sub-agents, or of the whole tenant; with a limit, one page of them."""
+        if session is not None:
+            await self.scope.own_session(session)
+        cursor, views = _parse_cursor(after), list[api.GateView]()
+        while True:
+            with self.scope.tenant_scope():
+                page = await self.scope.store.gate_page(
+                    session, tenant=self.scope.principal.tenant, limit=limit, after=cursor
+                )
+            views += await self._gate_views(page)
+            if limit is None or len(page) < limit:
+                return api.GateList(gates=views)
+            cursor = (page[-1][1].opened, page[-1][0], page[-1][1].gate.id)
+            if views:  # all gates of this page were erased meanwhile: read the next one
+                return api.GateList(gates=views, next=f"{cursor[0]!r}~{cursor[2]}~{cursor[1]}")
+
+    async def _gate_views(self, page: list[tuple[str, GateRow]]) -> list[api.GateView]:
+        tops = await self.scope.root_sessions({session for session, _ in page})
+        return [
+            api.GateView(
+                session=where,
+                title=tops[where].title,
+                opened=row.opened,
+                gate=self.scope.redact_gate(row.gate),
+                claim=row.claim,
+            )
+            for where, row in page
+            if where in tops
+        ]
+
+    async def _gate(self, session: str, gate: str, hash: str, answered: api.Answered | None = None) -> Gate:
+        """A gate of this session, or of a sub-agent of it, as it was opened. Admission checks whether it is still open.
+
+        Raises:
+            UnknownGate: there is no such gate.
+            Forbidden: the caller's role is not enough for this answer.
+            AnswerUnfit: the gate is to be claimed (there is no answer), and is not for clients.
+            HashMismatch: the gate shows something else than what the caller has seen.
+        """
+        await self.scope.own_session(session)
+        found = await self._find_opened(session, gate) if is_id(gate) else None
+        if found is None:
+            raise UnknownGate("there is no such gate")
+        # First: the hash covers a result under review, and a caller who may not read that could test guesses against it.
+        if answered is not None:
+            self.scope.require_role(*_takes(found, answered))
+        elif found.kind != "client":
+            raise AnswerUnfit(f"this is about a {found.kind}: it is for a person, no client can claim it")
+        # Without naming the gate's hash: a caller who does not see all of the gate could answer with it.
+        if not hmac.compare_digest(found.hash.encode(), hash.encode()):
+            raise HashMismatch("this answer is for something else than what the gate shows; look at it again")
+        return found
+
+    async def _find_opened(self, session: str, gate: str) -> Gate | None:
+        with self.scope.tenant_scope():
+            own_rows = await self.scope.store.gates(session)
+        if (row := _find_gate(own_rows, gate)) is not None:
+            return row.gate
+        with self.scope.tenant_scope():
+            below = await self.scope.store.gate_page(session, tenant=self.scope.principal.tenant, limit=None)
+        if (row := _find_gate([row for _, row in below], gate)) is not None:
+            return row.gate
+        with (
+            self.scope.tenant_scope()
+        ):  # it was answered or closed: an identical answer does nothing, and another one gets the reason
+            log = await self.scope.store.events(session)
+        opened = (entry.event.gate for entry in log if isinstance(entry.event, GateOpened))
+        return next((candidate for candidate in opened if candidate.id == gate), None)
+
+    @needs("member")
+    async def resolve(self, session: str, gate: str, answered: api.Answered) -> None:
+        """Answer a gate. A member may answer a form or a client tool's call; the rest needs an approver, and a
+        tenant-wide grant an owner.
+        """
+        found = await self._gate(session, gate, answered.hash, answered)
+        if answered.rule is not None and answered.allow != "always":
+            raise ConfigError('a rule says what is remembered, and goes with allow="always"')
+        tool = self.scope.server_context.runtime.tools.get(found.tool)
+        if answered.everywhere and tool is not None and "command" in tool.spec.subjects.values():
+            raise ConfigError(
+                "a command is allowed in one session, to the user who asked there; leave out `everywhere`"
+            )
+        reply = GateReply(
+            allow=answered.rule if answered.rule is not None else answered.allow,
+            deny=answered.deny,
+            arguments=answered.arguments,
+            result=answered.result,
+            text=answered.text,
+            everywhere=answered.everywhere,
+            until=answered.until,
+            others=answered.others,
+            failed=answered.failed,
+            by=self.scope.principal.user,
+            claim=self._claim(answered.claim) if answered.claim else "",
+        )
+        gate_session = found.session or session
+        if not await self.scope.chat(gate_session).answer(found, **reply):
+            return  # an identical answer: it was audited the first time
+        is_denied = answered.deny is not None and answered.deny is not False
+        kind_of_answer = "deny" if is_denied else "result" if answered.result is not None else answered.allow or ""
+        await self.scope.audit_action(
+            "gate.answer",
+            gate,
+            session=gate_session,
+            kind=found.kind,
+            tool=found.tool,
+            said=kind_of_answer,
+            hash=found.hash,
+            edited=answered.arguments is not None or answered.text is not None,
+            everywhere=answered.everywhere,
+        )
+
+    @needs("member")
+    async def claim(self, session: str, gate: str, claim: api.Claim) -> api.ClaimView:
+        """Claim a call of a client tool for a time."""
+        found = await self._gate(session, gate, claim.hash)
+        claimed = await self.scope.chat(found.session or session).claim(found, self._claim(claim.claim), claim.lease)
+        return api.ClaimView(until=claimed.until)
+
+    def _claim(self, claim: str) -> str:
+        """A claim as it is stored, visible to all: it names the user, and nothing that another client could answer with."""
+        return f"{self.scope.principal.user}~{hash_values(self.scope.principal.user, claim)[:32]}"
+
+    # Grants ------------------------------------------------------------------------------------------------------
+
+    @needs("viewer")
+    async def grants(self, session: str) -> api.GrantList:
+        """The grants that apply in a session."""
+        await self.scope.own_session(session)
+        with self.scope.tenant_scope():
+            grants = await self.scope.store.grants(session, self.scope.server_context.runtime.clock.now())
+        return api.GrantList(grants=grants)
+
+    @needs("approver")
+    async def revoke_grant(self, session: str, grant: str) -> None:
+        """Revoke a grant; a tenant-wide one needs an owner."""
+        await self.scope.own_session(session)
+        with self.scope.tenant_scope():
+            grants = await self.scope.store.grants(session, self.scope.server_context.runtime.clock.now())
+        row = next((row for row in grants if row.id == grant), None)
+        if row is None:
+            raise UnknownGrant("there is no such grant")
+        if not row.session:
+            self.scope.require_role("owner", "what holds everywhere")
+        await self.scope.chat(session).revoke(row, by=self.scope.principal.user)
+        await self.scope.audit_action("grant.revoke", grant, session=session, everywhere=not row.session)
+
+
+def _takes(gate: Gate, answered: api.Answered) -> tuple[Role, str]:
+    """The role that an answer needs, and the description of the action."""
+    if answered.everywhere:
+        return "owner", "to allow something everywhere"
+    if gate.kind in FOR_MEMBERS and answered.allow != "always" and not answered.others:
+        return "member", "to answer this"
+    return "approver", "to answer this"
+
+
+def _parse_cursor(after: str) -> tuple[float, str, str] | None:
+    """Parse the cursor of a page of gates: `next` of the page before."""
+    if not after:
+        return None
+    opened, _, rest = after.partition("~")
+    gate, _, session = rest.partition("~")
+    try:
+        at = float(opened)
+    except ValueError:
+        at = float("nan")
+    if not abs(at) < 1e15 or not is_id(gate) or not is_id(session):
+        raise ConfigError("after: say `next` of the page before, as it is")
+    return at, session, gate
+
+
+def _find_gate(rows: list[GateRow], gate: str) -> GateRow | None:
+    return next((row for row in rows if row.gate.id == gate), None)

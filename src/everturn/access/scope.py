@@ -1,0 +1,241 @@
+"""Scope of a principal: checks every id from outside against its tenant, and redacts what it may not see.
+
+All resources of an `Access` share one.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from hashlib import sha256
+from typing import Any, Final
+
+from everturn.access.role_redaction import redact_gate, redact_messages
+from everturn.access.roles import require_role
+from everturn.access.server_context import ServerContext
+from everturn.access.subagent_visibility import is_visible_to_all
+from everturn.chat import Chat
+from everturn.core.accounts import AuditRecord, Principal, is_at_least
+from everturn.core.canonical_json import encode_canonical, hash_values
+from everturn.core.events import Entry
+from everturn.core.gates import Gate
+from everturn.core.messages import Message
+from everturn.core.options import TurnOptions
+from everturn.core.ports import SessionInfo, Store
+from everturn.errors import ConfigError, Forbidden, KeyConflict, UnknownSession
+from everturn.stores.import_sanitize import IMPORTED_USER_PREFIX
+
+LONGEST_ID: Final = 1000  # characters; the session id of a sub-agent contains those of all its parents
+LONGEST_NAME: Final = 200
+DEEPEST: Final = 32  # levels of sub-agents; a longer chain is invalid
+KEY_REUSED: Final = "this Idempotency-Key was used before, for something else; take another"
+
+
+class ScopedAccess:
+    """The scope of one principal. Nothing here distinguishes another tenant's objects from absent ones."""
+
+    __slots__ = ("principal", "server_context")
+
+    def __init__(self, server_context: ServerContext, principal: Principal) -> None:
+        self.server_context, self.principal = server_context, principal
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self.server_context.runtime.store
+
+    @property
+    def is_redacted(self) -> bool:
+        """Whether results under review and private values are redacted for this principal."""
+        return not is_at_least(self.principal.role, "approver")
+
+    def redact_messages(self, messages: list[Message]) -> list[Message]:
+        """Messages as this principal may see them."""
+        return redact_messages(messages) if self.is_redacted else messages
+
+    def redact_gate(self, gate: Gate) -> Gate:
+        """A gate as this principal may see it."""
+        return redact_gate(gate) if self.is_redacted else gate
+
+    def tenant_scope(self) -> AbstractContextManager[Any]:
+        """Restrict reads to the tenant, where the store supports that (row-level security).
+
+        Only around reads: what a command sets going would inherit it.
+        """
+        within = getattr(self.store, "restrict_to_tenant", None)
+        return nullcontext() if within is None else within(self.principal.tenant)
+
+    async def own_session(self, session: str) -> SessionInfo:
+        """A session of this tenant; the one place where that is checked.
+
+        Raises:
+            UnknownSession: the session is absent, erased, or another tenant's.
+        """
+        if not is_id(session):
+            raise UnknownSession("there is no such session")
+        with self.tenant_scope():
+            info = await self.store.info(session)
+        if info.tenant != self.principal.tenant:
+            raise UnknownSession("there is no such session")
+        return info
+
+    async def readable_session(self, session: str) -> SessionInfo:
+        """A session of this tenant that this principal may read.
+
+        Raises:
+            UnknownSession: the tenant has no such session, or it is a sub-agent's whose result is under review.
+        """
+        info = found = await self.own_session(session)
+        while found.above and self.is_redacted:
+            above = await self.own_session(found.above)
+            with self.tenant_scope():
+                log = await self.store.events(above.id)
+            if not is_visible_to_all((entry.event for entry in log), found.id, self._reviewed()):
+                raise UnknownSession("there is no such session")
+            found = above
+        return info
+
+    async def readable_events(self, session: str) -> list[Entry]:
+        """The log of a session; empty if this principal may not read it. A log may name any session as a child."""
+        try:
+            await self.readable_session(session)
+            with self.tenant_scope():
+                return await self.store.events(session)
+        except UnknownSession:
+            return []
+
+    def _reviewed(self) -> set[str]:
+        """The tools whose results are always reviewed, in any turn."""
+        registry, agents = self.server_context.runtime.registry, self.server_context.agents.all
+        enabled = [registry.enabled(), *(registry.enabled(agent.options.tools) for agent in agents)]
+        return {name for tools in enabled for name, tool in tools.items() if tool.spec.review != "never"}
+
+    async def own_root_session(self, session: str) -> SessionInfo:
+        """A session of this tenant that may be changed; that of a sub-agent is read-only.
+
+        Raises:
+            UnknownSession: the tenant has no such session.
+            Forbidden: it is a sub-agent's, which may do no more than its parent.
+        """
+        info = await self.own_session(session)
+        if info.above:
+            raise Forbidden("this is the session of a sub-agent run, and can only be read; ask in the session above it")
+        return info
+
+    async def root_sessions(self, sessions: set[str]) -> dict[str, SessionInfo]:
+        """The root session of each of these sessions, the one that a person began; those of other tenants are left out.
+
+        One query per level, however many sessions there are.
+        """
+        known: dict[str, SessionInfo] = {}
+        wanted = sessions
+        for _ in range(DEEPEST):
+            if not wanted:
+                break
+            with self.tenant_scope():
+                found = await self.store.infos(sorted(wanted))
+            known |= {name: info for name, info in found.items() if info.tenant == self.principal.tenant}
+            wanted = {info.above for info in found.values() if info.above} - known.keys()
+        roots: dict[str, SessionInfo] = {}
+        for session in sessions:
+            info = known.get(session)
+            for _ in range(DEEPEST):
+                if info is None or not info.above:
+                    break
+                info = known.get(info.above)
+            if info is not None and not info.above:
+                roots[session] = info
+        return roots
+
+    def chat(self, session: str, options: TurnOptions | None = None) -> Chat:
+        """A session as a `Chat`, in the name of this tenant."""
+        options = options or TurnOptions()
+        return Chat(
+            options.model,
+            runtime=self.server_context.runtime,
+            session=session,
+            options=options,
+            tenant=self.principal.tenant,
+        )
+
+    def stored_key(self, key: str) -> str | None:
+        """An idempotency key as it is stored: distinct from other users' keys and from those of the runtime."""
+        return f"api.{hash_values(self.principal.user, key)[:40]}" if key else None
+
+    async def new_session_id(self, key: str) -> str:
+        """The id of a new session: unguessable, and the same again for the same key."""
+        if not key:
+            return f"session_{secrets.token_hex(16)}"
+        secret = await self.server_context.secret("sessions")
+        data = encode_canonical([self.principal.tenant, self.principal.user, key]).encode()
+        return f"session_{hmac.digest(secret, data, sha256).hex()[:32]}"
+
+    async def named_session(self, name: str) -> str:
+        """The session that a client calls by a name of its own. After it was erased, the name stands for a new one."""
+        last, first = 0, 1  # the last generation that is known to be erased, and one that is not
+        while await self._was_erased(await self.new_session_id(_generation(name, first))):
+            last, first = first, first * 2
+        while first - last > 1:
+            middle = (first + last) // 2
+            is_erased = await self._was_erased(await self.new_session_id(_generation(name, middle)))
+            last, first = (middle, first) if is_erased else (last, middle)
+        return await self.new_session_id(_generation(name, first))
+
+    async def _was_erased(self, session: str) -> bool:
+        try:
+            with self.tenant_scope():
+                await self.store.info(session)
+        except UnknownSession as error:
+            return error.is_erased
+        return False
+
+    @contextmanager
+    def key_conflicts(self, key: str) -> Generator[None]:
+        """Replace the text of a `KeyConflict` by one about the caller's key, not about the stored one."""
+        try:
+            yield
+        except KeyConflict as error:
+            raise KeyConflict(KEY_REUSED) if key else error from None
+
+    async def audit_action(self, did: str, on: str = "", **detail: Any) -> None:
+        """Write an audit record."""
+        principal = self.principal
+        await self.server_context.accounts.append_audit(
+            AuditRecord(
+                tenant=principal.tenant,
+                at=self.server_context.runtime.clock.now(),
+                by=principal.user,
+                credential=principal.credential,
+                did=did,
+                on=on,
+                detail=encode_canonical(detail) if detail else "",
+            )
+        )
+
+    def require_role(self, role: Any, what: str) -> None:
+        """Refuse this principal if its role is lower."""
+        require_role(self.principal, role, what)
+
+
+def _generation(name: str, n: int) -> str:
+    return name if n == 1 else encode_canonical([name, n])
+
+
+def is_id(text: str) -> bool:
+    """Whether a text can be an id at all. If not, no store is queried."""
+    return 0 < len(text) <= LONGEST_ID and text.isprintable()
+
+
+def check_user_id(text: str, what: str) -> str:
+    """Check the id of a user.
+
+    Raises:
+        ConfigError: the id is invalid, or reserved.
+    """
+    if not 0 < len(text) <= LONGEST_NAME or not text.isprintable() or text != text.strip():
+        raise ConfigError(f"{what}: up to {LONGEST_NAME} characters that can be seen, with no space around them")
+    if text == "everturn" or text.startswith(("plugin:", IMPORTED_USER_PREFIX)):
+        raise ConfigError(f"{what}: {text!r} is how the runtime, its plugins and imported sessions sign")
+    return text

@@ -1,0 +1,427 @@
+"""Session access: sessions with their messages and turns, search, export and import, as one principal may use them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from everturn import api
+from everturn.access.agents import AgentSpec
+from everturn.access.role_redaction import redact_problem
+from everturn.access.roles import needs
+from everturn.access.scope import ScopedAccess, is_id
+from everturn.access.session_archive import is_for_approvers, is_subagent_turn, refuse_incomplete
+from everturn.access.titles import with_title, with_titles
+from everturn.access.turn_options import PARAMS, TurnChoice, check_choice, check_model, check_params, models_of
+from everturn.access.upload_handles import decode_handle
+from everturn.chat import Chat, Turn
+from everturn.core.canonical_json import replace_surrogates
+from everturn.core.commands import Send
+from everturn.core.events import Problem, TurnStarted
+from everturn.core.messages import Message
+from everturn.core.parts import FilePart, TextPart
+from everturn.core.ports import SessionInfo
+from everturn.core.state import Phase, TurnState, fold
+from everturn.errors import (
+    ConfigError,
+    EverturnError,
+    Forbidden,
+    KeyConflict,
+    UnknownMessage,
+    UnknownSession,
+    UnknownTurn,
+    UnreadableLog,
+)
+from everturn.stores.export import export_session, import_session
+
+MOST_LISTED: Final = 200  # sessions on a page
+SEARCH_LIMIT: Final = 200
+LONGEST_SEARCH: Final = 1000  # characters
+EXPORT_FORBIDDEN: Final = (
+    "this session holds results that a person reviews, or private values; to export it takes the role 'approver', and "
+    "yours is {role!r}"
+)
+
+
+class SessionAccess:
+    """Access to sessions, their messages and their turns."""
+
+    __slots__ = ("scope",)
+
+    def __init__(self, scope: ScopedAccess) -> None:
+        self.scope = scope
+
+    @needs("viewer")
+    async def list(self, limit: int = 50, before: str = "") -> api.SessionPage:
+        """A page of the tenant's sessions, the most recently changed first."""
+        limit = max(1, min(limit, MOST_LISTED))
+        with self.scope.tenant_scope():
+            infos = await self.scope.store.session_page(
+                self.scope.principal.tenant, limit=limit, before=_parse_cursor(before)
+            )
+            waiting = await self.scope.store.sessions_with_open_gates([info.id for info in infos])
+            infos = await with_titles(self.scope.store, infos)
+        last = infos[-1] if len(infos) == limit else None
+        next_page = f"{last.touched!r}~{last.id}" if last is not None else ""
+        views = [session_view(info) for info in infos]
+        return api.SessionPage(
+            sessions=views, next=next_page, waiting=[view.id for view in views if view.id in waiting]
+        )
+
+    @needs("member")
+    async def begin(self, said: api.NewSession, key: str = "") -> api.Sent:
+        """Begin a session with its first message."""
+        try:
+            return await self._send(await self.scope.new_session_id(key), said, key, said.agent)
+        except UnknownSession as error:
+            if not error.is_erased:
+                raise
+            raise KeyConflict("what was begun with this Idempotency-Key was erased; take another") from None
+
+    @needs("member")
+    async def begin_named(self, said: api.NewSession, name: str) -> api.Sent:
+        """Begin the session that a client calls by a name of its own; a second call sends nothing."""
+        return await self._send(await self.scope.named_session(name), said, name, said.agent)
+
+    @needs("viewer")
+    async def get(self, session: str) -> api.SessionView:
+        """One session."""
+        info = await self.scope.readable_session(session)
+        with self.scope.tenant_scope():
+            return session_view(await with_title(self.scope.store, info))
+
+    @needs("owner")
+    async def erase(self, session: str) -> None:
+        """Erase a session and those of its sub-agents."""
+        await self.scope.own_root_session(session)
+        await self.scope.audit_action(
+            "session.erase", session
+        )  # first: an erased session can no longer say that it existed
+        try:
+            await self.scope.store.erase(session)
+        except EverturnError as error:
+            await self.scope.audit_action("session.erase", session, failed=type(error).__name__)
+            raise
+
+    @needs("viewer")
+    async def messages(
+        self, session: str, leaf: str | None = None, limit: int | None = None, before: str | None = None
+    ) -> api.MessageList:
+        """The selected branch, or the one that ends at `leaf`, oldest first; with a limit, its last messages, or
+        those `before` a message of it.
+        """
+        info = await self.scope.readable_session(session)
+        end = info.leaf if leaf is None else _checked_message(leaf)
+        if before is not None:
+            if leaf is not None:
+                raise ConfigError(
+                    "`leaf` says where a branch ends and `before` where a page of it does; say one of them"
+                )
+            end = _checked_message(before)
+        with self.scope.tenant_scope():
+            path = await self.scope.store.path(session, end, None if limit is None else limit + (before is not None))
+        path = path[:-1] if before is not None else path
+        more = path[0].id if path and path[0].parent is not None else ""
+        return api.MessageList(
+            messages=self.scope.redact_messages([message for message in path if not message.hidden]), next=more
+        )
+
+    @needs("viewer")
+    async def tree(self, session: str) -> api.TreeView:
+        """All messages that were not deleted, in the order in which they were added."""
+        await self.scope.readable_session(session)
+        with self.scope.tenant_scope():
+            tree = await self.scope.store.tree(session)
+        messages = [message for name, message in tree.messages.items() if name not in tree.deleted]
+        return api.TreeView(messages=self.scope.redact_messages(messages), leaf=tree.leaf)
+
+    @needs("member")
+    async def send(self, session: str, said: api.NewMessage, key: str = "") -> api.Sent:
+        """Send a message; `busy` says what happens to it while a turn is running."""
+        info = await self.scope.own_root_session(session)
+        return await self._send(session, said, key, said.agent or info.agent, said.after)
+
+    async def _send(
+        self, session: str, said: api.NewSession | api.NewMessage, key: str, name: str, after: str | None = None
+    ) -> api.Sent:
+        agent = self.scope.server_context.agents.get(name)
+        choice = TurnChoice(
+            model=said.model,
+            params=said.params,
+            tools=said.tools,
+            tool_history=said.tool_history,
+            late=said.late,
+            max_steps=said.max_steps,
+            clients=tuple(said.clients),
+        )
+        chosen_options = check_choice(agent, choice, self.scope.server_context.runtime.registry)
+        parts = await self._parts(said.text, said.files)
+        chat, after = self._chat(session, agent), None if after is None else _checked_message(after)
+        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
+        beside = await self._running_turn(session) if said.busy == "fork" and after is None else None
+        try:
+            with self.scope.key_conflicts(key):
+                turn = await chat.send(
+                    parts,
+                    after=after,
+                    key=self.scope.stored_key(key),
+                    alone=said.busy == "reject",
+                    beside=beside,
+                    steer=said.busy == "steer",
+                    **chosen_options,
+                )
+        except KeyConflict:
+            if said.busy != "fork" or (earlier := await self._find_sent(chat, key, parts)) is None:
+                raise
+            return earlier
+        return _sent(turn)
+
+    async def _running_turn(self, session: str) -> str | None:
+        """The running turn of a session, the oldest of several."""
+        try:
+            with self.scope.tenant_scope():
+                turns = await self.scope.store.open_turns(session)
+        except UnknownSession:  # it begins with this message
+            return None
+        return turns[0] if turns else None
+
+    async def _find_sent(self, chat: Chat, key: str, parts: list[TextPart | FilePart]) -> api.Sent | None:
+        """What was sent with a key before. A fork begins where the running turn is, so a repeat may look different."""
+        stored_key = self.scope.stored_key(key)
+        with self.scope.tenant_scope():
+            for command in await self.scope.store.inbox(chat.session):
+                if isinstance(command, Send) and command.key == stored_key and command.parts == tuple(parts):
+                    return api.Sent(session=chat.session, turn=command.turn, message=command.message, is_new=False)
+            for entry in await self.scope.store.events(chat.session):
+                started = entry.event
+                if isinstance(started, TurnStarted) and started.command == stored_key and started.input is not None:
+                    if started.input.parts != tuple(parts):
+                        return None
+                    return api.Sent(session=chat.session, turn=started.turn, message=started.input.id, is_new=False)
+        return None
+
+    @needs("member")
+    async def rerun(self, session: str, message: str, asked: api.Rerun, key: str = "") -> api.Sent:
+        """Regenerate an answer."""
+        info = await self.scope.own_root_session(session)
+        agent = self.scope.server_context.agents.get(info.agent)
+        with self.scope.tenant_scope():
+            message_row = (await self.scope.store.tree(session)).get(_checked_message(message))
+        if asked.model:
+            model = check_model(agent, asked.model)
+        else:
+            # A model name from the log counts only if it is the agent's: a log may come from anywhere.
+            is_agent_model = message_row.role == "assistant" and message_row.by in models_of(agent)
+            model = message_row.by if is_agent_model else agent.options.model
+        params = check_params(asked.params) if asked.params else await self._params_of(session, message_row, model)
+        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
+        chat = self._chat(session, agent)
+        with self.scope.key_conflicts(key):
+            return _sent(await chat.rerun(message_row.id, model=model, params=params, key=self.scope.stored_key(key)))
+
+    async def _params_of(self, session: str, message: Message, model: str) -> dict[str, Any] | None:
+        """The parameters of an answer that is not chat (an image, speech), so that it is regenerated with the same ones."""
+        if message.role != "assistant" or self.scope.server_context.runtime.modality_of(model) == "chat":
+            return None
+        with self.scope.tenant_scope():
+            log = await self.scope.store.events(session, turn=message.turn)
+        options = next((entry.event.options for entry in log if isinstance(entry.event, TurnStarted)), None)
+        return {name: value for name, value in ((options and options.params) or {}).items() if name in PARAMS}
+
+    @needs("member")
+    async def edit_message(self, session: str, message: str, edited: api.Edited, key: str = "") -> api.Sent:
+        """Edit a message of the person, and answer the new version."""
+        info = await self.scope.own_root_session(session)
+        agent = self.scope.server_context.agents.get(info.agent)
+        model = check_model(agent, edited.model) if edited.model else None
+        parts = await self._parts(edited.text, edited.files)
+        chat = self._chat(session, agent)
+        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
+        with self.scope.key_conflicts(key):
+            return _sent(await chat.edit(_checked_message(message), parts, model=model, key=self.scope.stored_key(key)))
+
+    @needs("member")
+    async def select_message(self, session: str, selected: api.Selected) -> None:
+        """Continue from a message, or from the beginning."""
+        await self.scope.own_root_session(session)
+        await self.scope.chat(session).fork(None if selected.message is None else _checked_message(selected.message))
+
+    @needs("member")
+    async def delete_message(self, session: str, message: str) -> None:
+        """Hide a message and everything after it."""
+        await self.scope.own_root_session(session)
+        await self.scope.chat(session).delete(_checked_message(message))
+
+    # Turns -------------------------------------------------------------------------------------------------------
+
+    @needs("viewer")
+    async def turn(self, session: str, turn: str) -> api.TurnView:
+        """A turn as its log says; idle while its command waits in the inbox."""
+        await self.scope.readable_session(session)
+        state = await self._state(session, turn)
+        waiting = [gate for name, gate in state.gate_details.items() if state.gates[name] is None]
+        return api.TurnView(
+            session=session,
+            turn=turn,
+            phase=state.phase,
+            step=state.step.number if state.step is not None else 0,
+            messages=self.scope.redact_messages(list(state.messages.values())),
+            gates=[self.scope.redact_gate(gate) for gate in waiting],
+            usage=state.usage,
+            problem=self._redact_problem(state.ending.problem if state.ending is not None else None),
+        )
+
+    def _redact_problem(self, problem: Problem | None) -> Problem | None:
+        return redact_problem(problem) if self.scope.is_redacted and problem is not None else problem
+
+    async def _state(self, session: str, turn: str) -> TurnState:
+        if not is_id(turn):
+            raise UnknownTurn("there is no such turn")
+        with self.scope.tenant_scope():
+            # The inbox first: a command that is processed between the two reads is then in the log.
+            inbox = await self.scope.store.inbox(session)
+            log = await self.scope.store.events(session, turn=turn)
+        if log:
+            return fold(entry.event for entry in log)
+        state = TurnState(turn)
+        if not any(isinstance(command, Send) and command.turn == turn for command in inbox):
+            with self.scope.tenant_scope():
+                if not await self.scope.store.has_turn_command(session, turn):
+                    raise UnknownTurn("there is no such turn")
+            state.phase = Phase.CANCELLED  # before it started
+        return state
+
+    @needs("member")
+    async def cancel_turn(self, session: str, turn: str, cancelled: api.Cancelled, key: str = "") -> None:
+        """Cancel a turn; `hard` also cancels its tools."""
+        await self.scope.own_session(session)
+        if not is_id(turn):
+            raise UnknownTurn("there is no such turn")
+        with self.scope.key_conflicts(key):
+            await self.scope.chat(session).turn(turn).cancel(hard=cancelled.hard, key=self.scope.stored_key(key))
+
+    # Search, export and import -----------------------------------------------------------------------------------
+
+    @needs("viewer")
+    async def search(self, text: str, limit: int = 50) -> api.FoundList:
+        """Messages of the tenant that contain these words."""
+        text, limit = replace_surrogates(text)[:LONGEST_SEARCH].replace("\0", " "), max(1, min(limit, SEARCH_LIMIT))
+        with self.scope.tenant_scope():
+            matches = await self.scope.store.search(text, self.scope.principal.tenant, limit)
+        hidden = await self._hidden({session for session, _ in matches})
+        matches = [(session, message) for session, message in matches if session not in hidden]
+        shown = self.scope.redact_messages([message for _, message in matches])
+        titles = {session: await self._title(session) for session in {session for session, _ in matches}}
+        return api.FoundList(
+            results=[
+                api.FoundView(session=session, message=message, title=titles[session])
+                for (session, _), message in zip(matches, shown, strict=True)
+            ]
+        )
+
+    async def _title(self, session: str) -> str:
+        """The title of a session; for that of a sub-agent, of its root session."""
+        try:
+            info = await self.scope.own_session(session)
+            while info.above:
+                info = await self.scope.own_session(info.above)
+        except UnknownSession:  # erased just now
+            return ""
+        return info.title
+
+    async def _hidden(self, sessions: set[str]) -> set[str]:
+        """The sessions that the caller may not read. Those of sub-agents have a "-" in their names."""
+        hidden: set[str] = set()
+        for session in sessions if self.scope.is_redacted else ():
+            try:
+                if "-" in session:
+                    await self.scope.readable_session(session)
+            except UnknownSession:
+                hidden.add(session)
+        return hidden
+
+    @needs("member")
+    async def export(self, session: str, file: Path) -> None:
+        """Write a session to a file, with everything in it."""
+        await self.scope.own_root_session(session)
+        if self.scope.is_redacted and any(
+            is_for_approvers(entry) for entry in await self.scope.readable_events(session)
+        ):
+            raise Forbidden(EXPORT_FORBIDDEN.format(role=self.scope.principal.role))
+        with self.scope.tenant_scope():
+            await export_session(self.scope.store, session, file)
+        await self.scope.audit_action("session.export", session)
+
+    @needs("member")
+    async def import_file(self, file: Path) -> api.SessionView:
+        """Import a session from a file, under a new id. Nothing in it continues by itself."""
+        self.scope.server_context.meter.count_upload(
+            self.scope.principal.tenant, (await asyncio.to_thread(file.stat)).st_size
+        )
+        await asyncio.to_thread(refuse_incomplete, file)
+        session = await self.scope.new_session_id("")
+        principal, now = self.scope.principal, self.scope.server_context.runtime.clock.now()
+        await import_session(
+            self.scope.store, file, session=session, tenant=principal.tenant, by=principal.user, now=now
+        )
+        if any(is_subagent_turn(entry) for entry in await self.scope.readable_events(session)):
+            # The sub-agents that it names may be any session's, and would be counted and erased with it.
+            await self.scope.store.erase(session)
+            raise UnreadableLog(
+                "this is the session of a sub-agent run; only that of the turn above it can be imported"
+            )
+        await self.scope.audit_action("session.import", session)
+        return session_view(await self.scope.own_session(session))
+
+    def _chat(self, session: str, agent: AgentSpec) -> Chat:
+        return self.scope.chat(session, replace(agent.options, agent=agent.name, by=self.scope.principal.user))
+
+    async def _parts(self, text: str, files: list[str]) -> list[TextPart | FilePart]:
+        secret = await self.scope.server_context.secret("files") if files else b""
+        attached: list[TextPart | FilePart] = [
+            decode_handle(secret, self.scope.principal.tenant, file) for file in files
+        ]
+        return [TextPart(text), *attached] if text else attached
+
+
+def session_view(info: SessionInfo) -> api.SessionView:
+    """A session, as the API lists it."""
+    return api.SessionView(
+        id=info.id,
+        title=info.title,
+        agent=info.agent,
+        by=info.by,
+        created=info.created,
+        updated=info.touched,
+        leaf=info.leaf,
+        is_awake=info.is_awake,
+        quarantined=info.quarantined,
+        parent=info.above,
+    )
+
+
+def _checked_message(message: str) -> str:
+    if not is_id(message):
+        raise UnknownMessage("there is no such message")
+    return message
+
+
+def _parse_cursor(before: str) -> tuple[float, str] | None:
+    """Parse the cursor of a page of sessions: `next` of the page before."""
+    if not before:
+        return None
+    touched, _, session = before.partition("~")
+    try:
+        at = float(touched)
+    except ValueError:
+        at = float("nan")
+    if not abs(at) < 1e15 or not is_id(session):
+        raise ConfigError("before: say `next` of the page before, as it is")
+    return at, session
+
+
+def _sent(turn: Turn) -> api.Sent:
+    return api.Sent(session=turn.session, turn=turn.id, message=turn.message, is_new=turn.is_new)

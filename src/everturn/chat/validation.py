@@ -1,0 +1,167 @@
+"""Input validation of the library API: messages, options and client tools. The errors say what is valid."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast, get_args
+
+import msgspec
+from msgspec.structs import replace
+
+from everturn.core.canonical_json import encode_canonical, parse_object, replace_surrogates, replace_surrogates_in
+from everturn.core.messages import Message
+from everturn.core.options import ClientTool, LatePolicy, Review, ToolHistory, TurnOptions
+from everturn.core.parts import FilePart, Part, TextPart
+from everturn.core.rules.policy import Rule
+from everturn.core.validate import validate_budget, validate_rules
+from everturn.errors import ConfigError
+from everturn.tools.client import ClientRunTool
+from everturn.tools.registry import RESERVED
+from everturn.tools.skills import normalize_name
+
+_TURN_LAYERS = ("agent", "session")
+MAX_SECONDS = 10 * 365 * 86_400.0  # seconds; anything longer is as good as no limit
+
+MessageInput = str | Iterable[TextPart | FilePart]
+
+
+def validate_options(options: TurnOptions) -> TurnOptions:
+    """Validate options; invalid ones are refused before anything is admitted."""
+    if not isinstance(options, TurnOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"options are a TurnOptions(...), not a {type(options).__name__}")
+    for name in ("timeout", "gate_timeout"):
+        seconds: object = getattr(options, name)
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= MAX_SECONDS:
+            raise ConfigError(f"{name}={seconds!r}: seconds, up to ten years of them; 0 is no limit")
+    if isinstance(options.max_steps, bool) or not isinstance(options.max_steps, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"max_steps={options.max_steps!r}: a number of steps")
+    if options.max_steps < 1:
+        raise ConfigError(f"max_steps={options.max_steps}: a turn needs at least one step")
+    for name, policy in (("tool_history", ToolHistory), ("late", LatePolicy), ("review", Review)):
+        if getattr(options, name) not in get_args(policy):
+            raise ConfigError(f"{name}={getattr(options, name)!r}; there are: {', '.join(get_args(policy))}")
+    if options.lineage is not None:
+        raise ConfigError(
+            "`lineage` is set by the turn that starts a sub-agent run; a tool starts one with ctx.run_subagent(…)"
+        )
+    _check_lists(options)
+    validate_budget(options.budget)
+    rules = validate_rules(options.rules)
+    return _check_decodable(replace(options, rules=tuple(_with_session_layer(rule) for rule in rules)))
+
+
+def _check_decodable(options: TurnOptions) -> TurnOptions:
+    """Check that options can be decoded again: otherwise an admitted command would block its session forever."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(options), type=TurnOptions)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        raise ConfigError(f"options: {where.strip('`$.') or 'one of them'}: {what}") from None
+    except Exception as error:
+        raise ConfigError(f"options have to be plain data: {error}") from None
+
+
+def _with_session_layer(rule: Rule) -> Rule:
+    """Set the layer of a turn's rule to `session`, unless it is `agent`."""
+    return rule if rule.layer in _TURN_LAYERS else replace(rule, layer="session")
+
+
+def _check_lists(options: TurnOptions) -> None:
+    for name in ("tools", "manual"):
+        patterns: Any = getattr(options, name)
+        if patterns is not None and not (isinstance(patterns, tuple) and _are_texts(cast("tuple[Any, ...]", patterns))):
+            raise ConfigError(f'{name}=("look", "mail_*"): a tuple of names or patterns of tools')
+
+
+def check_manual(patterns: Iterable[str], tools: Iterable[str]) -> None:
+    """Refuse an unknown tool name: a call that a person wanted to run by hand would run without them.
+
+    A pattern may be for tools added later.
+    """
+    names = list(tools)
+    for pattern in patterns:
+        if pattern not in names and not any(char in "*?[" for char in pattern):
+            raise ConfigError(f"manual: there is no tool {pattern!r}; there are: {', '.join(names) or 'none'}")
+
+
+def check_clients(clients: Iterable[ClientTool], tools: Iterable[str]) -> None:
+    """Refuse a client tool whose name resembles that of another tool: the client would get its calls."""
+    known = {normalize_name(name): name for name in tools}
+    for declared in clients:
+        if not isinstance(declared, ClientTool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                "clients are ClientTool(name, description, schema), such as those of everturn.tools.browser"
+            )
+        ClientRunTool(declared)
+        plain = normalize_name(declared.name)
+        if plain in known or plain in map(normalize_name, RESERVED):
+            raise ConfigError(f"the name {declared.name!r} is taken; a tool of a client needs one of its own")
+        known[plain] = declared.name
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def id_of(message: str | Message) -> str:
+    """The id of a message."""
+    return message.id if isinstance(message, Message) else message
+
+
+def guess_media_type(name: str, data: bytes) -> str:
+    """The media type of a file, by its name or its first bytes; valid UTF-8 counts as text."""
+    from everturn.models.media.file_types import detect_type
+
+    guess = mimetypes.guess_type(name)[0] or detect_type(data).media_type or "application/octet-stream"
+    if guess != "application/octet-stream" and not guess.startswith(("video/", "application/x-")):
+        return guess
+    try:
+        return "text/plain" if b"\0" not in data and data.decode() else guess
+    except UnicodeDecodeError:
+        return guess
+
+
+# Arguments that a chat with a runtime cannot take, and where to pass them instead.
+RUNTIME_ARGUMENTS: Final = {
+    "tools": "Runtime(tools=…); a turn has some of them with send(tools=[names])",
+    "plugins": "Runtime(plugins=…)",
+    "system": "options=TurnOptions(system=…) for this chat, or Runtime(settings=Settings(prompt=Prompt(agent=…))) for all",
+    "store": "Runtime(store=…)",
+    "settings": "Runtime(settings=…)",
+    "rules": "Runtime(rules=…), or options=TurnOptions(rules=(…,)) for this chat",
+}
+
+
+def refuse_with_runtime(given: Mapping[str, object]) -> None:
+    """Refuse arguments that the runtime already has.
+
+    Raises:
+        ConfigError: the text says where to pass each of them instead.
+    """
+    if problems := [f"{name}: {instead}" for name, instead in RUNTIME_ARGUMENTS.items() if given[name]]:
+        raise ConfigError(f"Chat(runtime=…) takes these from elsewhere: {'; '.join(problems)}")
+
+
+def validate_params(params: Mapping[str, Any]) -> dict[str, object]:
+    """Validate parameters as plain JSON, before anything is admitted."""
+    try:
+        return parse_object(encode_canonical(replace_surrogates_in(dict(params)))) or {}
+    except Exception as error:
+        raise ConfigError(f"params must be plain JSON: {error}") from None
+
+
+def message_parts(message: MessageInput) -> tuple[Part, ...]:
+    """The parts of a message: text and files, and at least one of them."""
+    items = [TextPart(message)] if isinstance(message, str) else message
+    if isinstance(items, Mapping) or not isinstance(items, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError("a message is a text, or a list of TextPart(...) and FilePart(...)")
+    parts: list[Part] = []
+    for part in items:
+        if not isinstance(part, TextPart | FilePart):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"a message is a text, or a list of TextPart(...) and FilePart(...), not of {part!r}")
+        if isinstance(part, FilePart) or part.text:
+            parts.append(TextPart(replace_surrogates(part.text)) if isinstance(part, TextPart) else part)
+    if not parts:
+        raise ConfigError("there is nothing to send: the message is empty")
+    return tuple(parts)

@@ -1,0 +1,31 @@
+"""`everturn config check|show`: validates the configuration, or shows each value and where it comes from."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from everturn.cli.config_options import config_file
+from everturn.config.check import unresolved_references
+from everturn.config.load import describe_config, load_config
+from everturn.config.models import default_model
+from everturn.terminal.text.screen import escape_unprintable
+
+
+def config(options: argparse.Namespace) -> int:
+    """Check the configuration, or show it.
+
+    Raises:
+        ConfigError: the configuration is invalid; the text has one line per problem.
+    """
+    loaded = load_config(config_file(options))
+    if options.about == "show":
+        for line in describe_config(loaded):
+            print(escape_unprintable(line))
+        return 0
+    for line in unresolved_references(loaded.config, os.environ):  # not an error: it may be set where the server runs
+        print(f"note: {escape_unprintable(line)}", file=sys.stderr)
+    agents = escape_unprintable(", ".join(loaded.config.agents)) or f"assistant ({default_model(os.environ)})"
+    print(f"{', '.join(loaded.files) or 'no file'}: this makes sense; agents: {agents}")
+    return 0

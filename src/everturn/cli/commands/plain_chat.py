@@ -1,0 +1,91 @@
+"""Plain chat: `everturn chat` line by line, in the scrollback of the terminal or in a pipe."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from everturn.cli.output import is_terminal, print_error, wants_color
+from everturn.core.canonical_json import replace_surrogates
+from everturn.core.options import Budget, TurnOptions
+
+if TYPE_CHECKING:
+    from everturn.terminal.lines.turn_view import TextRenderer
+
+NO_STORE: Final = "--session names a conversation in a --store; say which, such as --store talks.db"
+
+
+def chat(options: argparse.Namespace) -> int:
+    """Run the chat with the configured agent and the additions of the command line, until the user leaves.
+
+    Raises:
+        ConfigError: there is no such model, file, folder, tool or rule.
+        StoreBusy: another process has the store.
+        StoreUnavailable: the store does not answer.
+    """
+    if sys.stdin is None:  # `<&-`
+        return print_error("there is nothing to read: the input is closed", 2)
+    if options.session and not options.store:
+        return print_error(NO_STORE, 2)
+    from everturn.cli.run.input import config_file
+    from everturn.cli.run.local import make_model_finder, resolve_agent
+    from everturn.config.demo_tools import demo_tools
+    from everturn.config.load import load_config
+    from everturn.config.tools import create_tools
+    from everturn.models.offline import OFFLINE
+    from everturn.permissions.rules_file import load_rules
+    from everturn.terminal.lines import chat_loop
+
+    loaded = load_config(config_file(options))
+    spec, name = resolve_agent(loaded, "", replace_surrogates(options.model or ""))
+    configured = create_tools(loaded, os.environ, True)
+    chat_options = chat_loop.ChatOptions(
+        name,
+        replace_surrogates(options.system) or spec.system,
+        wants_color(options),
+        is_terminal(sys.stdin) and is_terminal(sys.stdout),
+        tuple(options.attach),
+        options.save,
+        options.store,
+        replace_surrogates(options.session),
+        tuple(options.tools),
+        _turn_options(options, spec, chat_loop.parse_budget),
+        chat_loop.LocalToolOptions(
+            options.files,
+            options.virtual_files,
+            options.code,
+            options.shell,
+            options.web,
+            tuple(options.mcp),
+        ),
+        chat_loop.ChatConfig(
+            (*configured.tools, *(demo_tools() if name == OFFLINE else ())),
+            tuple(configured.plugins),
+            (*loaded.rules, *(load_rules(options.permissions) if options.permissions else ())),
+        ),
+        _markdown_renderer(wants_color(options)),
+    )
+    return chat_loop.run_chat(chat_options, make_model_finder(loaded, name, options.base_url))
+
+
+def _turn_options(options: argparse.Namespace, spec: TurnOptions, read_budget: Callable[[str], Budget]) -> TurnOptions:
+    """Merge the turn options of the agent with those of the command line, which win."""
+    overrides: dict[str, Any] = {"review": options.review} if options.review != "never" else {}
+    overrides |= {"manual": (*spec.manual, *options.manual)}
+    overrides |= {"budget": read_budget(options.budget)} if options.budget else {}
+    return replace(spec, system="", **overrides)  # the chat sets the system prompt itself
+
+
+def _markdown_renderer(color: bool) -> Callable[[], TextRenderer] | None:
+    """Return a factory for a renderer of Markdown, or None without colours or without Textual."""
+    if not color or find_spec("textual") is None:
+        return None
+    from everturn.terminal.tui.scrollback import Scrollback, can_render_markdown
+
+    return (lambda: Scrollback(sys.stdout)) if can_render_markdown(sys.stdout, color) else None

@@ -1,0 +1,245 @@
+"""`everturn sessions`, `export` and `import`: lists, shows, erases, exports and imports stored sessions."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from everturn.cli.output import confirm, is_terminal, show_slow_operation
+from everturn.cli.store.backends import SessionRow, StoreBackend, open_backend
+from everturn.core.events import TurnStarted
+from everturn.core.messages import Message
+from everturn.core.parts import FilePart, NoticePart, TextPart, ToolPart
+from everturn.errors import ConfigError, KeyConflict, UnknownTurn, UnreadableLog
+from everturn.terminal.text.screen import escape_prose, escape_unprintable
+
+TITLE: Final = 60  # characters of a title, and of a search hit
+RESULT: Final = 200  # characters of a tool's result
+DAY: Final = 86_400.0  # seconds
+
+
+def sessions(options: argparse.Namespace) -> int:
+    """List the sessions, show one, or erase one."""
+    if options.about == "show":
+        return asyncio.run(_show(options))
+    if options.about == "erase":
+        return asyncio.run(_erase(options))
+    rows, more = asyncio.run(_list(options))
+    if options.json:
+        for row in rows:
+            print(as_json(row))
+        if more:
+            print(f"older ones: --before {shlex.quote(more)}", file=sys.stderr)
+        return 0
+    for line in render_sessions(rows, time.time()):
+        print(line)
+    if more:
+        print(f"older ones: everturn sessions --before {shlex.quote(more)}", file=sys.stderr)
+    if not rows:
+        print("no session has these words" if options.search else "no sessions yet; `everturn chat` begins one")
+    return 0
+
+
+async def _list(options: argparse.Namespace) -> tuple[list[SessionRow], str]:
+    with show_slow_operation("reading the sessions"):
+        async with open_backend(options) as place:
+            if options.search:
+                return await place.search(options.search, options.limit), ""
+            return await place.list_sessions(options.limit, options.before)
+
+
+def render_sessions(found: Iterable[SessionRow], now: float) -> list[str]:
+    """Render the list of sessions: one line for each, and its search hits below it."""
+    table = [((format_time(row.touched, now), row.state, escape_unprintable(row.id)), row) for row in found]
+    widths = [max((len(cells[at]) for cells, _ in table), default=0) for at in range(3)]
+    output: list[str] = []
+    for cells, row in table:
+        agent = f"  [{_shorten(row.agent)}]" if row.agent else ""
+        aligned = (f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
+        output.append("  ".join((*aligned, f"{_shorten(row.title) or '(no title)'}{agent}")))
+        output += [f"    {_shorten(hit)}" for hit in row.hits]
+    return output
+
+
+def as_json(value: object) -> str:
+    """Encode a value as one line of ASCII JSON: complete in any encoding, and harmless on a terminal."""
+    return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
+
+
+def format_time(at: float, now: float) -> str:
+    """Format a time in the local time zone: the hour within half a day, else the date."""
+    try:
+        local = datetime.fromtimestamp(at).astimezone()
+    except (OverflowError, OSError, ValueError):  # a server may send any number
+        return "?"
+    return f"{local:%H:%M}" if now - at < DAY / 2 else f"{local:%Y-%m-%d}"
+
+
+def _shorten(text: str) -> str:
+    line = escape_unprintable(" ".join(text.split()))
+    return line if len(line) <= TITLE else f"{line[: TITLE - 3]}..."
+
+
+async def _show(options: argparse.Namespace) -> int:
+    with show_slow_operation("reading the session"):
+        async with open_backend(options) as place:
+            messages = await place.messages(options.session)
+    for message in messages:
+        if options.json:
+            print(as_json(message))
+        else:
+            print("\n".join(render_message(message)))
+    return 0
+
+
+def render_message(message: Message) -> list[str]:
+    """Render a message as text that is safe on a terminal: author, text, tool calls and files."""
+    rendered = [f"--- {escape_unprintable(message.by or message.role)}"]
+    for part in message.parts:
+        match part:
+            case TextPart():
+                rendered += [escape_prose(line) for line in part.text.splitlines()]
+            case ToolPart():
+                output = escape_unprintable((part.output.text if part.output is not None else "")[:RESULT])
+                rendered.append(
+                    f"[{escape_unprintable(part.name)} {escape_unprintable(part.used or part.arguments)}: {part.state}] {output}".rstrip()
+                )
+            case FilePart():
+                rendered.append(
+                    f"[file {escape_unprintable(part.name or part.blob[:12])}, {escape_unprintable(part.media_type)}, {part.size:,} bytes]"
+                )
+            case NoticePart():
+                rendered.append(f"[{escape_unprintable(part.kind)}] {escape_prose(part.text)}")
+            case _:
+                pass
+    return [*rendered, ""]
+
+
+async def _erase(options: argparse.Namespace) -> int:
+    async with open_backend(options) as place:
+        messages = await place.messages(options.session)  # an unknown session is reported before the question
+        about = (
+            f"{escape_unprintable(options.session)} ({len(messages)} messages on its branch, all others, and its files)"
+        )
+        if not confirm(f"erase {about} from {escape_unprintable(place.name)} for good?", options.yes):
+            print("nothing was erased", file=sys.stderr)
+            return 1
+        with show_slow_operation("erasing"):
+            await place.erase(options.session)
+    print(f"{escape_unprintable(options.session)} is erased")
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write a session, or one turn of it, to a file."""
+    kind = ".jsonl" if options.turn else ".zip"
+    name = options.output or f"{re.sub(r'[^A-Za-z0-9._-]', '_', options.session)[:100]}{kind}"
+    if name == "-":
+        if is_terminal(sys.stdout):
+            raise ConfigError("this would write bytes to the terminal; say -o FILE, or pipe it somewhere")
+        with tempfile.TemporaryDirectory(prefix="everturn-") as folder:
+            file = Path(folder, f"session{kind}")
+            asyncio.run(_export(options, file))
+            sys.stdout.buffer.write(file.read_bytes())
+        return 0
+    file = Path(name)
+    if file.exists() and not options.force:
+        raise ConfigError(f"{file} is there already; say --force to write over it, or -o another file")
+    if file.exists() and not file.is_file():
+        raise ConfigError(f"{file} is no plain file, and would be gone; `-o -` writes to the output")
+    with _naming_file(file, "written"):
+        asyncio.run(_export(options, file))
+    print(f"wrote {escape_unprintable(str(file))}, {file.stat().st_size:,} bytes")
+    return 0
+
+
+async def _export(options: argparse.Namespace, file: Path) -> None:
+    with show_slow_operation(f"exporting {escape_unprintable(options.session)}"):
+        async with open_backend(options) as place:
+            if not options.turn:
+                await place.export(options.session, file)
+            elif isinstance(place, StoreBackend):
+                await _export_turn(place, options.session, options.turn, file)
+            else:
+                raise ConfigError(
+                    "a server exports whole sessions; leave --turn out, `everturn replay` reads those as well"
+                )
+
+
+async def _export_turn(place: StoreBackend, session: str, turn: str, file: Path) -> None:
+    await place.require_session(session)
+    turns = [entry.event.turn for entry in await place.store.events(session) if isinstance(entry.event, TurnStarted)]
+    wanted = turns[-1] if turn == "last" and turns else turn
+    if wanted not in turns:
+        names = f"there are: {', '.join(turns[-5:])}" if turns else "there are none"
+        raise UnknownTurn(f"{session!r} has no turn {turn!r}; {names}")
+    replaying: Any = import_module("everturn.cli.commands.replay")
+    await replaying.export_turn(place.store, session, wanted, file)
+
+
+def import_session(options: argparse.Namespace) -> int:
+    """Import a session from an exported file."""
+    with _input_file(options.file) as file:
+        session, where = asyncio.run(_import(options, file))
+    print(
+        f"{escape_unprintable(session)} is in {escape_unprintable(where)}; `everturn sessions show {escape_unprintable(session)}` reads it"
+    )
+    return 0
+
+
+async def _import(options: argparse.Namespace, file: Path) -> tuple[str, str]:
+    with show_slow_operation(f"importing {escape_unprintable(file.name)}"):
+        async with open_backend(options) as place:
+            try:
+                return await place.import_session(file, options.session), place.name
+            except KeyConflict:
+                raise KeyConflict(
+                    f"{place.name} has, or had, a session of this name; --session ID gives it another"
+                ) from None
+            except UnreadableLog as error:
+                raise UnreadableLog(f"{error}; `everturn export SESSION` makes a file that can be imported") from None
+
+
+@contextmanager
+def _input_file(name: str) -> Generator[Path]:
+    if name == "-":
+        if is_terminal(sys.stdin):
+            raise ConfigError("there is nothing on stdin; say a FILE, or pipe one in")
+        with tempfile.TemporaryDirectory(prefix="everturn-") as folder:
+            file = Path(folder, "stdin.zip")
+            with file.open("wb") as out:
+                shutil.copyfileobj(sys.stdin.buffer, out)  # the file may be large, so it is not held in memory
+            yield file
+        return
+    file = Path(name)
+    if file.is_dir() or not file.exists():
+        problem = "it is a folder" if file.is_dir() else "there is no such file"
+        raise ConfigError(f"{name}: {problem}; `everturn export SESSION` makes one")
+    if not os.access(file, os.R_OK):
+        raise ConfigError(f"{name} cannot be read; look at its permissions")
+    yield file
+
+
+@contextmanager
+def _naming_file(file: Path, verb: str) -> Generator[None]:
+    """Turn an OSError into a ConfigError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be {verb}: {error.strerror or error}; say -o another file") from None

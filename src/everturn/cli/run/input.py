@@ -1,0 +1,58 @@
+"""Input of `everturn run`: the prompt, from the arguments and stdin."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Final
+
+from everturn.errors import ConfigError
+
+LONGEST: Final = 1_000_000  # characters of a message; the server has the same limit
+FILE: Final = "EVERTURN_CONFIG"
+SHELL_TOOK_PROMPT: Final = (
+    "--shell took {!r} for its folder, and nothing is left to say; write the prompt first, or the folder, as in "
+    '`everturn run "…" --shell` or `everturn run --shell . "…"`'
+)
+NOTHING: Final = 'what is to be said? For example `everturn run "What time is it?"`, or something on stdin'
+
+
+def config_file(options: argparse.Namespace) -> str | None:
+    """Return the configuration file that is named by the options or the environment, if any."""
+    return options.config or os.environ.get(FILE) or None
+
+
+def read_prompt(options: argparse.Namespace) -> str:
+    """Return the prompt, a blank line and the text from stdin, or the one of them that there is.
+
+    Raises:
+        ConfigError: there is no text, too much, or it is not UTF-8.
+    """
+    argument = "" if options.prompt in (None, "-") else options.prompt
+    wants_input = options.prompt in (None, "-")
+    if options.prompt is None and options.shell and (options.no_stdin or sys.stdin is None or sys.stdin.isatty()):
+        raise ConfigError(SHELL_TOOK_PROMPT.format(options.shell))
+    if wants_input and options.no_stdin and not options.attach:
+        raise ConfigError(NOTHING)
+    stdin_text = "" if options.no_stdin else _read(wants_input and not options.attach)
+    text = "\n\n".join(filter(str.strip, (argument, stdin_text)))
+    if not text and not options.attach:
+        raise ConfigError(NOTHING)
+    if len(text) > LONGEST:
+        raise ConfigError(
+            f"this is too much to say at once: there may be {LONGEST:,} characters; --attach sends a file"
+        )
+    return text
+
+
+def _read(is_needed: bool) -> str:
+    if sys.stdin is None or sys.stdin.isatty():  # `<&-`
+        if is_needed:
+            raise ConfigError(NOTHING)
+        return ""
+    data = sys.stdin.buffer.read(4 * LONGEST + 1)
+    try:
+        return data.decode("utf-8-sig").removesuffix("\n") if len(data) <= 4 * LONGEST else "x" * (LONGEST + 1)
+    except UnicodeDecodeError:
+        raise ConfigError("what comes on stdin is no text in UTF-8; --attach FILE sends a file as it is") from None

@@ -1,0 +1,76 @@
+"""Request bodies: builds the bodies for messages and gate answers from keyword arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from everturn import api
+from everturn.core.canonical_json import JsonObject
+from everturn.core.gates import Gate
+from everturn.core.options import ClientTool, LatePolicy, ToolHistory
+from everturn.core.rules.policy import Rule
+from everturn.errors import ConfigError
+
+
+class MessageOptions(TypedDict, total=False):
+    """The options of a message; see `api.Said`."""
+
+    files: Sequence[api.FileView]
+    agent: str
+    model: str
+    params: Mapping[str, Any] | None
+    tools: Sequence[str] | None
+    tool_history: ToolHistory | None
+    late: LatePolicy | None
+    max_steps: int | None
+    clients: Sequence[ClientTool]
+    busy: api.Busy
+
+
+class RemoteGateReply(TypedDict, total=False):
+    """The keyword arguments of an answer; see `Turn.answer`. The token identifies the person."""
+
+    allow: Literal["once", "always"] | Rule | None
+    deny: str | bool | None
+    arguments: JsonObject | None
+    result: str | None
+    text: str | None
+    everywhere: bool
+    until: float
+    others: bool
+    failed: bool
+    claim: str
+
+
+def message_fields(text: str, spoken: MessageOptions) -> dict[str, Any]:
+    """The fields of a message."""
+    unknown = set(spoken) - set(MessageOptions.__annotations__)
+    if unknown:
+        raise TypeError(
+            f"a message has no {', '.join(sorted(unknown))}; it has {', '.join(MessageOptions.__annotations__)}"
+        )
+    fields: dict[str, Any] = {**spoken, "text": text}
+    fields["files"] = [file.file for file in spoken.get("files", ())]
+    fields["clients"] = list(spoken.get("clients", ()))
+    for name in ("params", "tools"):
+        value = fields.get(name)
+        if value is not None:
+            fields[name] = dict(value) if name == "params" else list(value)
+    return fields
+
+
+def answer_body(gate: Gate, reply: RemoteGateReply) -> api.Answered:
+    """The body of an answer, with the hash of the gate that was shown."""
+    unknown = set(reply) - set(RemoteGateReply.__annotations__)
+    if unknown:
+        raise TypeError(
+            f"answer() knows no {', '.join(sorted(unknown))}; it knows {', '.join(RemoteGateReply.__annotations__)}"
+        )
+    fields: dict[str, Any] = dict(reply)
+    allow = fields.pop("allow", None)
+    if isinstance(allow, Rule):
+        return api.Answered(hash=gate.hash, allow="always", rule=allow, **fields)
+    if allow not in (None, "once", "always"):
+        raise ConfigError(f'allow={allow!r}: "once", "always", or one of gate.offers')
+    return api.Answered(hash=gate.hash, allow=allow, **fields)

@@ -1,0 +1,146 @@
+"""Configuration reload: replaces agents, limits and rules while a server runs; the rest needs a restart.
+
+A file is read and validated as a whole before any of it applies; an invalid one changes nothing, and is logged. A rule
+of `[[permissions]]` that denies applies from the next call on, in running turns too; the prompt, tools and rules of an
+agent apply to turns that start later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from everturn.access.server_context import ServerContext
+from everturn.config.build import ensure_accounts, refresh_agents
+from everturn.config.layers import SYSTEM_FILE, user_file
+from everturn.config.load import LoadedConfig, load_config
+from everturn.errors import ConfigError, StoreUnavailable
+from everturn.running.permissions import Permissions
+from everturn.runtime import Runtime
+
+log = logging.getLogger(__name__)
+PAUSE = 1.0  # seconds between two checks
+LIVE = ("agents", "limits", "permissions", "tenants")
+"""Tables that are reloaded. A tenant or user that is no longer named stays as it is."""
+
+
+class ConfigReloader:
+    """Detects changes, and applies them."""
+
+    def __init__(
+        self,
+        loaded: LoadedConfig,
+        runtime: Runtime,
+        context: ServerContext | None,
+        model: str,
+        named: str | None = None,
+        environ: Mapping[str, str] | None = None,
+        system: Path = SYSTEM_FILE,
+    ) -> None:
+        self.loaded, self._runtime, self._context, self._model = loaded, runtime, context, model
+        self._named, self._system = named, system
+        self._environ = os.environ if environ is None else environ
+        self._seen = self._file_states()
+        self._signalled = asyncio.Event()
+
+    async def watch(self, pause: float = PAUSE) -> None:
+        """Check periodically, and at once on SIGHUP, until cancelled."""
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError, ValueError, RuntimeError, AttributeError):  # not available on every system
+            loop.add_signal_handler(signal.SIGHUP, self._signalled.set)
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._signalled.wait()
+                is_signalled = self._signalled.is_set()
+                self._signalled.clear()
+                state = await asyncio.to_thread(self._file_states)
+                if is_signalled or state != self._seen:
+                    self._seen = state
+                    await self.reload()
+        finally:
+            with suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.remove_signal_handler(signal.SIGHUP)
+
+    async def reload(self) -> bool:
+        """Read everything again, and apply what can change at run time. False: it is invalid, and nothing changed."""
+        try:
+            new = await asyncio.to_thread(load_config, self._named, self._environ, self._system)
+            _check_files(self.loaded, new)
+            self._apply(new)
+            if self._context is not None:
+                await ensure_accounts(self._context.accounts, new, self._runtime.clock.now())
+        except ConfigError as error:
+            for line in str(error).splitlines():
+                log.error("the configuration is left as it was: %s", line)
+            return False
+        except StoreUnavailable as error:
+            log.error("new tenants and users are not there yet, for the store does not answer: %s", error)
+        return True
+
+    def _apply(self, new: LoadedConfig) -> None:
+        old = self.loaded
+        if (new.tree.values, new.systems) == (old.tree.values, old.systems):
+            return
+        self._check_models(new)
+        Permissions(new.rules)  # before anything changes: it may raise
+        if self._context is not None:
+            refresh_agents(
+                self._context.agents, new, self._model, self._runtime
+            )  # it raises before it changes anything
+        self._runtime.permissions.replace(new.rules)
+        later = [name for name in type(new.config).__struct_fields__ if name not in LIVE and _differ(old, new, name)]
+        self.loaded = new
+        log.info("the configuration was read anew; agents, limits and rules hold from now on")
+        if later:
+            log.warning("what has changed under %s needs a restart", ", ".join(f"[{name}]" for name in later))
+
+    def _check_models(self, new: LoadedConfig) -> None:
+        """Refuse an agent whose model needs a restart: all its turns would fail."""
+        for name, agent in new.config.agents.items():
+            for model in filter(None, (agent.model, *agent.models)):
+                try:
+                    self._runtime.model_for(model)
+                except ConfigError as error:
+                    where = new.tree.where(("agents", name, "model"))
+                    reason = "a new model needs a restart" if model in new.config.models else error
+                    raise ConfigError(f"{where}: agents.{name}: {model}: {reason}") from None
+
+    def _file_states(self) -> tuple[object, ...]:
+        """Return the state of the files: it changes when a file is replaced or written."""
+        usual = (self._system, user_file(self._environ))
+        files = [Path(self._named).expanduser()] if self._named is not None else [path for path in usual if path]
+        files += [
+            Path(self.loaded.tree.where(("agents", name, "system_file")).source).parent / agent.system_file
+            for name, agent in self.loaded.config.agents.items()
+            if agent.system_file
+        ]
+        return tuple(_file_state(file) for file in files)
+
+
+def _check_files(old: LoadedConfig, new: LoadedConfig) -> None:
+    """Refuse to continue without a file: what it denied would be allowed while it is being moved.
+
+    Raises:
+        ConfigError: a file is missing.
+    """
+    if removed := [file for file in old.files if file not in new.files]:
+        raise ConfigError(f"{', '.join(removed)} was there, and is gone; to do without it, start again")
+
+
+def _differ(old: LoadedConfig, new: LoadedConfig, name: str) -> bool:
+    return getattr(old.config, name) != getattr(new.config, name)
+
+
+def _file_state(file: Path) -> tuple[object, ...]:
+    try:
+        status = file.stat()
+        return (file, status.st_mtime_ns, status.st_size, status.st_ino)
+    except OSError:
+        return (file,)

@@ -1,0 +1,46 @@
+"""Worker from a configuration: builds the runtime of a cluster's worker, `everturn worker --config FILE`.
+
+Workers that share a socket are separate processes; an environment variable passes them the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any, Final
+
+from everturn.config.build import configured_telemetry, runtime_factory
+from everturn.config.load import load_config
+from everturn.config.models import default_model
+from everturn.config.reload import ConfigReloader
+from everturn.config.retention_job import run_maintenance
+from everturn.runtime import Runtime
+from everturn.telemetry import logs
+from everturn.telemetry.service_gauges import watch_services
+
+FILE: Final = "EVERTURN_CONFIG"
+TARGET: Final = "everturn.config.worker:make"
+_tasks: set[asyncio.Task[None]] = set()  # asyncio may collect a task without a reference
+
+
+def make(**ports: Any) -> Runtime:
+    """Return the runtime of the file that the environment names; its rules are reloaded when they change.
+
+    Raises:
+        ConfigError: something is invalid, or not available here.
+    """
+    named = os.environ.get(FILE) or None
+    loaded, model = load_config(named), default_model(os.environ)
+    logs.setup(loaded.config.telemetry.logs, loaded.config.telemetry.level.upper())
+    runtime = runtime_factory(loaded, model, os.environ, configured_telemetry(loaded, os.environ))(**ports)
+    reloading = ConfigReloader(loaded, runtime, None, model, named)
+    loop = asyncio.get_running_loop()
+    for work in (
+        reloading.watch(),
+        run_maintenance(runtime, loaded.config.store.retention_days),
+        watch_services(runtime),
+    ):
+        task = loop.create_task(work)
+        _tasks.add(task)
+        task.add_done_callback(_tasks.discard)
+    return runtime

@@ -1,0 +1,95 @@
+"""Wider answers: an "always allow" also resolves other gates that it covers, and a denial may deny all open gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from everturn.core.canonical_json import parse_object
+from everturn.core.events import TurnStarted
+from everturn.core.gates import Gate, GateResolution, Grant
+from everturn.core.options import TurnOptions
+from everturn.core.rules.policy import Rule
+from everturn.core.state import TurnState
+from everturn.errors import EverturnError, UnknownSession
+from everturn.running.active_turn import DriveSetup
+from everturn.running.subagent_index import active_subagent_sessions
+
+
+def build_grant(
+    setup: DriveSetup, state: TurnState, gate: Gate, resolution: GateResolution, session: str, now: float
+) -> Grant | None:
+    """The grant of an answer: for the top-level session, or everywhere.
+
+    A grant for a command covers only the user who started the turn: the approver saw that user.
+    """
+    if resolution.grant is None:
+        return None
+    above = state.options.lineage
+    top_session = above.session if above is not None else session
+    rule = replace(resolution.grant, layer="grants", source=gate.id)
+    grant_session = "" if resolution.everywhere else top_session
+    tool = setup.runtime.find_tool(gate.tool)
+    takes_commands = tool is not None and "command" in tool.spec.subjects.values()
+    asker = state.options.by if takes_commands else ""
+    return Grant(gate.id, rule, grant_session, resolution.by, now, resolution.until, gate.tool, gate.identity, asker)
+
+
+def copy_answer(answered: Gate, resolution: GateResolution) -> GateResolution:
+    """The same answer, for another gate."""
+    return GateResolution(
+        resolution.allowed, resolution.reason, by=f"{resolution.by or 'a person'}, with {answered.id}"
+    )
+
+
+async def does_answer_cover(setup: DriveSetup, gate: Gate, options: TurnOptions, grants: Sequence[Rule] | None) -> bool:
+    """Whether an answer also resolves a gate: a denial of all (None) resolves every call, grants those that they cover."""
+    if grants is None:
+        return gate.kind not in ("result", "question")
+    tool, arguments = setup.runtime.find_tool(gate.tool), parse_object(gate.arguments)
+    # A gate without offers asks every time; and the targets of references were not checked by the rules here.
+    if (
+        gate.kind not in ("call", "loop")
+        or not gate.offers
+        or "$ref{" in gate.arguments
+        or "$private{" in gate.arguments
+    ):
+        return False
+    if tool is None or arguments is None or tool.spec.egress or setup.permissions.identity(tool.spec) != gate.identity:
+        return False
+    if gate.kind == "loop" and setup.permissions.decide_loop(gate.tool, options, grants).action != "allow":
+        return False
+    try:
+        arguments = tool.validate(arguments) or arguments
+        cases = await setup.permissions.read_cases(tool.spec, arguments, options, grants)
+    except EverturnError:
+        return False
+    return setup.permissions.decide_cases(tool.spec, cases, options, grants).action == "allow"
+
+
+async def open_gates_elsewhere(setup: DriveSetup, session: str) -> list[tuple[Gate, TurnOptions]]:
+    """The open gates of other sessions, with the options of their turns."""
+    return await _with_options(setup, [row.gate for row in await setup.store.gates() if row.gate.session != session])
+
+
+async def open_gates_of_subagents(
+    setup: DriveSetup, session: str, states: Iterable[TurnState]
+) -> list[tuple[Gate, TurnOptions]]:
+    """The open gates of these turns' sub-agent runs, at any depth, with the options of their turns."""
+    gates: list[Gate] = []
+    for name in await active_subagent_sessions(setup.store, session, states):
+        gates += [row.gate for row in await setup.store.gates(name)]
+    return await _with_options(setup, gates)
+
+
+async def _with_options(setup: DriveSetup, gates: Iterable[Gate]) -> list[tuple[Gate, TurnOptions]]:
+    with_options: list[tuple[Gate, TurnOptions]] = []
+    for gate in gates:
+        try:
+            first = next(iter(await setup.store.events(gate.session, turn=gate.turn)), None)
+        except UnknownSession:  # it was erased meanwhile
+            continue
+        if first is not None and isinstance(first.event, TurnStarted):
+            with_options.append((gate, first.event.options))
+    return with_options

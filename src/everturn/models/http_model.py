@@ -1,0 +1,230 @@
+"""HTTP model: joins a profile, a wire format and a transport into a model.
+
+    request → build → post → bytes → events → chunks
+
+Every read from the wire becomes one batch. An empty batch means that the server is alive and has sent no content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from everturn.core.canonical_json import replace_surrogates
+from everturn.core.chunks import CallChunk, Chunk, FinishChunk, UsageChunk
+from everturn.core.requests import ModelRequest
+from everturn.errors import ModelError
+from everturn.models import failures
+from everturn.models.endpoint import Endpoint
+from everturn.models.formats import (
+    BuiltRequest,
+    Decoder,
+    chat_request,
+    gemini_request,
+    messages_request,
+    ollama_request,
+    responses_request,
+)
+from everturn.models.formats.chat_stream import ChatDecoder
+from everturn.models.formats.gemini_stream import GeminiDecoder, GeminiReader
+from everturn.models.formats.lenient_json import truncated_error
+from everturn.models.formats.messages_stream import MessagesDecoder
+from everturn.models.formats.ollama_stream import OllamaDecoder
+from everturn.models.formats.responses_stream import ResponsesDecoder
+from everturn.models.prices import NO_FACTS, ModelFacts, has_tables, look_up
+from everturn.models.profile import Origin, Profile
+from everturn.transport import HttpResponse, StreamDecoder, StreamLimits, Transport
+from everturn.transport.limits import WHOLE_LINE_LIMITS
+from everturn.transport.ndjson import NdjsonReader
+from everturn.transport.sse import SseReader
+
+EXCERPT = 200  # characters of an invalid response in the error
+START_SIZE = 8192  # bytes of a response that are kept for the error, if it is no stream
+
+
+class WireFormat(Struct, frozen=True):
+    """A wire format: how to build a request and how to decode the response."""
+
+    build: Callable[[ModelRequest, Profile, Origin], BuiltRequest]
+    decoder: Callable[[Profile, Origin, Mapping[str, str]], Decoder]
+    key: tuple[str, str] = ("authorization", "Bearer ")  # the header for the key, and the prefix of its value
+    reader: Callable[[StreamLimits | None], StreamDecoder] = SseReader
+    stray_suffixes: tuple[str, ...] = ()  # suffixes of base URLs that users add out of habit
+
+
+FORMATS: Final[Mapping[str, WireFormat]] = {
+    "chat": WireFormat(chat_request.build, ChatDecoder),
+    "messages": WireFormat(messages_request.build, MessagesDecoder, key=("x-api-key", "")),
+    "responses": WireFormat(responses_request.build, ResponsesDecoder),
+    "gemini": WireFormat(gemini_request.build, GeminiDecoder, key=("x-goog-api-key", ""), reader=GeminiReader),
+    "ollama": WireFormat(
+        ollama_request.build,
+        OllamaDecoder,
+        reader=lambda limits: NdjsonReader(limits or WHOLE_LINE_LIMITS),
+        stray_suffixes=("/v1", "/api"),
+    ),
+}
+
+
+class HttpModel:
+    """A model behind HTTP. It sends a request once; `RetryModel` retries."""
+
+    def __init__(
+        self,
+        model: str,
+        profile: Profile,
+        transport: Transport,
+        *,
+        key: str = "",
+        host: str = "",
+        limits: StreamLimits | None = None,
+        facts: ModelFacts | None = None,
+    ) -> None:
+        self._profile = profile = profile.for_model(model)
+        self._limits = limits
+        self._facts = facts if facts is not None or (profile.prices and has_tables()) else NO_FACTS
+        self._format = FORMATS[profile.format]
+        self._origin = Origin(profile.vendor, model, profile.key, host)
+        self._endpoint = Endpoint(profile, self._origin, transport, key, self._format.key, self._format.stray_suffixes)
+
+    @property
+    def name(self) -> str:
+        """The name that a UI shows: `vendor:model`."""
+        return self._origin.name
+
+    async def facts(self) -> ModelFacts:
+        """Return its price and context window, where they are known."""
+        if self._facts is None:
+            self._facts = await asyncio.to_thread(look_up, self._profile.prices, self._origin.model)
+        return self._facts
+
+    def __repr__(self) -> str:
+        """Without the key."""
+        return f"<HttpModel {self.name} at {self._endpoint.place}>"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+        """Send the request, and yield the chunks of each read."""
+        built = self._format.build(request, self._profile, self._origin)
+        with self._endpoint.redacting_key():
+            async with self._endpoint.post(built.path, built.body) as reply:
+                if reply.status != 200:
+                    yield await self._refused(reply)
+                    return
+                decoder = self._format.decoder(self._profile, self._origin, built.names)
+                answer = _ResponseReader(decoder, self._format.reader(self._limits))
+                try:
+                    async for data in reply.read():
+                        chunks = answer.feed(data)
+                        if answer.is_over:
+                            break
+                        yield chunks
+                    else:
+                        chunks = answer.end()
+                except ModelError as broke:  # only the reading raises here
+                    chunks = answer.end(broke)
+                if answer.error is None:
+                    await reply.finish()
+            if answer.is_no_stream:
+                answer.error = self._no_stream(answer.start)
+            await add_costs(chunks, self.facts)
+            yield chunks
+            if answer.error is not None:
+                raise answer.error
+
+    async def _refused(self, reply: HttpResponse) -> Sequence[Chunk]:
+        """Raise the error of a status other than 200; a call that the provider could not parse becomes a chunk."""
+        body = await self._endpoint.read_error_body(reply)
+        if (broken := failures.malformed_call(body)) is not None:
+            return [CallChunk(0, broken, "malformed_call"), FinishChunk("tool_calls", "tool_use_failed")]
+        raise self._endpoint.response_error(reply, body)
+
+    def _no_stream(self, start: bytes) -> ModelError:
+        code, text = failures.read_error(start)
+        if text:
+            return failures.stream_error({"code": code, "message": text}, self._origin.names)
+        if all(not line or line.startswith(b":") for line in start.splitlines()):
+            return truncated_error("there was not a word of it")
+        excerpt = replace_surrogates(start[:EXCERPT].decode("utf-8", "replace"))
+        return ModelError(
+            f"{self._endpoint.place} sent no stream but {excerpt!r}; is the base URL that of a model?",
+            kind="response",
+        )
+
+
+async def add_costs(chunks: list[Chunk], facts: Callable[[], Awaitable[ModelFacts]]) -> None:
+    """Add the cost to usage chunks, where the provider sent none and a price is known."""
+    for at, chunk in enumerate(chunks):
+        if type(chunk) is UsageChunk and chunk.usage.cost is None:
+            model_price = (await facts()).price
+            if model_price is not None:
+                chunks[at] = UsageChunk(replace(chunk.usage, cost=model_price(chunk.usage)))
+
+
+class _ResponseReader:
+    """Decodes bytes into chunks, until the answer is complete, fails, or ends."""
+
+    def __init__(self, decoder: Decoder, reader: StreamDecoder) -> None:
+        self._decoder, self._reader = decoder, reader
+        self._has_begun = False
+        self.start = b""  # what came before the first event
+        self.error: ModelError | None = None
+        self.is_over = False
+
+    @property
+    def is_no_stream(self) -> bool:
+        """Whether the response ended without a single event."""
+        return self.is_over and not self._has_begun and self.error is None
+
+    def feed(self, data: bytes) -> list[Chunk]:
+        events = self._reader.feed(data)
+        if not self._has_begun:
+            self._has_begun = bool(events)
+            self.start = b"" if events else (self.start + data)[:START_SIZE]
+        chunks: list[Chunk] = []
+        self._decode(events, chunks)
+        if not self.is_over and self._reader.error is not None:
+            self.error, self.is_over = self._reader.error, True
+        return chunks
+
+    def end(self, broke: ModelError | None = None) -> list[Chunk]:
+        """End the response, normally or with an error. An answer that is marked as complete stays complete."""
+        chunks: list[Chunk] = []
+        self._has_begun = self._decode(self._reader.end(), chunks) or self._has_begun
+        self.is_over = True
+        if self._decoder.is_done:
+            return chunks
+        if self.error is not None and self.error.kind == "response":
+            self.error = truncated_error("its last event is broken")
+        elif self.error is not None:
+            return chunks  # the provider's own error
+        if broke is not None:
+            self.error = truncated_error("the connection broke") if self._has_begun else broke
+        if self._has_begun:
+            reason, self.error = self.error, None
+            self._finish(chunks)
+            self.error = (reason or self.error) if self.error is not None else None
+        return chunks
+
+    def _decode(self, events: Sequence[bytes], chunks: list[Chunk]) -> bool:
+        """Decode events; chunks before an error are kept, and events after the end are not read."""
+        decoder = self._decoder
+        try:
+            for event in events:
+                decoder.feed(event, chunks)
+                if decoder.is_done:
+                    self.is_over = True
+                    self._finish(chunks)
+                    break
+        except ModelError as error:
+            self.error, self.is_over = error, True
+        return bool(events)
+
+    def _finish(self, chunks: list[Chunk]) -> None:
+        try:
+            self._decoder.end(chunks)
+        except ModelError as error:
+            self.error = error

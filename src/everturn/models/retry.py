@@ -1,0 +1,181 @@
+"""Retries and fallbacks: wrappers that send a failed request again, or to another model.
+
+They act only until the first chunk: what a person has begun to read is not taken back, and the turn handles a step that
+breaks off later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from everturn.core.chunks import Chunk, UsageChunk
+from everturn.core.modality import Modality, modality_of
+from everturn.core.ports import Model
+from everturn.core.requests import ModelRequest
+from everturn.errors import ConfigError, ModelError
+from everturn.models.prices import NO_FACTS, ModelFacts
+
+log = logging.getLogger(__name__)
+
+
+class RetryPolicy(Struct, frozen=True):
+    """How often to try, and how long to wait in between, in seconds."""
+
+    attempts: int = 3
+    initial_delay: float = 0.5
+    max_delay: float = 8.0
+    max_retry_after: float = 60.0  # the longest accepted Retry-After; with a longer one, the request fails at once
+    first_chunk_timeout: float | None = None  # timeout for the first chunk of a try; None: the turn's own
+
+    def delay(self, tried: int, error: ModelError, chance: float) -> float | None:
+        """Return the wait after try number `tried`; None without another try. `chance` is from 0 to 1."""
+        if not error.retryable or tried >= self.attempts:
+            return None
+        if error.retry_after is not None:
+            return error.retry_after if error.retry_after <= self.max_retry_after else None
+        longest = min(self.initial_delay * 2 ** (tried - 1), self.max_delay)
+        return longest * (0.5 + chance / 2)  # jitter, so that requests that failed together are not retried together
+
+
+class RetryModel:
+    """A model whose requests are retried until the first chunk."""
+
+    def __init__(
+        self, model: Model, retry: RetryPolicy | None = None, chance: Callable[[], float] = random.random
+    ) -> None:
+        self._model, self._retry, self._chance = model, retry or RetryPolicy(), chance
+
+    @property
+    def name(self) -> str:
+        """The name that a UI shows."""
+        return self._model.name
+
+    @property
+    def modality(self) -> Modality:
+        """What the model is for."""
+        return modality_of(self._model)
+
+    def __repr__(self) -> str:
+        """The model's own words for itself."""
+        return f"<Retrying {self._model!r}>"
+
+    async def facts(self) -> ModelFacts:
+        """Return the model's price and context window, where they are known."""
+        facts = getattr(self._model, "facts", None)
+        return NO_FACTS if facts is None else await facts()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+        """Send the request, and retry it."""
+        tried = 0
+        while True:
+            tried += 1
+            has_spoken = False
+            batches = self._model.stream(request)
+            if self._retry.first_chunk_timeout is not None:
+                batches = _first_within(batches, self._retry.first_chunk_timeout)
+            try:
+                async for batch in batches:
+                    has_spoken = has_spoken or has_content(batch)
+                    yield batch
+                return
+            except ModelError as error:
+                if error.kind == "seal" and not has_spoken and (unsealed := without_opaque(request)) is not None:
+                    request, pause = unsealed, 0.0
+                else:
+                    pause = None if has_spoken else self._retry.delay(tried, error, self._chance())
+                if pause is None:
+                    raise
+                log.info("%s failed (%s); try %d follows in %.1f s", self.name, error, tried + 1, pause)
+            finally:
+                await _close(batches)
+            await asyncio.sleep(pause)
+
+
+class FallbackModel:
+    """Models in order: the next one is used when the one before failed before its first chunk."""
+
+    def __init__(self, *models: Model) -> None:
+        if not models:
+            raise ConfigError("Fallback needs models: Fallback(named('a:b'), named('c:d'))")
+        if len(kinds := {modality_of(model) for model in models}) > 1:
+            raise ConfigError(f"one model can stand in for another of the same type only; these are {sorted(kinds)}")
+        self._models = models
+
+    @property
+    def name(self) -> str:
+        """The name of the first model."""
+        return self._models[0].name
+
+    @property
+    def modality(self) -> Modality:
+        """What the models are for."""
+        return modality_of(self._models[0])
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+        """Send the request to one model after the other."""
+        for remaining, model in zip(range(len(self._models) - 1, -1, -1), self._models, strict=True):
+            has_spoken = False
+            batches = model.stream(request)
+            try:
+                async for batch in batches:
+                    has_spoken = has_spoken or has_content(batch)
+                    yield batch
+                return
+            except ModelError as error:
+                if has_spoken or not remaining:
+                    raise
+                log.warning("%s failed (%s); another one is asked", model.name, error)
+            finally:
+                await _close(batches)
+
+
+def has_content(batch: Sequence[Chunk]) -> bool:
+    """Return whether a batch has content: more than a keep-alive or usage."""
+    return any(type(chunk) is not UsageChunk for chunk in batch)
+
+
+def without_opaque(request: ModelRequest) -> ModelRequest | None:
+    """Return the request without opaque provider data; None if it has none."""
+    messages = [
+        replace(
+            message,
+            parts=tuple(
+                replace(part, opaque=None) if getattr(part, "opaque", None) else part for part in message.parts
+            ),
+        )
+        for message in request.messages
+    ]
+    return None if messages == request.messages else replace(request, messages=messages, memo={})
+
+
+async def _first_within(batches: AsyncIterator[Sequence[Chunk]], limit: float) -> AsyncGenerator[Sequence[Chunk], None]:
+    """Yield the batches, with a timeout for the first chunk."""
+    deadline = asyncio.get_running_loop().time() + limit
+    try:
+        has_spoken = False
+        while not has_spoken:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    batch = await anext(batches, None)
+            except TimeoutError:
+                raise ModelError(f"the model said nothing for {limit:g} s", kind="stalled", retryable=True) from None
+            if batch is None:
+                return
+            has_spoken = has_content(batch)
+            yield batch
+        async for batch in batches:
+            yield batch
+    finally:
+        await _close(batches)
+
+
+async def _close(batches: AsyncIterator[Any]) -> None:
+    if (aclose := getattr(batches, "aclose", None)) is not None:
+        await aclose()

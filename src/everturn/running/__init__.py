@@ -1,0 +1,16 @@
+"""State and services of running turns in this process, shared by the stages of a turn, its tool calls and the driver.
+
+Everything here is lost with the process and rebuilt from the log.
+
+- `active_turn`: one turn in this process, and the settings and ports it is driven with
+- `ledger`: the only writer of a session's log
+- `permissions`: the rules of a turn and the decision about a call
+- `budget`: limits of a turn, a session or a tenant
+- `plugin_table`: the hooks that the registered plugins implement
+- `hook_contexts`: the contexts that hooks get
+- `tool_tasks`: the asyncio tasks of running tools, which may outlive their turn
+- `subagent_index`: the sessions of sub-agent runs
+- `notifier`: a counting notification that waiters can miss without loss
+- `follow`: a reader of one turn: the log, then live deltas
+- `log_poll`: polling of the log for readers whose notification was lost
+"""

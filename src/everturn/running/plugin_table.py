@@ -1,0 +1,72 @@
+"""Plugin table: the hooks that each plugin implements, so that a hook without implementation costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from everturn.core.hooks import HOOKS, Plugin
+from everturn.errors import ConfigError
+
+Hook = Callable[..., Any]
+
+
+class PluginTable:
+    """The implementations of each hook, in registration order: hook name -> ((plugin name, bound method), …)."""
+
+    def __init__(self, plugins: Sequence[object]) -> None:
+        self.plugins: dict[str, object] = {}
+        for plugin in plugins:
+            name = str(getattr(plugin, "name", None) or type(plugin).__name__)
+            _check(name, plugin)
+            self.plugins[name] = plugin
+        self._table: dict[str, tuple[tuple[str, Hook], ...]] = {
+            hook: tuple(
+                (name, getattr(plugin, hook)) for name, plugin in self.plugins.items() if _implements(plugin, hook)
+            )
+            for hook in HOOKS
+        }
+        self.after_request = tuple(name for name, _ in self._table["on_after_request"])
+        # Plugins whose `on_after_request` writes an event before every effect, and has no effect after its last event.
+        # Events before their first write and after their last one may therefore be written in the same append.
+        self.writes_first = frozenset(
+            name for name, plugin in self.plugins.items() if getattr(plugin, "writes_first", False)
+        )
+
+    def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
+        return self._table[hook]
+
+
+def _check(name: str, plugin: object) -> None:
+    """Refuse a plugin with a misspelled hook or none at all: it would go unnoticed."""
+    if inspect.isclass(plugin):
+        raise ConfigError(f"{plugin.__name__} is a class; a plugin is an object: {plugin.__name__}()")
+    unknown = [hook for hook in dir(plugin) if hook.startswith("on_") and hook not in HOOKS]
+    if unknown:
+        raise ConfigError(f"plugin {name!r}: there is no hook {unknown[0]!r}; there are: {', '.join(HOOKS)}")
+    if not any(_implements(plugin, hook) for hook in HOOKS):
+        raise ConfigError(f"plugin {name!r} ({type(plugin).__name__}) has none of the hooks: {', '.join(HOOKS)}")
+
+
+def _implements(plugin: object, hook: str) -> bool:
+    method = getattr(plugin, hook, None)
+    return callable(method) and getattr(type(plugin), hook, None) is not getattr(Plugin, hook)
+
+
+def is_task_cancelled() -> bool:
+    """Whether this task is really being cancelled, and not merely in code that raises `CancelledError` itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def invoke_hook(method: Hook, *args: object) -> Any:
+    """Call a hook, plain or async. A hook that raises `CancelledError` itself has failed, like any other."""
+    try:
+        result = method(*args)
+        return await result if inspect.isawaitable(result) else result
+    except asyncio.CancelledError:
+        if is_task_cancelled():
+            raise
+        raise RuntimeError("it raised CancelledError though nobody cancelled it") from None

@@ -1,0 +1,160 @@
+"""HTTP errors: one table maps each exception to a status, a code and a text; everything else is a 500 with a log reference.
+
+All 404s of a kind have one text without an id, so that another tenant's object and one that never existed give the same
+bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from everturn import api, errors
+from everturn.errors import EverturnError
+
+log = logging.getLogger("everturn.server")
+
+
+class ErrorRow(Struct, frozen=True):
+    """The response to an exception: a status, a stable code, and one text for all of its kind ("" for the error's own)."""
+
+    status: int
+    code: str
+    text: str = ""
+
+
+class RequestError(EverturnError):
+    """A request that is refused with an HTTP status of its own; `REQUEST_ERRORS` has the codes."""
+
+    def __init__(self, code: str, text: str = "", where: str = "", headers: dict[str, str] | None = None) -> None:
+        super().__init__(text or REQUEST_ERRORS[code].text)
+        self.code, self.where, self.headers = code, where, headers or {}
+
+
+REQUEST_ERRORS: Final = {
+    row.code: row
+    for row in (
+        ErrorRow(400, "bad_request"),
+        ErrorRow(400, "bad_json"),
+        ErrorRow(
+            403,
+            "foreign_page",
+            "this request comes from a page that is none of ours, or by a name that is none of ours",
+        ),
+        ErrorRow(403, "csrf", "a cookie alone changes nothing: send `csrf` of GET /api/me as X-CSRF-Token"),
+        ErrorRow(404, "unknown", "there is nothing here"),
+        ErrorRow(404, "unknown_model"),
+        ErrorRow(405, "method", "this cannot be done here; the header Allow says what can"),
+        ErrorRow(408, "too_slow", "the body took too long"),
+        ErrorRow(413, "too_large"),
+        ErrorRow(415, "media_type"),
+        ErrorRow(422, "unfit"),
+        ErrorRow(431, "headers_too_large", "the headers are too long"),
+        ErrorRow(503, "leaving", "this node is about to leave; ask again, and another will answer"),
+        ErrorRow(503, "busy", "this node has its hands full; ask again in a moment"),
+    )
+}
+
+_OURS = ErrorRow(500, "internal")
+
+ERROR_TABLE: Final[dict[type[EverturnError], ErrorRow]] = {
+    # for the person
+    errors.NotRecognised: ErrorRow(401, "not_recognised", "show who you are: Authorization: Bearer <key>, or log in"),
+    errors.Forbidden: ErrorRow(403, "forbidden"),
+    errors.UnknownSession: ErrorRow(404, "unknown_session", "there is no such session"),
+    errors.UnknownTurn: ErrorRow(404, "unknown_turn", "there is no such turn"),
+    errors.UnknownMessage: ErrorRow(404, "unknown_message", "there is no such message"),
+    errors.UnknownGate: ErrorRow(404, "unknown_gate", "there is no such gate"),
+    errors.UnknownGrant: ErrorRow(404, "unknown_grant", "there is no such grant"),
+    errors.UnknownFile: ErrorRow(404, "unknown_file", "there is no such file"),
+    errors.UnknownKey: ErrorRow(404, "unknown_key", "there is no such key"),
+    errors.UnknownServer: ErrorRow(404, "unknown_server", "there is no such server"),
+    errors.UnknownAgent: ErrorRow(422, "unknown_agent"),
+    errors.KeyConflict: ErrorRow(409, "key_conflict"),
+    errors.SessionBusy: ErrorRow(409, "session_busy"),
+    errors.GateClosed: ErrorRow(409, "gate_closed"),
+    errors.AnsweredOtherwise: ErrorRow(409, "answered_otherwise"),
+    errors.GateExpired: ErrorRow(410, "gate_expired"),
+    errors.HashMismatch: ErrorRow(409, "hash_mismatch"),
+    errors.ClaimedOtherwise: ErrorRow(409, "claimed_otherwise"),
+    errors.NotClaimed: ErrorRow(409, "not_claimed"),
+    errors.CommandRefused: ErrorRow(409, "command_refused"),
+    errors.AnswerUnfit: ErrorRow(422, "answer_unfit"),
+    errors.MissingInput: ErrorRow(422, "missing_input"),
+    errors.ConfigError: ErrorRow(422, "unfit"),
+    errors.TooMuch: ErrorRow(429, "too_much"),
+    errors.NeedsLogin: ErrorRow(409, "needs_login"),
+    errors.TurnError: ErrorRow(409, "turn_error"),
+    errors.HookError: ErrorRow(409, "turn_error"),
+    # for the model: these become results of calls; a tool that is called through the API reports them to a person
+    errors.ToolError: ErrorRow(422, "tool_error"),
+    errors.UnknownTool: ErrorRow(422, "unknown_tool"),
+    errors.ToolChanged: ErrorRow(409, "tool_changed"),
+    errors.BadArguments: ErrorRow(422, "bad_arguments"),
+    errors.ToolTimeout: ErrorRow(503, "tool_timeout"),
+    errors.BadOutput: ErrorRow(422, "bad_output"),
+    errors.OutcomeUnknown: ErrorRow(409, "outcome_unknown"),
+    errors.AddressRefused: ErrorRow(422, "address_refused", "nobody may go there from here"),
+    errors.FetchFailed: ErrorRow(503, "fetch_failed", "it could not be fetched"),
+    # for the operator: these texts name machines and files, so people are told only to retry
+    errors.ModelError: ErrorRow(503, "model_error", "the model does not answer; ask again later"),
+    errors.Stale: ErrorRow(503, "stale", "somebody else has just changed this; ask again"),
+    errors.StoreBusy: ErrorRow(503, "store_unavailable", "what is kept cannot be reached now; ask again"),
+    errors.StoreUnavailable: ErrorRow(503, "store_unavailable", "what is kept cannot be reached now; ask again"),
+    errors.ServerUnavailable: ErrorRow(
+        503, "server_unavailable", "a server behind this one does not answer; ask again"
+    ),
+    errors.EngineUnavailable: ErrorRow(
+        503, "engine_unavailable", "it is kept, and is done as soon as the engine is back"
+    ),
+    errors.SessionQuarantined: ErrorRow(
+        409, "session_quarantined", "this session stopped too often; a new message tries again"
+    ),
+    errors.DriverLost: ErrorRow(503, "driver_lost", "nobody drives this here now; ask again"),
+    # our own faults
+    errors.UnreadableLog: _OURS,
+    errors.InvalidEvent: _OURS,
+    errors.TurnClosed: _OURS,
+}
+
+
+class ErrorBody(Struct, frozen=True):
+    """The response to an error: status, view and headers."""
+
+    status: int
+    view: api.ErrorView
+    headers: dict[str, str]
+
+    def body(self) -> bytes:
+        """The body as our own API sends it."""
+        return msgspec.json.encode(api.Failure(error=self.view))
+
+
+def error_response(error: Exception) -> ErrorBody:
+    """Map an exception to its response. An unexpected one is logged under a random id, which the response names."""
+    if isinstance(error, RequestError):
+        row = REQUEST_ERRORS[error.code]
+        view = api.ErrorView(code=row.code, message=str(error), where=error.where)
+        return ErrorBody(row.status, view, _headers(row, error) | error.headers)
+    row = ERROR_TABLE.get(type(error), _OURS) if isinstance(error, EverturnError) else _OURS
+    if row is _OURS:
+        name = secrets.token_hex(8)
+        log.error("a request failed: %s", name, exc_info=error)
+        text = f"something is wrong here; it is in the server's log as {name}"
+        return ErrorBody(500, api.ErrorView(code=row.code, message=text), {})
+    return ErrorBody(row.status, api.ErrorView(code=row.code, message=row.text or str(error)), _headers(row, error))
+
+
+def _headers(row: ErrorRow, error: Exception) -> dict[str, str]:
+    if row.status == 401:
+        return {"www-authenticate": 'Bearer realm="everturn"'}
+    if row.status == 429 and isinstance(error, errors.TooMuch):
+        return {"retry-after": str(max(1, math.ceil(min(error.retry_after, 86_400))))}
+    if row.status in (429, 503):
+        return {"retry-after": "1"}
+    return {}

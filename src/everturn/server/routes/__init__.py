@@ -1,0 +1,11 @@
+"""Routes of our own HTTP API, the login and the web UI, grouped by the role of their callers.
+
+Most routes are one line each: method, path, the method of `Access` they call, and the types of body and response.
+
+- `public`: health checks, login, logout, OpenID Connect and the start page
+- `api`: sessions, messages, turns, gates, files and event streams, for members and viewers
+- `admin`: rules, grants, MCP servers and the model, for operators
+- `accounts`: users, API keys, tenants and the audit log, for owners
+- `web_ui`: the built web UI and its assets
+- `js_sandbox`: the sandboxed frame in which the web UI runs code
+"""

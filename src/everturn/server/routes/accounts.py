@@ -1,0 +1,73 @@
+"""Account routes: users, API keys, tenants and the audit log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everturn import api
+from everturn.access.accounts import AccountAccess
+from everturn.server.route import Param, Route
+from everturn.server.routes.api import LIMIT, route_for
+
+ROUTES: Final[list[Route]] = [
+    route_for(
+        "GET", "/api/users", AccountAccess.users, "Users.", lambda a: a.access.accounts.users(), answer=api.UserList
+    ),
+    route_for(
+        "PUT",
+        "/api/users/{user}",
+        AccountAccess.put_user,
+        "Make a user, or change one.",
+        lambda a: a.access.accounts.put_user(a.ids["user"], a.body),
+        body=api.PutUser,
+        answer=api.UserView,
+    ),
+    route_for(
+        "GET", "/api/keys", AccountAccess.keys, "Credentials.", lambda a: a.access.accounts.keys(), answer=api.KeyList
+    ),
+    route_for(
+        "POST",
+        "/api/keys",
+        AccountAccess.create_key,
+        "A new API key: its secret is shown this once.",
+        lambda a: a.access.accounts.create_key(a.body),
+        name="make_key",
+        body=api.NewKey,
+        answer=api.NewKeyView,
+        status=201,
+    ),
+    route_for(
+        "DELETE",
+        "/api/keys/{key}",
+        AccountAccess.revoke_key,
+        "Let a key, or a login, hold no more.",
+        lambda a: a.access.accounts.revoke_key(a.ids["key"]),
+        status=204,
+    ),
+    route_for(
+        "GET",
+        "/api/audit",
+        AccountAccess.audit,
+        "What was done, oldest first.",
+        lambda a: a.access.accounts.audit(**a.query),
+        answer=api.AuditPage,
+        query=(Param("after", {"type": "integer", "minimum": 0, "maximum": 2**62}), Param("limit", LIMIT)),
+    ),
+    route_for(
+        "GET",
+        "/api/tenants",
+        AccountAccess.tenants,
+        "Tenants.",
+        lambda a: a.access.accounts.tenants(),
+        answer=api.TenantList,
+    ),
+    route_for(
+        "PUT",
+        "/api/tenants/{tenant}",
+        AccountAccess.put_tenant,
+        "Make a tenant, or change one.",
+        lambda a: a.access.accounts.put_tenant(a.ids["tenant"], a.body),
+        body=api.PutTenant,
+        answer=api.TenantView,
+    ),
+]

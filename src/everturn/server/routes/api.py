@@ -1,0 +1,410 @@
+"""API routes: each calls one method of `Access`, and requires the role of that method."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from everturn import api
+from everturn.access.access import Access
+from everturn.access.accounts import AccountAccess
+from everturn.access.files import FileAccess
+from everturn.access.gates import GateAccess
+from everturn.access.log import PAGE, LogAccess
+from everturn.access.roles import role_of
+from everturn.access.sessions import SessionAccess
+from everturn.core.session_reader import SEQ_LIMIT, TEXT_LIMIT
+from everturn.errors import UnreadableLog
+from everturn.server.decode import clean_text
+from everturn.server.errors import RequestError
+from everturn.server.route import Handler, HttpRequestContext, Method, Param, Route
+
+ZIP: Final = "application/zip"
+BYTES: Final = "application/octet-stream"
+
+LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": 200}
+PAGE_LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": PAGE}
+MESSAGE: Final = {"type": "string", "minLength": 1, "maxLength": 200}
+MESSAGES: Final = 200  # messages of a branch on one page
+GATES: Final = 200
+SEQ: Final = {"type": "integer", "minimum": 0, "maximum": SEQ_LIMIT}
+TEXT: Final = {"type": "string", "maxLength": 1000}
+SEARCH_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 1000}
+TIME: Final = {"type": "number", "minimum": 0}
+
+CURSOR: Final = {"type": "string", "maxLength": TEXT_LIMIT}
+AFTER: Final = Param("after", CURSOR, "the cursor of the last message that was seen; `Last-Event-ID` says the same")
+
+
+def route_for(method: Method, path: str, calls: Callable[..., Any], about: str, handler: Handler, **more: Any) -> Route:
+    """A route for a method of `Access` or of a resource of it. Its role, and by default its name, are the method's."""
+    more = {"name": calls.__name__, **more}
+    return Route(method=method, path=path, calls=calls, needs=role_of(calls), about=about, handler=handler, **more)
+
+
+def stream_cursor(context: HttpRequestContext) -> str:
+    """The cursor from which a stream resumes. `Last-Event-ID`, which browsers send when they reconnect, takes precedence."""
+    # Never truncated: a truncated cursor is a different, wrong cursor.
+    return clean_text(context.request.headers.get("last-event-id", "")) or context.query.get("after", "")
+
+
+def _with_limit(context: HttpRequestContext, limit: int) -> dict[str, Any]:
+    """The query parameters, with a default page size."""
+    return {"limit": limit, **context.query}
+
+
+def _image_type(data: bytes) -> str:
+    """The media type of an image that may be displayed; of everything else `application/octet-stream`."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data[:6] in (b"GIF87a", b"GIF89a"):
+        return "image/gif"
+    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else BYTES
+
+
+async def _blob(context: HttpRequestContext) -> Response:
+    data = await context.access.files.read(context.ids["session"], context.ids["blob"])
+    return Response(data, media_type=_image_type(data), headers={"content-disposition": "attachment"})
+
+
+async def _erase(context: HttpRequestContext) -> None:
+    await context.access.sessions.erase(context.ids["session"])
+    context.streams.end_erased(context.ids["session"])
+
+
+async def _attach(context: HttpRequestContext) -> api.FileView:
+    kind = context.request.headers.get("content-type", BYTES)
+    return await context.access.files.upload(context.body, kind, context.query.get("name", ""))
+
+
+async def _export(context: HttpRequestContext) -> Response:
+    with tempfile.TemporaryDirectory(prefix="everturn-") as folder:
+        file = Path(folder, "session.zip")
+        await context.access.sessions.export(context.ids["session"], file)
+        data = await asyncio.to_thread(file.read_bytes)
+    headers = {"content-disposition": 'attachment; filename="session.zip"'}
+    return Response(data, media_type=ZIP, headers=headers)
+
+
+async def _import_session(context: HttpRequestContext) -> api.SessionView:
+    if not context.body:
+        raise RequestError("unfit", "the body is a file that GET …/export gave")
+    with tempfile.TemporaryDirectory(prefix="everturn-") as folder:
+        file = Path(folder, "session.zip")
+        await asyncio.to_thread(file.write_bytes, context.body)
+        try:
+            return await context.access.sessions.import_file(file)
+        except UnreadableLog as error:  # in our own store that would be our fault; this file comes from the caller
+            raise RequestError("unfit", str(error)) from None
+
+
+SESSION: Final = "/api/sessions/{session}"
+
+ROUTES: Final[list[Route]] = [
+    route_for("GET", "/api/me", Access.me, "Who is asking.", lambda a: a.access.me(), answer=api.Me, is_secret=True),
+    route_for(
+        "GET", "/api/agents", Access.agents, "Agents there are.", lambda a: a.access.agents(), answer=api.AgentList
+    ),
+    route_for("GET", "/api/tools", Access.tools, "Tools there are.", lambda a: a.access.tools(), answer=api.ToolList),
+    route_for(
+        "GET",
+        "/api/sessions",
+        SessionAccess.list,
+        "Sessions, the last one touched first.",
+        lambda a: a.access.sessions.list(**a.query),
+        name="sessions",
+        answer=api.SessionPage,
+        query=(Param("limit", LIMIT), Param("before", TEXT, "`next` of the page before")),
+    ),
+    route_for(
+        "POST",
+        "/api/sessions",
+        SessionAccess.begin,
+        "Begin a session with its first message. The same `Idempotency-Key` begins it once.",
+        lambda a: a.access.sessions.begin(a.body, a.key),
+        body=api.NewSession,
+        answer=api.Sent,
+        status=201,
+    ),
+    route_for(
+        "GET",
+        SESSION,
+        SessionAccess.get,
+        "A session.",
+        lambda a: a.access.sessions.get(a.ids["session"]),
+        name="session",
+        answer=api.SessionView,
+    ),
+    route_for("DELETE", SESSION, SessionAccess.erase, "Erase a session.", _erase, status=204),
+    route_for(
+        "GET",
+        SESSION + "/messages",
+        SessionAccess.messages,
+        "The end of a branch: of the selected one, or of that which ends at `leaf`; with `before`, the page before it.",
+        lambda a: a.access.sessions.messages(a.ids["session"], **_with_limit(a, MESSAGES)),
+        answer=api.MessageList,
+        query=(
+            Param("leaf", MESSAGE),
+            Param("limit", {**PAGE_LIMIT, "default": MESSAGES}),
+            Param("before", MESSAGE, "`next` of the page that comes after this one"),
+        ),
+    ),
+    route_for(
+        "POST",
+        SESSION + "/messages",
+        SessionAccess.send,
+        "Say something. The same `Idempotency-Key` says it once.",
+        lambda a: a.access.sessions.send(a.ids["session"], a.body, a.key),
+        body=api.NewMessage,
+        answer=api.Sent,
+        status=202,
+    ),
+    route_for(
+        "GET",
+        SESSION + "/tree",
+        SessionAccess.tree,
+        "All messages.",
+        lambda a: a.access.sessions.tree(a.ids["session"]),
+        answer=api.TreeView,
+    ),
+    route_for(
+        "GET",
+        SESSION + "/log",
+        LogAccess.page,
+        "The log, from a position: what is folded before the stream is followed from there.",
+        lambda a: a.access.log.page(a.ids["session"], **a.query),
+        name="log",
+        answer=api.LogPage,
+        query=(Param("after", SEQ, "the `seq` of the last entry that was seen"), Param("limit", PAGE_LIMIT)),
+    ),
+    route_for(
+        "GET",
+        SESSION + "/queue",
+        LogAccess.queue,
+        "Messages that wait until the turn before them is over.",
+        lambda a: a.access.log.queue(a.ids["session"]),
+        answer=api.QueueList,
+    ),
+    route_for(
+        "POST",
+        SESSION + "/messages/{message}/rerun",
+        SessionAccess.rerun,
+        "Another answer.",
+        lambda a: a.access.sessions.rerun(a.ids["session"], a.ids["message"], a.body, a.key),
+        body=api.Rerun,
+        answer=api.Sent,
+        status=202,
+    ),
+    route_for(
+        "POST",
+        SESSION + "/messages/{message}/edit",
+        SessionAccess.edit_message,
+        "A new version of what was said, and an answer to it.",
+        lambda a: a.access.sessions.edit_message(a.ids["session"], a.ids["message"], a.body, a.key),
+        name="edit",
+        body=api.Edited,
+        answer=api.Sent,
+        status=202,
+    ),
+    route_for(
+        "DELETE",
+        SESSION + "/messages/{message}",
+        SessionAccess.delete_message,
+        "Take a message out, and what follows it.",
+        lambda a: a.access.sessions.delete_message(a.ids["session"], a.ids["message"]),
+        name="delete",
+        status=204,
+    ),
+    route_for(
+        "POST",
+        SESSION + "/select",
+        SessionAccess.select_message,
+        "Go on from a message.",
+        lambda a: a.access.sessions.select_message(a.ids["session"], a.body),
+        name="select",
+        body=api.Selected,
+        status=204,
+    ),
+    route_for(
+        "GET",
+        SESSION + "/turns/{turn}",
+        SessionAccess.turn,
+        "A turn as it is now.",
+        lambda a: a.access.sessions.turn(a.ids["session"], a.ids["turn"]),
+        answer=api.TurnView,
+    ),
+    route_for(
+        "POST",
+        SESSION + "/turns/{turn}/cancel",
+        SessionAccess.cancel_turn,
+        "End a turn.",
+        lambda a: a.access.sessions.cancel_turn(a.ids["session"], a.ids["turn"], a.body, a.key),
+        name="cancel",
+        body=api.Cancelled,
+        status=204,
+    ),
+    route_for(
+        "GET",
+        SESSION + "/turns/{turn}/events",
+        Access.follow,
+        "The events of a turn, from a cursor until it is over.",
+        lambda a: a.streams.turn(a.access, a.ids["session"], a.ids["turn"], stream_cursor(a)),
+        name="follow_turn",
+        answer=api.Item,
+        gives="events",
+        query=(AFTER,),
+    ),
+    route_for(
+        "GET",
+        SESSION + "/events",
+        Access.follow,
+        "The events of all turns of a session, from a cursor, without an end.",
+        lambda a: a.streams.session(a.access, a.ids["session"], stream_cursor(a)),
+        answer=api.Item,
+        gives="events",
+        query=(AFTER,),
+    ),
+    route_for(
+        "GET",
+        "/api/events",
+        Access.inbox,
+        "What waits for somebody, and what moves: a snapshot, and then what changes.",
+        lambda a: a.streams.inbox(a.access),
+        answer=api.InboxItem,
+        gives="events",
+    ),
+    route_for(
+        "GET",
+        SESSION + "/gates",
+        GateAccess.page,
+        "The open gates of a session.",
+        lambda a: a.access.gates.page(a.ids["session"]),
+        name="session_gates",
+        answer=api.GateList,
+    ),
+    route_for(
+        "GET",
+        "/api/gates",
+        GateAccess.page,
+        "Open gates of all sessions, the oldest first.",
+        lambda a: a.access.gates.page(**_with_limit(a, GATES)),
+        name="gates",
+        answer=api.GateList,
+        query=(Param("limit", {**PAGE_LIMIT, "default": GATES}), Param("after", CURSOR, "`next` of the page before")),
+    ),
+    route_for(
+        "POST",
+        SESSION + "/gates/{gate}/answer",
+        GateAccess.resolve,
+        "Answer a gate. Most take an approver; what is to hold everywhere takes an owner.",
+        lambda a: a.access.gates.resolve(a.ids["session"], a.ids["gate"], a.body),
+        name="answer",
+        body=api.Answered,
+        status=204,
+    ),
+    route_for(
+        "POST",
+        SESSION + "/gates/{gate}/claim",
+        GateAccess.claim,
+        "Take a call of a client tool upon oneself.",
+        lambda a: a.access.gates.claim(a.ids["session"], a.ids["gate"], a.body),
+        body=api.Claim,
+        answer=api.ClaimView,
+    ),
+    route_for(
+        "GET",
+        SESSION + "/grants",
+        GateAccess.grants,
+        "What was allowed from then on.",
+        lambda a: a.access.gates.grants(a.ids["session"]),
+        answer=api.GrantList,
+    ),
+    route_for(
+        "DELETE",
+        SESSION + "/grants/{grant}",
+        GateAccess.revoke_grant,
+        "Allow it no more.",
+        lambda a: a.access.gates.revoke_grant(a.ids["session"], a.ids["grant"]),
+        status=204,
+    ),
+    route_for(
+        "POST",
+        SESSION + "/revert",
+        FileAccess.revert,
+        "Let files be what they were.",
+        lambda a: a.access.files.revert(a.ids["session"], a.body),
+        body=api.Reverted,
+        answer=api.RevertView,
+    ),
+    route_for(
+        "POST",
+        "/api/files",
+        FileAccess.upload,
+        "Keep a file: the body is its bytes, and Content-Type what they are.",
+        _attach,
+        name="attach",
+        takes="bytes",
+        media=("*/*",),
+        answer=api.FileView,
+        status=201,
+        upload=True,
+        query=(Param("name", {"type": "string", "maxLength": 200}),),
+    ),
+    route_for(
+        "GET",
+        SESSION + "/blobs/{blob}",
+        FileAccess.read,
+        "The bytes of a file that the session mentions; always to be saved, and never to be opened in its place.",
+        _blob,
+        name="blob",
+        gives="bytes",
+        media=(BYTES, "image/png", "image/jpeg", "image/gif", "image/webp"),
+    ),
+    route_for(
+        "GET",
+        "/api/search",
+        SessionAccess.search,
+        "Messages that have the words.",
+        lambda a: a.access.sessions.search(a.query["q"], a.query.get("limit", 50)),
+        answer=api.FoundList,
+        query=(Param("q", SEARCH_TEXT, is_needed=True), Param("limit", LIMIT)),
+    ),
+    route_for(
+        "GET",
+        SESSION + "/export",
+        SessionAccess.export,
+        "A session as a file.",
+        _export,
+        gives="bytes",
+        media=(ZIP,),
+    ),
+    route_for(
+        "POST",
+        "/api/import",
+        SessionAccess.import_file,
+        "A session from such a file, under a new id.",
+        _import_session,
+        name="import_session",
+        takes="bytes",
+        media=(ZIP,),
+        answer=api.SessionView,
+        status=201,
+        upload=True,
+    ),
+    route_for(
+        "GET",
+        "/api/usage",
+        AccountAccess.usage,
+        "What was used, by day and agent.",
+        lambda a: a.access.accounts.usage(**a.query),
+        answer=api.UsageView,
+        query=(Param("since", TIME, "seconds since 1970"),),
+    ),
+]

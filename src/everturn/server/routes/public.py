@@ -1,0 +1,335 @@
+"""Public routes: health checks, login and logout, OpenID Connect, and the start page for browsers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from html import escape
+from typing import Final, Protocol
+from urllib.parse import parse_qs
+
+from starlette.responses import Response
+
+from everturn.access.authentication import Authenticator
+from everturn.access.server_context import ServerContext
+from everturn.config.server_options import ServerOptions
+from everturn.core.accounts import Principal
+from everturn.errors import EverturnError, NotRecognised, UnknownSession
+from everturn.server.errors import RequestError
+from everturn.server.middleware import AllowedHosts, Scope, cookie_name, find_cookies
+from everturn.server.route import Handler, HttpRequestContext, Param, Route
+from everturn.server.routes import js_sandbox
+from everturn.server.routes.web_ui import WebAssets
+from everturn.telemetry import metrics
+
+FORM: Final = "application/x-www-form-urlencoded"
+HTML: Final = "text/html; charset=utf-8"
+STYLE: Final = (
+    ":root{color-scheme:light dark}"
+    "body{font:16px/1.6 system-ui,sans-serif;max-width:44rem;margin:12vh auto 4rem;padding:0 1.25rem}"
+    "h1{font-size:1.6rem;margin:0 0 1rem}"
+    "code,pre{font:14px/1.6 ui-monospace,monospace}"
+    "pre{overflow:auto;padding:.9rem 1rem;border-radius:8px;background:light-dark(#f3f4f6,#26282c)}"
+    "button{font:inherit;font-weight:600;padding:.55rem 1.6rem;border:0;border-radius:8px;color:#fff;background:#1f5fd0;"
+    "cursor:pointer}button:focus-visible{outline:3px solid #8ab4ff;outline-offset:2px}"
+    ".small{font-size:.9rem;opacity:.75}"
+)
+_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+PAGE_HEADERS: Final = {
+    "content-security-policy": (
+        f"default-src 'none'; style-src 'sha256-{_HASH}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    # With `no-referrer` a browser sends `Origin: null` with the form, and the middleware refuses that.
+    "referrer-policy": "same-origin",
+}
+OIDC_TIMEOUT: Final = 600.0
+"""Seconds that a person may take to log in at the provider."""
+
+READY_TIMEOUT: Final = 1.0
+"""Seconds in which the store must answer."""
+
+
+class PublicSite(Protocol):
+    """The part of the application that these routes use."""
+
+    server_context: ServerContext
+    authenticator: Authenticator
+    options: ServerOptions
+    is_leaving: bool
+
+    async def authenticate(self, scope: Scope) -> Principal: ...
+
+
+def html_page(
+    title: str, inner: str, status: int = 200, headers: dict[str, str] | None = None, language: str = "en"
+) -> Response:
+    """A small HTML page; `inner` is HTML in which everything from outside is escaped."""
+    text = (
+        f'<!doctype html><html lang="{language}"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
+        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>{inner}</body></html>"
+    )
+    return Response(text, status, PAGE_HEADERS | (headers or {}), media_type=HTML)
+
+
+API_PREFIXES: Final = ("/api/", "/v1/", "/auth/")
+"""Paths for programs: an error below these is never an HTML page, whatever the client accepts."""
+
+NOT_FOUND_TEXTS: Final = {
+    "en": ("Page not found", "There is nothing at this address.", "Go to the start page"),
+    "zh": ("找不到页面", "此地址没有内容。", "前往首页"),
+}
+
+
+def is_browser_visit(scope: Scope) -> bool:
+    """Whether a person opened this address in a browser: no script and no program asks for HTML first."""
+    accepted = _header(scope, b"accept")
+    is_html = accepted.partition(",")[0].strip().startswith("text/html")
+    return scope["method"] == "GET" and is_html and not f"{scope['path']}/".startswith(API_PREFIXES)
+
+
+def not_found_page(scope: Scope) -> Response:
+    """The 404 page: the same for all callers, logged in or not."""
+    language = "zh" if _header(scope, b"accept-language").lower().startswith("zh") else "en"
+    title, text, link = NOT_FOUND_TEXTS[language]
+    return html_page(title, f'<p>{text}</p><p><a href="/">{link}</a></p>', 404, language=language)
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return next((value.decode("latin-1") for header, value in scope["headers"] if header == name), "")
+
+
+def login_cookie(options: ServerOptions, name: str, secret: str, seconds: float, site: str = "Strict") -> str:
+    """The Set-Cookie header that logs a browser in, or out with `seconds` 0."""
+    secure = "; Secure" if options.public_url.startswith("https://") else ""
+    return f"{name}={secret}; Path=/; HttpOnly; SameSite={site}; Max-Age={int(seconds)}{secure}"
+
+
+NOT_BUILT_NOTICE: Final = (
+    "<p>The page to talk on was not built when this was installed. In the checkout, run <code>scripts/web --quick</code> (that "
+    "takes Node 20.19 or newer) and install it again; a release has the page. All the rest is here: the API, and OpenAI's protocol under <code>/v1</code>. "
+    "To begin a conversation, in a shell, with <code>TOKEN</code> from the token file that <code>everturn serve</code> "
+    "names (or a key of <code>everturn keys add</code>):</p>"
+)
+
+
+def _curl(origin: str) -> str:
+    """A first request with curl, and how to read its answer; `origin` is the URL of this server."""
+    lines = (
+        f"curl -s {origin}/api/sessions \\",
+        '  -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\',
+        '  -d \'{"text": "What time is it?"}\'',
+        "",
+        "# SESSION is the id that comes back",
+        f"curl -s {origin}/api/sessions/$SESSION/messages \\",
+        '  -H "Authorization: Bearer $TOKEN"',
+    )
+    return f"<pre>{escape(chr(10).join(lines))}</pre>"
+
+
+@contextmanager
+def _counted(carrier: str) -> Generator[None]:
+    """Count whether the login succeeded."""
+    try:
+        yield
+    except NotRecognised:
+        metrics.count("logins_total", carrier, "refused")
+        raise
+    metrics.count("logins_total", carrier, "known")
+
+
+class _PublicHandlers:
+    """Handlers of the public routes."""
+
+    def __init__(self, site: PublicSite) -> None:
+        self._site = site
+        self._ready_at = -READY_TIMEOUT  # when the store last answered
+        self.pages = WebAssets()
+
+    async def alive(self, context: HttpRequestContext) -> Response:
+        return Response("ok\n", media_type="text/plain")
+
+    async def ready(self, context: HttpRequestContext) -> Response:
+        if self._site.is_leaving:
+            raise RequestError("leaving")
+        if time.monotonic() > self._ready_at + READY_TIMEOUT:  # callers are anonymous and not rate limited
+            await self._check_store()
+            self._ready_at = time.monotonic()
+        return Response("ok\n", media_type="text/plain")
+
+    async def _check_store(self) -> None:
+        try:
+            async with asyncio.timeout(READY_TIMEOUT):
+                await self._site.server_context.runtime.store.head("readyz")
+        except UnknownSession:
+            pass  # the store has answered
+        except (EverturnError, TimeoutError, OSError):
+            raise RequestError("busy", "the store does not answer") from None
+
+    async def start_page(self, context: HttpRequestContext) -> Response:
+        if self.pages.is_built:
+            oidc = self._site.options.oidc
+            return self.pages.front(context, oidc is not None and bool(oidc.client_id))
+        try:
+            principal = await self._site.authenticate(context.request.scope)
+        except NotRecognised:
+            return html_page(
+                "Everturn",
+                "<p>You are not logged in.</p>" + self._login_hint() + NOT_BUILT_NOTICE + _curl(self._origin(context)),
+            )
+        login = f"<p>You are logged in: <b>{escape(principal.user)}</b> in <b>{escape(principal.tenant)}</b>, as {escape(principal.role)}.</p>"
+        more = '<p class="small">All it can do: <a href="/openapi.json">openapi.json</a></p>'
+        return html_page("Everturn", login + NOT_BUILT_NOTICE + _curl(self._origin(context)) + more)
+
+    def _login_hint(self) -> str:
+        """HTML that says how to log in."""
+        with_provider = ' Or <a href="/oidc/login">log in with your provider</a>.' if self._site.options.oidc else ""
+        return (
+            "<p>Open the link that <code>everturn serve</code> printed when it started; "
+            f"<code>everturn login</code>, on the machine of the server, prints another.{with_provider}</p>"
+        )
+
+    async def login_page(self, context: HttpRequestContext) -> Response:
+        """The login page. It has a button, because programs that preview links must not use up the link."""
+        if "token" not in context.query:
+            return html_page(
+                "This link is not whole", f"<p>The token at its end is missing.</p>{self._login_hint()}", 422
+            )
+        token = escape(context.query["token"], quote=True)
+        form = (
+            f"<p>This logs this browser in to <b>{escape(self._origin(context))}</b>.</p>"
+            '<form method="post" action="/login">'
+            f'<input type="hidden" name="token" value="{token}"><button autofocus>Log in</button></form>'
+            '<p class="small">The link opens once. Use only one that you asked for: with a link of somebody else you '
+            "would be writing where they can read it.</p>"
+        )
+        return html_page("Log in to Everturn", form)
+
+    async def log_in(self, context: HttpRequestContext) -> Response:
+        try:
+            token = parse_qs(context.body.decode("ascii"), max_num_fields=5, strict_parsing=True)["token"][0]
+        except (ValueError, KeyError, UnicodeDecodeError):
+            raise RequestError("unfit", "this form has a token", "token") from None
+        seconds = self._site.options.login
+        try:
+            with _counted("link"):
+                secret, _ = await self._site.authenticator.log_in(token[:1000], seconds)
+        except NotRecognised:
+            text = (
+                "<p>It was used before, or is older than ten minutes. <code>everturn login</code>, on the machine of the "
+                'server, prints a new one.</p><p>If it was you who used it, <a href="/">go on</a>.</p>'
+            )
+            return html_page("This link opens no more", text, 401, {"www-authenticate": "Bearer"})
+        headers = {
+            "set-cookie": login_cookie(self._site.options, self._cookie_name(context), secret, seconds),
+            "location": "/",
+        }
+        return Response(status_code=303, headers=headers)
+
+    async def log_out(self, context: HttpRequestContext) -> Response:
+        if context.access.principal.kind != "login":
+            raise RequestError("unfit", "this logs a browser out; a key is revoked by DELETE /api/keys/{key}")
+        await self._site.authenticator.log_out(context.access.principal)
+        expired = login_cookie(self._site.options, self._cookie_name(context), "", 0)
+        return Response(status_code=204, headers={"set-cookie": expired})
+
+    # OpenID Connect ----------------------------------------------------------------------------------------------
+
+    async def start_oidc(self, context: HttpRequestContext) -> Response:
+        """Redirect to the provider. The provider's redirect back is cross-site, so this cookie cannot be SameSite=Strict."""
+        flow = await self._site.authenticator.begin_oidc(self._callback_url(context))
+        flow_cookie = login_cookie(
+            self._site.options, self._cookie_name(context) + "-oidc", flow.cookie, OIDC_TIMEOUT, "Lax"
+        )
+        return Response(status_code=303, headers={"location": flow.url, "set-cookie": flow_cookie})
+
+    async def finish_oidc(self, context: HttpRequestContext) -> Response:
+        name, seconds = self._cookie_name(context), self._site.options.login
+        flow_cookies = find_cookies(context.request.scope["headers"], name + "-oidc")
+        code, state = context.query.get("code", ""), context.query.get("state", "")
+        if len(flow_cookies) != 1 or not code or not state:
+            raise NotRecognised("this login was not begun here")
+        with _counted("oidc"):
+            secret, _ = await self._site.authenticator.finish_oidc(
+                code, state, flow_cookies[0], self._callback_url(context), seconds
+            )
+        # A redirect would still count as cross-site, and the browser would not send a strict cookie with it.
+        body = '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Go on</a></p>'
+        answer = html_page("You are logged in", body)
+        answer.headers.append("set-cookie", login_cookie(self._site.options, name, secret, seconds))
+        answer.headers.append("set-cookie", login_cookie(self._site.options, name + "-oidc", "", 0, "Lax"))
+        return answer
+
+    def _callback_url(self, context: HttpRequestContext) -> str:
+        """The URL to which the provider redirects the browser."""
+        return f"{self._origin(context)}/oidc/callback"
+
+    def _origin(self, context: HttpRequestContext) -> str:
+        """The URL of this server; the middleware has checked the Host."""
+        options = self._site.options
+        return options.public_url.rstrip("/") or AllowedHosts(options).origin(context.request.headers["host"])
+
+    def _cookie_name(self, context: HttpRequestContext) -> str:
+        server = context.request.scope.get("server")
+        return cookie_name(self._site.options, server[1] if server else 0)
+
+
+def public_routes(site: PublicSite) -> list[Route]:
+    """The public routes, and logout."""
+    handlers = _PublicHandlers(site)
+    token = Param("token", {"type": "string", "minLength": 1, "maxLength": 1000})
+    back = tuple(Param(name, {"type": "string", "maxLength": 4096}) for name in ("code", "state"))
+    return [
+        _public("/healthz", "alive", "The process lives.", handlers.alive, "text/plain"),
+        _public("/readyz", "ready", "The node can be sent requests.", handlers.ready, "text/plain"),
+        _public("/", "front", "A page for whoever comes with a browser.", handlers.start_page, "text/html"),
+        _public("/assets/{name}", "asset", "A file of the page.", handlers.pages.asset, "*/*"),
+        *js_sandbox.sandbox_routes(),
+        _public("/login", "ask", "A page with a button that uses up a link.", handlers.login_page, "text/html", token),
+        _public("/oidc/login", "go_out", "Log in with the provider.", handlers.start_oidc, "text/html", status=303),
+        _public("/oidc/callback", "come_back", "Back from the provider.", handlers.finish_oidc, "text/html", *back),
+        Route(
+            method="POST",
+            path="/login",
+            name="log_in",
+            needs=None,
+            about="Use up a link: the browser is logged in.",
+            handler=handlers.log_in,
+            takes="bytes",
+            gives="none",
+            media=(FORM,),
+            status=303,
+            tag="about",
+        ),
+        Route(
+            method="POST",
+            path="/api/logout",
+            name="log_out",
+            needs="viewer",
+            about="Log a browser out: its cookie holds no more.",
+            handler=handlers.log_out,
+            status=204,
+            tag="about",
+        ),
+    ]
+
+
+def _public(path: str, name: str, about: str, handler: Handler, media: str, *query: Param, status: int = 200) -> Route:
+    return Route(
+        is_cheap=name in ("alive", "ready", "asset"),
+        method="GET",
+        path=path,
+        name=name,
+        needs=None,
+        about=about,
+        handler=handler,
+        gives="bytes",
+        media=(media,),
+        query=query,
+        status=status,
+        tag="about",
+    )

@@ -1,0 +1,137 @@
+"""Inbox feed: polls each watched tenant once a second for changed sessions and gates, and pushes them to all its streams."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from everturn.access.access import Access
+from everturn.access.role_redaction import redact_gate
+from everturn.access.sessions import session_view
+from everturn.access.titles import with_title, with_titles
+from everturn.api import GateView, InboxItem, SessionView
+from everturn.core.accounts import Principal
+from everturn.errors import UnknownSession
+from everturn.server.streams.response import EventStreamResponse
+from everturn.server.streams.sse import encode_message
+
+if TYPE_CHECKING:
+    from everturn.access.server_context import ServerContext
+
+log = logging.getLogger(__name__)
+
+POLL_INTERVAL = 1.0  # seconds between two polls
+GATE_POLL_EVERY = (
+    5  # polls after which gates are read although no session changed: those of sub-agents change no listed session
+)
+CLOCK_SKEW = 15.0  # seconds by which the clocks of nodes may differ
+PAGE = 200  # sessions
+
+
+class _WatchedTenant:
+    """The streams that watch a tenant, and what they were last sent."""
+
+    def __init__(self, now: float) -> None:
+        self.streams: dict[EventStreamResponse, bool] = {}  # whether results under review are redacted
+        self.since = now
+        self.sessions: dict[str, SessionView] = {}  # as of the last few polls
+        self.open_gates: dict[str, list[GateView]] | None = None  # None: not read yet
+        self.polls = 0
+
+
+class InboxFeed:
+    """The watched tenants of a node."""
+
+    def __init__(self, server_context: ServerContext) -> None:
+        self._server_context = server_context
+        self._tenants: dict[str, _WatchedTenant] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start polling."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._poll_all())
+
+    def attach(self, stream: EventStreamResponse, is_redacted: bool) -> None:
+        """Push changes to a stream from now on."""
+        name = stream.principal.tenant
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            tenant = self._tenants[name] = _WatchedTenant(self._server_context.runtime.clock.now())
+        tenant.streams[stream] = is_redacted
+
+    def detach(self, stream: EventStreamResponse) -> None:
+        """Remove a stream that has closed."""
+        tenant = self._tenants.get(stream.principal.tenant)
+        if tenant is not None:
+            tenant.streams.pop(stream, None)
+            if not tenant.streams:
+                del self._tenants[stream.principal.tenant]
+
+    async def _poll_all(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_INTERVAL)
+            for name, tenant in list(self._tenants.items()):
+                try:
+                    await self._poll(name, tenant)
+                except Exception as error:
+                    log.warning("what moves in tenant %s could not be seen, and is looked at again: %r", name, error)
+
+    async def _poll(self, name: str, tenant: _WatchedTenant) -> None:
+        store = self._server_context.runtime.store
+        # By our own clock: the time in a log may be wrong, and a session with a time in the future is listed at every poll.
+        since, tenant.since = tenant.since - CLOCK_SKEW, self._server_context.runtime.clock.now()
+        page = sessions = await store.session_page(name, limit=PAGE, since=since)
+        while len(page) == PAGE:
+            page = await store.session_page(name, limit=PAGE, since=since, before=(page[-1].touched, page[-1].id))
+            sessions = [*sessions, *page]
+        views = {info.id: session_view(info) for info in await with_titles(store, sessions)}
+        moved = {session for session, view in views.items() if tenant.sessions.get(session) != view}
+        tenant.polls += 1
+        if moved or tenant.open_gates is None or tenant.polls % GATE_POLL_EVERY == 0:
+            waits = await self._waits(name)
+            # At the first poll nothing has changed: every stream has a snapshot that is newer than this one.
+            before = waits if tenant.open_gates is None else tenant.open_gates
+            moved |= {
+                session_id
+                for session_id in waits.keys() | before.keys()
+                if waits.get(session_id) != before.get(session_id)
+            }
+            tenant.open_gates = waits
+        tenant.sessions = views  # an older one cannot be sent again: it is not listed any more
+        for session in sorted(moved):
+            view = views.get(session) or await self._view(session)
+            if view is not None:
+                self._push(tenant, view, (tenant.open_gates or {}).get(session, []))
+
+    async def _waits(self, tenant: str) -> dict[str, list[GateView]]:
+        access = Access(self._server_context, Principal(tenant, "everturn", "approver"))
+        waits: dict[str, list[GateView]] = {}
+        for gate in (await access.gates.page()).gates:
+            waits.setdefault(gate.session, []).append(gate)
+        return waits
+
+    async def _view(self, session: str) -> SessionView | None:
+        try:
+            store = self._server_context.runtime.store
+            info = await with_title(store, await store.info(session))
+        except UnknownSession:
+            return None
+        return session_view(info)
+
+    def _push(self, tenant: _WatchedTenant, view: SessionView, waits: list[GateView]) -> None:
+        whole = encode_message(InboxItem(session=view, waits=waits))
+        redacted = [replace(gate_view, gate=redact_gate(gate_view.gate)) for gate_view in waits]
+        redacted_frame = whole if redacted == waits else encode_message(InboxItem(session=view, waits=redacted))
+        for stream, is_redacted in list(tenant.streams.items()):
+            if not stream.push(redacted_frame if is_redacted else whole):
+                self.detach(stream)
+
+    async def aclose(self) -> None:
+        """Stop polling."""
+        if self._task is not None:
+            self._task.cancel()
+        self._tenants.clear()

@@ -1,0 +1,93 @@
+"""Blob references: returns the names of the blobs that an event or a command references. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from everturn.core.commands import Command, LateResult, Send
+from everturn.core.events import (
+    AnswerStarted,
+    CallFinished,
+    Event,
+    FilesChanged,
+    FilesReverted,
+    GateOpened,
+    HookFinished,
+    LateResultReceived,
+    MessageAdded,
+    RevertStarted,
+    StepFinished,
+    StepInterrupted,
+    TurnStarted,
+)
+from everturn.core.parts import FilePart, NoticePart, Output, ReasoningPart, StepPart, TextPart, ToolPart
+
+_WITHOUT_FILES = frozenset((TextPart, ReasoningPart, StepPart, NoticePart))
+
+
+def referenced_blobs(said: Event | Command) -> list[str]:
+    """Return the names of the blobs that an event or a command references, with repetitions."""
+    finder = _FINDERS.get(type(said))
+    return [] if finder is None else finder(said)
+
+
+def _in_parts(parts: Iterable[object]) -> list[str]:
+    names: list[str] = []
+    for part in parts:
+        kind = type(part)
+        if kind in _WITHOUT_FILES:
+            continue
+        if isinstance(part, FilePart):
+            names.append(part.blob)
+        elif isinstance(part, ToolPart):
+            names += [name for output in (part.output, part.late) if output is not None for name in _in_output(output)]
+    return names
+
+
+def _in_output(output: Output) -> list[str]:
+    names = [output.blob] if output.blob else []
+    if output.private:
+        names.append(output.private)
+    if output.attachments:
+        names += [part.blob for part in output.attachments]
+    return names
+
+
+def _in_gate(event: GateOpened) -> list[str]:
+    return _in_output(event.gate.output) if event.gate.output is not None else []
+
+
+def _in_started(event: TurnStarted) -> list[str]:
+    return _in_parts(event.input.parts) if event.input is not None else []
+
+
+def _in_deferred(event: HookFinished) -> list[str]:
+    return [name for append in event.deferred for name in _in_parts(append.message.parts)]
+
+
+def _in_files(event: FilesChanged | RevertStarted | FilesReverted) -> list[str]:
+    """Only the session's own files are stored in blobs; the trees of a folder are stored beside it."""
+    if event.root:
+        return []
+    added = event.blobs if isinstance(event, FilesChanged) else ()
+    return [name for name in (event.before, event.after, *added) if name]  # "": before the first change
+
+
+# By exact type: a class pattern that misses on a Struct costs more than the whole lookup.
+_FINDERS: dict[type[Event] | type[Command], Callable[[Any], list[str]]] = {
+    TurnStarted: _in_started,
+    AnswerStarted: lambda event: _in_parts(event.message.parts),
+    MessageAdded: lambda event: _in_parts(event.message.parts),
+    StepFinished: lambda event: _in_parts(event.parts),
+    StepInterrupted: lambda event: _in_parts(event.parts),
+    GateOpened: _in_gate,
+    CallFinished: lambda event: _in_output(event.output),
+    LateResultReceived: lambda event: _in_output(event.output),
+    HookFinished: _in_deferred,
+    FilesChanged: _in_files,
+    RevertStarted: _in_files,
+    FilesReverted: _in_files,
+    Send: lambda command: _in_parts(command.parts or ()),
+    LateResult: lambda command: _in_output(command.output),
+}

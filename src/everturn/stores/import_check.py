@@ -1,0 +1,96 @@
+"""Validation of an imported log: checks that the events of an untrusted log could have happened. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from everturn.core.events import (
+    AnswerStarted,
+    Event,
+    LeafSelected,
+    MessageAdded,
+    MessageDeleted,
+    TurnEvent,
+    TurnStarted,
+)
+from everturn.core.messages import Message
+from everturn.core.options import TurnOptions
+from everturn.core.state import TurnState
+from everturn.errors import EverturnError, UnreadableLog
+
+REVERT_BUSY = "a turn is under way in session {session!r}, or waiting: cancel it, then revert the files"
+SESSION_NOT_IDLE = (
+    "a turn is under way in session {session!r}, or asked for: wait until it is over, cancel it, or ask to queue"
+)
+
+
+def parent_session(options: TurnOptions) -> str:
+    """Return the session of the parent turn of a sub-agent run with these options; "" for a user's turn."""
+    above = options.lineage
+    return "" if above is None else above.by[0] or above.session
+
+
+def agent_and_creator(events: Iterable[Event]) -> tuple[str, str]:
+    """Return the agent of the last turn of a log, and the user of the first."""
+    options = [event.options for event in events if isinstance(event, TurnStarted)]
+    return (options[-1].agent, options[0].by) if options else ("", "")
+
+
+def check_log(events: Sequence[Event]) -> list[TurnState]:
+    """Fold every turn, check that the messages form a tree, and return the turns.
+
+    Raises:
+        UnreadableLog: no driver of ours can have written this log.
+    """
+    turns: dict[str, TurnState] = {}
+    messages: set[str] = set()
+    gates: set[str] = set()
+    for seq, event in enumerate(events, 1):
+        try:
+            _check_tree(event, messages)
+            if isinstance(event, TurnEvent):
+                _apply(event, turns, gates)
+        except (EverturnError, KeyError, ValueError, TypeError, AttributeError) as error:
+            raise UnreadableLog(f"event {seq} cannot have happened: {error}") from error
+    return list(turns.values())
+
+
+def _apply(event: TurnEvent, turns: dict[str, TurnState], gates: set[str]) -> None:
+    if not event.turn:
+        raise UnreadableLog("a turn without a name")
+    state = turns.get(event.turn)
+    if state is None:
+        state = turns[event.turn] = TurnState(event.turn)
+    before = len(state.gates)
+    state.apply(event)
+    if len(state.gates) > before:
+        gate = next(reversed(state.gates))
+        if state.gate_details[gate].turn != event.turn:  # otherwise it would stay open when its turn ends
+            raise UnreadableLog(f"gate {gate!r} is asked by another turn")
+        if gate in gates:
+            raise UnreadableLog(f"gate {gate!r} is there twice")
+        gates.add(gate)
+
+
+def _check_tree(event: Event, messages: set[str]) -> None:
+    """Each message is added once, below an existing one: so the tree has no cycles."""
+    if isinstance(event, TurnStarted):
+        _require_message(event.parent, messages)
+    for message in _added_messages(event):
+        if not message.id or message.id in messages:
+            raise UnreadableLog(f"message {message.id!r} is there twice")
+        _require_message(message.parent, messages)
+        messages.add(message.id)
+    if isinstance(event, LeafSelected | MessageDeleted):
+        _require_message(event.message, messages)
+
+
+def _added_messages(event: Event) -> Iterable[Message]:
+    if isinstance(event, TurnStarted):
+        return () if event.input is None else (event.input,)
+    return (event.message,) if isinstance(event, AnswerStarted | MessageAdded) else ()
+
+
+def _require_message(message: str | None, messages: set[str]) -> None:
+    if message is not None and message not in messages:
+        raise UnreadableLog(f"there is no message {message!r} at this place")

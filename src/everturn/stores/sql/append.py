@@ -1,0 +1,251 @@
+"""Claims and appends: the operations by which a driver claims a session and appends events to its log.
+
+An append is refused unless the log is at the expected position and no other driver has claimed the session since. It
+writes its events and all their projections in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from everturn.core.events import Entry, Event, MessageDeleted, TurnStarted
+from everturn.core.ports import (
+    PAUSED_TEXT,
+    QUARANTINED_TEXT,
+    SessionClaim,
+    changes_session_list,
+    is_quarantined,
+    retry_pause,
+)
+from everturn.errors import KeyConflict, SessionQuarantined, Stale
+from everturn.stores.import_check import agent_and_creator
+from everturn.stores.sql import grants, usage
+from everturn.stores.sql import statements as say
+from everturn.stores.sql.blobs import reference_blobs
+from everturn.stores.sql.database import Operation, Query, remove_nul
+from everturn.stores.sql.projections import ProjectionRows, SessionProjection, project
+from everturn.stores.sql.queries import decode_entries, decode_info, inbox, session_row, unknown_session
+from everturn.stores.sql.search import index_messages
+from everturn.wire import dump_message
+
+OVERDUE_BATCH = 500
+
+# Claims ------------------------------------------------------------------------------------------------------------
+
+
+def claim(session: str, now: float) -> Operation[tuple[SessionClaim, SessionProjection] | SessionQuarantined | None]:
+    """Claim a session: return the claim and the projection, why the session rests, or None if it has no work.
+
+    Raises:
+        UnknownSession: the session does not exist.
+    """
+    for _ in range(3):
+        claimed = yield Query(say.CLAIM, (session, now))
+        if claimed:
+            break
+        rows = yield Query(say.UNCLAIMED, (session, now))
+        if not rows or rows[0][0]:
+            raise unknown_session(session, bool(rows))
+        _, has_work, may_try, tries, touched = rows[0]
+        if not has_work:
+            return None
+        if not may_try:
+            if not is_quarantined(tries):
+                return SessionQuarantined(
+                    PAUSED_TEXT.format(session=session, tries=tries), touched + retry_pause(tries)
+                )
+            reason = QUARANTINED_TEXT.format(session=session, tries=tries)
+            yield Query(say.QUARANTINE, (reason, session))  # returned, not raised: an error would roll this write back
+            return SessionQuarantined(reason)
+        # The session changed between the two queries: try again.
+    else:
+        return None
+    epoch, head, tries, *row = claimed[0]
+    info = decode_info(row)
+    commands = yield from inbox(session)
+    live = decode_entries((yield Query(say.LIVE_EVENTS, (session,))))
+    turns: dict[str, list[Entry]] = {}
+    for entry in live:
+        turns.setdefault(getattr(entry.event, "turn", ""), []).append(entry)
+    projection = SessionProjection.from_entries(info.tenant, head, info.leaf, info.title, live)
+    return SessionClaim(epoch, head, info, commands, list(turns.values()), tries), projection
+
+
+def release(session: str, epoch: int, tries: int) -> Operation[None]:
+    """Reset the tries of a claim whose driver has ended normally."""
+    yield Query(say.RELEASE, (tries, session, epoch))
+
+
+def overdue(before: float, now: float) -> Operation[list[str]]:
+    """Return sessions with work that no driver has touched since `before`; the next caller does not get them."""
+    rows = yield Query(say.OVERDUE, (before, now, OVERDUE_BATCH))
+    return [row[0] for row in rows]
+
+
+# Appending ----------------------------------------------------------------------------------------------------------------
+
+
+def append(
+    projection: SessionProjection | None,
+    session: str,
+    after: int,
+    events: Sequence[Event],
+    epoch: int | None,
+    token: str,
+) -> Operation[tuple[int, SessionProjection | None]]:
+    """Append events after a position; return the new position and the updated projection.
+
+    Raises:
+        Stale: the log is at another position, or the session was claimed since.
+        UnknownSession: the session does not exist.
+    """
+    if projection is None or projection.head != after:
+        row = yield from session_row(session)
+        if row[0] != after:
+            return _written_before(session, after, events, token, row[0], row[3]), None
+        live = yield Query(say.LIVE_EVENTS, (session,))
+        projection = SessionProjection.from_entries(row[6], after, row[1], row[2], decode_entries(live))
+    # Split after each deletion of a message: only the database knows which leaf is selected then.
+    runs = list(_cut(events)) if MessageDeleted in map(type, events) else [events]
+    yield from _reload_turns(projection, session, runs[0])
+    leaf, title = projection.tree.leaf, projection.tree.title
+    rows = project(projection, after, runs[0])
+    if len(runs) == 1:
+        leaf, title = projection.tree.leaf, projection.tree.title
+    head, at = after + len(events), events[-1].at if events and rows.has_moved else 0.0
+    shown = max((event.at for event in events if changes_session_list(event)), default=0.0)
+    fence = (head, token, leaf, remove_nul(title), at, shown, rows.has_moved, session, after, epoch)
+    accepted = yield Query(say.FENCE, fence)
+    if not accepted:
+        row = yield from session_row(session)
+        return _written_before(session, after, events, token, row[0], row[3]), None
+    yield from _write(session, projection.tenant, rows)
+    if len(runs) > 1:
+        yield from _write_runs(projection, session, after, runs)
+    return head, projection
+
+
+def restore(session: str, tenant: str, events: Sequence[Event], token: str) -> Operation[None]:
+    """Create a session from a log.
+
+    Raises:
+        KeyConflict: a session of this name exists or existed.
+    """
+    first, last = (events[0].at, events[-1].at) if events else (0.0, 0.0)
+    created = yield Query(
+        say.NEW_SESSION,
+        (session, tenant, first, last, len(events), token, *map(remove_nul, agent_and_creator(events)), ""),
+    )
+    if not created:
+        rows = yield Query(say.SESSION, (session,))
+        if not rows or rows[0][3] != token:
+            raise KeyConflict(f"there is, or was, a session {session!r}; import it under another name")
+        return
+    yield from _write_runs(SessionProjection(tenant), session, 0, [[], *_cut(events)], is_restored=True)
+
+
+def _written_before(session: str, after: int, events: Sequence[Event], token: str, head: int, last: str) -> int:
+    """Return the position that this append reached in an earlier run; raise `Stale` if it did not."""
+    if last == token and head == after + len(events):
+        return head
+    raise Stale(f"session {session} is at {head}, not at {after}: somebody else drives it")
+
+
+def _cut(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    """Split events into runs; each but the last ends with a `MessageDeleted`."""
+    start = 0
+    for end, event in enumerate(events, 1):
+        if type(event) is MessageDeleted:
+            yield events[start:end]
+            start = end
+    yield events[start:]
+
+
+def _reload_turns(projection: SessionProjection, session: str, events: Sequence[Event]) -> Operation[None]:
+    """Load finished turns again for which an event still arrives, such as a late result."""
+    known, seen = projection.turns, set[str]()
+    for event in events:
+        turn = getattr(event, "turn", "")
+        if not turn or turn in known or turn in seen:
+            continue
+        seen.add(turn)
+        if type(event) is not TurnStarted:
+            projection.reload_turn(decode_entries((yield Query(say.TURN_EVENTS, (session, turn, 0)))))
+
+
+def _write_runs(
+    projection: SessionProjection, session: str, after: int, runs: Sequence[Sequence[Event]], is_restored: bool = False
+) -> Operation[None]:
+    """Write the runs after the first, applying the delete that ends each run before them, then the selected leaf."""
+    for before, run in pairwise(runs):
+        if before:
+            yield from _delete(projection, session, before[-1])
+        after += len(before)
+        yield from _reload_turns(projection, session, run)
+        yield from _write(session, projection.tenant, project(projection, after, run), is_restored)
+    yield Query(say.LEAF, (projection.tree.leaf, remove_nul(projection.tree.title), session))
+
+
+def _delete(projection: SessionProjection, session: str, event: Event) -> Operation[None]:
+    assert type(event) is MessageDeleted
+    rows = yield Query(say.DELETE_MESSAGES, (session, event.message))
+    parents: dict[str, str | None] = {row[0]: row[1] for row in rows}
+    if projection.tree.leaf in parents:
+        projection.tree.leaf = parents.get(event.message)
+
+
+def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = False) -> Operation[None]:  # noqa: C901 - table by table
+    """Write rows, table by table; a step in the middle of a turn has events only."""
+    if rows.events:
+        yield Query(say.ADD_EVENTS, [(session, *row) for row in rows.events], many=True)
+    if rows.acted_on:
+        yield Query(say.CLOSE_COMMANDS, [(session, key) for key in rows.acted_on], many=True)
+    if rows.turns:
+        moved = [
+            (session, turn, live.started, live.last, live.state, len(live.out), live.deadline)
+            for turn, live in rows.turns.items()
+        ]
+        yield Query(say.UPSERT_TURNS, moved, many=True)
+    if rows.joined:
+        joined = [(session, m.id, m.parent, turn, seq, dump_message(m)) for seq, turn, m in rows.joined]
+        yield Query(say.ADD_MESSAGES, joined, many=True)
+    if rows.finished:
+        finished = [(dump_message(message), session, name) for name, message in rows.finished.items()]
+        yield Query(say.FINISH_MESSAGES, finished, many=True)
+    if rows.opened:
+        yield Query(say.OPEN_GATES, [(session, tenant, *row) for row in rows.opened], many=True)
+    if rows.claimed:
+        # A row for each command of the append: any of them may be the one that claimed the gate.
+        claimed = [
+            (claim, due, session, gate, key) for gate, (claim, due, keys) in rows.claimed.items() for key in keys
+        ]
+        yield Query(say.CLAIM_GATES, claimed, many=True)
+    if rows.answered:
+        answered = [(resolution, session, gate) for gate, resolution in rows.answered]
+        yield Query(say.ANSWER_GATES, answered, many=True)
+    if rows.closed:
+        yield Query(say.CLOSE_GATES, [(session, gate) for gate in rows.closed], many=True)
+    # A restored turn gets its usage row now: its account must not be read from its log later.
+    if used := rows.turns | rows.used if is_restored else rows.used:
+        yield from usage.write_usage(session, tenant, used, is_restored)
+    if rows.granted and not is_restored:  # an imported log is untrusted: it must not grant anything
+        yield from grants.add(session, tenant, rows.granted)
+    if rows.revoked and not is_restored:
+        yield from grants.remove(session, tenant, rows.revoked)
+    if trees := {root: tree for root, tree in rows.trees.items() if not root or not is_restored}:
+        yield Query(
+            say.RECORD_TREES, [(session, remove_nul(root), remove_nul(tree)) for root, tree in trees.items()], many=True
+        )
+    if rows.mentions:
+        yield from reference_blobs(session, sorted(rows.mentions), rows.at)
+    if rows.joined or rows.finished:
+        yield from _index(session, tenant, rows)
+
+
+def _index(session: str, tenant: str, rows: ProjectionRows) -> Operation[None]:
+    """Add messages to the search index: an answer when its turn is over, any other message when it is added."""
+    complete = [message for _, _, message in rows.joined if message.role != "assistant"]
+    complete += [message for message in rows.finished.values() if message.role == "assistant"]
+    if complete:
+        yield from index_messages(session, tenant, complete)

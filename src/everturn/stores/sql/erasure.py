@@ -1,0 +1,139 @@
+"""Erasure: turns a session and the sessions of its sub-agent runs into tombstones, whose names are never used again."""
+
+from __future__ import annotations
+
+from everturn.core.commands import Send
+from everturn.core.events import TurnStarted
+from everturn.errors import SessionBusy, UnknownSession
+from everturn.stores.sql.database import Database, Operation, Query, Statement
+from everturn.wire import load_command, load_event
+
+
+def _deleted_with_session(table: str) -> Statement:
+    return Statement(
+        f"erase_{table}",
+        f"DELETE FROM {table} WHERE session = ?",
+        f"DELETE FROM {table} USING unnest($1::text[]) AS given (session) WHERE {table}.session = given.session",
+    )
+
+
+# `usage` stays: it has what a tenant owes, numbers and no text.
+_DELETE_ROWS = [
+    *map(
+        _deleted_with_session, ("lookup", "mentions", "files", "gates", "messages", "turns", "inbox", "events", "marks")
+    ),
+    Statement(
+        "erase_grants",  # made in this session
+        "DELETE FROM grants WHERE origin = ?",
+        "DELETE FROM grants USING unnest($1::text[]) AS given (session) WHERE grants.origin = given.session",
+    ),
+    Statement(
+        "erase_held_grants",  # made in another session, and valid in this one
+        "DELETE FROM grants WHERE tenant = (SELECT tenant FROM sessions WHERE id = ?1) AND session = ?1",
+        "DELETE FROM grants g USING unnest($1::text[]) AS given (session) JOIN sessions s ON s.id = given.session "
+        "WHERE g.tenant = s.tenant AND g.session = s.id",
+    ),
+]
+_LOCK = Statement(
+    "erase_lock",
+    "SELECT erased, touched FROM sessions WHERE id = ?",
+    "SELECT given.row, s.erased, s.touched FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
+    "JOIN sessions s ON s.id = given.id FOR UPDATE OF s",
+    returns=True,
+)
+_IS_BUSY = Statement(
+    "erase_is_busy",
+    "SELECT EXISTS (SELECT 1 FROM inbox i WHERE i.session = s.id AND i.is_open), "
+    "EXISTS (SELECT 1 FROM turns t WHERE t.session = s.id AND (t.state != 'over' OR t.out > 0)) "
+    "FROM sessions s WHERE s.id = ?",
+    "SELECT given.row, EXISTS (SELECT 1 FROM inbox i WHERE i.session = given.id AND i.is_open), "
+    "EXISTS (SELECT 1 FROM turns t WHERE t.session = given.id AND (t.state != 'over' OR t.out > 0)) "
+    "FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row)",
+    returns=True,
+)
+# The next epoch fences off a driver that still holds the session. The token marks that the file has to be rewritten
+# before the content is gone from the disk.
+_BURY = Statement(
+    "erase_bury",
+    "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', who = '', "
+    "epoch = epoch + 1 WHERE id = ?",
+    "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', who = '', "
+    "epoch = s.epoch + 1 "
+    "FROM unnest($1::text[]) AS given (id) WHERE s.id = given.id",
+)
+
+# The account of a turn was recorded by us when the turn started: unlike a name, a log cannot forge it.
+_BELOW = Statement(
+    "erase_below",
+    "SELECT DISTINCT u.session FROM usage u JOIN usage o ON o.home = u.home AND o.tenant = u.tenant "
+    "WHERE o.session = ?1 AND substr(u.session, 1, length(?1) + 1) = ?1 || '-' ORDER BY u.session",
+    "SELECT DISTINCT given.row, u.session FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
+    "JOIN usage o ON o.session = given.id JOIN usage u ON u.home = o.home AND u.tenant = o.tenant "
+    "WHERE starts_with(u.session, given.id || '-') ORDER BY 1, 2",
+    returns=True,
+)
+# A requested turn, or one that has not finished a step, has no usage row yet. There are few of these at any time.
+_ASKED_BELOW = Statement(
+    "erase_asked_below",
+    "SELECT i.body FROM inbox i WHERE i.is_open AND i.kind = 'Send' "
+    "AND substr(i.session, 1, length(?1) + 1) = ?1 || '-'",
+    "SELECT given.row, i.body FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
+    "JOIN inbox i ON i.is_open AND i.kind = 'Send' AND starts_with(i.session, given.id || '-')",
+    returns=True,
+)
+_BEGUN_BELOW = Statement(
+    "erase_begun_below",
+    "SELECT e.body FROM turns t JOIN events e ON e.session = t.session AND e.seq = t.started "
+    "WHERE (t.state != 'over' OR t.out > 0) AND substr(t.session, 1, length(?1) + 1) = ?1 || '-'",
+    "SELECT given.row, e.body FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
+    "JOIN turns t ON (t.state != 'over' OR t.out > 0) AND starts_with(t.session, given.id || '-') "
+    "JOIN events e ON e.session = t.session AND e.seq = t.started",
+    returns=True,
+)
+
+
+async def erase(database: Database, session: str) -> list[str]:
+    """Erase a session and the sessions of its sub-agent runs; return their names.
+
+    Raises:
+        SessionBusy: a turn is running or requested.
+        UnknownSession: the session never existed.
+    """
+    return await database.write(lambda _: erase_if_idle(session), session, is_long=True)
+
+
+def erase_if_idle(session: str, before: float | None = None) -> Operation[list[str]]:
+    """Erase a session with its sub-agent runs unless it was touched since `before`; return the erased sessions."""
+    rows = yield Query(_LOCK, (session,))
+    if not rows:
+        raise UnknownSession(f"there is no session {session!r}")
+    is_erased, touched = rows[0]
+    if is_erased or (before is not None and touched >= before):
+        return []
+    names = [session]
+    yield from _refuse_if_busy(session, session)
+    for (child,) in (yield Query(_BELOW, (session,))):
+        rows = yield Query(_LOCK, (child,))
+        if rows and not rows[0][0]:
+            yield from _refuse_if_busy(child, session)
+            names.append(child)
+    yield from _refuse_if_child_starts(session)
+    for statement in (*_DELETE_ROWS, _BURY):
+        yield Query(statement, [(name,) for name in names], many=True)
+    return names
+
+
+def _refuse_if_busy(session: str, erased: str) -> Operation[None]:
+    ((has_commands, has_turns),) = yield Query(_IS_BUSY, (session,))
+    if has_commands or has_turns:
+        relation = "" if session == erased else f", a sub-agent run of {erased!r},"
+        raise SessionBusy(f"session {session!r}{relation} has a turn under way, or waiting: cancel it, then erase")
+
+
+def _refuse_if_child_starts(session: str) -> Operation[None]:
+    requested = [load_command(bytes(body)) for (body,) in (yield Query(_ASKED_BELOW, (session,)))]
+    started = [load_event(bytes(body)) for (body,) in (yield Query(_BEGUN_BELOW, (session,)))]
+    for request in (*requested, *started):
+        parent = request.options.lineage if isinstance(request, Send | TurnStarted) else None
+        if parent is not None and f"{session}-".startswith(f"{parent.session}-"):
+            raise SessionBusy(f"session {session!r} has a sub-agent run under way: cancel it, then erase")

@@ -1,0 +1,56 @@
+"""Script generator: writes the SQL of each step. `python -m everturn.stores.sql.migrations.generate` needs Alembic."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.script import ScriptDirectory
+
+from everturn.stores.sql.migrate import SCRIPTS, VERSION_TABLE
+
+DIALECTS = ("postgresql", "sqlite")
+
+
+def steps() -> ScriptDirectory:
+    """Return the steps as an Alembic script directory."""
+    config = Config()
+    config.set_main_option("script_location", "everturn.stores.sql:migrations")
+    config.set_main_option("path_separator", "os")
+    return ScriptDirectory.from_config(config)
+
+
+def write(dialect: str, since: str | None, to: str) -> str:
+    """Return the SQL of one step."""
+    directory, output = steps(), io.StringIO()
+
+    def missing(version: Any, _context: Any) -> Any:
+        return directory._upgrade_revs(to, version)  # pyright: ignore[reportPrivateUsage]
+
+    with EnvironmentContext(
+        Config(), directory, fn=missing, as_sql=True, starting_rev=since, destination_rev=to
+    ) as context:
+        # The caller that runs the script begins the transaction, with a lock.
+        context.configure(
+            dialect_name=dialect, output_buffer=output, transactional_ddl=False, version_table=VERSION_TABLE
+        )
+        context.run_migrations()
+    return "\n".join(line.rstrip() for line in output.getvalue().strip().splitlines()) + "\n"
+
+
+def scripts() -> dict[str, str]:
+    """Return every script by its file name."""
+    texts = dict[str, str]()
+    for step in reversed(list(steps().walk_revisions())):
+        since = step.down_revision
+        assert since is None or isinstance(since, str)  # the history is linear
+        for dialect in DIALECTS:
+            texts[f"{step.revision}.{dialect}.sql"] = write(dialect, since, step.revision)
+    return texts
+
+
+if __name__ == "__main__":
+    for name, text in scripts().items():
+        (SCRIPTS / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,240 @@
+"""Read operations: query the database and decode the rows into the types of the `Store` port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from everturn.core.commands import AnyCommand
+from everturn.core.events import Entry
+from everturn.core.gate_rows import GateRow
+from everturn.core.gates import CallClaim
+from everturn.core.messages import Message
+from everturn.core.ports import SessionInfo, StoreCounts
+from everturn.core.tree import MessageTree
+from everturn.errors import UnknownMessage, UnknownSession
+from everturn.stores.sql import statements as say
+from everturn.stores.sql.database import Operation, Query, Row
+from everturn.wire import load_claim, load_command, load_event, load_gate, load_message
+
+
+def decode_entries(rows: Iterable[Row]) -> list[Entry]:
+    """Decode rows into log entries."""
+    return [Entry(seq, load_event(body)) for seq, body in rows]
+
+
+def unknown_session(session: str, is_erased: bool = False) -> UnknownSession:
+    """Return the error for a session that does not exist, or was erased."""
+    text = f"session {session!r} was erased" if is_erased else f"there is no session {session!r}"
+    return UnknownSession(text, is_erased)
+
+
+def session_row(session: str) -> Operation[Row]:
+    """Return a session's own row: head, leaf, title, token, epoch, erased, tenant.
+
+    Raises:
+        UnknownSession: the session does not exist, or was erased.
+    """
+    rows = yield Query(say.SESSION, (session,))
+    if not rows or rows[0][5]:
+        raise unknown_session(session, bool(rows))
+    return rows[0]
+
+
+def head(session: str) -> Operation[int]:
+    """Return the position of the last event."""
+    row = yield from session_row(session)
+    return row[0]
+
+
+def heads(sessions: Sequence[str]) -> Operation[dict[str, int]]:
+    """Return the positions of many sessions."""
+    rows = yield Query(say.HEADS, (msgspec.json.encode(sessions).decode(),))
+    return {row[0]: row[1] for row in rows}
+
+
+def inbox(session: str) -> Operation[list[AnyCommand]]:
+    """Return the admitted commands that no event has handled yet, oldest first."""
+    rows = yield Query(say.INBOX, (session,))
+    if not rows:
+        yield from session_row(session)
+    return [load_command(body) for (body,) in rows if body is not None]
+
+
+def events(session: str, after: int, turn: str | None, most: int = say.END) -> Operation[list[Entry]]:
+    """Return the log after a position: all of it (at most `most` entries), or one turn's."""
+    if turn is None:
+        rows = yield Query(say.EVENTS, (session, after, most))
+    else:
+        rows = yield Query(say.TURN_EVENTS, (session, turn, after))
+    if not rows:
+        yield from session_row(session)
+    return decode_entries(rows)
+
+
+def open_turns(session: str) -> Operation[list[str]]:
+    """Return the turns that are not over, oldest first."""
+    rows = yield Query(say.OPEN_TURNS, (session,))
+    if not rows:
+        yield from session_row(session)
+    return [row[0] for row in rows]
+
+
+def is_turn_requested(session: str, turn: str) -> Operation[bool]:
+    """Return whether a turn was requested."""
+    rows = yield Query(say.IS_TURN_REQUESTED, (session, turn))
+    if not rows:
+        yield from session_row(session)
+    return bool(rows)
+
+
+def count_active_turns(tenant: str) -> Operation[int]:
+    """Count the turns of a tenant that run or are in an inbox."""
+    return int((yield Query(say.COUNT_ACTIVE_TURNS, (tenant,)))[0][0])
+
+
+def path(session: str, leaf: str | None, limit: int | None = None) -> Operation[list[Message]]:
+    """Return the branch that ends at a message, oldest first; with a limit, the end of it."""
+    if leaf is None:
+        yield from session_row(session)
+        return []
+    rows = yield Query(say.PATH, (session, leaf, say.END if limit is None else limit))
+    if not rows:
+        yield from session_row(session)
+    messages: list[Message] = []
+    unfinished: dict[str, MessageTree] = {}
+    at: str | None = leaf
+    for name, parent, body, is_deleted, turn in rows:
+        if is_deleted:
+            break
+        if turn is not None and turn not in unfinished:
+            unfinished[turn] = yield from _fold(session, turn)
+        messages.append(load_message(body) if turn is None else unfinished[turn].messages[name])
+        at = parent
+    if at is not None and len(messages) != limit:
+        raise UnknownMessage(f"there is no message {at!r} in this session")
+    messages.reverse()
+    return messages
+
+
+def _fold(session: str, turn: str) -> Operation[MessageTree]:
+    """Fold the messages of a turn that is still being written: its events complete them."""
+    tree = MessageTree()
+    for entry in decode_entries((yield Query(say.TURN_EVENTS, (session, turn, 0)))):
+        tree.apply(entry.event)
+    return tree
+
+
+def tree(session: str) -> Operation[MessageTree]:
+    """Return all messages of a session, folded from the whole log."""
+    folded = MessageTree()
+    rows = yield Query(say.EVENTS, (session, 0, say.END))
+    if not rows:
+        yield from session_row(session)
+    for row in rows:
+        folded.apply(load_event(row[1]))
+    return folded
+
+
+def gates(session: str | None, tenant: str | None) -> Operation[list[GateRow]]:
+    """Return the open gates of a session, of a tenant, or of the whole store."""
+    if session is not None:
+        rows = yield Query(say.GATES, (session,))
+        if not rows or tenant is not None:
+            row = yield from session_row(session)
+            rows = rows if tenant in (None, row[6]) else []
+    else:
+        rows = yield Query(say.ALL_GATES) if tenant is None else Query(say.TENANT_GATES, (tenant,))
+    return [GateRow(load_gate(body), opened, claim=decode_claim(claim)) for body, opened, claim in rows]
+
+
+def gate_page(
+    session: str | None, tenant: str | None, limit: int | None, after: tuple[float, str, str] | None
+) -> Operation[list[tuple[str, GateRow]]]:
+    """Return a page of open gates, oldest first, each with its session."""
+    position = (*(after or (-say.NEVER, "", "")), say.END if limit is None else limit)
+    if session is not None:
+        row = yield from session_row(session)
+        if tenant not in (None, row[6]):
+            return []
+        rows = yield Query(say.SESSION_GATE_PAGE, (session, *position))
+    elif tenant is not None:
+        rows = yield Query(say.TENANT_GATE_PAGE, (tenant, *position))
+    else:
+        rows = yield Query(say.GATE_PAGE, ("", *position))
+    return [(name, GateRow(load_gate(body), opened, claim=decode_claim(claim))) for name, body, opened, claim in rows]
+
+
+def sessions_with_open_gates(sessions: Sequence[str]) -> Operation[set[str]]:
+    """Return those of the sessions that have an open gate, in them or in a sub-agent run of theirs."""
+    return {row[0] for row in (yield Query(say.WAITING, (_ids(sessions),)))}
+
+
+def infos(sessions: Sequence[str]) -> Operation[dict[str, SessionInfo]]:
+    """Return the infos of those sessions that exist."""
+    rows = [decode_info(row) for row in (yield Query(say.INFOS, (_ids(sessions),)))]
+    return {info.id: info for info in rows}
+
+
+def _ids(sessions: Sequence[str]) -> str:
+    return msgspec.json.encode([session for session in dict.fromkeys(sessions) if "\0" not in session]).decode()
+
+
+def count_all() -> Operation[StoreCounts]:
+    """Return the counts over the whole store."""
+    ((gates, live, quarantined, oldest),) = yield Query(say.COUNT_ALL)
+    return StoreCounts(int(gates), int(live), int(quarantined), float(oldest or 0.0))
+
+
+def decode_claim(body: bytes | None) -> CallClaim | None:
+    """Decode a client's claim, if there is one."""
+    return None if body is None else load_claim(body)
+
+
+def roots(session: str) -> Operation[dict[str, str]]:
+    """Return the tree that was last recorded for each root."""
+    rows = yield Query(say.ROOTS, (session,))
+    if not rows:
+        yield from session_row(session)
+    return {row[0]: row[1] for row in rows}
+
+
+def sessions(
+    awake: bool, quarantined: bool = False, limit: int | None = None, after: tuple[float, str] | None = None
+) -> Operation[list[SessionInfo]]:
+    """Return the sessions, oldest first; only those with work or a deadline (`awake`), or the `quarantined` ones."""
+    statement = say.STUCK_SESSIONS if quarantined else say.AWAKE_SESSIONS if awake else say.SESSIONS
+    rows = yield Query(statement, (*(after or (-say.NEVER, "")), say.END if limit is None else limit))
+    return [decode_info(row) for row in rows]
+
+
+def list_sessions(
+    tenant: str, limit: int, before: tuple[float, str] | None, since: float
+) -> Operation[list[SessionInfo]]:
+    """Return a page of a tenant's sessions, last touched first."""
+    at, name = (say.NEVER, "") if before is None else before
+    rows = yield Query(say.LIST_SESSIONS, (tenant, at, name, since, limit))
+    return sorted(map(decode_info, rows), key=lambda info: (info.touched, info.id), reverse=True)[:limit]
+
+
+def references_blob(session: str, blob: str) -> Operation[bool]:
+    """Return whether a session, or a session of its sub-agent runs, references a blob."""
+    ((exists, is_mentioned),) = yield Query(say.MENTIONS, (session, blob))
+    if not exists:
+        yield from session_row(session)
+    return bool(is_mentioned)
+
+
+def info(session: str) -> Operation[SessionInfo]:
+    """Return the info of a session."""
+    rows = yield Query(say.INFO, (session,))
+    if not rows:
+        yield from session_row(session)
+    return decode_info(rows[0])
+
+
+def decode_info(row: Row) -> SessionInfo:
+    """Decode a row into a session's info."""
+    name, title, leaf, is_awake, due, *rest = row
+    return SessionInfo(name, title, leaf, bool(is_awake), due if due < say.NEVER else 0.0, *rest)

@@ -1,0 +1,160 @@
+"""Row-level security on PostgreSQL: a read for one tenant cannot return the rows of another.
+
+Every query names its tenant or its session already. Should one forget to, the database itself withholds other tenants'
+rows: inside `within(tenant)` reads use a role that does not own the tables, and row-level security shows it the rows of
+the tenant that is set in its connection, and none when none is set. The owner of the tables is not restricted: workers
+drive the sessions of all tenants, and writes were checked at admission.
+
+The role is named after the owner, `everturn_tenant_{owner}`: it may read what the owner owns, and has no other member.
+The first process with the right to create roles creates it; an operator can create it beforehand. Without the role,
+only the queries separate tenants, and a warning says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+# asyncpg has no types that pyright could use in strict mode.
+Connection: TypeAlias = Any
+
+log = logging.getLogger(__name__)
+
+_inside: ContextVar[str | None] = ContextVar("everturn_tenant", default=None)
+
+
+@contextmanager
+def restrict_to_tenant(tenant: str) -> Generator[None]:
+    """Restrict reads to one tenant, in this task and those it starts meanwhile; nested blocks cannot see more.
+
+    Raises:
+        ValueError: the block is nested in another tenant's.
+    """
+    if _inside.get() not in (None, tenant):
+        raise ValueError("this is inside the walls of another tenant")
+    token = _inside.set(tenant)
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+
+
+def current_tenant() -> str | None:
+    """Return the tenant that reads are restricted to; None: they are not restricted."""
+    return _inside.get()
+
+
+ROLE_LOCK = "everturn.walls"
+
+TABLES = (
+    *(
+        "sessions",
+        "inbox",
+        "events",
+        "turns",
+        "messages",
+        "gates",
+        "grants",
+        "usage",
+        "usage_days",
+        "files",
+        "mentions",
+        "lookup",
+    ),
+    *("tenants", "users", "credentials", "audit", "marks"),
+    *("blobs", "chunks"),  # without a tenant: a reader who knows a blob's hash has the blob, or a reference to it
+)
+
+_OWNER = """
+SELECT pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = 'sessions'
+"""
+# The role must be able to read and must not be the owner, whom policies do not restrict; nor a role that bypasses them.
+_ROLE_STATUS = """
+SELECT pg_has_role(current_user, r.oid, 'MEMBER')
+    AND has_schema_privilege(r.oid, current_schema(), 'USAGE')
+    AND has_function_privilege(r.oid, 'everturn_found(text, bigint)', 'EXECUTE')
+    AND bool_and(has_table_privilege(r.oid, t.name, 'SELECT')),
+    r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, $2, 'USAGE')
+FROM pg_catalog.pg_roles r CROSS JOIN unnest($3::text[]) AS t(name) WHERE r.rolname = $1
+GROUP BY r.oid, r.rolsuper, r.rolbypassrls
+"""
+
+
+async def ensure_tenant_role(connection: Connection) -> str:
+    """Ensure the role that reads for one tenant; return its name, or "" if it cannot be created."""
+    import asyncpg  # pyright: ignore[reportMissingTypeStubs] - a store in a file needs none of it
+
+    owner = await connection.fetchval(_OWNER)
+    role = tenant_role(owner)
+    status = await _role_status(connection, role, owner)
+    if status is None or not status[0]:
+        try:
+            await _create_role(connection, role, exists=status is not None)
+            status = await _role_status(connection, role, owner)
+        except asyncpg.InsufficientPrivilegeError as error:
+            log.warning(
+                "tenants are kept apart by queries alone: the role %s, which row-level security needs, is not there and "
+                "cannot be made (%s); make it as the guide about the server says, or let %s create roles",
+                role,
+                error,
+                owner,
+            )
+            return ""
+    if status is None or not status[0] or status[1]:
+        log.warning("tenants are kept apart by queries alone: walls do not stop the role %s", role)
+        return ""
+    return role
+
+
+def tenant_role(owner: str) -> str:
+    """Return the role that reads this owner's tables for one tenant. PostgreSQL names have at most 63 bytes."""
+    return f"everturn_tenant_{owner}".encode()[:63].decode(errors="ignore")
+
+
+async def _role_status(connection: Connection, role: str, owner: str) -> tuple[bool, bool] | None:
+    row = await connection.fetchrow(_ROLE_STATUS, role, owner, list(TABLES))
+    return None if row is None else (bool(row[0]), bool(row[1]))
+
+
+async def _create_role(connection: Connection, role: str, exists: bool) -> None:
+    import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
+    name = _quoted(role)
+    async with connection.transaction():
+        # Roles belong to the whole server: processes that create the same one for other schemas wait here.
+        await connection.execute(f"SELECT pg_advisory_xact_lock(hashtextextended('{ROLE_LOCK}', 0))")
+        if not exists and not await connection.fetchval("SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = $1", role):
+            try:
+                async with connection.transaction():
+                    await connection.execute(f"CREATE ROLE {name} NOLOGIN NOINHERIT")
+            except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
+                pass  # the lock is of this database; a process in another one was faster
+        if not await connection.fetchval("SELECT pg_has_role(current_user, $1, 'MEMBER')", role):
+            await connection.execute(f"GRANT {name} TO CURRENT_USER")
+        schema = _quoted(await connection.fetchval("SELECT current_schema()"))
+        await connection.execute(
+            f"GRANT USAGE ON SCHEMA {schema} TO {name}; GRANT SELECT ON {', '.join(TABLES)} TO {name}; "
+            f"GRANT EXECUTE ON FUNCTION everturn_found(text, bigint) TO {name}"
+        )
+
+
+def set_tenant_sql(role: str, tenant: str | None) -> str:
+    """Return the SQL that makes a connection read as a tenant; None: as the login role."""
+    if tenant is None:
+        return "RESET ROLE; RESET everturn.tenant"
+    # The role first: should the second statement fail, no rows are visible.
+    set_role = f"SET ROLE {_quoted(role)}; " if role else ""
+    return f"{set_role}SET everturn.tenant = {_literal(tenant)}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{escaped}'"

@@ -1,0 +1,164 @@
+"""Full-text search over messages: stores the terms of each message, and finds messages by the terms of a query.
+
+`stores.search_terms` makes the terms; the databases only store them. SQLite has them in an FTS5 index that triggers
+feed from `lookup`, PostgreSQL in a `tsvector` with a GIN index. Neither database gets a query as the user wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from everturn.core.messages import Message
+from everturn.stores.search_terms import query_terms, text_terms
+from everturn.stores.sql.database import Database, Operation, Query, Statement
+from everturn.stores.sql.row_security import current_tenant
+from everturn.wire import load_message
+
+# On PostgreSQL each term of a message begins with the hash of its tenant. So the GIN index is in effect one index per
+# tenant: other tenants' messages do not slow a search down. An index over two columns, one of them no `tsvector`, would
+# need an extension that not every server has. Two tenants may share a hash; the row's tenant tells them apart.
+_PREFIX = "left(md5({tenant}), 8)"
+
+
+def _query(words: str, tenant: str) -> str:
+    """Return the SQL of a prefix query for a tenant's terms: `'hashlun':* & 'hashnoo':*`."""
+    prefix = _PREFIX.format(tenant=tenant)
+    return f"""('''' || {prefix} || replace({words}, ' ', ''':* & ''' || {prefix}) || ''':*')"""
+
+
+_INDEX = Statement(
+    "index",
+    "INSERT INTO lookup (session, message, words, tenant) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (session, message) DO UPDATE SET words = excluded.words",
+    "INSERT INTO lookup (session, message, words, tenant) SELECT given.session, given.message, "
+    f"array_to_tsvector(string_to_array({_PREFIX.format(tenant='given.tenant')} || "
+    f"replace(given.words, ' ', ' ' || {_PREFIX.format(tenant='given.tenant')}), ' ')), given.tenant "
+    "FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS given (session, message, words, tenant) "
+    "ON CONFLICT (session, message) DO UPDATE SET words = excluded.words",
+)
+
+
+def _sqlite(condition: str) -> str:
+    """Return the SQLite query for the newest matches: FTS5 returns them in this order, and stops at the limit."""
+    return (
+        "SELECT l.session, m.body FROM lookup_words JOIN lookup l ON l.n = lookup_words.rowid "
+        "JOIN messages m ON m.session = l.session AND m.id = l.message JOIN sessions s ON s.id = l.session "
+        f"WHERE lookup_words MATCH '\"' || replace(?, ' ', '\"* \"') || '\"*' {condition}"
+        "AND NOT m.is_deleted AND NOT s.erased ORDER BY lookup_words.rowid DESC LIMIT ?"
+    )
+
+
+def _postgres(tenant: str, words: str, most: str) -> str:
+    """Return the PostgreSQL query for the newest matches, by the index.
+
+    Because of the LIMIT, PostgreSQL would otherwise read all messages from the newest on: MATERIALIZED prevents that,
+    and OFFSET 0 prevents that it reads more messages than it returns.
+    """
+    return (
+        f"WITH hits AS MATERIALIZED (SELECT l.n, l.session, l.message, l.tenant FROM lookup l "
+        f"WHERE l.words @@ {_query(words, tenant)}::tsquery) "
+        f"SELECT h.n, h.session, b.body FROM (SELECT * FROM hits WHERE hits.tenant = {tenant} ORDER BY hits.n DESC) h "
+        "CROSS JOIN LATERAL (SELECT m.body FROM messages m JOIN sessions s ON s.id = m.session "
+        "WHERE m.session = h.session AND m.id = h.message AND NOT m.is_deleted AND NOT s.erased OFFSET 0) b "
+        f"ORDER BY h.n DESC LIMIT {most}"
+    )
+
+
+SEARCH_TENANT = Statement(
+    "search_tenant",
+    _sqlite("AND l.tenant = ? "),
+    "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY "
+    "AS given (words, tenant, most, row) "
+    f"CROSS JOIN LATERAL ({_postgres('given.tenant', 'given.words', 'given.most')}) f ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+# Over all tenants, one after the other: their names come from an index, each once.
+_SEARCH = Statement(
+    "search",
+    _sqlite(""),
+    """WITH RECURSIVE whose(tenant) AS (
+        SELECT min(tenant) FROM sessions WHERE NOT erased AND above = ''
+        UNION ALL SELECT (SELECT min(s.tenant) FROM sessions s WHERE s.tenant > w.tenant AND NOT s.erased AND s.above = '')
+        FROM whose w WHERE w.tenant IS NOT NULL)
+    SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS given (words, most, row)
+    CROSS JOIN LATERAL (SELECT one.* FROM whose """
+    f"CROSS JOIN LATERAL ({_postgres('whose.tenant', 'given.words', 'given.most')}) one "
+    "WHERE whose.tenant IS NOT NULL ORDER BY one.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+# A frequent term is found faster among the newest messages than by sorting all its matches from the index.
+# A range of one tenant, in the order of its index: otherwise PostgreSQL might scan the messages of all tenants.
+NEWEST = 1000  # messages of a tenant
+SEARCH_NEWEST = Statement(
+    "search_newest",
+    "SELECT 1",
+    "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) "
+    "WITH ORDINALITY AS given (words, tenant, newest, most, row) "
+    "CROSS JOIN LATERAL (SELECT l.n, l.session, m.body FROM (SELECT n, session, message, words FROM lookup "
+    "WHERE tenant >= given.tenant AND tenant <= given.tenant ORDER BY tenant DESC, n DESC LIMIT given.newest) l "
+    "JOIN messages m ON m.session = l.session AND m.id = l.message JOIN sessions s ON s.id = l.session "
+    f"WHERE l.words @@ {_query('given.words', 'given.tenant')}::tsquery AND NOT m.is_deleted AND NOT s.erased "
+    "ORDER BY l.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+# Under row-level security: see migrations/versions/0002_tenants.py, and 0003_size.py.
+_SEARCH_INSIDE = Statement(
+    "search_inside",
+    "SELECT 1",
+    "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY "
+    "AS given (words, tenant, most, row) "
+    f"CROSS JOIN LATERAL everturn_found({_query('given.words', 'given.tenant')}, given.most) f "
+    "ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+
+
+def index_messages(session: str, tenant: str, messages: Iterable[Message]) -> Operation[None]:
+    """Add messages to the search index, except hidden and empty ones."""
+    rows = {
+        message.id: (session, message.id, " ".join(terms), tenant)
+        for message in messages
+        if not message.hidden and (terms := text_terms(message.text))
+    }
+    if rows:
+        yield Query(_INDEX, list(rows.values()), many=True)
+
+
+async def search(
+    database: Database, text: str, tenant: str | None = None, limit: int = 50
+) -> list[tuple[str, Message]]:
+    """Return the newest messages that have the terms of a text, with their sessions; of one tenant, or of all."""
+    query = query_terms(text)
+    if not query or limit < 1:
+        return []
+    words = " ".join(query)
+    if database.dialect != "postgresql":
+        return await database.read(lambda: _found(words, tenant, limit), is_long=True)
+    restricted_to = current_tenant()
+    if restricted_to is not None and tenant not in (None, restricted_to):
+        return []
+    owner = tenant or restricted_to
+    if owner is not None:
+        newest = await database.read(lambda: _newest(words, owner, limit), is_long=True)
+        if len(newest) == limit:
+            return newest
+    return await database.read(
+        lambda: _found(words, owner, limit, is_restricted=restricted_to is not None), is_long=True
+    )
+
+
+def _newest(words: str, tenant: str, limit: int) -> Operation[list[tuple[str, Message]]]:
+    rows = yield Query(SEARCH_NEWEST, (words, tenant, NEWEST, limit))
+    return [(session, load_message(body)) for session, body in rows]
+
+
+def _found(
+    words: str, tenant: str | None, limit: int, is_restricted: bool = False
+) -> Operation[list[tuple[str, Message]]]:
+    if tenant is None:
+        rows = yield Query(_SEARCH, (words, limit))
+    elif is_restricted:
+        rows = yield Query(_SEARCH_INSIDE, (words, tenant, limit))
+    else:
+        rows = yield Query(SEARCH_TENANT, (words, tenant, limit))
+    return [(session, load_message(body)) for session, body in rows]

@@ -1,0 +1,300 @@
+"""Conversation screen: the transcript, the open gate, the input, and the status lines around them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from everturn import api
+from everturn.terminal.text.screen import escape_prose
+from everturn.terminal.tui.chat_host import ChatHost, get_chat_host
+from everturn.terminal.tui.composer import Composer, ComposerInput
+from everturn.terminal.tui.key_bar import KeyHintBar, KeyHints
+from everturn.terminal.tui.revert import confirm_revert
+from everturn.terminal.tui.sidebar import Sidebar
+from everturn.terminal.tui.state import SessionState
+from everturn.terminal.tui.status import StatusLine, running_line, status_line
+from everturn.terminal.tui.texts.app import get_app_texts
+from everturn.terminal.tui.transcript import Transcript
+
+IDLE_BEFORE_GATE = 1.0  # seconds without a key before a gate opens by itself
+ESCAPE_GRACE = 1.0  # seconds after a gate was left in which Esc is ignored
+HARD_STOP_WINDOW = 2.0  # seconds in which a second Esc is a hard stop
+TICK = 0.5  # seconds
+MIN_SIZE = (40, 12)
+MIN_TALL_HEIGHT = 20  # lines from which on optional parts are shown
+
+
+class ChatScreen(Screen[None]):
+    """Shows the session that the app follows."""
+
+    DEFAULT_CSS = """
+    ChatScreen #top { background: $surface; color: $foreground; }
+    ChatScreen #main { width: 1fr; }
+    ChatScreen Transcript { height: 1fr; }
+    ChatScreen #queue { height: auto; max-height: 4; padding: 0 2; color: $text-muted; display: none; }
+    ChatScreen #ask { height: 1; padding: 0 2; background: $warning 20%; color: $foreground; display: none; }
+    ChatScreen #ask:hover { background: $warning 35%; }
+    ChatScreen #welcome { height: auto; padding: 0 2; color: $text-muted; display: none; }
+    ChatScreen.-low #welcome { display: none; }
+    ChatScreen #small { display: none; padding: 1 2; }
+    ChatScreen.small #body { display: none; }
+    ChatScreen.small #small { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "stop", "stop", show=False),
+        Binding("pageup", "scroll_up", "scroll_up", show=False, priority=True),
+        Binding("pagedown", "scroll_down", "scroll_down", show=False, priority=True),
+        Binding("ctrl+end", "scroll_end", "scroll_end", show=False, priority=True),
+        Binding("ctrl+t", "take_back", "take_back", show=False),
+        Binding("f6", "to_transcript", "to_transcript", show=False, priority=True),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last_escape = 0.0  # time of the last Esc
+        self._gate_left_at = 0.0  # time at which a gate was left
+        self._seen: set[str] = set()  # gates that were opened once, by themselves or by the person
+
+    @property
+    def host(self) -> ChatHost:
+        """The app, as the host of the conversation."""
+        return get_chat_host(self)
+
+    def compose(self) -> ComposeResult:
+        """Compose the sidebar and the conversation."""
+        app = self.host
+        with Horizontal(id="body"):
+            yield Sidebar()
+            with Vertical(id="main"):
+                yield StatusLine("top")
+                yield Transcript()
+                yield KeyHints(get_app_texts(app.language).welcome, id="welcome")
+                yield Static(id="queue", markup=False)
+                yield Static(id="ask", markup=False)
+                yield Composer(get_app_texts(app.language).slash, app.commands.values)
+                yield StatusLine("status")
+                yield KeyHintBar()
+        yield Static(Content(get_app_texts(app.language).small), id="small", markup=False)
+
+    def on_mount(self) -> None:
+        """Focus the input, and start the timer."""
+        self.composer.text_area.focus()
+        self.host.call_later(self.host.handle_input_ready)  # after the focus, which is also set later
+        self.set_interval(TICK, self._tick)
+        self.draw()
+
+    @property
+    def composer(self) -> Composer:
+        """The input."""
+        return self.query_one(Composer)
+
+    @property
+    def transcript(self) -> Transcript:
+        """The conversation."""
+        return self.query_one(Transcript)
+
+    def refresh_texts(self) -> None:
+        """Draw all texts again after a change of the language."""
+        texts = get_app_texts(self.host.language)
+        self.composer.commands = texts.slash
+        self.query_one("#small", Static).update(Content(texts.small))
+        self.query_one("#welcome", KeyHints).set_text(texts.welcome)
+        self.query_one(KeyHintBar).draw()
+        self.query_one(Sidebar).refresh_texts()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show a note instead where nothing would be readable."""
+        side, was_small = self.query_one(Sidebar), self.has_class("small")
+        is_small = event.size.width < MIN_SIZE[0] or event.size.height < MIN_SIZE[1]
+        self.set_class(is_small, "small")
+        had_side = side.display
+        side.fit(event.size.width)
+        if side.display and not had_side:
+            self.call_after_refresh(self.host.draw)
+        if was_small and not is_small:  # hidden widgets have lost the focus
+            self.call_after_refresh(self.composer.text_area.focus)
+
+    # Drawing ---------------------------------------------------------------------------------------------------------
+
+    def draw(self) -> None:
+        """Draw the lines around the conversation again."""
+        if not self.is_mounted:
+            return
+        app = self.host
+        texts, state = get_app_texts(app.language), None if app.follower is None else app.follower.state
+        title = texts.new if state is None else escape_prose(session_title(state)) or texts.new
+        count = texts.waits_one if len(app.inbox_gates) == 1 else texts.waits.format(count=len(app.inbox_gates))
+        waits = Content.styled(count, "$warning bold") if app.inbox_gates else Content()
+        is_lost = app.follower is not None and app.follower.is_broken
+        right = Content.styled(f"× {texts.lost}", "$error bold") if is_lost else running_line(state, texts)
+        self.query_one("#top", StatusLine).put(Content.styled(title, "bold"), Content("  ").join([right, waits]))
+        agent, model = app.current_agent_and_model()
+        note = Content.styled(texts.in_memory, "$warning bold") if app.is_in_memory else Content(app.note)
+        self.query_one("#status", StatusLine).put(status_line(state, agent, model, app.agents.models), note)
+        self._draw_queue([] if state is None else state.queued_messages)
+        self._draw_ask(app.gates_of_session())
+        self._draw_composer()
+        self._draw_keys()
+
+    def _draw_queue(self, queued: Sequence[api.QueuedView]) -> None:
+        texts, line = get_app_texts(self.host.language), self.query_one("#queue", Static)
+        line.display = bool(queued)
+        rows = [
+            f"{texts.steers if message.steers else texts.queued}: {' '.join(message.text.split())}"
+            for message in queued
+        ]
+        shown = [escape_prose(row) for row in rows[:3]]
+        if shown:
+            shown[-1] += f"   ({texts.take_back})" if len(rows) <= 3 else f"   (+{len(rows) - 3}; {texts.take_back})"
+            line.update(Content("\n".join(shown)))  # only then: an update costs a layout of the whole screen
+
+    def _draw_ask(self, gates: Sequence[api.GateView]) -> None:
+        texts, line = get_app_texts(self.host.language), self.query_one("#ask", Static)
+        line.display = bool(gates)
+        if gates:
+            gate = gates[0].gate
+            text = (texts.reviews if gate.kind == "result" else texts.asks).format(name=escape_prose(gate.tool))
+            more = f"  ({texts.more_asks.format(count=len(gates) - 1)})" if len(gates) > 1 else ""
+            line.update(Content(f"? {text}{more}"))
+
+    def _draw_composer(self) -> None:
+        app, composer = self.host, self.composer
+        texts = get_app_texts(app.language)
+        composer.set_class(bool(app.editing), "editing")
+        composer.text_area.placeholder = texts.write if app.follower is not None else texts.write_new
+        names = ", ".join(file.part.name for file in app.attached)
+        about = texts.editing if app.editing else ""
+        if app.attached:
+            text = texts.attached if len(app.attached) == 1 else texts.attached_files
+            about = text.format(count=len(app.attached), names=names)
+        composer.about = about
+
+    def _draw_keys(self) -> None:
+        app = self.host
+        texts, transcript = get_app_texts(app.language), self.transcript
+        self.query_one("#welcome").display = app.follower is None and self.size.height >= MIN_TALL_HEIGHT
+        runs = app.follower is not None and app.follower.state.running is not None
+        first = [("Esc", texts.stop, "screen.stop")] if runs and not app.editing else []
+        if transcript.has_focus:
+            first = [("↑ ↓", texts.move, ""), ("Enter", texts.fold, ""), ("c", texts.copy, "")]
+            first.append(("Esc", texts.to_box, "screen.to_transcript"))
+        self.query_one(KeyHintBar).put(first)
+
+    @on(events.DescendantFocus)
+    def _moved(self) -> None:
+        self._draw_keys()
+
+    # Timers and messages ---------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        self.draw()
+        gates = [gate_view for gate_view in self.host.gates_of_session() if gate_view.gate.id not in self._seen]
+        if gates and self.is_active and not self.host.editing and self.composer.is_idle(IDLE_BEFORE_GATE):
+            self.open_gate(gates[0])
+
+    def open_gate(self, gate_view: api.GateView) -> None:
+        """Open the dialog of a gate."""
+        from everturn.terminal.tui.gates.dialog import GateScreen
+
+        self._seen.add(gate_view.gate.id)
+
+        def done(_: bool | None) -> None:
+            self._gate_left_at = time.monotonic()
+            if self.host.follower is not None:
+                self.host.follower.poll_now()
+            self.composer.text_area.focus()
+
+        self.host.push_screen(GateScreen(gate_view), done)
+
+    @on(Transcript.AskedGate)
+    def _asked(self, event: Transcript.AskedGate) -> None:
+        match = next(
+            (gate_view for gate_view in self.host.gates_of_session() if gate_view.gate.id == event.gate_id),
+            None,
+        )
+        if match is not None:
+            self.open_gate(match)
+
+    @on(Transcript.AskedRevert)
+    def _asked_revert(self, event: Transcript.AskedRevert) -> None:
+        if self.host.follower is not None:
+            confirm_revert(self.host, self.host.follower, event.files, before=True)
+
+    @on(Transcript.Picked)
+    def _picked(self, event: Transcript.Picked) -> None:
+        self.host.picked = event.message_id
+
+    @on(events.Click, "#ask")
+    async def _clicked(self) -> None:
+        await self.host.action_gate()
+
+    # Actions ---------------------------------------------------------------------------------------------------------
+
+    @on(ComposerInput.Sent)
+    async def _sent(self, event: ComposerInput.Sent) -> None:
+        event.stop()
+        await self.host.wait_until_started()
+        await self.host.commands.submit(event.text, event.steers)
+
+    @on(ComposerInput.Dropped)
+    async def _dropped(self, event: ComposerInput.Dropped) -> None:
+        event.stop()
+        await self.host.commands.attach(event.paths)
+
+    @on(ComposerInput.EditLast)
+    def _edit_last(self, event: ComposerInput.EditLast) -> None:
+        event.stop()
+        self.host.commands.edit_last()
+
+    async def action_stop(self) -> None:
+        """Leave an edit; else cancel the turn, and with a second Esc its tools."""
+        app = self.host
+        if app.editing:
+            app.commands.leave_edit()
+            return
+        if not self.composer.text_area.has_focus:
+            self.composer.text_area.focus()
+            return
+        if time.monotonic() - self._gate_left_at < ESCAPE_GRACE:
+            return  # a surplus Esc after leaving a gate is not meant for the turn
+        is_again = time.monotonic() - self._last_escape < HARD_STOP_WINDOW
+        self._last_escape = time.monotonic()
+        await app.commands.stop(is_again)
+
+    async def action_take_back(self) -> None:
+        """Take back the last queued message."""
+        await self.host.commands.take_back()
+
+    def action_scroll_up(self) -> None:
+        """Scroll while composing."""
+        self.transcript.scroll_page_up(animate=False)
+
+    def action_scroll_down(self) -> None:
+        """Scroll while composing."""
+        self.transcript.scroll_page_down(animate=False)
+
+    def action_scroll_end(self) -> None:
+        """Scroll to the end."""
+        self.transcript.scroll_end(animate=False)
+
+    def action_to_transcript(self) -> None:
+        """Move the focus from the input to the conversation, or back."""
+        (self.composer.text_area if self.transcript.has_focus else self.transcript).focus()
+
+
+def session_title(state: SessionState) -> str:
+    """Return the title of a session, or the beginning of its first message."""
+    if state.tree.title:
+        return state.tree.title
+    first = next(iter(state.tree.messages.values()), None)
+    return "" if first is None else " ".join(first.text[:80].split())

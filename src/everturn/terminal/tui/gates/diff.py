@@ -1,0 +1,96 @@
+"""Diff rows: changes with signs and colours, in one column or side by side. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from everturn.terminal.text.visible_text import count_invisible, escape_invisible, wrap_line
+from everturn.terminal.tui.gates.rows import INDENT, Row, join_columns, mark_escapes
+
+Line = tuple[str, str]
+"""A sign and a text: + - and a blank for added, removed and unchanged lines, @ for a hunk, h for any other line."""
+STYLES: Final[dict[str, str]] = {"+": "add", "-": "del", " ": "", "@": "dim", "h": "head"}
+SHOWN: Final[dict[str, str]] = {"+": "+ ", "-": "− ", " ": "  ", "@": "", "h": ""}
+MAX_COMPARED: Final = 2000  # lines of either text that are compared; a longer text is shown as replaced
+MIN_SIDE_BY_SIDE: Final = 100  # columns from which on the diff is side by side
+
+
+def is_diff(text: str) -> bool:
+    """Whether a text is a unified diff."""
+    return (
+        re.match(r"--- .*\n\+\+\+ .*(\n|\Z)", text) is not None
+        or re.search(r"^@@ -\d+", text, re.MULTILINE) is not None
+    )
+
+
+def parse_diff(text: str) -> Iterator[Line]:
+    """Yield a unified diff line by line, with nothing left out."""
+    is_in_hunk = False
+    for line in text.removesuffix("\n").split("\n"):
+        is_in_hunk = is_in_hunk or line.startswith("@@")
+        if line.startswith("@@"):
+            yield "@", line
+        elif is_in_hunk and line[:1] in ("+", "-", " "):
+            yield line[:1], line[1:]
+        else:
+            yield "h", line
+
+
+def edit_texts(arguments: dict[str, Any] | None) -> tuple[str, str] | None:
+    """Return the old and the new text of a call that replaces one by the other."""
+    old, new = (arguments or {}).get("old_text"), (arguments or {}).get("new_text")
+    return (old, new) if isinstance(old, str) and isinstance(new, str) else None
+
+
+def diff_texts(before: str, after: str) -> list[Line]:
+    """Return the changes from one text to another, line by line."""
+    old, new = before.split("\n"), after.split("\n")
+    if len(old) > MAX_COMPARED or len(new) > MAX_COMPARED:
+        return [*(("-", line) for line in old), *(("+", line) for line in new)]
+    lines: list[Line] = []
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            lines += [(" ", line) for line in old[a:b]]
+        else:
+            lines += [*(("-", line) for line in old[a:b]), *(("+", line) for line in new[c:d])]
+    return lines
+
+
+def diff_rows(lines: Sequence[Line], width: int, is_wide: bool) -> Iterator[Row]:
+    """Return the whole diff as rows; side by side if it is wide enough."""
+    if is_wide and width >= MIN_SIDE_BY_SIDE:
+        yield from _sides(lines, width)
+        return
+    for sign, text in lines:
+        yield from _line(sign, text, width)
+
+
+def _line(sign: str, text: str, width: int) -> Iterator[Row]:
+    style, lead, marks = STYLES[sign], SHOWN[sign], count_invisible(text) > 0
+    for piece in wrap_line(escape_invisible(text), width - len(INDENT) - 2):
+        yield ((INDENT, ""), (lead, style), *mark_escapes(piece, style, marks))
+        lead = " " * len(lead)
+
+
+def _sides(lines: Sequence[Line], width: int) -> Iterator[Row]:
+    room = (width - 3) // 2
+    removed: list[Row] = []
+    added: list[Row] = []
+    for sign, text in (*lines, ("h", "")):
+        if sign == "-" and added:  # a removal after an addition belongs to the next change
+            yield from join_columns(removed, added, room)
+            removed, added = [], []
+        if sign == "-":
+            removed += _line(sign, text, room)
+        elif sign == "+":
+            added += _line(sign, text, room)
+        else:
+            yield from join_columns(removed, added, room)
+            removed, added = [], []
+            if sign == " ":
+                yield from join_columns(_line(sign, text, room), _line(sign, text, room), room)
+            elif text:
+                yield from _line(sign, text, width)

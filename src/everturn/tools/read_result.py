@@ -1,0 +1,73 @@
+"""The `read_result` tool: reads a range of a result that was too long to be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable
+from typing import Any, Final
+
+from everturn.core.canonical_json import JsonObject
+from everturn.core.ports import ToolContext
+from everturn.core.requests import ToolSpec
+from everturn.errors import BadArguments
+
+DEFAULT_RANGE_LENGTH = 10_000  # characters, by default
+MAX_RANGE_LENGTH = 40_000  # characters per call
+_REFERENCE: Final = re.compile(r"\$ref\{([^{}:]+)(?::\d+:\d+)?\}")  # a truncated result names itself like this
+
+_SPEC: Final = ToolSpec(
+    "read_result",
+    "Read a range of an earlier result that was too long to be shown as a whole.",
+    {
+        "type": "object",
+        "properties": {
+            "call": {"type": "string", "description": "the call, as in $ref{call}"},
+            "start": {"type": "integer", "minimum": 0, "default": 0, "description": "the first character, from 0"},
+            "length": {"type": "integer", "minimum": 1, "maximum": MAX_RANGE_LENGTH, "default": DEFAULT_RANGE_LENGTH},
+        },
+        "required": ["call"],
+        "additionalProperties": False,
+    },
+    read_only=True,
+    approval="auto",
+    repeatable=True,
+    limit=MAX_RANGE_LENGTH + 500,  # the result of this tool is never truncated itself
+    origin="builtin",
+)
+
+
+class ReadResultTool:
+    """Reads ranges of the results on its branch."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool's specification."""
+        return _SPEC
+
+    def validate(self, arguments: JsonObject) -> None:
+        """Check that there is a call id and a valid range."""
+        _range(arguments)
+
+    def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[str]:
+        """Read the range."""
+        call, start, length = _range(arguments)
+        match = _REFERENCE.fullmatch(call)
+        return context.read(match[1] if match else call, start, length)
+
+
+def _range(arguments: JsonObject) -> tuple[str, int, int]:
+    known: Any = _SPEC.schema["properties"]
+    if unknown := arguments.keys() - known.keys():
+        raise BadArguments(f"read_result takes call, start and length; there is no {', '.join(sorted(unknown))}")
+    call = arguments.get("call")
+    if not isinstance(call, str) or not call:
+        raise BadArguments("read_result needs the call whose result it is to read, as text")
+    start, length = _number(arguments, "start", 0, 0), _number(arguments, "length", DEFAULT_RANGE_LENGTH, 1)
+    return call, start, min(length, MAX_RANGE_LENGTH)
+
+
+def _number(arguments: JsonObject, name: str, default: int, least: int) -> int:
+    value = arguments.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise BadArguments(f"{name} is a number of characters, at least {least}; it was {value!r}"[:200])
+    return value

@@ -1,1 +1,0 @@
-"""Questions: what would happen, exactly, and the keys to answer."""

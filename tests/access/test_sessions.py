@@ -1,0 +1,416 @@
+"""Sessions are begun, gone on with and branched in the name of somebody; agents are chosen among, and never widened."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from everturn import api
+from everturn.access.access import Access
+from everturn.access.agents import AgentSpec, TenantLimits
+from everturn.access.server_context import ServerContext
+from everturn.access.turn_options import PARAMS
+from everturn.core.events import TurnStarted
+from everturn.core.options import Budget, TurnOptions
+from everturn.errors import (
+    CommandRefused,
+    ConfigError,
+    Forbidden,
+    KeyConflict,
+    SessionBusy,
+    TooMuch,
+    UnknownAgent,
+    UnknownFile,
+)
+from everturn.testing import FakeClock
+from tests.access.house import AGENTS, BELL, a_house, over, said, somebody, until
+
+
+async def started(house: ServerContext, sent: api.Sent) -> TurnOptions:
+    """The options that a turn began with."""
+
+    async def look() -> TurnOptions | None:
+        log = await house.runtime.store.events(sent.session, turn=sent.turn)
+        return next((entry.event.options for entry in log if isinstance(entry.event, TurnStarted)), None)
+
+    return await until(look)
+
+
+async def test_a_turn_knows_its_agent_its_user_and_its_tenant() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        sent = await said(access, "hello", agent="reader")
+        options = await started(house, sent)
+        assert (options.agent, options.by, options.tools, options.max_steps) == ("reader", "member-ada", ("look",), 3)
+        await over(access, sent)
+        view = await access.sessions.get(sent.session)
+        assert (view.agent, view.by) == ("reader", "member-ada")
+        assert (await house.runtime.store.info(sent.session)).tenant == "ada"
+        # It goes on with the agent that it began with.
+        again = await access.sessions.send(sent.session, api.NewMessage(text="and now?"))
+        assert (await started(house, again)).agent == "reader"
+
+
+async def test_the_same_key_begins_the_same_session_and_another_body_none() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        sent = [await access.sessions.begin(api.NewSession(text="hello"), "k1") for _ in range(3)]
+        assert [one.is_new for one in sent] == [True, False, False]
+        assert len({(one.session, one.turn, one.message) for one in sent}) == 1
+        with pytest.raises(KeyConflict):
+            await access.sessions.begin(api.NewSession(text="other"), "k1")
+        assert len((await access.sessions.list()).sessions) == 1
+        # A key is somebody's own.
+        other = await Access(house, somebody(user="else")).sessions.begin(api.NewSession(text="other"), "k1")
+        foreign = await Access(house, somebody("bob", user="member-ada")).sessions.begin(
+            api.NewSession(text="other"), "k1"
+        )
+        assert len({sent[0].session, other.session, foreign.session}) == 3
+
+
+async def test_fifty_who_begin_at_once_with_one_key_begin_one_session() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        sent = await asyncio.gather(*(access.sessions.begin(api.NewSession(text="hello"), "k") for _ in range(50)))
+        assert len({one.turn for one in sent}) == 1
+        assert sum(one.is_new for one in sent) == 1
+
+
+async def test_names_of_sessions_cannot_be_guessed() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        names = {(await said(access, "hello")).session for _ in range(20)}
+        assert len(names) == 20
+        assert all(len(name) == len("session_") + 32 for name in names)
+        async with a_house() as another:  # the same key, and another secret
+            here = await access.sessions.begin(api.NewSession(text="x"), "k")
+            there = await Access(another, somebody()).sessions.begin(api.NewSession(text="x"), "k")
+            assert here.session != there.session
+
+
+async def test_the_same_key_sends_once() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        begun = await said(access, "hello")
+        await over(access, begun)
+        sent = [await access.sessions.send(begun.session, api.NewMessage(text="more"), "k") for _ in range(2)]
+        assert sent[0].turn == sent[1].turn
+        assert [one.is_new for one in sent] == [True, False]
+        with pytest.raises(KeyConflict):
+            await access.sessions.send(begun.session, api.NewMessage(text="less"), "k")
+        await over(access, sent[0])
+        rerun = [await access.sessions.rerun(begun.session, begun.message, api.Rerun(), "r") for _ in range(2)]
+        assert rerun[0].turn == rerun[1].turn
+        assert rerun[0].message == ""
+        await over(access, rerun[0])
+        edited = [
+            await access.sessions.edit_message(begun.session, begun.message, api.Edited(text="hey"), "e")
+            for _ in range(2)
+        ]
+        assert edited[0].turn == edited[1].turn
+        assert edited[0].message == edited[1].message != ""
+        await over(access, edited[0])
+        tree = await access.sessions.tree(begun.session)
+        roots = [message.text for message in tree.messages if message.parent is None]
+        assert roots == ["hello", "hey"]
+
+
+async def test_a_key_is_somebodys_own_in_a_session_too() -> None:
+    async with a_house() as house:
+        mine, other = Access(house, somebody()), Access(house, somebody(user="else"))
+        begun = await said(mine, "hello")
+        sent = [await one.sessions.send(begun.session, api.NewMessage(text="more"), "k") for one in (mine, other, mine)]
+        assert [one.is_new for one in sent] == [True, True, False]
+        assert sent[0].turn == sent[2].turn != sent[1].turn
+
+
+async def test_while_a_turn_runs_a_message_waits_is_refused_or_begins_a_branch() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        running = await said(access, "hang")
+        await started(house, running)
+        with pytest.raises(SessionBusy):
+            await access.sessions.send(running.session, api.NewMessage(text="look", busy="reject"))
+        queued = await access.sessions.send(running.session, api.NewMessage(text="look"))
+        assert (await access.sessions.turn(running.session, queued.turn)).phase.value == "idle"
+        forked = await access.sessions.send(running.session, api.NewMessage(text="hello", busy="fork"), "f")
+        assert (await over(access, forked)).phase.value == "completed"
+        roots = [
+            message.text for message in (await access.sessions.tree(running.session)).messages if message.parent is None
+        ]
+        assert roots == ["hang", "hello"]
+        # The same again is the same, though nothing runs any more beside which it could begin.
+        await access.sessions.cancel_turn(running.session, running.turn, api.Cancelled())
+        await over(access, running)
+        await over(access, queued)
+        again = await access.sessions.send(running.session, api.NewMessage(text="hello", busy="fork"), "f")
+        assert (again.turn, again.is_new) == (forked.turn, False)
+        with pytest.raises(KeyConflict):
+            await access.sessions.send(running.session, api.NewMessage(text="hullo", busy="fork"), "f")
+
+
+async def test_a_message_that_steers_joins_the_turn_that_waits_and_the_queue_says_so() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        running = await said(access, "pay")
+        [view] = await until(lambda: gates_of(access))
+        sent = [
+            await access.sessions.send(running.session, api.NewMessage(text="look", busy="steer"), "k")
+            for _ in range(2)
+        ]
+        assert [(one.turn, one.is_new) for one in sent] == [(running.turn, True), (running.turn, False)]
+        [queued] = (await access.log.queue(running.session)).queued
+        assert (queued.steers, queued.text, queued.message) == (running.turn, "look", sent[0].message)
+        assert (queued.by, queued.turn != running.turn) == ("member-ada", True)
+        approver, gate = Access(house, somebody(role="approver")), view.gate
+        await approver.gates.resolve(running.session, gate.id, api.Answered(hash=gate.hash, allow="once"))
+        await over(access, running)
+        texts = [
+            (one.text, one.by)
+            for one in (await access.sessions.messages(running.session)).messages
+            if one.role == "user"
+        ]
+        assert texts == [("pay", ""), ("look", "member-ada")]
+        assert not (await access.log.queue(running.session)).queued
+
+
+async def test_a_turn_with_tools_of_a_client_is_steered_by_whoever_began_it() -> None:
+    async with a_house() as house:
+        access, other = Access(house, somebody()), Access(house, somebody(user="else"))
+        running = await said(access, "pay", clients=[BELL])
+        await until(lambda: gates_of(access))
+        with pytest.raises(CommandRefused, match="send this as the next message"):
+            await other.sessions.send(running.session, api.NewMessage(text="bell", busy="steer"))
+        assert not (await access.log.queue(running.session)).queued
+        sent = await access.sessions.send(running.session, api.NewMessage(text="look", busy="steer"))
+        assert sent.turn == running.turn
+
+
+async def gates_of(access: Access) -> list[api.GateView]:
+    return (await access.gates.page()).gates
+
+
+async def test_a_fork_in_a_longer_talk_begins_where_the_running_turn_began() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        first = await said(access, "hello")
+        await over(access, first)
+        running = await access.sessions.send(first.session, api.NewMessage(text="hang"))
+        await started(house, running)
+        forked = await access.sessions.send(first.session, api.NewMessage(text="hello", busy="fork"))
+        await over(access, forked)
+        parents = {m.text: m.parent for m in (await access.sessions.tree(first.session)).messages if m.role == "user"}
+        assert parents["hello"] == parents["hang"] is not None
+
+
+REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "a model that is none of the agent's": ({"model": "openai:gpt-9"}, Forbidden, "its models: scripted, other"),
+    "a model of a vendor with an address": ({"model": "ollama:x@http://127.0.0.1"}, Forbidden, "its models"),
+    "a tool that the agent has not": ({"agent": "reader", "tools": ["pay"]}, ConfigError, "it has: look"),
+    "a group that is not there": ({"tools": ["@files"]}, ConfigError, "has no tool '@files'"),
+    "a parameter that says where to": ({"params": {"base_url": "http://x"}}, ConfigError, "base_url cannot be set"),
+    "headers": ({"params": {"extra_headers": {}, "temperature": 1}}, ConfigError, "extra_headers"),
+    "messages of its own": ({"params": {"messages": []}}, ConfigError, "messages"),
+    "too many parameters": ({"params": {"stop": ["x" * 300_000]}}, ConfigError, "262,144"),
+    "more steps than the agent takes": ({"agent": "reader", "max_steps": 4}, ConfigError, "at most 3"),
+    "a tool of a client with the name of ours": (
+        {"clients": [replace(BELL, name="pay")]},
+        ConfigError,
+        "the name 'pay' is taken",
+    ),
+    "a tool of a client that waits for years": ({"clients": [replace(BELL, timeout=1e9)]}, ConfigError, "timeout"),
+    "a huge tool of a client": ({"clients": [replace(BELL, description="x" * 300_000)]}, ConfigError, "262,144"),
+    "an agent that is none": ({"agent": "root"}, UnknownAgent, "there are helper, reader"),
+    "a file by its hash": ({"files": ["0" * 64]}, UnknownFile, "no such file"),
+    "nothing at all": ({"text": ""}, ConfigError, "empty"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_a_client_cannot_choose(name: str) -> None:
+    chosen, error, text = REFUSED[name]
+    given: dict[str, Any] = {"text": "hello", **chosen}
+    async with a_house() as house:
+        access = Access(house, somebody())
+        with pytest.raises(error, match=text):
+            await access.sessions.begin(api.NewSession(**given))
+        assert not (await access.sessions.list()).sessions
+
+
+async def test_a_client_chooses_among_what_there_is() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        sent = await said(
+            access,
+            "hello",
+            model="other",
+            tools=["l*", "pay"],
+            params={"temperature": 0.5},
+            tool_history="none",
+            max_steps=2,
+            clients=[BELL],
+        )
+        options = await started(house, sent)
+        assert (options.model, options.tools, options.params) == ("other", ("look", "pay"), {"temperature": 0.5})
+        assert (options.tool_history, options.max_steps, options.clients) == ("none", 2, (BELL,))
+        await over(access, sent)
+        assert not {"model", "messages", "tools", "stream", "base_url", "api_key", "metadata", "user"} & PARAMS
+
+
+async def test_a_rerun_is_never_answered_by_a_model_that_only_the_log_names() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        sent = await said(access, "hello", model="other")
+        await over(access, sent)
+        answer = (await access.sessions.messages(sent.session)).messages[-1]
+        assert answer.by == "other"
+        house.agents.replace([replace(AGENTS[0], models=())], {}, TenantLimits(requests=0))
+        again = await access.sessions.rerun(sent.session, answer.id, api.Rerun())
+        assert (await started(house, again)).model == "scripted"
+        for asked in (api.Rerun(model="other"), api.Rerun(params={"api_key": "x"})):
+            with pytest.raises((Forbidden, ConfigError)):
+                await access.sessions.rerun(sent.session, answer.id, asked)
+        with pytest.raises(Forbidden):
+            await access.sessions.edit_message(sent.session, sent.message, api.Edited(text="x", model="other"))
+
+
+async def test_pages_of_sessions_lead_to_all_of_them_once() -> None:
+    clock = FakeClock()
+    async with a_house(clock=clock) as house:
+        access = Access(house, somebody())
+        made: list[str] = []
+        for _ in range(7):
+            made.append((await said(access, "hello")).session)
+            clock.advance(1)
+        found: list[str] = []
+        page = await access.sessions.list(limit=3)
+        while True:
+            found += [session.id for session in page.sessions]
+            if not page.next:
+                break
+            page = await access.sessions.list(limit=3, before=page.next)
+        assert sorted(found) == sorted(made)
+        for before in ("x", "nan~s", "1e999~s", "1~", "~", "1;DROP~\0"):
+            with pytest.raises(ConfigError, match="before"):
+                await access.sessions.list(before=before)
+
+
+async def test_a_branch_is_selected_and_a_message_deleted() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        sent = await said(access, "hello")
+        await over(access, sent)
+        await access.sessions.select_message(sent.session, api.Selected())
+        assert (await access.sessions.get(sent.session)).leaf is None
+        await access.sessions.select_message(sent.session, api.Selected(message=sent.message))
+        assert [message.text for message in (await access.sessions.messages(sent.session)).messages] == ["hello"]
+        await access.sessions.delete_message(sent.session, sent.message)
+        assert not (await access.sessions.tree(sent.session)).messages
+
+
+async def test_a_session_is_erased_only_at_rest_and_that_is_written_down() -> None:
+    async with a_house() as house:
+        owner = Access(house, somebody(role="owner"))
+        sent = await said(owner, "hang")
+        await started(house, sent)
+        with pytest.raises(SessionBusy):
+            await owner.sessions.erase(sent.session)
+        await owner.sessions.cancel_turn(sent.session, sent.turn, api.Cancelled(hard=True), "c")
+        await over(owner, sent)
+        await owner.sessions.erase(sent.session)
+        assert not (await owner.sessions.list()).sessions
+        last = (await owner.accounts.audit()).records[-1]
+        assert (last.did, last.on, last.by) == ("session.erase", sent.session, "owner-ada")
+
+
+# Limits -------------------------------------------------------------------------------------------------------------
+
+
+async def test_requests_are_counted_for_a_tenant_and_come_back_with_time() -> None:
+    clock = FakeClock()
+    async with a_house(clock=clock, limits=TenantLimits(requests=10)) as house:
+        for _ in range(20):
+            house.count("ada")
+        with pytest.raises(TooMuch) as refused:
+            house.count("ada")
+        assert 0 < refused.value.retry_after <= 0.1
+        house.count("bob")
+        clock.advance(refused.value.retry_after + 1e-6)
+        house.count("ada")
+        with pytest.raises(TooMuch):
+            house.count("ada")
+        clock.advance(-3600)  # a clock that is set back gives nothing away
+        with pytest.raises(TooMuch):
+            house.count("ada")
+        clock.advance(7200)
+        for _ in range(20):
+            house.count("ada")
+        with pytest.raises(TooMuch):
+            house.count("ada")
+
+
+async def test_so_many_turns_are_under_way_and_no_more() -> None:
+    clock = FakeClock()
+    async with a_house(clock=clock, limits=TenantLimits(requests=0, turns=2)) as house:
+        access = Access(house, somebody())
+        running = [await said(access, "hang") for _ in range(2)]
+        await started(house, running[0])
+        with pytest.raises(TooMuch, match="2 turns") as refused:
+            await said(access, "hello")
+        assert refused.value.retry_after > 0
+        assert (await said(Access(house, somebody("bob")), "hello")).is_new
+        clock.advance(2)
+        for again in (
+            lambda: access.sessions.send(running[0].session, api.NewMessage(text="x")),
+            lambda: access.sessions.rerun(running[0].session, running[0].message, api.Rerun()),
+            lambda: access.sessions.edit_message(running[0].session, running[0].message, api.Edited(text="x")),
+        ):
+            with pytest.raises(TooMuch):
+                await again()
+        await access.sessions.cancel_turn(running[0].session, running[0].turn, api.Cancelled())
+        await over(access, running[0])
+        clock.advance(2)
+        assert (await said(access, "hello")).is_new
+
+
+async def test_a_budget_that_is_used_up_stops_a_tenant_until_its_period_is_over() -> None:
+    clock = FakeClock()
+    limits = TenantLimits(requests=0, budget=Budget(steps=2), period=3600)
+    async with a_house(clock=clock, limits=limits) as house:
+        access = Access(house, somebody())
+        await over(access, await said(access, "look"))
+        clock.advance(2)
+        with pytest.raises(TooMuch, match="2 of 2 steps") as refused:
+            await said(access, "hello")
+        assert refused.value.retry_after == 360
+        assert (await said(Access(house, somebody("bob")), "hello")).is_new
+        clock.advance(3700)
+        assert (await said(access, "hello")).is_new
+
+
+async def test_what_was_used_is_told_by_day_and_agent() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        await over(access, await said(access, "look"))
+        await over(access, await said(access, "hello", agent="reader"))
+        usage = await access.accounts.usage()
+        assert {day.agent: day.spent.steps for day in usage.days} == {"helper": 2, "reader": 1}
+        assert usage.total.steps == 3
+        assert usage.total.calls == 1
+        for since in (-1.0, float("nan"), 1e300):
+            with pytest.raises(ConfigError):
+                await access.accounts.usage(since)
+
+
+async def test_agents_and_tools_are_told_without_what_they_are_told() -> None:
+    agents = [AgentSpec("secret", TurnOptions(model="scripted", system="PROMPT-CANARY", tools=("look",)))]
+    async with a_house(agents=agents) as house:
+        access: Access = Access(house, somebody(role="viewer"))
+        told = await access.agents(), await access.tools(), await access.me()
+        assert "PROMPT-CANARY" not in repr(told)
+        assert [tool.name for tool in told[1].tools] == ["look"]
+        assert told[0].agents[0].is_default
+        assert told[2].csrf == ""

@@ -1,0 +1,203 @@
+"""The pages on the server list what the code has: routes, roles, codes, tables of the configuration, numbers."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+
+from everturn.access.agents import TenantLimits
+from everturn.access.authentication import CACHE_SECONDS, LINK_SECONDS
+from everturn.access.roles import role_of
+from everturn.access.turn_options import PARAMS
+from everturn.config.check import unresolved_references
+from everturn.config.load import load_config
+from everturn.config.models import DEFAULT_MODELS
+from everturn.config.reload import LIVE, PAUSE
+from everturn.config.schema import (
+    AgentTable,
+    ClusterTable,
+    Config,
+    McpTable,
+    ModelTable,
+    OidcTable,
+    RuleTable,
+    StoreTable,
+    TelemetryTable,
+    TenantTable,
+    ToolsTable,
+    UserTable,
+)
+from everturn.config.secrets import TextWithRefs
+from everturn.config.server_options import ServerOptions
+from everturn.core.accounts import ROLES
+from everturn.errors import ConfigError
+from everturn.server.protocols.openai.headers import DEFAULT_GATE_WAIT
+from everturn.server.streams.registry import CHECK_INTERVAL
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+TABLES: dict[str, Any] = {
+    "server": ServerOptions,
+    "store": StoreTable,
+    "cluster": ClusterTable,
+    "models": ModelTable,
+    "agents": AgentTable,
+    "permissions": RuleTable,
+    "tools": ToolsTable,
+    "mcp": McpTable,
+    "tenants": TenantTable,
+    "limits": TenantLimits,
+    "auth": OidcTable,
+    "telemetry": TelemetryTable,
+}
+
+
+def page(name: str) -> str:
+    return (DOCS / "guides" / f"{name}.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def drawn() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("routes", ROOT / "scripts" / "routes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# Routes and roles ----------------------------------------------------------------------------------------------------
+
+
+def test_the_tables_of_routes_are_what_the_code_has(drawn: ModuleType) -> None:
+    assert drawn.write(DOCS, True) == []
+
+
+def test_a_table_that_drifts_is_noticed_and_mended(drawn: ModuleType, tmp_path: Path) -> None:
+    for name in ("reference/http.md", "guides/identity.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(DOCS / name, tmp_path / name)
+    file = tmp_path / "reference/http.md"
+    file.write_text(file.read_text(encoding="utf-8").replace("| viewer |", "| owner |", 1), encoding="utf-8")
+    assert drawn.write(tmp_path, True) == ["reference/http.md (routes)"]
+    assert drawn.write(tmp_path, False) == ["reference/http.md (routes)"]
+    assert drawn.write(tmp_path, True) == []
+
+
+def test_the_roles_on_the_page_are_those_that_methods_take(drawn: ModuleType) -> None:
+    routes = {route.name: route for route in drawn.routes()}
+    rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|$", page("identity"), re.MULTILINE)
+    listed = {role: re.findall(r"`(\w+)`", names) for role, names in rows if role in ROLES}
+    assert tuple(listed) == ROLES
+    for role, names in listed.items():
+        assert names
+        for name in names:
+            assert routes[name].needs == role
+            assert routes[name].calls is None or role_of(routes[name].calls) == role
+
+
+# Configuration -------------------------------------------------------------------------------------------------------
+
+
+def sections() -> dict[str, str]:
+    parts = re.split(r"^### (\w+)\n", page("configuration"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_table_is_on_the_page() -> None:
+    assert set(sections()) == set(TABLES) == set(Config.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_key_is_on_the_page_with_its_default(name: str) -> None:
+    rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|", sections()[name], re.MULTILINE)
+    told = {key: default.strip() for key, default in rows}
+    # Logins are configured under [auth], and are no key of [server].
+    fields = {field.name: field for field in msgspec.structs.fields(TABLES[name]) if field.name != "oidc"}
+    assert list(told) == list(fields)
+    for key, field in fields.items():
+        assert told[key] == said(field), key
+
+
+def test_what_users_have_is_on_the_page() -> None:
+    (row,) = re.findall(r"^\| `users` \|.*$", sections()["tenants"], re.MULTILINE)
+    assert set(UserTable.__struct_fields__) <= set(re.findall(r"`(\w+)`", row))
+
+
+def said(field: Any) -> str:
+    """A default, as the page says it: nothing where there is none."""
+    if field.required:
+        return "needed"
+    value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, TextWithRefs | msgspec.Struct) or value in (None, "", (), {}, []):
+        return ""
+    return f"`{msgspec.json.encode(value).decode().replace(',', ', ')}`" if isinstance(value, tuple) else f"`{value}`"
+
+
+def test_the_configuration_on_the_page_makes_sense() -> None:
+    loaded = load_config(str(ROOT / "docs_src/guides/configuration_first.toml"), {})
+    assert [*loaded.config.agents] == ["helper"]
+    assert unresolved_references(loaded.config, {}) == [
+        "models.best.api_key: there is nothing here for ${env:ANTHROPIC_API_KEY}"
+    ]
+
+
+def test_a_misspelt_key_is_told_as_on_the_page(tmp_path: Path) -> None:
+    file = tmp_path / "everturn.toml"
+    file.write_text('[agents.helper]\nmodle = "best"\n', encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        load_config(str(file), {})
+    assert str(refused.value).removeprefix(f"{tmp_path}/") in page("configuration")
+
+
+def test_the_logins_on_the_page_make_sense(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```toml\n(\[auth\.oidc\].*?)```", page("identity"), re.DOTALL)
+    file = tmp_path / "everturn.toml"
+    file.write_text(block, encoding="utf-8")
+    oidc = load_config(str(file), {}).config.auth.oidc
+    assert oidc is not None
+    assert oidc.roles == {"staff": "member", "leads": "approver"}
+
+
+def test_what_is_read_anew_is_what_the_page_says() -> None:
+    rows = re.findall(r"^\| (\S.*?) \| (?:from|for)", page("configuration"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`\[+(\w+)\]+`", row)}
+    assert named == set(LIVE)
+    assert PAUSE == 1.0
+
+
+# Numbers and names in the texts --------------------------------------------------------------------------------------
+
+
+def test_the_numbers_on_the_pages_are_those_in_the_code() -> None:
+    options = ServerOptions()
+    assert (LINK_SECONDS, CACHE_SECONDS, CHECK_INTERVAL, DEFAULT_GATE_WAIT, options.merge, options.keep_alive) == (
+        600,
+        2,
+        2,
+        300,
+        0.05,
+        15,
+    )
+    assert options.body == 8 * 2**20
+    flat = " ".join(page("identity").split())
+    assert "within ten minutes" in flat
+    assert "refused within 2 s" in flat
+    assert "`revoked` within 5 s" in flat
+    assert "merged over 50 ms" in page("server")
+    assert "comment comes every 15 s" in page("server")
+    assert "waits: 300 s" in page("protocols")
+
+
+def test_the_keys_and_parameters_on_the_page_are_known() -> None:
+    assert f"({', '.join(f'`{name}`' for name in DEFAULT_MODELS)})" in page("server").replace("\n", " ")
+    assert {"temperature", "max_tokens", "reasoning_effort"} <= PARAMS

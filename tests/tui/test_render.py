@@ -1,0 +1,191 @@
+"""Text → chunks → lines, and a session → blocks."""
+# ruff: noqa: RUF001 - Chinese has its own commas
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everturn import api
+from everturn.core.events import (
+    CallFinished,
+    CallStarted,
+    PermissionDecided,
+    Problem,
+    StepFinished,
+    StepRestarted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnFinishing,
+)
+from everturn.core.parts import Output, TextPart, ToolPart, Usage
+from everturn.terminal.tui.render.blocks import Block, BlockList
+from everturn.terminal.tui.render.canvas import Canvas
+from everturn.terminal.tui.render.markdown import draw_markdown
+from everturn.terminal.tui.render.markdown_split import MarkdownPiece, MarkdownSplitter, split_markdown
+from everturn.terminal.tui.render.text import escape_text, line_text, runs_width, truncate, wrap, wrap_anywhere
+from everturn.terminal.tui.status import context_usage
+from everturn.terminal.tui.texts.chat import EN, ZH
+from tests.tui.stage import Writing, text_delta
+from tests.web import texts
+
+MIXED = (
+    f"{texts.TABLE}\n\n{texts.CODE}\n\n{texts.MATH}\n\n1. one\n\n   ```py\n   x\n\n   y\n   ```\n2. two\n\n> quote\n"
+)
+LINES = st.sampled_from(["", "a b", "```py", "```", "- x", "1. y", "  z", "> q", "|a|b|", "|-|-|", "# h", "中文，字"])
+
+
+@given(st.lists(LINES, max_size=14), st.lists(st.integers(1, 9), min_size=1, max_size=9))
+@settings(deadline=None, max_examples=60)
+def test_wherever_a_text_is_cut_on_its_way_the_same_pieces_come_out(lines: list[str], sizes: list[int]) -> None:
+    text = "\n".join(lines)
+    chunks, at, rest = MarkdownSplitter(), 0, list[MarkdownPiece]()
+    while at < len(text):
+        at += sizes[at % len(sizes)]
+        rest = chunks.feed(text[:at])
+    assert [*chunks.finished, *rest] == split_markdown(text)
+
+
+def test_a_long_line_is_cut_the_same_way_whole_and_in_pieces() -> None:
+    text = "x" * 30_000 + "\nafter"
+    chunks, rest = MarkdownSplitter(), list[MarkdownPiece]()
+    for at in range(0, len(text) + 997, 997):
+        rest = chunks.feed(text[:at])
+    assert [*chunks.finished, *rest] == split_markdown(text)
+    assert max(len(chunk.source) for chunk in split_markdown(text)) <= 8_001
+
+
+@pytest.mark.parametrize("width", [20, 40, 97])
+def test_lines_fit_and_nothing_is_lost(width: int) -> None:
+    drawn = [line for chunk in split_markdown(MIXED) for line in draw_markdown(chunk, width)]
+    assert all(runs_width(line) <= width for line in drawn)
+    said = "".join(line_text(line) for line in drawn).replace(" ", "")
+    assert "brass" in said
+    assert r"\frac{\sqrt{\pi}}{2}" in said.replace("\n", ""), "a formula stays as it was written"
+
+
+def test_wide_characters_are_wrapped_by_columns_and_what_closes_does_not_begin_a_line() -> None:
+    lines = [line_text(line) for line in wrap([("中文没有空格，但是也要换行。" * 4, "")], 21)]
+    assert all(runs_width([(line, "")]) <= 21 for line in lines)
+    assert not any(line.startswith(("，", "。")) for line in lines)
+    assert "".join(line_text(line) for line in wrap_anywhere([("a" * 50, "")], 20)) == "a" * 50
+    assert truncate("字" * 30, 9) == "字字字字…"
+    assert escape_text("a\x1b[31m\u202e") == r"a\x1b[31m\u202e"
+
+
+def call(state: str = "completed") -> Writing:
+    writing = Writing()
+    writing.said("t", "Do it.")
+    writing.answered("t", [TextPart("Well."), ToolPart("t-1", "look", '{"place": "hall"}')], "tool_calls")
+    writing.event(
+        PermissionDecided(turn="t", call="t-1", tool="look", identity="", hash="", allowed=True, why="a rule")
+    )
+    writing.event(
+        CallStarted(turn="t", call="t-1", tool="look", arguments="{}", hash="", read_only=True, key="k", at=1.0)
+    )
+    if state != "running":
+        writing.event(CallFinished(turn="t", call="t-1", state=state, output=Output("It is dark."), at=2.5))  # pyright: ignore[reportArgumentType]
+    return writing
+
+
+def lines(block: Block, **paper: object) -> str:
+    return "\n".join(line_text(line) for line in block.draw(Canvas(80, **paper)))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("state", "sign"),
+    [("completed", "✓"), ("failed", "✗"), ("denied", "⊘"), ("outcome_unknown", "‽"), ("running", "●")],
+)
+def test_the_state_of_a_call_is_a_sign_and_a_word(state: str, sign: str) -> None:
+    card = next(block for block in BlockList().blocks(call(state).state) if block.kind == "call")
+    assert f" {sign} look" in lines(card)
+    assert getattr(EN, state) in lines(card)
+    assert getattr(ZH, state) in lines(card, texts=ZH)
+    assert ("1.5 s" in lines(card)) is (state != "running")
+    assert "place: hall" not in lines(card)
+    assert "Arguments" in lines(card, is_open=True)
+
+
+def test_what_has_not_changed_is_the_same_block() -> None:
+    writing, book = Writing(), BlockList()
+    writing.said("t", "Go on.")
+    text = "One.\n\nTwo.\n\nThr"
+    writing.delta(text_delta("t", 0, text))
+    before = book.blocks(writing.state)
+    writing.delta(text_delta("t", len(text), "ee"))
+    book.touch({"t"})
+    after = book.blocks(writing.state)
+    assert [old is new for old, new in zip(before, after, strict=True)][:4] == [True, True, True, True]
+    assert [block.source for block in after if block.kind == "text"] == ["One.", "Two.", "Three"]
+    writing.answered("t", [TextPart(text + "ee")])
+    book.touch({"t"})
+    done = [block for block in book.blocks(writing.state) if block.kind == "text"]
+    assert [(old.id, old.key) for old in after if old.kind == "text"] == [(new.id, new.key) for new in done]
+
+
+def test_a_step_that_begins_again_is_read_anew() -> None:
+    writing, book = Writing(), BlockList()
+    writing.said("t", "Go on.")
+    writing.delta(text_delta("t", 0, "One.\n\nTwo.\n\n"))
+    book.blocks(writing.state)
+    writing.event(StepRestarted(turn="t", step=1))
+    writing.delta(text_delta("t", 0, "Another, and longer than before.\n\nEnd"))
+    book.touch({"t"})
+    found = [block.source for block in book.blocks(writing.state) if block.kind == "text"]
+    assert found == ["Another, and longer than before.", "End"]
+
+
+def test_a_turn_that_was_stopped_says_that_its_tool_still_runs() -> None:
+    writing = call("running")
+    writing.event(TurnFinishing(turn="t", outcome="cancelled"))
+    writing.event(CallFinished(turn="t", call="t-1", state="cancelled", output=Output("stopped"), still_running=True))
+    writing.event(TurnCancelled(turn="t"))
+    foot = BlockList().blocks(writing.state)[-1]
+    assert foot.kind == "foot"
+    assert EN.stopped in lines(foot)
+    assert "One tool still runs." in lines(foot)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says", "not_said"),
+    [
+        pytest.param("context", EN.next_context, EN.try_again, id="context"),
+        pytest.param("key", EN.next_model, EN.try_again, id="key"),
+        pytest.param("server", EN.try_again, "Ctrl+L", id="server"),
+    ],
+)
+def test_a_request_that_was_refused_is_not_told_as_a_stream_that_broke(kind: str, says: str, not_said: str) -> None:
+    writing = Writing()
+    writing.said("t", "Go on.")
+    writing.answered("t", [], "error")
+    writing.event(TurnFinishing(turn="t", outcome="error"))
+    writing.event(TurnFailed(turn="t", problem=Problem(kind, "It does not fit")))
+    drawn = "\n".join(lines(block) for block in BlockList().blocks(writing.state))
+    assert EN.error not in drawn
+    told = " ".join(drawn.split())
+    assert says in told
+    assert not_said not in told
+
+
+def test_a_stream_that_broke_off_is_told_as_one() -> None:
+    writing = Writing()
+    writing.said("t", "Go on.")
+    writing.answered("t", [TextPart("Once upon")], "error")
+    assert any(EN.error in lines(block) for block in BlockList().blocks(writing.state))
+
+
+def test_a_request_that_failed_does_not_empty_the_context() -> None:
+    writing, models = Writing(), [api.ModelView(name="m", badge="scripted", context=1_000)]
+    writing.said("t", "Go on.")
+    used = Usage(input=300, output=20)
+    writing.event(StepFinished(turn="t", step=1, parts=(TextPart("One."),), finish="stop", usage=used, at=3.0))
+    writing.event(TurnFinishing(turn="t", outcome="completed"))
+    writing.event(TurnCompleted(turn="t", usage=used))
+    assert context_usage(writing.state, models) == (320, 1_000)
+    writing.said("u", "And on.", "t-out")
+    writing.answered("u", [], "error")
+    writing.event(TurnFinishing(turn="u", outcome="error"))
+    writing.event(TurnFailed(turn="u", problem=Problem("context", "It does not fit")))
+    assert context_usage(writing.state, models) == (320, 1_000)

@@ -1,0 +1,29 @@
+/** Attachment list of the composer. */
+import { defineTexts } from "../app/texts";
+import { Button, Icon, Spinner } from "../ui/components";
+import { showControls } from "./textEscapes";
+import type { Uploads } from "./uploads";
+
+const useTexts = defineTexts(
+  { remove: (name: string) => `Remove ${name}`, again: "Try again", sending: "Uploading", file: "file", files: "Attached files" },
+  { remove: (name: string) => `移除 ${name}`, again: "重试", sending: "正在上传", file: "文件", files: "附件" },
+);
+
+export function AttachmentList({ uploads }: { uploads: Uploads }) {
+  const t = useTexts();
+  if (!uploads.all.length) return null;
+  return (
+    <ul class="attachment-list" aria-label={t.files}>
+      {uploads.all.map((upload) => (
+        <li key={upload.id} class={upload.problem ? "bad" : ""}>
+          {upload.preview ? <img src={upload.preview} alt="" /> : <Icon name="file" />}
+          <span class="ellipsis" title={upload.problem || upload.name}>{showControls(upload.name) || t.file}</span>
+          {!upload.done && !upload.problem && <Spinner label={t.sending} />}
+          {upload.problem && <span class="problem" role="alert">{upload.problem}</span>}
+          {upload.problem && upload.data && <Button little kind="quiet" onClick={() => uploads.retry(upload.id)}>{t.again}</Button>}
+          <Button little kind="quiet" icon="close" aria-label={t.remove(upload.name || t.file)} onClick={() => uploads.remove(upload.id)} />
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,70 @@
+/** Sending a message: it is kept until the server has admitted it, and retried with the same idempotency key. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ServerError, type Message, type Sent, type SessionFollower } from "@everturn/client";
+import { client, errorMessage, tools } from "../app/app";
+import { currentChoice } from "../pages/pickers";
+import { clientTools } from "../sandbox/tools";
+import type { PendingMessage } from "./drafts";
+
+export interface SendState {
+  readonly pending: PendingMessage | null;
+  readonly problem: string;
+  send(pending: PendingMessage): void;
+  retry(): void;
+  /** Give up; returns the message. */
+  discard(): PendingMessage | null;
+}
+
+export function useSend(
+  session: SessionFollower | undefined,
+  edited: Message | undefined,
+  first: PendingMessage | null,
+  onSent: (sent: Sent) => void,
+  unknown: string,
+): SendState {
+  const [pending, setPending] = useState<PendingMessage | null>(first);
+  const [problem, setProblem] = useState(first ? unknown : "");
+  const isMounted = useRef(true);
+  useEffect(() => () => { isMounted.current = false; }, []);
+  const send = async (message: PendingMessage) => {
+    setPending(message);
+    setProblem("");
+    try {
+      const sent = await postMessage(session, edited, message);
+      if (!isMounted.current) return;
+      setPending(null);
+      onSent(sent);
+    } catch (error) {
+      if (isMounted.current) setProblem(errorMessage(error));
+    }
+  };
+  return {
+    pending,
+    problem,
+    send: (message) => void send(message),
+    retry: () => pending && void send(pending),
+    discard: () => {
+      setPending(null);
+      setProblem("");
+      return pending;
+    },
+  };
+}
+
+async function postMessage(session: SessionFollower | undefined, edited: Message | undefined, { key, text, files, busy }: PendingMessage): Promise<Sent> {
+  const { agent, model } = currentChoice(session?.id);
+  const names = files.map((file) => file.file);
+  if (session && edited) return client.edit(session.id, edited.id, { text, files: names, model }, key);
+  // Without knowing the agent's tools ours could have the same name, and the whole message would be refused.
+  const known = tools.value ?? (await client.tools().catch(() => null));
+  const clients = known ? clientTools(new Set(known.tools.map((tool) => tool.name))) : [];
+  const body = { text, files: names, agent, model, clients };
+  if (!session) return client.begin(body, key);
+  try {
+    return await client.say(session.id, { ...body, busy }, key);
+  } catch (error) {
+    // Where a turn cannot be steered the message is queued; nothing was admitted, so the key is unused.
+    if (busy === "steer" && error instanceof ServerError && (error.status === 422 || error.status === 409)) return client.say(session.id, { ...body, busy: "queue" }, key);
+    throw error;
+  }
+}

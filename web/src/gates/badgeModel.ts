@@ -1,0 +1,14 @@
+/** Document title, and which gates are new. Pure. */
+import type { GateView } from "@everturn/client";
+
+/** The document title. */
+export function documentTitle(count: number, name: string): string {
+  return `${count ? `(${count}) ` : ""}Everturn${name ? ` · ${name}` : ""}`;
+}
+
+/** The gates for people that were not known yet; marks them as known. */
+export function takeNewGates(gates: readonly GateView[], known: Set<string>): GateView[] {
+  const found = gates.filter(({ gate }) => gate.kind !== "client" && !known.has(gate.id));
+  for (const { gate } of found) known.add(gate.id);
+  return found;
+}

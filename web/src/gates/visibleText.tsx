@@ -1,0 +1,126 @@
+/** Text in which every character is visible: for what a person is about to approve, and for tool output. */
+import { useMemo, useState } from "preact/hooks";
+import { defineTexts } from "../app/texts";
+import { Button, CopyButton, Icon } from "../ui/components";
+import { isMixedDirection, findLookalikes, escapeInvisible, splitInvisible, type InvisibleKind } from "./invisibleChars";
+import { objectMembers, parseJson, prettyJson } from "./json";
+import "./visibleText.css";
+
+const useTexts = defineTexts(
+  {
+    zero: "invisible", bidi: "turns text around", tag: "invisible tag", control: "control character", space: "unusual blank", filler: "looks like a blank", private: "no known character",
+    hidden: (n: number) => (n === 1 ? "One character here cannot be seen. It is written out." : `${n} characters here cannot be seen. They are written out.`),
+    turned: "Some letters here are written from right to left. What stands beside them may be shown in another order than it is used in.",
+    mixed: (w: string, s: string) => `“${w}” mixes letters of several alphabets: ${s}.`,
+    foreign: (w: string, s: string) => `“${w}” looks like Latin letters, and is ${s}.`,
+    styled: (w: string, n: string) => `“${w}” is written in unusual characters; plainly it is “${n}”.`,
+    raw: "Raw", readable: "Readable", nothing: "No arguments", copy: "Copy", copied: "Copied", all: (n: string) => `Show all (${n} characters)`, less: "Show less",
+  },
+  {
+    zero: "不可见", bidi: "会反转文字方向", tag: "不可见标签", control: "控制字符", space: "特殊空格", filler: "看似空格", private: "未知字符",
+    hidden: (n: number) => `这里有 ${n} 个看不见的字符，已用代码标出。`,
+    turned: "这里有从右向左书写的文字，其旁边内容的显示顺序可能与实际顺序不同。",
+    mixed: (w: string, s: string) => `“${w}”混用了多种字母：${s}。`,
+    foreign: (w: string, s: string) => `“${w}”看似拉丁字母，实为 ${s}。`,
+    styled: (w: string, n: string) => `“${w}”用了特殊字符，实际读作“${n}”。`,
+    raw: "原文", readable: "易读", nothing: "没有参数", copy: "复制", copied: "已复制", all: (n: string) => `显示全部（${n} 个字符）`, less: "收起",
+  },
+);
+
+const MAX_PIECES = 4000; // elements that are drawn; a million of them would freeze the browser
+
+/** A text with invisible characters written out. `at` is its offset in the whole text, for selections. */
+export function VisibleText({ text, at = 0 }: { text: string; at?: number }) {
+  const t = useTexts();
+  const pieces = useMemo(() => splitInvisible(text), [text]);
+  const rest = pieces[MAX_PIECES]?.at;
+  return (
+    <>
+      {pieces.slice(0, MAX_PIECES).map((piece) =>
+        piece.kind ? (
+          <span key={piece.at} class={`hidden-char ${piece.kind}`} title={`${piece.code}: ${t[piece.kind satisfies InvisibleKind]}`} data-at={at + piece.at} data-size={piece.text.length}>
+            {piece.code}
+          </span>
+        ) : (
+          <span key={piece.at} data-at={at + piece.at}>{piece.text}</span>
+        ),
+      )}
+      {rest !== undefined && <span key={rest} class="hidden-char" data-at={at + rest} data-size={text.length - rest}>{escapeInvisible(text.slice(rest))}</span>}
+    </>
+  );
+}
+
+/** Warnings about a text: invisible characters, lookalike words, mixed direction. */
+export function TextWarnings({ text }: { text: string }) {
+  const t = useTexts();
+  const count = useMemo(() => splitInvisible(text).filter((piece) => piece.kind).length, [text]);
+  const words = useMemo(() => findLookalikes(text).slice(0, 6), [text]);
+  const isMixed = useMemo(() => isMixedDirection(text), [text]);
+  if (!count && !words.length && !isMixed) return null;
+  return (
+    <ul class="text-warnings">
+      {count > 0 && <li><Icon name="alert" /> {t.hidden(count)}</li>}
+      {isMixed && <li><Icon name="alert" /> {t.turned}</li>}
+      {words.map(({ word, why, scripts }) => (
+        <li key={word}>
+          <Icon name="alert" /> {why === "styled" ? t.styled(escapeInvisible(word), escapeInvisible(word.normalize("NFKC"))) : t[why](escapeInvisible(word), scripts.join(", "))}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const CLIP_LENGTH = 4000; // characters
+
+/** A block of text, unchanged; a long one can be clipped. */
+export function TextBlock({ text, clip = false, label }: { text: string; clip?: boolean; label?: string }) {
+  const t = useTexts();
+  const [isAll, setAll] = useState(false);
+  const isClipped = clip && text.length > CLIP_LENGTH && !isAll;
+  return (
+    <div class="text-block">
+      <pre class="visible-text" dir="auto" tabIndex={0} role="group" aria-label={label}><VisibleText text={isClipped ? text.slice(0, CLIP_LENGTH) : text} />{isClipped && " …"}</pre>
+      <div class="tools">
+        <CopyButton text={text} label={t.copy} done={t.copied} />
+      </div>
+      {clip && text.length > CLIP_LENGTH && (
+        <Button little kind="quiet" onClick={() => setAll(!isAll)}>{isAll ? t.less : t.all(text.length.toLocaleString())}</Button>
+      )}
+    </div>
+  );
+}
+
+/** Arguments of a call: by name, or as raw text. */
+export function Arguments({ text, clip = false }: { text: string; clip?: boolean }) {
+  const t = useTexts();
+  const [isRaw, setRaw] = useState(false);
+  const rows = useMemo(() => objectMembers(text), [text]);
+  if (rows && !rows.length) return <p class="muted small">{t.nothing}</p>;
+  // The values are checked, not the raw text: what is escaped in the raw text is invisible in the value.
+  const whole = rows ? rows.map(([name, value]) => `${name} ${readableValue(value)}`).join("\n") : text;
+  return (
+    <div class="arguments">
+      {isRaw || !rows ? (
+        <TextBlock text={text} clip={clip} label={t.raw} />
+      ) : (
+        <dl>
+          {rows.map(([name, value], index) => (
+            <div class={value.length > 60 || readableValue(value).includes("\n") ? "wide" : ""} key={index}>
+              <dt dir="auto"><VisibleText text={name} /></dt>
+              <dd><TextBlock text={readableValue(value)} clip={clip} label={escapeInvisible(name)} /></dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      <TextWarnings text={whole} />
+      {rows && <Button little kind="quiet" class="switch" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>{isRaw ? t.readable : t.raw}</Button>}
+    </div>
+  );
+}
+
+/** A string as its text, so that it can be read; everything else, and a string that looks like JSON, as JSON. */
+function readableValue(value: string): string {
+  const parsed = parseJson(value);
+  if (typeof parsed !== "string") return prettyJson(value) ?? value;
+  return parsed === "" || parsed !== parsed.trim() || parseJson(parsed) !== undefined ? value : parsed;
+}

@@ -1,0 +1,155 @@
+/** MCP servers page: state, tools and required actions of each server. */
+import { useState } from "preact/hooks";
+import type { McpToolView, McpView } from "@everturn/client";
+import { attempt, hasRole } from "../app/app";
+import { format, defineTexts } from "../app/texts";
+import { Badge, Button, CopyButton, ErrorLine, Disclosure, Icon, Spinner, type Tone } from "../ui/components";
+import { logInToServer, retryServer, fetchMcpServers, useInterval, useFetch } from "./api";
+import { TrustDialog } from "./mcpTrust";
+import "./mcp.css";
+
+const useTexts = defineTexts(
+  {
+    title: "MCP servers", loading: "Loading", again: "Try again",
+    none: "No MCP servers are configured. Each one brings tools of its own; it is named in the configuration of the server:", copy: "Copy", copied: "Copied",
+    connecting: "starting", ready: "up", down: "away", untrusted: "waits for trust", needs_login: "needs a login", failed: "failed",
+    since: (when: string) => `since ${when}`, stdio: "Program", http: "Address", hands: "Gets", calls: (name: string) => `calls itself “${name}”`,
+    next_connecting: "It was started, and has not said yet what it has.",
+    next_down: "It cannot be reached, and is tried again by itself. Its tools wait for it.",
+    next_untrusted: "It was not started. Look at what it would run, and trust it if you know it.",
+    next_needs_login: "Somebody has to log in, once. The token stays on the server.",
+    next_failed: "It cannot work as it is configured. Mend that, and try again.",
+    operator: "Whoever operates this server can do something about it.",
+    changed: (count: number) => (count === 1 ? "One tool is new or has changed since the server was trusted. It cannot be called until you have looked at it." : `${count} tools are new or have changed since the server was trusted. They cannot be called until you have looked at them.`),
+    look: "Look and trust…", logIn: "Log in…", tryNow: "Try now", opens: "Open the login page",
+    opensHint: "In a browser on the machine of the server: it comes back to an address there. This page notices by itself.", waiting: "Waiting for the login",
+    tools: (count: number) => (count === 1 ? "1 tool" : `${count} tools`), changedMark: "new or changed", more: (count: number) => `${count} more`,
+  },
+  {
+    title: "MCP 服务器", loading: "加载中", again: "重试",
+    none: "尚未配置 MCP 服务器。每个服务器都会带来自己的工具，在服务器的配置文件中写明即可：", copy: "复制", copied: "已复制",
+    connecting: "启动中", ready: "正常", down: "无法连接", untrusted: "等待信任", needs_login: "需要登录", failed: "失败",
+    since: (when: string) => `自 ${when}`, stdio: "程序", http: "地址", hands: "传入", calls: (name: string) => `自称“${name}”`,
+    next_connecting: "已启动，尚未说明它有哪些工具。",
+    next_down: "目前无法连接，会自动重试。它的工具会等待。",
+    next_untrusted: "尚未启动。请查看它将运行什么，确认后再信任。",
+    next_needs_login: "需要有人登录一次。令牌保存在服务器上。",
+    next_failed: "按当前配置无法工作。请修正配置后重试。",
+    operator: "请联系此服务器的运维人员处理。",
+    changed: (count: number) => `有 ${count} 个工具是新增的，或在信任之后发生了变化。在您查看之前不能调用。`,
+    look: "查看并信任…", logIn: "登录…", tryNow: "立即重试", opens: "打开登录页面",
+    opensHint: "请在服务器所在机器的浏览器中打开：登录后会返回那里的地址。本页会自动更新。", waiting: "等待登录",
+    tools: (count: number) => `${count} 个工具`, changedMark: "新增或已变化", more: (count: number) => `还有 ${count} 个`,
+  },
+);
+
+const TONES: Readonly<Record<McpView["state"], Tone>> = {
+  connecting: "accent", ready: "good", down: "warn", untrusted: "warn", needs_login: "warn", failed: "bad",
+};
+const EXAMPLE = '[mcp.docs]\nurl = "https://docs.example.org/mcp"\n\n[mcp.files]\ncommand = "uvx"\nargs = ["some-mcp-server", "/srv/files"]\n';
+const MAX_SHOWN = 8; // tools; the rest is collapsed
+
+export function Mcp() {
+  const t = useTexts();
+  const fetched = useFetch(fetchMcpServers);
+  const all = fetched.value?.servers;
+  const isChanging = all?.some((server) => server.state === "connecting" || server.is_logging_in);
+  useInterval(isChanging ? 1.5 : 5, fetched.reload);
+  return (
+    <div class="page mcp">
+      <div class="inner">
+        <h1>{t.title}</h1>
+        {fetched.problem && <div class="row wrap"><ErrorLine>{fetched.problem}</ErrorLine><Button little onClick={fetched.reload}>{t.again}</Button></div>}
+        {!all && !fetched.problem && <Spinner label={t.loading} />}
+        {all?.length === 0 && (
+          <div class="card none">
+            <p>{t.none}</p>
+            <div class="snippet"><pre>{EXAMPLE}</pre><CopyButton text={EXAMPLE} label={t.copy} done={t.copied} /></div>
+          </div>
+        )}
+        {all?.map((server) => <Server key={server.name} view={server} reload={fetched.reload} />)}
+      </div>
+    </div>
+  );
+}
+
+function Server({ view, reload }: { view: McpView; reload: () => void }) {
+  const t = useTexts();
+  const [isTrusting, setTrusting] = useState(false);
+  const changed = view.tools.filter((tool) => tool.is_changed);
+  const isOperator = hasRole("operator");
+  const next = view.state === "ready" ? "" : t[`next_${view.state}`];
+  // The other states are explained above, and beside a button.
+  const isNews = view.reason && (view.state === "down" || view.state === "failed" || (view.state === "needs_login" && !view.can_log_in));
+  return (
+    <article class="card server" aria-label={view.name}>
+      <header class="row wrap">
+        <Icon name={view.transport === "stdio" ? "tool" : "link"} />
+        <h2>{view.name}</h2>
+        <Badge tone={TONES[view.state]}>{t[view.state]}</Badge>
+        <span class="small muted since">{t.since(format.moment(view.since))}</span>
+      </header>
+      {view.runs && (
+        <dl class="facts small">
+          <dt>{t[view.transport]}</dt><dd><code>{view.runs}</code>{view.title && view.title !== view.name && <span class="muted"> {t.calls(view.title)}</span>}</dd>
+          {view.variables.length > 0 && <><dt>{t.hands}</dt><dd>{view.variables.map((name) => <code key={name} class="variable">{name}</code>)}</dd></>}
+        </dl>
+      )}
+      {next && <p>{next}{!isOperator && view.state !== "connecting" && <> {t.operator}</>}</p>}
+      {isNews && <p class="reason small">{view.reason}</p>}
+      {changed.length > 0 && <p class="attention"><Icon name="alert" /> <span>{t.changed(changed.length)}{!isOperator && <> {t.operator}</>}</span></p>}
+      {view.problems.map((problem) => <p class="reason small" key={problem}>{problem}</p>)}
+      {isOperator && <ServerActions view={view} reload={reload} hasChanged={changed.length > 0} onTrust={() => setTrusting(true)} />}
+      {view.tools.length > 0 && <Tools tools={view.tools} />}
+      {isTrusting && <TrustDialog view={view} onClose={() => { setTrusting(false); reload(); }} />}
+    </article>
+  );
+}
+
+function ServerActions({ view, reload, hasChanged, onTrust }: { view: McpView; reload: () => void; hasChanged: boolean; onTrust: () => void }) {
+  const t = useTexts();
+  const [address, setAddress] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const runAction = async (action: () => Promise<unknown>) => {
+    setBusy(true);
+    await attempt(action());
+    setBusy(false);
+    reload();
+  };
+  const wantsTrust = view.state === "untrusted" || hasChanged;
+  const wantsLogin = view.can_log_in && view.state === "needs_login";
+  const wantsRetry = view.state === "down" || view.state === "failed";
+  if (!wantsTrust && !wantsLogin && !wantsRetry && !view.is_logging_in) return null;
+  return (
+    <div class="server-actions">
+      <div class="row wrap">
+        {wantsTrust && <Button kind="primary" icon="eye" onClick={onTrust}>{t.look}</Button>}
+        {wantsLogin && !(address && view.is_logging_in) && <Button kind="primary" icon="lock" disabled={isBusy} onClick={() => runAction(async () => setAddress((await logInToServer(view.name)).address))}>{t.logIn}</Button>}
+        {wantsRetry && <Button icon="redo" disabled={isBusy} onClick={() => runAction(() => retryServer(view.name))}>{t.tryNow}</Button>}
+        {view.is_logging_in && isWebAddress(address) && <a class="button primary" href={address} target="_blank" rel="noopener noreferrer">{t.opens} <span class="muted-on">{new URL(address).host}</span></a>}
+        {view.is_logging_in && <span class="row small muted"><Spinner /> {t.waiting}</span>}
+      </div>
+      {view.is_logging_in && <p class="small muted">{t.opensHint}</p>}
+      {view.login_problem && !view.is_logging_in && <ErrorLine>{view.login_problem}</ErrorLine>}
+    </div>
+  );
+}
+
+/** Whether it may be opened at all: the address comes from the server that one logs in to. */
+const isWebAddress = (address: string) => URL.canParse(address) && ["https:", "http:"].includes(new URL(address).protocol);
+
+function Tools({ tools }: { tools: readonly McpToolView[] }) {
+  const t = useTexts();
+  const row = (tool: McpToolView) => (
+    <li key={tool.name}>
+      <code>{tool.name}</code> {tool.is_changed && <Badge tone="warn">{t.changedMark}</Badge>}
+      {!tool.is_changed && <p class="small muted brief">{tool.description}</p>}
+    </li>
+  );
+  return (
+    <Disclosure open={tools.length <= 4} summary={<span class="small">{t.tools(tools.length)}</span>}>
+      <ul class="plain">{tools.slice(0, MAX_SHOWN).map(row)}</ul>
+      {tools.length > MAX_SHOWN && <Disclosure summary={<span class="small">{t.more(tools.length - MAX_SHOWN)}</span>}><ul class="plain">{tools.slice(MAX_SHOWN).map(row)}</ul></Disclosure>}
+    </Disclosure>
+  );
+}

@@ -1,0 +1,145 @@
+/** Rows of the session list: live, loaded page by page while scrolling. */
+import { Component } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { SessionView } from "@everturn/client";
+import { inbox, hasRole, getSessionFollower } from "../app/app";
+import { lazy } from "../app/lazy";
+import { hrefFor, route } from "../app/route";
+import { useStore, useTopics } from "../app/store";
+import { sessionTitle } from "../app/titles";
+import { language, format, defineTexts } from "../app/texts";
+import { Button, Icon, Menu, Spinner, type MenuItem } from "../ui/components";
+import { topSession } from "./sessionList";
+import { exportSession, sessions } from "./sessions";
+
+const EraseDialog = lazy(async () => (await import("./eraseDialog")).EraseDialog);
+
+const useTexts = defineTexts(
+  {
+    untitled: "Untitled conversation", none: "No conversations yet.", failed: "The list could not be read.", again: "Try again",
+    running: "running", waits: "waits for an answer", quarantined: "stuck", more: "More about this conversation", list: "Conversations",
+    exported: "Export", erase: "Erase…", loading: "Loading", now: "now",
+  },
+  {
+    untitled: "未命名对话", none: "还没有对话。", failed: "无法读取列表。", again: "重试",
+    running: "运行中", waits: "等待答复", quarantined: "卡住了", more: "更多操作", list: "对话",
+    exported: "导出", erase: "彻底删除…", loading: "加载中", now: "刚刚",
+  },
+);
+
+export function SessionRows() {
+  const t = useTexts();
+  const all = useStore(sessions.visible);
+  const state = useStore(sessions.state);
+  const currentRoute = useStore(route);
+  const currentLanguage = useStore(language);
+  useTopics(inbox, "gates");
+  const minute = useMinute();
+  const [erased, setErased] = useState<SessionView | null>(null);
+  const waiting = new Set(inbox.gates.filter(({ gate }) => gate.kind !== "client").map(({ session }) => topSession(session)));
+  const currentSession = "session" in currentRoute ? topSession(currentRoute.session) : "";
+  useTitleUpdates(currentSession);
+  return (
+    <>
+      <ul class="sessions" aria-label={t.list}>
+        {all.map((session) => (
+          <Row key={session.id} session={session} isCurrent={session.id === currentSession} hasOpenGate={waiting.has(session.id)} renderKey={`${currentLanguage} ${minute} ${sessionTitle(session.id, session.title)}`} onErase={setErased} />
+        ))}
+      </ul>
+      {state === "whole" && !all.length && <p class="empty small muted">{t.none}</p>}
+      {state === "failed" ? (
+        <p class="empty small"><span class="muted">{t.failed}</span> <Button little onClick={() => void sessions.loadMore()}>{t.again}</Button></p>
+      ) : (
+        state !== "whole" && <LoadMore label={t.loading} />
+      )}
+      {erased && <EraseDialog session={erased} onClose={() => setErased(null)} />}
+    </>
+  );
+}
+
+/** The end of the loaded rows: when it comes near the viewport, the next page is loaded. */
+function LoadMore({ label }: { label: string }) {
+  const ref = useRef<HTMLDivElement>(null);
+  const state = useStore(sessions.state);
+  useEffect(() => {
+    if (state !== "idle" || !ref.current) return;
+    const watch = new IntersectionObserver(([entry]) => entry?.isIntersecting && void sessions.loadMore(), { rootMargin: "400px" });
+    watch.observe(ref.current);
+    return () => watch.disconnect();
+  }, [state]);
+  return <div class="more" ref={ref}>{state === "loading" && <Spinner label={label} />}</div>;
+}
+
+interface RowProps {
+  session: SessionView;
+  isCurrent: boolean;
+  hasOpenGate: boolean;
+  /** Language, minute and title: what else changes a row. */
+  renderKey: string;
+  onErase: (session: SessionView) => void;
+}
+
+/** One of perhaps a thousand: rendered again only when its props have changed. */
+class Row extends Component<RowProps> {
+  override shouldComponentUpdate(next: RowProps): boolean {
+    const { session, isCurrent, hasOpenGate, renderKey } = this.props;
+    return session !== next.session || isCurrent !== next.isCurrent || hasOpenGate !== next.hasOpenGate || renderKey !== next.renderKey;
+  }
+
+  override render() {
+    return <RowView {...this.props} />;
+  }
+}
+
+function RowView({ session, isCurrent, hasOpenGate, onErase }: RowProps) {
+  const t = useTexts();
+  const title = sessionTitle(session.id, session.title) || t.untitled;
+  const items: MenuItem[] = [];
+  if (hasRole("member")) items.push({ label: t.exported, icon: "download", onSelect: () => void exportSession(session.id, title) });
+  if (hasRole("owner")) items.push({ label: t.erase, icon: "trash", onSelect: () => onErase(session) });
+  return (
+    <li class="session" data-here={isCurrent || undefined}>
+      <a href={hrefFor({ page: "session", session: session.id })} aria-current={isCurrent ? "page" : undefined} title={title}>
+        <span class="title ellipsis" dir="auto">{title}</span>
+        <StatusMark session={session} hasOpenGate={hasOpenGate} />
+        <time class="when" dateTime={new Date(session.updated * 1000).toISOString()} title={format.moment(session.updated)}>{shortAge(session.updated) || t.now}</time>
+      </a>
+      {items.length > 0 && <Menu end button={{ icon: "more", label: t.more }} items={items} />}
+    </li>
+  );
+}
+
+function StatusMark({ session, hasOpenGate }: { session: SessionView; hasOpenGate: boolean }) {
+  const t = useTexts();
+  if (session.quarantined) return <span class="mark bad" title={`${t.quarantined}: ${session.quarantined}`}><Icon name="alert" /><span class="visually-hidden">{t.quarantined}</span></span>;
+  if (hasOpenGate) return <span class="mark warn" title={t.waits}><Icon name="wait" /><span class="visually-hidden">{t.waits}</span></span>;
+  if (session.is_awake) return <span class="mark" title={t.running}><Spinner /><span class="visually-hidden">{t.running}</span></span>;
+  return null;
+}
+
+/** Age in the shortest form of the language; "" is just now. */
+function shortAge(timestamp: number): string {
+  const seconds = Math.max(0, Date.now() / 1000 - timestamp);
+  if (seconds < 60) return "";
+  const [amount, unit] =
+    seconds < 3600 ? [seconds / 60, "minute" as const] : seconds < 86_400 ? [seconds / 3600, "hour" as const] : [seconds / 86_400, "day" as const];
+  const locale = language.value === "zh" ? "zh-CN" : "en";
+  return new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: "narrow", maximumFractionDigits: 0 }).format(Math.floor(amount));
+}
+
+/** A session without a title is named by its first message, as soon as that is loaded. */
+function useTitleUpdates(session: string): void {
+  const [, redraw] = useState(0);
+  useLayoutEffect(() => (session ? getSessionFollower(session).subscribe("tree", () => redraw((count) => count + 1)) : undefined), [session]);
+}
+
+/** The current minute, so that "2 minutes ago" stays true. */
+function useMinute(): number {
+  const now = () => Math.floor(Date.now() / 60_000);
+  const [minute, set] = useState(now);
+  useEffect(() => {
+    const timer = setInterval(() => set(now()), 60_000);
+    return () => clearInterval(timer);
+  }, []);
+  return minute;
+}

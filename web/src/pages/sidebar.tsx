@@ -1,0 +1,104 @@
+/** Sidebar: sessions and search, links to the other pages, account. */
+import type { ComponentChildren } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { inbox, hasRole, me } from "../app/app";
+import { logOut } from "../app/auth";
+import { hrefFor, route, type Route } from "../app/route";
+import { useStore, useTopics } from "../app/store";
+import { defineTexts } from "../app/texts";
+import { Button, Icon, Menu, type IconName } from "../ui/components";
+import { SearchResults } from "./searchResults";
+import { openPalette } from "./palette";
+import { SessionRows } from "./sessionRows";
+import { importSession } from "./sessions";
+import "./sidebar.css";
+
+const useTexts = defineTexts(
+  {
+    label: "Conversations and pages", create: "New conversation", inbox: "Inbox", waiting: (count: number) => `${count} waiting`,
+    search: "Search", clear: "Clear the search", palette: "Commands (Ctrl K)", permissions: "Permissions", mcp: "MCP servers",
+    usage: "Usage", settings: "Settings", out: "Log out", bring: "Import a conversation…", account: "You", pages: "Pages",
+  },
+  {
+    label: "对话与页面", create: "新对话", inbox: "待办", waiting: (count: number) => `${count} 项待处理`,
+    search: "搜索", clear: "清除搜索", palette: "命令（Ctrl K）", permissions: "权限", mcp: "MCP 服务器",
+    usage: "用量", settings: "设置", out: "退出登录", bring: "导入对话…", account: "账户", pages: "页面",
+  },
+);
+
+export function Sidebar() {
+  const t = useTexts();
+  const [query, setQuery] = useState("");
+  return (
+    <nav class="sidebar" aria-label={t.label}>
+      <div class="top">
+        <a class="brand" href={hrefFor({ page: "new" })}>Everturn</a>
+        <Button kind="quiet" little icon="search" aria-label={t.palette} onClick={openPalette} />
+        {hasRole("member") && <a class="button little primary icon" href={hrefFor({ page: "new" })} aria-label={t.create} title={t.create}><Icon name="add" /></a>}
+      </div>
+      <InboxLink />
+      <div class="find">
+        <input class="input" type="search" value={query} placeholder={t.search} aria-label={t.search} maxLength={1000}
+          onInput={(event) => setQuery(event.currentTarget.value)}
+          onKeyDown={(event) => { if (event.key === "Escape" && query) { event.stopPropagation(); setQuery(""); } }} />
+      </div>
+      <div class="scroll">{query.trim() ? <SearchResults query={query.trim()} /> : <SessionRows />}</div>
+      <SidebarFooter />
+    </nav>
+  );
+}
+
+function InboxLink() {
+  const t = useTexts();
+  useTopics(inbox, "gates");
+  const count = inbox.gates.filter(({ gate }) => gate.kind !== "client").length; // those are for client programs
+  return (
+    <PageLink page="inbox" icon="inbox" text={t.inbox}>
+      {count > 0 && <span class="badge warn" aria-label={t.waiting(count)}>{count}</span>}
+    </PageLink>
+  );
+}
+
+type PlainPage = Exclude<Route["page"], "new" | "session" | "compare">;
+
+function PageLink({ page, icon, text, children }: { page: PlainPage; icon: IconName; text: string; children?: ComponentChildren }) {
+  const isCurrent = useStore(route).page === page;
+  return (
+    <a class="page-link" href={hrefFor({ page })} aria-current={isCurrent ? "page" : undefined}>
+      <Icon name={icon} />
+      <span class="grow ellipsis">{text}</span>
+      {children}
+    </a>
+  );
+}
+
+function SidebarFooter() {
+  const t = useTexts();
+  const user = useStore(me);
+  const file = useRef<HTMLInputElement>(null);
+  if (!user || user === "anonymous") return null;
+  const items = [
+    ...(hasRole("member") ? [{ label: t.bring, icon: "upload" as const, onSelect: () => file.current?.click() }] : []),
+    ...(user.csrf ? [{ label: t.out, icon: "close" as const, onSelect: () => void logOut() }] : []), // only a cookie login can be logged out
+  ];
+  return (
+    <div class="foot">
+      <PageLink page="permissions" icon="lock" text={t.permissions} />
+      <PageLink page="mcp" icon="plug" text={t.mcp} />
+      <PageLink page="usage" icon="chart" text={t.usage} />
+      <PageLink page="settings" icon="settings" text={t.settings} />
+      <div class="account">
+        <span class="grow ellipsis" title={`${user.user} · ${user.tenant} · ${user.role}`}>
+          {user.user} <span class="muted">· {user.tenant}</span>
+        </span>
+        {items.length > 0 && <Menu up end button={{ icon: "more", label: t.account }} items={items} />}
+        <input ref={file} hidden type="file" accept=".zip,application/zip" aria-label={t.bring}
+          onChange={(event) => {
+            const [file] = event.currentTarget.files ?? [];
+            if (file) void importSession(file);
+            event.currentTarget.value = "";
+          }} />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,148 @@
+/** Usage page: a chart and a table of usage by day and agent. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Spent, UsageView } from "@everturn/client";
+import { client, errorMessage } from "../app/app";
+import { format, defineTexts } from "../app/texts";
+import { Button, ErrorLine, Disclosure, Spinner } from "../ui/components";
+import { amount, buildChart, MEASURES, type Chart, type Measure } from "./charts";
+import "./usage.css";
+
+const useTexts = defineTexts(
+  {
+    title: "Usage", days: (count: number) => `${count} days`, range: "Range", measure: "What is shown", tokens: "Tokens", cost: "Cost", steps: "Steps", calls: "Tool calls",
+    caption: (what: string, days: number) => `${what} in the last ${days} days, by agent`, none: "Nothing was used in this time.", table: "As a table", day: "Day",
+    agent: "Agent", input: "in", output: "out", cached: "cached", unnamed: "no agent", rest: "others", loading: "Loading", again: "Try again",
+    unpriced: "What has no known price is not in the cost.", utc: "Days are those of UTC.", part: (agent: string, day: string, value: string) => `${day}, ${agent}: ${value}`,
+  },
+  {
+    title: "用量", days: (count: number) => `${count} 天`, range: "时间范围", measure: "显示内容", tokens: "Token", cost: "费用", steps: "步骤", calls: "工具调用",
+    caption: (what: string, days: number) => `最近 ${days} 天的用量（${what}），按助手划分`, none: "这段时间没有用量。", table: "表格", day: "日期",
+    agent: "助手", input: "输入", output: "输出", cached: "缓存", unnamed: "无助手", rest: "其他", loading: "加载中", again: "重试",
+    unpriced: "价格未知的部分不计入费用。", utc: "日期按 UTC 计算。", part: (agent: string, day: string, value: string) => `${day}，${agent}：${value}`,
+  },
+);
+
+const RANGES = [7, 30, 90];
+const DAY = 86_400;
+
+export function Usage() {
+  const t = useTexts();
+  const [days, setDays] = useState(30);
+  const [measure, setMeasure] = useState<Measure>("tokens");
+  const [{ view, problem }, setRead] = useState<{ view?: UsageView; problem?: string }>({});
+  const [tries, setTries] = useState(0);
+  const today = new Date().toISOString().slice(0, 10);
+  useEffect(() => {
+    let isCurrent = true;
+    const since = Math.max(0, Date.parse(`${today}T00:00:00Z`) / 1000 - (days - 1) * DAY);
+    client.usage(since).then((found) => isCurrent && setRead({ view: found }), (error: Error) => isCurrent && setRead({ problem: errorMessage(error) }));
+    return () => void (isCurrent = false);
+  }, [days, today, tries]);
+  const chart = useMemo(() => view && buildChart(view.days, measure, days, today, t.rest), [view, measure, days, today, t]);
+  return (
+    <div class="page usage">
+      <div class="inner">
+        <div class="row wrap">
+          <h1 class="grow">{t.title}</h1>
+          <div class="row" role="group" aria-label={t.range}>
+            {RANGES.map((range) => <Button key={range} little kind={range === days ? "primary" : undefined} aria-pressed={range === days} onClick={() => setDays(range)}>{t.days(range)}</Button>)}
+          </div>
+        </div>
+        {problem && <div class="row wrap"><ErrorLine>{problem}</ErrorLine><Button little onClick={() => setTries(tries + 1)}>{t.again}</Button></div>}
+        {!view && !problem && <Spinner label={t.loading} />}
+        {view && <MeasureTiles total={view.total} measure={measure} onPick={setMeasure} />}
+        {view && chart && (view.days.length ? <UsageChart chart={chart} measure={measure} days={days} /> : <p class="card muted">{t.none}</p>)}
+        {view && view.days.length > 0 && <UsageTable view={view} />}
+        <p class="small muted">{t.unpriced} {t.utc}</p>
+      </div>
+    </div>
+  );
+}
+
+const formatAmount = (value: number, measure: Measure) => (measure === "cost" ? format.cost(value) : format.number(value));
+
+/** The totals; each is also the button that selects what the chart shows. */
+function MeasureTiles({ total, measure, onPick }: { total: Spent; measure: Measure; onPick: (measure: Measure) => void }) {
+  const t = useTexts();
+  const { usage = {} } = total;
+  return (
+    <div class="tiles" role="group" aria-label={t.measure}>
+      {MEASURES.map((candidate) => (
+        <button key={candidate} type="button" class="tile card" aria-pressed={candidate === measure} onClick={() => onPick(candidate)}>
+          <span class="small muted">{t[candidate]}</span>
+          <span class="sum">{candidate === "cost" && usage.cost == null ? "–" : formatAmount(amount(total, candidate), candidate)}</span>
+          {candidate === "tokens" && <span class="small muted">{t.input} {format.number(usage.input ?? 0)} · {t.output} {format.number(usage.output ?? 0)}{usage.cached ? ` · ${t.cached} ${format.number(usage.cached)}` : ""}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+// Units of the SVG view box; the page scales it.
+const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [720, 220, 60, 24, 10];
+
+function UsageChart({ chart, measure, days }: { chart: Chart; measure: Measure; days: number }) {
+  const t = useTexts();
+  const { bars, agents, max } = chart;
+  const barWidth = (WIDTH - LEFT) / bars.length;
+  const plotHeight = HEIGHT - BOTTOM - TOP;
+  const labelEvery = Math.ceil(bars.length / 6);
+  const named = (agent: string) => agent || t.unnamed;
+  return (
+    <figure class="card chart">
+      <figcaption class="row wrap small">
+        <span class="grow">{t.caption(t[measure], days)}</span>
+        {agents.map((agent, index) => <span key={agent} class="row key"><span class={`swatch fill-${index}`} aria-hidden="true" />{named(agent)}</span>)}
+      </figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={t.caption(t[measure], days)}>
+        {[0, 0.5, 1].map((share) => (
+          <g key={share}>
+            <line class="grid" x1={LEFT} x2={WIDTH} y1={TOP + plotHeight * (1 - share)} y2={TOP + plotHeight * (1 - share)} />
+            <text class="tick" x={LEFT - 6} y={TOP + plotHeight * (1 - share) + 4} text-anchor="end">{formatAmount(max * share, measure)}</text>
+          </g>
+        ))}
+        {bars.map((bar, number) => {
+          let stacked = 0;
+          return (
+            <g key={bar.day}>
+              {bar.pieces.map((piece, index) => {
+                if (!piece) return null;
+                const height = Math.max(1, (piece / max) * plotHeight);
+                stacked += height;
+                return (
+                  <rect key={index} class={`fill-${index}`} x={LEFT + barWidth * number + barWidth * 0.15} width={barWidth * 0.7} y={TOP + plotHeight - stacked} height={height}>
+                    <title>{t.part(named(agents[index]!), bar.day, formatAmount(piece, measure))}</title>
+                  </rect>
+                );
+              })}
+              {(bars.length - 1 - number) % labelEvery === 0 && <text class="tick" x={LEFT + barWidth * (number + 0.5)} y={HEIGHT - 6} text-anchor="middle">{bar.day.slice(5)}</text>}
+            </g>
+          );
+        })}
+      </svg>
+    </figure>
+  );
+}
+
+function UsageTable({ view }: { view: UsageView }) {
+  const t = useTexts();
+  const rows = [...view.days].sort((a, b) => (a.day === b.day ? (a.agent < b.agent ? -1 : 1) : a.day < b.day ? 1 : -1));
+  return (
+    <Disclosure class="card" summary={<span>{t.table}</span>}>
+      <div class="scroll" tabIndex={0} role="region" aria-label={t.table}>
+        <table>
+          <thead><tr><th scope="col">{t.day}</th><th scope="col">{t.agent}</th>{MEASURES.map((measure) => <th key={measure} scope="col" class="number">{t[measure]}</th>)}</tr></thead>
+          <tbody>
+            {rows.map(({ day, agent, spent }) => (
+              <tr key={`${day} ${agent}`}>
+                <th scope="row">{day}</th>
+                <td>{agent || t.unnamed}</td>
+                {MEASURES.map((measure) => <td key={measure} class="number">{measure === "cost" && spent.usage?.cost == null ? "–" : formatAmount(amount(spent, measure), measure)}</td>)}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Disclosure>
+  );
+}

@@ -1,0 +1,127 @@
+/** Message actions: versions, rerun, edit, fork, compare, copy, delete. */
+import { useState } from "preact/hooks";
+import { isOver, textOf, type Message, type SessionFollower } from "@everturn/client";
+import { attempt, client, hasRole, toast } from "../app/app";
+import { lazy } from "../app/lazy";
+import { navigate, hrefFor } from "../app/route";
+import { useTopics } from "../app/store";
+import { defineTexts } from "../app/texts";
+import { modelsOf } from "../pages/agentChoice";
+import { useSessionAgent } from "../pages/pickers";
+import { Button, CopyButton, Menu, copyText, type MenuItem } from "../ui/components";
+import { visibleVersions, leafThrough, newestLeaf } from "./branches";
+import "./messageActions.css";
+
+const RawMessage = lazy(async () => (await import("./rawMessage")).RawMessage);
+const DeleteDialog = lazy(async () => (await import("./deleteDialog")).DeleteDialog);
+
+const useTexts = defineTexts(
+  {
+    actions: "What can be done with this message", earlier: "Earlier version", later: "Later version", version: (number: number, count: number) => `Version ${number} of ${count}`,
+    rerun: "Another answer", with: "Another answer with…", edit: "Edit", copy: "Copy text", copied: "Copied", link: "Copy link",
+    linked: "The link is copied.", fork: "Go on from here", forked: "The next message goes on from here.", compare: (number: number, count: number) => `Compare with version ${number}/${count}`,
+    raw: "Show raw message", remove: "Delete…", more: "More", again: "The same model",
+  },
+  {
+    actions: "对此消息的操作", earlier: "上一个版本", later: "下一个版本", version: (number: number, count: number) => `第 ${number} 个版本，共 ${count} 个`,
+    rerun: "重新回答", with: "换模型重新回答…", edit: "编辑", copy: "复制文本", copied: "已复制", link: "复制链接",
+    linked: "链接已复制。", fork: "从这里继续", forked: "下一条消息将从这里继续。", compare: (number: number, count: number) => `与版本 ${number}/${count} 比较`,
+    raw: "查看原始消息", remove: "删除…", more: "更多", again: "相同模型",
+  },
+);
+
+interface Props {
+  session: SessionFollower;
+  message: Message;
+  onEdit?: () => void;
+}
+
+export function MessageActions({ session, message, onEdit }: Props) {
+  const t = useTexts();
+  useTopics(session, "tree");
+  const text = textOf(message.parts);
+  const turn = message.turn ? session.state.turns.get(message.turn) : undefined;
+  const isWritten = message.role === "assistant" && turn !== undefined && !isOver(turn) && turn.answer === message.id;
+  return (
+    <div class="message-actions" data-role={message.role} role="group" aria-label={t.actions}>
+      <VersionPicker session={session} message={message} />
+      {text && <CopyButton text={text} label={t.copy} done={t.copied} />}
+      {message.role === "assistant" && !isWritten && hasRole("member") && <RerunButtons session={session} message={message} />}
+      {message.role === "user" && onEdit && hasRole("member") && <Button kind="quiet" little icon="edit" aria-label={t.edit} onClick={onEdit} />}
+      <MoreMenu session={session} message={message} />
+    </div>
+  );
+}
+
+/** ‹ 2/3 ›: the versions of a message, if there are several. */
+function VersionPicker({ session, message }: Props) {
+  const t = useTexts();
+  const all = visibleVersions(session.state, message);
+  const index = all.indexOf(message.id);
+  if (all.length < 2 || index < 0) return null;
+  const to = (number: number) => {
+    const version = all[number];
+    if (version) void attempt(client.select(session.id, { message: newestLeaf(session.state, version) }));
+  };
+  return (
+    <span class="versions" role="group" aria-label={t.version(index + 1, all.length)}>
+      <Button kind="quiet" little icon="chevron" class="back" aria-label={t.earlier} disabled={index === 0 || !hasRole("member")} onClick={() => to(index - 1)} />
+      <span class="at" aria-hidden="true">{index + 1}/{all.length}</span>
+      <Button kind="quiet" little icon="chevron" aria-label={t.later} disabled={index === all.length - 1 || !hasRole("member")} onClick={() => to(index + 1)} />
+    </span>
+  );
+}
+
+/** Rerun: with the same model by one click, with another one from the menu. */
+function RerunButtons({ session, message }: Props) {
+  const t = useTexts();
+  const agent = useSessionAgent(session.id);
+  const models = agent ? modelsOf(agent) : [];
+  const rerun = (model?: string) => void attempt(client.rerun(session.id, message.id, model ? { model } : {}));
+  return (
+    <>
+      <Button kind="quiet" little icon="redo" aria-label={t.rerun} onClick={() => rerun()} />
+      {models.length > 1 && (
+        <Menu button={{ icon: "server", label: t.with }} items={models.map((model) => ({ label: model, isChecked: model === message.by, onSelect: () => rerun(model) }))} />
+      )}
+    </>
+  );
+}
+
+function MoreMenu({ session, message }: Props) {
+  const t = useTexts();
+  const [shown, setShown] = useState<"raw" | "delete" | null>(null);
+  const all = visibleVersions(session.state, message);
+  const index = all.indexOf(message.id);
+  const items: MenuItem[] = [{ label: t.link, icon: "link", onSelect: () => void copyLink(session.id, message.id).then(() => toast(t.linked)) }];
+  if (hasRole("member")) items.push({ label: t.fork, icon: "branch", onSelect: () => void fork(session, message, t.forked) });
+  // With the neighbouring versions, before and after.
+  for (const [number, other] of all.entries()) {
+    if (number === index || Math.abs(number - index) > MAX_OFFERED) continue;
+    const [left, right] = [leafThrough(session.state, message.id), newestLeaf(session.state, other)];
+    items.push({ label: t.compare(number + 1, all.length), icon: "compare", onSelect: () => navigate({ page: "compare", session: session.id, left, right }) });
+  }
+  items.push({ label: t.raw, icon: "eye", onSelect: () => setShown("raw") });
+  if (hasRole("member")) items.push({ label: t.remove, icon: "trash", onSelect: () => setShown("delete") });
+  return (
+    <>
+      <Menu button={{ icon: "more", label: t.more }} items={items} />
+      {shown === "raw" && <RawMessage message={message} onClose={() => setShown(null)} />}
+      {shown === "delete" && <DeleteDialog session={session} message={message} onClose={() => setShown(null)} />}
+    </>
+  );
+}
+
+const MAX_OFFERED = 4; // versions that are offered on each side
+
+async function copyLink(session: string, message: string): Promise<void> {
+  await copyText(new URL(hrefFor({ page: "session", session, message }), location.href).href);
+}
+
+/** Select a message, so that the next one continues from there. */
+async function fork(session: SessionFollower, message: Message, confirmation: string): Promise<void> {
+  const isDone = await attempt(client.select(session.id, { message: message.id }).then(() => true));
+  if (!isDone) return;
+  toast(confirmation);
+  document.querySelector<HTMLElement>("#main .composer textarea, #main textarea")?.focus();
+}
