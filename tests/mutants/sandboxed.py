@@ -51,9 +51,16 @@ SANDBOXED_MUTANTS = [
     Mutant(
         "a quota counts bytes and no files",
         "sandbox/disk.py",
-        "taken <= most and files <= limits.disk_files",
-        "taken <= most",
+        "size, count = size + status.st_blocks * BLOCK, count + 1",
+        "size, count = size + status.st_blocks * BLOCK, count",
         f"{LIMITS}test_a_command_that_writes_more_than_its_quota_is_ended[many small]",
+    ),
+    Mutant(
+        "a run may write what another program frees",
+        "sandbox/disk.py",
+        "(self._next if is_suspect else self._next_unprompted)",
+        "(self._next if is_suspect else began + 1)",
+        f"{LIMITS}test_a_command_is_ended_although_another_program_frees_as_much_as_it_writes",
     ),
     Mutant(
         "files that were removed and are held open are not counted",

@@ -180,6 +180,19 @@ def test_a_command_is_not_ended_for_what_somebody_else_writes(folder: Path) -> N
 
 
 @pytest.mark.live
+@pytest.mark.parametrize("command", ["head -c 60000000 /dev/zero > big", "for i in {1..2500}; do echo > $i; done"])
+def test_a_command_is_ended_although_another_program_frees_as_much_as_it_writes(
+    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    always = os.statvfs(folder)
+    monkeypatch.setattr(os, "fstatvfs", lambda _: always)
+    ran = Bubblewrap(folder, writable=True, limits=SMALL).run_program(
+        ["/bin/bash", "-c", f"{command}; sleep 20; echo went on"], seconds=15
+    )
+    assert (ran.killed, ran.stdout) == ("disk", "")
+
+
+@pytest.mark.live
 def test_a_command_that_fills_a_disk_which_is_nearly_full_is_ended(folder: Path) -> None:
     status = os.statvfs(folder)
     full = replace(SMALL, disk=1 << 40, free=status.f_bavail * status.f_frsize + (1 << 33))

@@ -1,8 +1,9 @@
 """Disk quota of a sandboxed run: whether it has written more into its writable folder than it may.
 
-The cheap check is the free space of the file system, which costs one call. Only when that has fallen by more than the
-quota, or by a little while the disk is nearly full, is the folder walked, because other programs may have written:
-files that changed since the run began count, and so do removed files that the run holds open or mapped.
+The cheap check is the free space of the file system, which costs one call. When that has fallen by more than the quota,
+or by a little while the disk is nearly full, the folder is walked, because other programs may have written: files that
+changed since the run began count, and so do removed files that the run holds open or mapped. It is also walked once in
+a while whatever the free space says: another program may have freed as much as this run has written.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from everturn.sandbox.hidden_paths import DEEPEST, open_in_folder
 BLOCK: Final = 512  # bytes per unit of `st_blocks`
 SLACK: Final = 50_000_000  # nanoseconds by which the clock of a file system may be behind
 PART_OF_TIME: Final = 10  # walks of the folder may take this fraction of the time
+UNPROMPTED: Final = 1.0  # seconds between walks that the free space gave no reason for, at least
+UNPROMPTED_PART: Final = 50  # and the fraction of the time that those may take
 SOME: Final = 16 * 1024 * 1024  # bytes: a run that has taken less has not filled the disk
 _MAPPED: Final = re.compile(r"^\S+ \S+ \S+ (\S+) (\d+) +\S.* \(deleted\)$", re.MULTILINE)
 
@@ -34,6 +37,7 @@ class DiskWatch:
         self._begun = time.time_ns() - SLACK
         self._before = os.fstatvfs(folder)
         self._next = 0.0
+        self._next_unprompted = time.monotonic() + UNPROMPTED
 
     def is_exceeded(self) -> bool:
         """Whether the run has used more than it may, or the disk is nearly full and it has used a part of that."""
@@ -42,14 +46,14 @@ class DiskWatch:
         files = before.f_ffree - now.f_ffree
         most = SOME if now.f_bavail * now.f_frsize < limits.free else limits.disk
         is_blind = not now.f_files or not now.f_blocks  # a file system that does not count
-        if not is_blind and taken <= most and files <= limits.disk_files:
-            return False
+        is_suspect = is_blind or taken > most or files > limits.disk_files
         began = time.monotonic()
-        if began < self._next:
+        if began < (self._next if is_suspect else self._next_unprompted):
             return False
         is_over = self._has_taken(limits.disk if is_blind else most)
         ended = time.monotonic()
         self._next = ended + PART_OF_TIME * (ended - began)
+        self._next_unprompted = ended + max(UNPROMPTED, UNPROMPTED_PART * (ended - began))
         return is_over
 
     def _has_taken(self, most: int) -> bool:

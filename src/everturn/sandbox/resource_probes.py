@@ -18,6 +18,7 @@ PROCESSES = 4
 CONNECTIONS = 100
 UNTRIED = -1
 HOLDS = 0.3  # seconds
+HOLDS_FILES = 4.0  # seconds: another program may free as much meanwhile, and then only an occasional walk finds it
 held: list[object] = []
 
 
@@ -167,4 +168,4 @@ if __name__ == "__main__":
     sys.stdout.write(f"{got}\n")
     sys.stdout.flush()
     if got:
-        time.sleep(HOLDS)  # for the checks, which run periodically
+        time.sleep(HOLDS_FILES if kind in ("disk", "files") else HOLDS)  # for the checks, which run periodically
