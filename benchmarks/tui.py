@@ -65,7 +65,7 @@ class Ours(App[None]):
             StepStarted(turn="t", step=1),
         )
         for seq, event in enumerate(begun, 1):
-            self.state.apply(api.Item(seq=seq, event=event))
+            self.state.apply(api.StreamItem(seq=seq, event=event))
 
     def compose(self) -> ComposeResult:
         yield Transcript()
@@ -74,7 +74,7 @@ class Ours(App[None]):
         self.query_one(Transcript).show(self.state, None)
 
     def say(self, text: str, at: int) -> None:
-        self.state.apply(api.Item(delta=TextDelta("t", 3, 0, at, text)))
+        self.state.apply(api.StreamItem(delta=TextDelta("t", 3, 0, at, text)))
 
     async def draw(self, text: str) -> None:
         self.query_one(Transcript).update_turns({"t"})

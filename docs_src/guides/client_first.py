@@ -7,7 +7,7 @@ from everturn.client import Server
 
 async def talk(url: str, token: str) -> None:
     async with Server(url, token) as server:
-        turn = await server.begin("Note that lunch is at noon")
+        turn = await server.start_session("Note that lunch is at noon")
         async for event in turn:
             match event:
                 case TextDelta(text=text):

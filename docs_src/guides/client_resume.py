@@ -7,7 +7,7 @@ from everturn.core.deltas import TextDelta
 
 async def two_halves(url: str, token: str) -> None:
     async with Server(url, token) as here:
-        turn = await here.begin("Hello", key="greeting-1")
+        turn = await here.start_session("Hello", key="greeting-1")
         stream = turn.events()
         async for item in stream:
             if isinstance(item.delta, TextDelta):
@@ -17,7 +17,7 @@ async def two_halves(url: str, token: str) -> None:
         await stream.aclose()
 
     async with Server(url, token) as elsewhere:
-        same = await elsewhere.begin("Hello", key="greeting-1")  # it was sent once
+        same = await elsewhere.start_session("Hello", key="greeting-1")  # sent once
         assert same.id == turn.id
         async for item in same.events(after=cursor):
             if isinstance(item.delta, TextDelta):

@@ -1,7 +1,7 @@
 import asyncio
 
 from everturn import Chat, Price, get_model
-from everturn.testing.provider import Provider, Say, Usage
+from everturn.testing.provider import Provider, Say, ScriptedUsage
 
 
 # --8<-- [start:shown]
@@ -20,7 +20,7 @@ async def ask(url: str) -> None:
 
 async def main() -> None:
     async with Provider() as provider:
-        tokens = Usage(input=2000, output=100, cached=1500)
+        tokens = ScriptedUsage(input=2000, output=100, cached=1500)
         provider.script("claude-opus-5", [[Say("Hello."), tokens]])
         await ask(f"{provider.url}/v1")
 

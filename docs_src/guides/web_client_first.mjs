@@ -4,7 +4,7 @@ import { isOver, openGates, path, textOf } from "@everturn/client";
 const [url, token] = process.argv.slice(2);
 const server = new Everturn({ base: url, token });
 
-const sent = await server.begin({ text: "Note that lunch is at noon" });
+const sent = await server.startSession({ text: "Note that lunch is at noon" });
 const session = new SessionFollower(server, sent.session);
 
 await new Promise((resolve) => {

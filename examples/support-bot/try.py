@@ -34,7 +34,7 @@ async def shops(here: Here, export: Path | None) -> None:
         Server(here.url, keys[1]) as south,
         Server(here.url, keys[2]) as lead,
     ):
-        turns = [await shop.begin("Where is order 1001?") for shop in (north, south)]
+        turns = [await shop.start_session("Where is order 1001?") for shop in (north, south)]
         for name, turn in zip(("north", "south"), turns, strict=True):
             print(f"{name}: {(await turn).text}")
         try:
@@ -42,7 +42,7 @@ async def shops(here: Here, export: Path | None) -> None:
         except EverturnError as error:
             print(f"south looks into north's conversation: {error}")
         session = await refund(north, lead)
-        turn = await south.begin("Refund order 1001", agent="desk")
+        turn = await south.start_session("Refund order 1001", agent="desk")
         print(f"south, at the desk, where small refunds are not asked about: {(await turn).text}")
         for name, shop in (("north", north), ("south", south)):
             used = (await shop.usage()).total
@@ -53,7 +53,7 @@ async def shops(here: Here, export: Path | None) -> None:
 
 async def refund(clerk: Server, lead: Server) -> str:
     """A refund is asked about; whoever asks cannot allow it; and the worker that makes it is killed in the middle."""
-    turn = await clerk.begin("I want a refund for order 1001, please")
+    turn = await clerk.start_session("I want a refund for order 1001, please")
     killed = 0
     async for event in turn:
         match event:

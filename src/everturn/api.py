@@ -40,7 +40,7 @@ class View(Struct, frozen=True, kw_only=True, omit_defaults=False):
 # Request bodies ------------------------------------------------------------------------------------------------------
 
 
-class Said(Body, frozen=True, kw_only=True):
+class MessageRequest(Body, frozen=True, kw_only=True):
     """A user message: a text, files that were uploaded before, or both, with options for its turn."""
 
     text: Text = ""
@@ -56,17 +56,17 @@ class Said(Body, frozen=True, kw_only=True):
     busy: Busy = "queue"
 
 
-class NewSession(Said, frozen=True, kw_only=True):
+class NewSession(MessageRequest, frozen=True, kw_only=True):
     """Start a session with its first message. A session has at least one message."""
 
 
-class NewMessage(Said, frozen=True, kw_only=True):
+class NewMessage(MessageRequest, frozen=True, kw_only=True):
     """A message at the end of the selected branch, or `after` another message."""
 
     after: Id | None = None
 
 
-class Edited(Body, frozen=True, kw_only=True):
+class EditMessage(Body, frozen=True, kw_only=True):
     """A new version of a user message, and an answer to it."""
 
     text: Text = ""
@@ -74,26 +74,26 @@ class Edited(Body, frozen=True, kw_only=True):
     model: Name = ""
 
 
-class Rerun(Body, frozen=True, kw_only=True):
+class RegenerateAnswer(Body, frozen=True, kw_only=True):
     """Regenerate an answer."""
 
     model: Name = ""
     params: dict[str, Any] | None = None
 
 
-class Selected(Body, frozen=True, kw_only=True):
+class SelectBranch(Body, frozen=True, kw_only=True):
     """Select the branch that ends at a message; None: the beginning."""
 
     message: Id | None = None
 
 
-class Cancelled(Body, frozen=True, kw_only=True):
+class CancelTurn(Body, frozen=True, kw_only=True):
     """Cancel a turn; `hard` cancels its tools as well."""
 
     hard: bool = False
 
 
-class Answered(Body, frozen=True, kw_only=True):
+class ResolveGate(Body, frozen=True, kw_only=True):
     """Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`.
 
     `hash` is the hash of the gate that was shown.
@@ -113,7 +113,7 @@ class Answered(Body, frozen=True, kw_only=True):
     claim: Name = ""
 
 
-class Claim(Body, frozen=True, kw_only=True):
+class ClaimCall(Body, frozen=True, kw_only=True):
     """Claim a call for a client; `claim` is an unguessable name, which the client repeats in its answer."""
 
     hash: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -121,7 +121,7 @@ class Claim(Body, frozen=True, kw_only=True):
     lease: Annotated[float, Meta(gt=0, le=3600)] = 60.0
 
 
-class Reverted(Body, frozen=True, kw_only=True):
+class RevertFiles(Body, frozen=True, kw_only=True):
     """Revert files: `tree` is the `before` or the `after` of a files part, or of an earlier revert."""
 
     root: Annotated[str, Meta(max_length=4096)]
@@ -155,7 +155,7 @@ class PutTenant(Body, frozen=True, kw_only=True):
     is_active: bool = True
 
 
-class Explain(Body, frozen=True, kw_only=True):
+class ExplainCall(Body, frozen=True, kw_only=True):
     """Explain what the rules would decide about a call. Nothing is run."""
 
     tool: Id
@@ -181,7 +181,7 @@ class ErrorView(View, frozen=True, kw_only=True):
     where: str = ""
 
 
-class Failure(View, frozen=True, kw_only=True):
+class ErrorResponse(View, frozen=True, kw_only=True):
     """The body of every error response."""
 
     error: ErrorView
@@ -244,7 +244,7 @@ class SessionPage(View, frozen=True, kw_only=True):
     waiting: list[str] = []  # those of them with an open gate, in themselves or in a sub-agent run
 
 
-class Sent(View, frozen=True, kw_only=True):
+class MessageReceipt(View, frozen=True, kw_only=True):
     """A durable message, and the turn that it starts."""
 
     session: str
@@ -335,7 +335,7 @@ class ClaimView(View, frozen=True, kw_only=True):
     until: float
 
 
-class GrantList(View, frozen=True, kw_only=True):
+class SessionGrantList(View, frozen=True, kw_only=True):
     """The valid grants."""
 
     grants: list[Grant]
@@ -354,7 +354,7 @@ class FileView(View, frozen=True, kw_only=True):
     part: FilePart
 
 
-class FoundView(View, frozen=True, kw_only=True):
+class SearchHit(View, frozen=True, kw_only=True):
     """A search hit: a message, and the title of its top-level session."""
 
     session: str
@@ -362,13 +362,13 @@ class FoundView(View, frozen=True, kw_only=True):
     title: str = ""
 
 
-class FoundList(View, frozen=True, kw_only=True):
+class SearchResults(View, frozen=True, kw_only=True):
     """Search hits, newest first."""
 
-    results: list[FoundView]
+    results: list[SearchHit]
 
 
-class UsedView(View, frozen=True, kw_only=True):
+class DailyUsage(View, frozen=True, kw_only=True):
     """Usage of one agent on one day."""
 
     day: str  # 2026-11-15, UTC
@@ -381,7 +381,7 @@ class UsageView(View, frozen=True, kw_only=True):
 
     since: float
     total: Spent
-    days: list[UsedView]
+    days: list[DailyUsage]
 
 
 class KeyView(View, frozen=True, kw_only=True):
@@ -525,7 +525,7 @@ class ExplainView(View, frozen=True, kw_only=True):
     review: str = "never"  # whether a person reviews the result before the model reads it
 
 
-class GrantedView(View, frozen=True, kw_only=True):
+class GrantView(View, frozen=True, kw_only=True):
     """A grant, the session it was given in, and the title of the session that it covers."""
 
     grant: Grant
@@ -533,10 +533,10 @@ class GrantedView(View, frozen=True, kw_only=True):
     title: str
 
 
-class GrantedList(View, frozen=True, kw_only=True):
+class GrantList(View, frozen=True, kw_only=True):
     """Grants, newest first."""
 
-    grants: list[GrantedView]
+    grants: list[GrantView]
 
 
 class McpToolView(View, frozen=True, kw_only=True):
@@ -582,7 +582,7 @@ class LoginView(View, frozen=True, kw_only=True):
     address: str
 
 
-class WayIn(View, frozen=True, kw_only=True):
+class ModelSource(View, frozen=True, kw_only=True):
     """An available model source: an API key in the environment, or a model server on this machine."""
 
     kind: Literal["key", "server"]
@@ -602,7 +602,7 @@ class SetupView(View, frozen=True, kw_only=True):
     file: str  # the configuration that is, or would be, read
     has_file: bool
     has_agent: bool  # whether the agent has a table there already
-    options: list[WayIn]
+    options: list[ModelSource]
 
 
 # The stream ------------------------------------------------------------------------------------------------------------
@@ -610,7 +610,7 @@ class SetupView(View, frozen=True, kw_only=True):
 StreamDelta = TextDelta | ReasoningDelta | CallDelta
 
 
-class Item(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StreamItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The `data:` of one message of an event stream; its `id:` is the cursor after it. Exactly one field is set.
 
     `seq` comes with an `event`: its position in the log. `end` is the last message: why the server closes the stream.

@@ -125,9 +125,9 @@ async def a_house(
         await runtime.aclose()
 
 
-async def said(access: Access, text: str, **how: Any) -> api.Sent:
+async def said(access: Access, text: str, **how: Any) -> api.MessageReceipt:
     """Begin a session."""
-    return await access.sessions.begin(api.NewSession(text=text, **how))
+    return await access.sessions.start(api.NewSession(text=text, **how))
 
 
 async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
@@ -138,7 +138,7 @@ async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
     return found
 
 
-async def over(access: Access, sent: api.Sent) -> api.TurnView:
+async def over(access: Access, sent: api.MessageReceipt) -> api.TurnView:
     """Wait until a turn is over."""
 
     async def look_again() -> api.TurnView | None:

@@ -49,9 +49,9 @@ def by(house: ServerContext, role: Role, tenant: str = "ada") -> Access:
     return Access(house, somebody(tenant, role))
 
 
-def asked(tool: str = "pay", **how: Any) -> api.Explain:
+def asked(tool: str = "pay", **how: Any) -> api.ExplainCall:
     given: dict[str, Any] = {"arguments": {"amount": 7}, **how}
-    return api.Explain(tool=tool, **given)
+    return api.ExplainCall(tool=tool, **given)
 
 
 # Rules -----------------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ async def test_what_no_rule_fits_is_asked_and_what_was_allowed_in_a_session_coun
         assert (before.action, before.rule, before.is_final) == ("ask", None, False)
         sent = await said(owner, "pay")
         gate = (await gate_in(owner, sent.session)).gate
-        await owner.gates.resolve(sent.session, gate.id, api.Answered(hash=gate.hash, allow="always"))
+        await owner.gates.resolve(sent.session, gate.id, api.ResolveGate(hash=gate.hash, allow="always"))
         await over(owner, sent)
         after = await owner.admin.explain(asked(session=sent.session))
         assert after.action == "allow"
@@ -136,12 +136,12 @@ async def test_arguments_that_do_not_fit_are_said_so_and_tools_that_are_not_ther
 # Remembered answers -----------------------------------------------------------------------------------------------------
 
 
-async def _granted(house: ServerContext, everywhere: bool) -> tuple[api.Sent, str]:
+async def _granted(house: ServerContext, everywhere: bool) -> tuple[api.MessageReceipt, str]:
     owner = by(house, "owner")
     sent = await said(owner, "pay")
     gate = (await gate_in(owner, sent.session)).gate
     await owner.gates.resolve(
-        sent.session, gate.id, api.Answered(hash=gate.hash, allow="always", everywhere=everywhere)
+        sent.session, gate.id, api.ResolveGate(hash=gate.hash, allow="always", everywhere=everywhere)
     )
     await over(owner, sent)
     return sent, gate.id

@@ -76,7 +76,7 @@ async def test_turns_beside_each_other_in_one_session_are_counted_one_by_one(sto
             house.meter._readings.clear()  # as if a second had passed
         assert accepted == 3
         for turn in await house.runtime.store.open_turns(sent.session):
-            await ada.sessions.cancel_turn(sent.session, turn, api.Cancelled(hard=True))
+            await ada.sessions.cancel_turn(sent.session, turn, api.CancelTurn(hard=True))
 
 
 async def test_a_turn_that_waits_for_a_person_does_not_keep_others_out() -> None:
@@ -96,8 +96,8 @@ async def test_a_budget_is_not_passed_by_asking_all_at_once() -> None:
     async with a_house(limits=TenantLimits(requests=0, budget=Budget(steps=3))) as house:
         ada = Access(house, somebody())
         sent = await asyncio.gather(*(said(ada, "hello") for _ in range(20)), return_exceptions=True)
-        assert sum(isinstance(one, api.Sent) for one in sent) == 3
-        assert all(isinstance(one, api.Sent | TooMuch) for one in sent)
+        assert sum(isinstance(one, api.MessageReceipt) for one in sent) == 3
+        assert all(isinstance(one, api.MessageReceipt | TooMuch) for one in sent)
 
 
 async def test_a_turn_that_runs_ends_where_the_budget_of_its_tenant_does() -> None:
@@ -182,13 +182,13 @@ async def test_nothing_is_done_that_could_not_be_noted() -> None:
 async def test_a_key_whose_session_was_erased_says_so_and_begins_nothing(store: Any) -> None:
     async with a_house(store) as house:
         ada, owner = Access(house, somebody()), Access(house, somebody("ada", "owner"))
-        sent = await ada.sessions.begin(api.NewSession(text="hello"), "k")
+        sent = await ada.sessions.start(api.NewSession(text="hello"), "k")
         await over(ada, sent)
         await owner.sessions.erase(sent.session)
         for busy in ("queue", "reject", "fork"):
             with pytest.raises(KeyConflict, match="was erased"):
-                await ada.sessions.begin(api.NewSession(text="hello", busy=busy), "k")
-        assert (await ada.sessions.begin(api.NewSession(text="hello"), "k2")).is_new
+                await ada.sessions.start(api.NewSession(text="hello", busy=busy), "k")
+        assert (await ada.sessions.start(api.NewSession(text="hello"), "k2")).is_new
 
 
 async def test_a_name_of_a_face_is_that_of_the_next_session_once_one_was_erased(store: Any) -> None:
@@ -197,8 +197,8 @@ async def test_a_name_of_a_face_is_that_of_the_next_session_once_one_was_erased(
         other = Access(house, somebody("ada", "member", "somebody-else"))
         seen: list[str] = []
         for _ in range(6):
-            sent = await ada.sessions.begin_named(api.NewSession(text="hello"), "chat")
-            assert not (await ada.sessions.begin_named(api.NewSession(text="hello"), "chat")).is_new
+            sent = await ada.sessions.start_with_id(api.NewSession(text="hello"), "chat")
+            assert not (await ada.sessions.start_with_id(api.NewSession(text="hello"), "chat")).is_new
             assert await ada.scope.named_session("chat") == sent.session
             assert await other.scope.named_session("chat") != sent.session
             await over(ada, sent)
@@ -211,9 +211,9 @@ async def test_a_name_of_a_face_is_that_of_the_next_session_once_one_was_erased(
 async def test_a_key_that_was_used_for_something_else_is_called_as_its_sender_knows_it() -> None:
     async with a_house() as house:
         ada = Access(house, somebody())
-        sent = await ada.sessions.begin(api.NewSession(text="hello"), "k")
+        sent = await ada.sessions.start(api.NewSession(text="hello"), "k")
         with pytest.raises(KeyConflict, match="this Idempotency-Key was used before") as raised:
-            await ada.sessions.begin(api.NewSession(text="other"), "k")
+            await ada.sessions.start(api.NewSession(text="other"), "k")
         assert "api." not in str(raised.value)
         await over(ada, sent)
         await ada.sessions.send(sent.session, api.NewMessage(text="one"), "k3")
@@ -227,11 +227,11 @@ async def test_a_turn_that_was_cancelled_before_it_began_is_one_that_was_cancell
         first = await said(ada, "hang")
         second = await ada.sessions.send(first.session, api.NewMessage(text="hello"))
         assert (await ada.sessions.turn(first.session, second.turn)).phase == Phase.IDLE
-        await ada.sessions.cancel_turn(first.session, second.turn, api.Cancelled())
+        await ada.sessions.cancel_turn(first.session, second.turn, api.CancelTurn())
         assert (await over(ada, second)).phase == Phase.CANCELLED
         with pytest.raises(UnknownTurn):
             await ada.sessions.turn(first.session, "nothing")
-        await ada.sessions.cancel_turn(first.session, first.turn, api.Cancelled(hard=True))
+        await ada.sessions.cancel_turn(first.session, first.turn, api.CancelTurn(hard=True))
         await over(ada, first)
         assert (await ada.sessions.turn(first.session, second.turn)).phase == Phase.CANCELLED
 
@@ -247,16 +247,16 @@ async def test_whoever_may_not_answer_learns_nothing_of_a_hash() -> None:
         assert right.hash
         told: set[str] = set()
         for hash in (right.hash, "0" * 64, ""):
-            for answered in (api.Answered(hash=hash, allow="once"), api.Answered(hash=hash, deny=True)):
+            for answered in (api.ResolveGate(hash=hash, allow="once"), api.ResolveGate(hash=hash, deny=True)):
                 with pytest.raises(Forbidden) as raised:
                     await member.gates.resolve(sent.session, right.id, answered)
                 told.add(str(raised.value))
             with pytest.raises(AnswerUnfit, match="no client can claim it"):
-                await member.gates.claim(sent.session, right.id, api.Claim(hash=hash, claim="c" * 20))
+                await member.gates.claim(sent.session, right.id, api.ClaimCall(hash=hash, claim="c" * 20))
         assert len(told) == 1
         with pytest.raises(HashMismatch):
-            await approver.gates.resolve(sent.session, right.id, api.Answered(hash="0" * 64, allow="once"))
-        await approver.gates.resolve(sent.session, right.id, api.Answered(hash=right.hash, allow="once"))
+            await approver.gates.resolve(sent.session, right.id, api.ResolveGate(hash="0" * 64, allow="once"))
+        await approver.gates.resolve(sent.session, right.id, api.ResolveGate(hash=right.hash, allow="once"))
         await over(member, sent)
 
 
@@ -266,7 +266,7 @@ async def test_the_same_answer_again_is_noted_once() -> None:
         sent = await said(member, "pay")
         gate = (await gate_in(approver, sent.session)).gate
         for _ in range(3):
-            await approver.gates.resolve(sent.session, gate.id, api.Answered(hash=gate.hash, allow="once"))
+            await approver.gates.resolve(sent.session, gate.id, api.ResolveGate(hash=gate.hash, allow="once"))
         await over(member, sent)
         records = (await Access(house, somebody("ada", "owner")).accounts.audit()).records
         assert [record.did for record in records] == ["gate.answer"]
@@ -337,9 +337,9 @@ async def test_what_a_sub_turn_said_is_for_approvers_until_its_call_was_let_thro
             assert await reads(veiled, below, turn) == []
         assert await reads(approver, below, turn) == every
         answers = {
-            "allow": api.Answered(hash=gate.hash, allow="once"),
-            "redact": api.Answered(hash=gate.hash, allow="once", text="something"),
-            "withhold": api.Answered(hash=gate.hash, deny=True),
+            "allow": api.ResolveGate(hash=gate.hash, allow="once"),
+            "redact": api.ResolveGate(hash=gate.hash, allow="once", text="something"),
+            "withhold": api.ResolveGate(hash=gate.hash, deny=True),
         }
         await approver.gates.resolve(sent.session, gate.id, answers[said_to_it])
         await over(approver, sent)

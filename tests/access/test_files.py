@@ -223,8 +223,8 @@ async def test_it_is_all_the_same_on_sqlite(tmp_path: Path) -> None:
     async with a_house(store) as house:
         ada, bob = Access(house, somebody("ada", "owner")), Access(house, somebody("bob", "owner"))
         file = await ada.files.upload(b"hello", "text/plain", "notes.txt")
-        sent = await ada.sessions.begin(api.NewSession(text="whois", files=[file.file]), "k")
-        assert not (await ada.sessions.begin(api.NewSession(text="whois", files=[file.file]), "k")).is_new
+        sent = await ada.sessions.start(api.NewSession(text="whois", files=[file.file]), "k")
+        assert not (await ada.sessions.start(api.NewSession(text="whois", files=[file.file]), "k")).is_new
         await over(ada, sent)
         assert await ada.files.read(sent.session, file.part.blob) == b"hello"
         assert [one.id for one in (await ada.sessions.list()).sessions] == [sent.session]

@@ -39,15 +39,15 @@ def by(house: ServerContext, role: Role, tenant: str = "ada") -> Access:
     return Access(house, somebody(tenant, role))
 
 
-async def asking(house: ServerContext, text: str, **how: Any) -> tuple[api.Sent, api.GateView]:
+async def asking(house: ServerContext, text: str, **how: Any) -> tuple[api.MessageReceipt, api.GateView]:
     """A turn that waits at a gate."""
     sent = await said(by(house, "member"), text, **how)
     return sent, await gate_in(by(house, "owner"), sent.session)
 
 
-def yes(view: api.GateView, **how: Any) -> api.Answered:
+def yes(view: api.GateView, **how: Any) -> api.ResolveGate:
     given: dict[str, Any] = {"allow": "once", **how}
-    return api.Answered(hash=view.gate.hash, **given)
+    return api.ResolveGate(hash=view.gate.hash, **given)
 
 
 # Who may answer --------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ async def test_an_answer_is_for_the_bytes_that_were_shown() -> None:
             if hash == view.gate.hash:
                 continue
             with pytest.raises(HashMismatch) as raised:
-                await approver.gates.resolve(sent.session, view.gate.id, api.Answered(hash=hash, allow="once"))
+                await approver.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=hash, allow="once"))
             texts.add(str(raised.value))
         assert len(texts) == 1
         assert view.gate.hash[:8] not in texts.pop()
@@ -155,7 +155,7 @@ async def test_of_many_who_answer_at_once_one_is_first() -> None:
 async def test_nothing_is_answered_after_a_cancel() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
-        await by(house, "member").sessions.cancel_turn(sent.session, sent.turn, api.Cancelled())
+        await by(house, "member").sessions.cancel_turn(sent.session, sent.turn, api.CancelTurn())
         with pytest.raises(GateClosed):
             await by(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
         await over(by(house, "viewer"), sent)
@@ -205,20 +205,22 @@ async def test_a_claim_is_its_makers_and_what_others_see_of_it_is_no_key_to_it()
         mine, eve = by(house, "member"), Access(house, somebody(user="eve"))
         claim, hash = "a-name-nobody-guesses", view.gate.hash
         with pytest.raises(NotClaimed):
-            await mine.gates.resolve(sent.session, view.gate.id, api.Answered(hash=hash, result="rung", claim=claim))
-        assert (await mine.gates.claim(sent.session, view.gate.id, api.Claim(hash=hash, claim=claim))).until > 0
+            await mine.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=hash, result="rung", claim=claim))
+        assert (await mine.gates.claim(sent.session, view.gate.id, api.ClaimCall(hash=hash, claim=claim))).until > 0
         seen = (await gate_in(eve, sent.session)).claim
         assert seen is not None
         assert claim not in seen.by
         assert seen.by.startswith("member-ada~")
         with pytest.raises(ClaimedOtherwise):
-            await eve.gates.claim(sent.session, view.gate.id, api.Claim(hash=hash, claim=claim))
+            await eve.gates.claim(sent.session, view.gate.id, api.ClaimCall(hash=hash, claim=claim))
         for stolen in (seen.by, seen.by.split("~")[1], claim, ""):
             with pytest.raises(NotClaimed):
-                await eve.gates.resolve(sent.session, view.gate.id, api.Answered(hash=hash, result="x", claim=stolen))
+                await eve.gates.resolve(
+                    sent.session, view.gate.id, api.ResolveGate(hash=hash, result="x", claim=stolen)
+                )
         with pytest.raises(HashMismatch):
-            await mine.gates.claim(sent.session, view.gate.id, api.Claim(hash="other", claim=claim))
-        await mine.gates.resolve(sent.session, view.gate.id, api.Answered(hash=hash, result="rung", claim=claim))
+            await mine.gates.claim(sent.session, view.gate.id, api.ClaimCall(hash="other", claim=claim))
+        await mine.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=hash, result="rung", claim=claim))
         assert (await over(mine, sent)).phase.value == "completed"
 
 
@@ -227,14 +229,14 @@ async def test_no_client_claims_what_is_for_a_person() -> None:
         sent, view = await asking(house, "pay")
         with pytest.raises(AnswerUnfit):
             await by(house, "owner").gates.claim(
-                sent.session, view.gate.id, api.Claim(hash=view.gate.hash, claim="a-name-nobody-guesses")
+                sent.session, view.gate.id, api.ClaimCall(hash=view.gate.hash, claim="a-name-nobody-guesses")
             )
 
 
 # Veils ---------------------------------------------------------------------------------------------------------------
 
 
-async def everything(access: Access, sent: api.Sent) -> str:
+async def everything(access: Access, sent: api.MessageReceipt) -> str:
     """All that somebody can read of a session, but for its stream."""
     shown: list[Any] = [
         await access.sessions.turn(sent.session, sent.turn),

@@ -100,9 +100,9 @@ async def test_no_folder_is_reverted_to_what_a_file_says_it_was(tree: str, tmp_p
         assert any(isinstance(entry.event, FilesChanged) for entry in await store.events(view.id))
         for root in ("work", ""):
             with pytest.raises(UnknownFile):
-                await bob.files.revert(view.id, api.Reverted(root=root, tree=tree or "c" * 64))
+                await bob.files.revert(view.id, api.RevertFiles(root=root, tree=tree or "c" * 64))
         with pytest.raises(UnknownFile):
-            await bob.files.revert(view.id, api.Reverted(root="work", tree=""))
+            await bob.files.revert(view.id, api.RevertFiles(root="work", tree=""))
         # Nor by whoever asks the runtime itself.
         parts = [part for message in (await bob.sessions.messages(view.id)).messages for part in message.parts]
         part = next(part for part in parts if isinstance(part, FilesPart))

@@ -29,7 +29,7 @@ from everturn.testing import FakeClock
 from tests.access.house import AGENTS, BELL, a_house, over, said, somebody, until
 
 
-async def started(house: ServerContext, sent: api.Sent) -> TurnOptions:
+async def started(house: ServerContext, sent: api.MessageReceipt) -> TurnOptions:
     """The options that a turn began with."""
 
     async def look() -> TurnOptions | None:
@@ -57,15 +57,15 @@ async def test_a_turn_knows_its_agent_its_user_and_its_tenant() -> None:
 async def test_the_same_key_begins_the_same_session_and_another_body_none() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        sent = [await access.sessions.begin(api.NewSession(text="hello"), "k1") for _ in range(3)]
+        sent = [await access.sessions.start(api.NewSession(text="hello"), "k1") for _ in range(3)]
         assert [one.is_new for one in sent] == [True, False, False]
         assert len({(one.session, one.turn, one.message) for one in sent}) == 1
         with pytest.raises(KeyConflict):
-            await access.sessions.begin(api.NewSession(text="other"), "k1")
+            await access.sessions.start(api.NewSession(text="other"), "k1")
         assert len((await access.sessions.list()).sessions) == 1
         # A key is somebody's own.
-        other = await Access(house, somebody(user="else")).sessions.begin(api.NewSession(text="other"), "k1")
-        foreign = await Access(house, somebody("bob", user="member-ada")).sessions.begin(
+        other = await Access(house, somebody(user="else")).sessions.start(api.NewSession(text="other"), "k1")
+        foreign = await Access(house, somebody("bob", user="member-ada")).sessions.start(
             api.NewSession(text="other"), "k1"
         )
         assert len({sent[0].session, other.session, foreign.session}) == 3
@@ -74,7 +74,7 @@ async def test_the_same_key_begins_the_same_session_and_another_body_none() -> N
 async def test_fifty_who_begin_at_once_with_one_key_begin_one_session() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
-        sent = await asyncio.gather(*(access.sessions.begin(api.NewSession(text="hello"), "k") for _ in range(50)))
+        sent = await asyncio.gather(*(access.sessions.start(api.NewSession(text="hello"), "k") for _ in range(50)))
         assert len({one.turn for one in sent}) == 1
         assert sum(one.is_new for one in sent) == 1
 
@@ -86,8 +86,8 @@ async def test_names_of_sessions_cannot_be_guessed() -> None:
         assert len(names) == 20
         assert all(len(name) == len("session_") + 32 for name in names)
         async with a_house() as another:  # the same key, and another secret
-            here = await access.sessions.begin(api.NewSession(text="x"), "k")
-            there = await Access(another, somebody()).sessions.begin(api.NewSession(text="x"), "k")
+            here = await access.sessions.start(api.NewSession(text="x"), "k")
+            there = await Access(another, somebody()).sessions.start(api.NewSession(text="x"), "k")
             assert here.session != there.session
 
 
@@ -102,12 +102,14 @@ async def test_the_same_key_sends_once() -> None:
         with pytest.raises(KeyConflict):
             await access.sessions.send(begun.session, api.NewMessage(text="less"), "k")
         await over(access, sent[0])
-        rerun = [await access.sessions.rerun(begun.session, begun.message, api.Rerun(), "r") for _ in range(2)]
+        rerun = [
+            await access.sessions.rerun(begun.session, begun.message, api.RegenerateAnswer(), "r") for _ in range(2)
+        ]
         assert rerun[0].turn == rerun[1].turn
         assert rerun[0].message == ""
         await over(access, rerun[0])
         edited = [
-            await access.sessions.edit_message(begun.session, begun.message, api.Edited(text="hey"), "e")
+            await access.sessions.edit_message(begun.session, begun.message, api.EditMessage(text="hey"), "e")
             for _ in range(2)
         ]
         assert edited[0].turn == edited[1].turn
@@ -143,7 +145,7 @@ async def test_while_a_turn_runs_a_message_waits_is_refused_or_begins_a_branch()
         ]
         assert roots == ["hang", "hello"]
         # The same again is the same, though nothing runs any more beside which it could begin.
-        await access.sessions.cancel_turn(running.session, running.turn, api.Cancelled())
+        await access.sessions.cancel_turn(running.session, running.turn, api.CancelTurn())
         await over(access, running)
         await over(access, queued)
         again = await access.sessions.send(running.session, api.NewMessage(text="hello", busy="fork"), "f")
@@ -166,7 +168,7 @@ async def test_a_message_that_steers_joins_the_turn_that_waits_and_the_queue_say
         assert (queued.steers, queued.text, queued.message) == (running.turn, "look", sent[0].message)
         assert (queued.by, queued.turn != running.turn) == ("member-ada", True)
         approver, gate = Access(house, somebody(role="approver")), view.gate
-        await approver.gates.resolve(running.session, gate.id, api.Answered(hash=gate.hash, allow="once"))
+        await approver.gates.resolve(running.session, gate.id, api.ResolveGate(hash=gate.hash, allow="once"))
         await over(access, running)
         texts = [
             (one.text, one.by)
@@ -236,7 +238,7 @@ async def test_a_client_cannot_choose(name: str) -> None:
     async with a_house() as house:
         access = Access(house, somebody())
         with pytest.raises(error, match=text):
-            await access.sessions.begin(api.NewSession(**given))
+            await access.sessions.start(api.NewSession(**given))
         assert not (await access.sessions.list()).sessions
 
 
@@ -268,13 +270,13 @@ async def test_a_rerun_is_never_answered_by_a_model_that_only_the_log_names() ->
         answer = (await access.sessions.messages(sent.session)).messages[-1]
         assert answer.by == "other"
         house.agents.replace([replace(AGENTS[0], models=())], {}, TenantLimits(requests=0))
-        again = await access.sessions.rerun(sent.session, answer.id, api.Rerun())
+        again = await access.sessions.rerun(sent.session, answer.id, api.RegenerateAnswer())
         assert (await started(house, again)).model == "scripted"
-        for asked in (api.Rerun(model="other"), api.Rerun(params={"api_key": "x"})):
+        for asked in (api.RegenerateAnswer(model="other"), api.RegenerateAnswer(params={"api_key": "x"})):
             with pytest.raises((Forbidden, ConfigError)):
                 await access.sessions.rerun(sent.session, answer.id, asked)
         with pytest.raises(Forbidden):
-            await access.sessions.edit_message(sent.session, sent.message, api.Edited(text="x", model="other"))
+            await access.sessions.edit_message(sent.session, sent.message, api.EditMessage(text="x", model="other"))
 
 
 async def test_pages_of_sessions_lead_to_all_of_them_once() -> None:
@@ -303,9 +305,9 @@ async def test_a_branch_is_selected_and_a_message_deleted() -> None:
         access = Access(house, somebody())
         sent = await said(access, "hello")
         await over(access, sent)
-        await access.sessions.select_message(sent.session, api.Selected())
+        await access.sessions.select_message(sent.session, api.SelectBranch())
         assert (await access.sessions.get(sent.session)).leaf is None
-        await access.sessions.select_message(sent.session, api.Selected(message=sent.message))
+        await access.sessions.select_message(sent.session, api.SelectBranch(message=sent.message))
         assert [message.text for message in (await access.sessions.messages(sent.session)).messages] == ["hello"]
         await access.sessions.delete_message(sent.session, sent.message)
         assert not (await access.sessions.tree(sent.session)).messages
@@ -318,7 +320,7 @@ async def test_a_session_is_erased_only_at_rest_and_that_is_written_down() -> No
         await started(house, sent)
         with pytest.raises(SessionBusy):
             await owner.sessions.erase(sent.session)
-        await owner.sessions.cancel_turn(sent.session, sent.turn, api.Cancelled(hard=True), "c")
+        await owner.sessions.cancel_turn(sent.session, sent.turn, api.CancelTurn(hard=True), "c")
         await over(owner, sent)
         await owner.sessions.erase(sent.session)
         assert not (await owner.sessions.list()).sessions
@@ -365,12 +367,12 @@ async def test_so_many_turns_are_under_way_and_no_more() -> None:
         clock.advance(2)
         for again in (
             lambda: access.sessions.send(running[0].session, api.NewMessage(text="x")),
-            lambda: access.sessions.rerun(running[0].session, running[0].message, api.Rerun()),
-            lambda: access.sessions.edit_message(running[0].session, running[0].message, api.Edited(text="x")),
+            lambda: access.sessions.rerun(running[0].session, running[0].message, api.RegenerateAnswer()),
+            lambda: access.sessions.edit_message(running[0].session, running[0].message, api.EditMessage(text="x")),
         ):
             with pytest.raises(TooMuch):
                 await again()
-        await access.sessions.cancel_turn(running[0].session, running[0].turn, api.Cancelled())
+        await access.sessions.cancel_turn(running[0].session, running[0].turn, api.CancelTurn())
         await over(access, running[0])
         clock.advance(2)
         assert (await said(access, "hello")).is_new

@@ -31,13 +31,13 @@ HEX = "0" * 64
 
 # For every parameter of every method: something that fits, for ids from a session that is given.
 BODIES: dict[str, Any] = {
-    "said": api.NewMessage(text="look"),
-    "asked": api.Rerun(),
-    "edited": api.Edited(text="again"),
-    "selected": api.Selected(),
-    "cancelled": api.Cancelled(),
-    "answered": api.Answered(hash="h", allow="once"),
-    "reverted": api.Reverted(root="", tree="t"),
+    "request": api.NewMessage(text="look"),
+    "asked": api.RegenerateAnswer(),
+    "edited": api.EditMessage(text="again"),
+    "selected": api.SelectBranch(),
+    "cancelled": api.CancelTurn(),
+    "answered": api.ResolveGate(hash="h", allow="once"),
+    "reverted": api.RevertFiles(root="", tree="t"),
 }
 
 
@@ -67,9 +67,9 @@ def arguments(method: Callable[..., Any], ids: Ids, there: Ids, file: Path) -> d
     given: dict[str, Any] = {}
     for name in list(inspect.signature(method).parameters)[1:]:
         if name == "claim":
-            given[name] = api.Claim(hash=there.hash, claim="c" * 16)
+            given[name] = api.ClaimCall(hash=there.hash, claim="c" * 16)
         elif name == "answered":
-            given[name] = api.Answered(hash=there.hash, allow="once")
+            given[name] = api.ResolveGate(hash=there.hash, allow="once")
         elif name in BODIES:
             given[name] = BODIES[name]
         elif name == "file":
@@ -107,9 +107,9 @@ def test_the_roles_are_those_that_were_agreed() -> None:
             "log.queue me sessions.get sessions.list sessions.messages sessions.search sessions.tree sessions.turn tools"
         ),
         "member": (
-            "admin.explain admin.rules files.upload gates.claim gates.resolve sessions.begin sessions.begin_named "
+            "admin.explain admin.rules files.upload gates.claim gates.resolve "
             "sessions.cancel_turn sessions.delete_message sessions.edit_message sessions.export sessions.import_file "
-            "sessions.rerun sessions.select_message sessions.send"
+            "sessions.rerun sessions.select_message sessions.send sessions.start sessions.start_with_id"
         ),
         "approver": "admin.revoke_grant files.revert gates.revoke_grant",
         "owner": (
@@ -137,8 +137,8 @@ async def test_a_foreign_session_is_an_absent_one_and_an_erased_one(tmp_path: Pa
     async with a_house() as house:
         theirs, gone = await lived_in(house, "bob"), await lived_in(house, "ada")
         owner = Access(house, somebody("ada", "owner"))
-        await owner.sessions.cancel_turn(gone.session, gone.turn, api.Cancelled())
-        await over(owner, api.Sent(session=gone.session, turn=gone.turn, message="", is_new=True))
+        await owner.sessions.cancel_turn(gone.session, gone.turn, api.CancelTurn())
+        await over(owner, api.MessageReceipt(session=gone.session, turn=gone.turn, message="", is_new=True))
         await owner.sessions.erase(gone.session)
         assert len(of_sessions()) > 15
         for path in of_sessions():
@@ -189,14 +189,14 @@ async def test_ids_inside_of_bodies_are_held_against_the_session_too() -> None:
         for message in (theirs.message, "msg_never", "\0", "x" * 2000):
             answers.add(
                 await told(
-                    owner, "sessions.send", {"session": ours.session, "said": api.NewMessage(text="x", after=message)}
+                    owner, "sessions.send", {"session": ours.session, "request": api.NewMessage(text="x", after=message)}
                 )
             )
             answers.add(
                 await told(
                     owner,
                     "sessions.select_message",
-                    {"session": ours.session, "selected": api.Selected(message=message)},
+                    {"session": ours.session, "selected": api.SelectBranch(message=message)},
                 )
             )
             answers.add(await told(owner, "sessions.messages", {"session": ours.session, "leaf": message}))
@@ -235,9 +235,9 @@ async def test_a_grant_everywhere_holds_in_its_own_tenant_only() -> None:
         theirs, ours = await lived_in(house, "bob"), await lived_in(house, "ada")
         owner, bob = Access(house, somebody("ada", "owner")), Access(house, somebody("bob", "owner"))
         await owner.gates.resolve(
-            ours.session, ours.gate, api.Answered(hash=ours.hash, allow="always", everywhere=True)
+            ours.session, ours.gate, api.ResolveGate(hash=ours.hash, allow="always", everywhere=True)
         )
-        await over(owner, api.Sent(session=ours.session, turn=ours.turn, message="", is_new=True))
+        await over(owner, api.MessageReceipt(session=ours.session, turn=ours.turn, message="", is_new=True))
         granted = (await owner.gates.grants(ours.session)).grants
         assert [grant.by for grant in granted] == ["owner-ada"]
         assert not (await bob.gates.grants(theirs.session)).grants
@@ -254,7 +254,7 @@ async def test_files_that_were_never_recorded_here_are_not_reverted() -> None:
         ours = await lived_in(house, "ada")
         owner = Access(house, somebody("ada", "owner"))
         for root, tree in (("", HEX), ("/etc", HEX), ("", "x")):
-            given = {"session": ours.session, "reverted": api.Reverted(root=root, tree=tree)}
+            given = {"session": ours.session, "reverted": api.RevertFiles(root=root, tree=tree)}
             assert await told(owner, "files.revert", given) == (UnknownFile, "there is no such file")
 
 

@@ -38,7 +38,7 @@ async def test_what_waits_for_a_person_is_called_by_its_first_message_everywhere
         assert [one.title for one in (await access.inbox()).gates] == [TITLE]
         assert (await access.sessions.get(sent.session)).title == TITLE
         assert {one.title for one in (await access.sessions.search("invoice")).results} == {TITLE}
-        await access.sessions.cancel_turn(sent.session, sent.turn, api.Cancelled())
+        await access.sessions.cancel_turn(sent.session, sent.turn, api.CancelTurn())
         await over(access, sent)
 
 
@@ -50,7 +50,7 @@ async def test_a_question_below_is_called_by_the_message_at_the_top(store: Any) 
         assert gate.session != sent.session
         assert gate.title == "clerk see to it"
         assert {one.title for one in (await access.sessions.search("pay")).results} == {"clerk see to it"}
-        await access.sessions.cancel_turn(sent.session, sent.turn, api.Cancelled())
+        await access.sessions.cancel_turn(sent.session, sent.turn, api.CancelTurn())
         await over(access, sent)
 
 

@@ -176,7 +176,7 @@ async def test_the_token_beside_a_store_opens_its_server_and_nothing_afterwards(
 async def test_serve_asks_a_terminal_for_the_store_and_the_terminal_attaches_to_it(home: Path) -> None:
     store = home / "talks.db"
     async with open_chat_server(said("chat", "--store", str(store))) as terminal:
-        turn = await terminal.server.begin("take a note: milk")  # which is asked about, and waits
+        turn = await terminal.server.start_session("take a note: milk")  # which is asked about, and waits
         async for shown in turn:
             if isinstance(shown, GateOpened):
                 break

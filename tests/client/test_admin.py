@@ -28,7 +28,7 @@ async def test_the_inbox_begins_with_a_snapshot_and_tells_of_a_gate(node: Node) 
             async with asyncio.timeout(30):
                 first = await anext(inbox)
                 assert first.snapshot is not None
-                turn = await server.begin("what is 2+2?")
+                turn = await server.start_session("what is 2+2?")
                 moved = await anext(inbox)
                 while moved.session is None or moved.session.id != turn.session:
                     moved = await anext(inbox)
@@ -78,7 +78,7 @@ async def test_mcp_servers_are_listed_and_only_operators_do_something_about_them
 
 async def test_what_is_sent_while_a_turn_waits_stands_in_the_queue(node: Node) -> None:
     async with node.client() as server:
-        turn = await server.begin("note that it hails")
+        turn = await server.start_session("note that it hails")
         session, asked = server.session(turn.session), await gate_of(server, turn.session)
         behind = await session.send("and then?")
         assert [(one.turn, one.text) for one in await session.queue()] == [(behind.id, "and then?")]

@@ -100,7 +100,7 @@ async def nobody_is_gone(principals: Any) -> set[str]:
 
 async def test_a_turn_over_a_line_that_breaks_again_and_again_is_shown_once() -> None:
     async with a_line() as (line, _, server):
-        turn = await server.begin("go")
+        turn = await server.start_session("go")
         await server.aclose()  # the next request has a connection of its own
         line.breaks = [1100, 1500, 1800]
         shown = [one async for one in turn]
@@ -119,7 +119,7 @@ async def test_a_turn_over_a_line_that_breaks_again_and_again_is_shown_once() ->
 async def test_a_message_whose_answer_is_lost_is_sent_again_and_is_one() -> None:
     async with a_line() as (line, _, server):
         line.breaks = [0, 20]
-        await (await server.begin("go"))
+        await (await server.start_session("go"))
         assert not line.breaks
         page = await server.sessions()
 
@@ -128,7 +128,7 @@ async def test_a_message_whose_answer_is_lost_is_sent_again_and_is_one() -> None
 
 async def test_what_would_be_done_twice_is_not_sent_again() -> None:
     async with a_line() as (line, _, server):
-        turn = await server.begin("go")
+        turn = await server.start_session("go")
         await turn
         file = await server.session(turn.session).export()
         await server.aclose()

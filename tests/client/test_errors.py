@@ -13,7 +13,7 @@ from everturn.server.errors import ERROR_TABLE, REQUEST_ERRORS
 
 def said(status: int, code: str) -> EverturnError:
     return build_error(
-        status, msgspec.json.encode(api.Failure(error=api.ErrorView(code=code, message="so it is"))), 1.0
+        status, msgspec.json.encode(api.ErrorResponse(error=api.ErrorView(code=code, message="so it is"))), 1.0
     )
 
 

@@ -70,7 +70,7 @@ async def test_a_server_that_says_nothing_at_all_is_given_up(monkeypatch: pytest
 
 async def test_a_turn_that_was_cancelled_before_it_began_is_a_cancelled_one() -> None:
     async with a_line() as (_, _, server):
-        first = await server.begin("go")
+        first = await server.start_session("go")
         second = await server.session(first.session).send("and then")
         await second.cancel()
         await first

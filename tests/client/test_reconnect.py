@@ -64,7 +64,7 @@ async def test_killed_in_the_middle_of_a_text_and_started_again_the_stream_goes_
         slow.start(port)
 
     async with slow.client() as server:
-        shown = await speaking(await server.begin("hello"), 3, kill)
+        shown = await speaking(await server.start_session("hello"), 3, kill)
     assert _restarted(shown)
     check_whole(shown)
 
@@ -77,7 +77,7 @@ async def test_when_one_address_is_silent_the_next_takes_over_in_the_middle_of_a
         slow.start()
 
     async with slow.client() as server:
-        turn = await server.begin("hello")
+        turn = await server.start_session("hello")
         reading, said = turn.events(), ""
         async with asyncio.timeout(50):
             async for item in reading:
@@ -99,7 +99,7 @@ async def test_when_one_address_is_silent_the_next_takes_over_in_the_middle_of_a
 
 async def test_a_client_that_waits_at_a_gate_does_not_notice_a_restart(slow: Node) -> None:
     async with slow.client() as server:
-        turn = await server.begin("note that I was here")
+        turn = await server.start_session("note that I was here")
         waiting = asyncio.ensure_future(_collected(turn))
         asked = await gate_of(server, turn.session)
         port = slow.port
@@ -117,7 +117,7 @@ async def _collected(turn: RemoteTurn) -> TurnResult:
 async def test_a_send_whose_answer_is_lost_is_done_once(node: Node) -> None:
     async with losing(node.address) as proxy, Server(proxy.address, node.token) as server:
         proxy.lose("POST /api/sessions ", 2)
-        turn = await server.begin("once, please")
+        turn = await server.start_session("once, please")
         assert len(proxy.lost) == 2
         await turn
         found = await server.search("once please")
@@ -138,7 +138,7 @@ async def test_a_send_whose_answer_is_lost_is_done_once(node: Node) -> None:
 
 async def test_an_answer_to_a_gate_that_is_lost_on_its_way_counts_once(node: Node) -> None:
     async with losing(node.address) as proxy, Server(proxy.address, node.token) as server:
-        turn = await server.begin("note that this is said once")
+        turn = await server.start_session("note that this is said once")
         asked = await gate_of(server, turn.session)
         proxy.lose("POST ", 2)
         await server.answer(asked, allow="once")
@@ -149,7 +149,7 @@ async def test_an_answer_to_a_gate_that_is_lost_on_its_way_counts_once(node: Nod
 
 async def test_what_takes_away_is_taken_away_when_the_word_of_it_is_lost(node: Node) -> None:
     async with losing(node.address) as proxy, Server(proxy.address, node.token) as server:
-        turn = await server.begin("take me away")
+        turn = await server.start_session("take me away")
         await turn
         session = server.session(turn.session)
         (_, answered) = await session.messages()
@@ -166,7 +166,7 @@ async def test_what_takes_away_is_taken_away_when_the_word_of_it_is_lost(node: N
 
 async def test_what_may_not_be_repeated_is_not(node: Node) -> None:
     async with losing(node.address) as proxy, Server(proxy.address, node.token) as server:
-        turn = await server.begin("bring me in")
+        turn = await server.start_session("bring me in")
         await turn
         file = await server.session(turn.session).export()
         before = len((await server.sessions(limit=100)).sessions)
@@ -178,7 +178,7 @@ async def test_what_may_not_be_repeated_is_not(node: Node) -> None:
 
 async def test_a_stream_that_is_cut_again_and_again_shows_everything_once(node: Node) -> None:
     async with losing(node.address) as proxy, Server(proxy.address, node.token) as server:
-        turn = await server.begin("hello")
+        turn = await server.start_session("hello")
         proxy.lose("GET ", 3)
         check_whole(await speaking(turn, -1, None))
         assert len(proxy.lost) == 3

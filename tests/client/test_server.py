@@ -54,7 +54,7 @@ async def key_for(server: Server, user: str, role: str) -> tuple[str, str]:
 
 async def test_a_turn_is_sent_shown_and_collected(node: Node) -> None:
     async with node.client() as server:
-        turn = await server.begin("hello")
+        turn = await server.start_session("hello")
         shown = [one async for one in turn]
         said = "".join(one.text for one in shown if isinstance(one, TextDelta))
         assert isinstance(shown[-1], TurnCompleted)
@@ -80,7 +80,7 @@ async def test_who_what_and_whom_there_is(node: Node) -> None:
 
 async def test_pages_of_sessions_go_on_where_the_last_one_ended(node: Node) -> None:
     async with node.client() as server:
-        turns = [await server.begin(f"page {n}") for n in range(3)]
+        turns = [await server.start_session(f"page {n}") for n in range(3)]
         for turn in turns:
             await turn  # while it runs its session moves to the front of the list, and past whoever is in the middle
         begun = {turn.session for turn in turns}
@@ -95,7 +95,7 @@ async def test_pages_of_sessions_go_on_where_the_last_one_ended(node: Node) -> N
 
 async def test_a_tree_is_edited_rerun_selected_and_cut(node: Node) -> None:
     async with node.client() as server:
-        turn = await server.begin("first")
+        turn = await server.start_session("first")
         await turn
         session = server.session(turn.session)
         asked, answered = await session.messages()
@@ -111,7 +111,7 @@ async def test_a_tree_is_edited_rerun_selected_and_cut(node: Node) -> None:
 
 async def test_a_gate_is_found_and_answered_and_a_late_no_is_refused(node: Node) -> None:
     async with node.client() as server:
-        turn, asked = await server.begin("note that it rains"), None
+        turn, asked = await server.start_session("note that it rains"), None
         async for shown in turn:
             if isinstance(shown, GateOpened):
                 (asked,) = await turn.gates()
@@ -126,14 +126,14 @@ async def test_a_gate_is_found_and_answered_and_a_late_no_is_refused(node: Node)
 
 async def test_a_denied_call_is_told_to_the_model(node: Node) -> None:
     async with node.client() as server:
-        turn = await server.begin("note that it snows")
+        turn = await server.start_session("note that it snows")
         await server.answer(await gate_of(server, turn.session), deny="not today")
         assert "not today" in str((await turn).messages)
 
 
 async def test_a_turn_that_waits_is_cancelled(node: Node) -> None:
     async with node.client() as server:
-        turn = await server.begin("note that it hails")
+        turn = await server.start_session("note that it hails")
         await gate_of(server, turn.session)
         await turn.cancel()
         assert (await turn).phase == "cancelled"
@@ -144,7 +144,7 @@ async def test_a_call_is_claimed_by_one_client_and_answered_by_it(tmp_path: Path
     node = Node(tmp_path / "home", tools="none").start()
     try:
         async with node.client() as server, node.client() as other:
-            turn = await server.begin("What time is it?", clients=[tool])
+            turn = await server.start_session("What time is it?", clients=[tool])
             asked = await gate_of(server, turn.session)
             assert asked.gate.kind == "client"
             mine = secrets.token_hex(16)
@@ -165,7 +165,7 @@ async def test_files_go_there_and_come_back(node: Node, tmp_path: Path) -> None:
     async with node.client() as server:
         kept = await server.attach(file, "text/plain")
         assert (kept.part.name, kept.part.media_type) == ("a.txt", "text/plain")
-        turn = await server.begin("look", files=[kept])
+        turn = await server.start_session("look", files=[kept])
         await turn
         session = server.session(turn.session)
         (part,) = [one for one in (await session.messages())[0].parts if isinstance(one, FilePart)]
@@ -177,7 +177,7 @@ async def test_files_go_there_and_come_back(node: Node, tmp_path: Path) -> None:
 async def test_what_was_said_is_found_counted_exported_and_brought_in(node: Node) -> None:
     async with node.client() as server:
         word = f"w{secrets.token_hex(6)}"
-        turn = await server.begin(f"hello {word}")
+        turn = await server.start_session(f"hello {word}")
         await turn
         assert {one.session for one in await server.search(word)} == {turn.session}
         assert await server.search("nobodyeversaidthis") == []
@@ -194,7 +194,7 @@ async def test_what_was_said_is_found_counted_exported_and_brought_in(node: Node
 
 async def test_what_was_erased_is_not_there(node: Node) -> None:
     async with node.client() as server:
-        turn = await server.begin("forget me")
+        turn = await server.start_session("forget me")
         await turn
         session = server.session(turn.session)
         await session.erase()
@@ -204,7 +204,7 @@ async def test_what_was_erased_is_not_there(node: Node) -> None:
 
 async def test_an_erased_session_ends_its_streams(node: Node) -> None:
     async with node.client() as server:
-        turn = await server.begin("forget me, too")
+        turn = await server.start_session("forget me, too")
         await turn
         listening = server.session(turn.session).events()
         await anext(listening)
@@ -217,7 +217,7 @@ async def test_an_erased_session_ends_its_streams(node: Node) -> None:
 
 async def test_a_session_is_followed_over_several_turns(node: Node) -> None:
     async with node.client() as server:
-        first = await server.begin("one")
+        first = await server.start_session("one")
         session = server.session(first.session)
         listening, ended, sent = session.events(), list[str](), [first.id]
         async with asyncio.timeout(20):
@@ -234,15 +234,15 @@ async def test_a_session_is_followed_over_several_turns(node: Node) -> None:
 async def test_the_same_key_is_the_same_turn_and_another_text_is_a_conflict(node: Node) -> None:
     async with node.client() as server:
         key = secrets.token_hex(8)
-        first, second = await server.begin("once", key=key), await server.begin("once", key=key)
+        first, second = await server.start_session("once", key=key), await server.start_session("once", key=key)
         assert (first.session, first.id) == (second.session, second.id)
         with pytest.raises(KeyConflict):
-            await server.begin("twice", key=key)
+            await server.start_session("twice", key=key)
 
 
 async def test_refusals_are_the_errors_they_would_be_in_one_process(node: Node) -> None:
     async with node.client() as server:
-        turn = await server.begin("note that there are errors")
+        turn = await server.start_session("note that there are errors")
         session, asked = server.session(turn.session), await gate_of(server, turn.session)
         with pytest.raises(SessionBusy):
             await session.send("now!", busy="reject")
@@ -257,13 +257,13 @@ async def test_refusals_are_the_errors_they_would_be_in_one_process(node: Node) 
         with pytest.raises(UnknownSession):
             await server.session("session_none").send("x")
         with pytest.raises(UnknownAgent):
-            await server.begin("x", agent="nobody")
+            await server.start_session("x", agent="nobody")
         with pytest.raises(UnknownSession):
             await server.session("../me").info()  # an id is never a path
         with pytest.raises(ConfigError):
             await server.answer(asked, allow="perhaps")  # pyright: ignore[reportArgumentType]
         with pytest.raises(TypeError, match="a message has no colour"):
-            await server.begin("x", colour="red")  # pyright: ignore[reportCallIssue]
+            await server.start_session("x", colour="red")  # pyright: ignore[reportCallIssue]
         await turn.cancel()
 
 
@@ -279,7 +279,7 @@ async def test_a_role_that_is_not_enough_is_forbidden(node: Node) -> None:
         async with node.client(token=secret) as viewer:
             assert (await viewer.me()).role == "viewer"
             with pytest.raises(Forbidden):
-                await viewer.begin("may I?")
+                await viewer.start_session("may I?")
 
 
 async def test_a_token_of_nobody_is_not_recognised(node: Node) -> None:
@@ -294,7 +294,7 @@ async def test_a_revoked_token_ends_its_streams_with_not_recognised(node: Node) 
     async with node.client() as server:
         id, secret = await key_for(server, "leaver", "member")
         async with node.client(token=secret) as leaver:
-            turn = await leaver.begin("note that I leave")
+            turn = await leaver.start_session("note that I leave")
             await gate_of(leaver, turn.session)
             reading = turn.events()
             await anext(reading)

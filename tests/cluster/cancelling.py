@@ -137,7 +137,7 @@ async def _stop(servers: Sequence[Server], sizes: Sizes, rng: random.Random, at:
     """Begin at one node, stop at another, and watch at a third; then go on at once."""
     first, second, third = rng.sample(servers, 3)
     second = second if at is None else servers[at]
-    begun = await first.begin("Take your time.", agent="lingers")
+    begun = await first.start_session("Take your time.", agent="lingers")
     watched = third.session(begun.session).turn(begun.id).events()
     async with asyncio.timeout(60):
         async for item in watched:
@@ -172,7 +172,7 @@ async def _stop(servers: Sequence[Server], sizes: Sizes, rng: random.Random, at:
 async def _stop_hard(cell: ApiCell, servers: Sequence[Server], rng: random.Random) -> float:
     """Seconds until no process of the tool is left."""
     first, second = rng.sample(servers, 2)
-    begun = await first.begin("Take your time.", agent="grinds")
+    begun = await first.start_session("Take your time.", agent="grinds")
     group = 0
     async with asyncio.timeout(60):
         while not group:
@@ -192,7 +192,7 @@ async def _stop_hard(cell: ApiCell, servers: Sequence[Server], rng: random.Rando
 async def _settled(cell: ApiCell, server: Server, one: _Stopped, max_wait: float) -> tuple[str, bool]:
     """What became of the call in the end, and whether a model is told."""
     session = server.session(one.turn.session)
-    item = api.Item()
+    item = api.StreamItem()
     watching = session.events()
     try:
         async with asyncio.timeout(max_wait):

@@ -38,7 +38,7 @@ async def gating(cell: ApiCell, nodes: int = 3, workers: int = 3) -> Gated:
     began, violations = time.monotonic(), list[str]()
     foreign = await cell.key("mallory", "other")
     before = cell.provider.requests
-    turn = await (await cell.server()).begin("Write to all five.", agent="asks")
+    turn = await (await cell.server()).start_session("Write to all five.", agent="asks")
     await _waiting(await cell.server(), turn.session, 5)
 
     await cell.kill_all()

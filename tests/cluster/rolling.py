@@ -78,7 +78,7 @@ class _Client:
 
     async def _one(self, number: int) -> None:
         loop = asyncio.get_running_loop()
-        turn = await self._server.begin(f"Work on {number}.{len(self.turns)}.", agent="works")
+        turn = await self._server.start_session(f"Work on {number}.{len(self.turns)}.", agent="works")
         self.turns.append(turn)
         screen, listening, last = ApiTurnScreen(), turn.events(), 0.0
         async with asyncio.timeout(180):

@@ -59,7 +59,7 @@ async def streaming(cell: ApiCell, sizes: Sizes, *, is_stopped: bool) -> Streame
     said = [Say(piece, 1) for piece in pieces]
     cell.provider.script("long", [[Call("look", '{"path": "a"}')], said], pace=sizes.pace)
     server, web = await cell.server(), await cell.web()
-    turn = await server.begin("Tell me everything.", agent="long")
+    turn = await server.start_session("Tell me everything.", agent="long")
     path = f"/api/sessions/{turn.session}/turns/{turn.id}/events"
     readers = [ApiReader(cell, web, path, random.Random(f"{sizes.seed}/{n}"), sizes.stay) for n in range(sizes.readers)]
     witness, whole = ApiTurnScreen(), len("".join(pieces))

@@ -30,7 +30,7 @@ from everturn.models.vendors import VENDORS
 from everturn.testing import MemoryStore, MortalStore
 from everturn.testing.contracts import ModelContract
 from everturn.testing.contracts.model.output import OutputContract
-from everturn.testing.provider import Call, Item, Provider, Say, Status, Think, Usage
+from everturn.testing.provider import Call, Item, Provider, Say, ScriptedUsage, Status, Think
 from everturn.testing.provider.builtin import builtin, without_family
 from everturn.testing.provider.media import builtin_media
 from everturn.transport import StreamLimits
@@ -64,7 +64,7 @@ async def say(chat: Chat, text: str = "Hi", **how: Any) -> str:
 
 async def test_the_first_example_prints_the_answer_and_its_tokens(capsys: pytest.CaptureFixture[str]) -> None:
     async with Provider() as provider:
-        provider.script("claude-opus-5", [[Say("Air scatters blue light most."), Usage(input=14, output=7)]])
+        provider.script("claude-opus-5", [[Say("Air scatters blue light most."), ScriptedUsage(input=14, output=7)]])
         await ask(here(provider, "anthropic:claude-opus-5"))
     assert capsys.readouterr().out == "Air scatters blue light most.\n14 tokens in, 7 out\n"
 

@@ -35,7 +35,7 @@ from everturn.models.prices import Price
 from everturn.models.retry import FallbackModel, RetryPolicy
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.contracts.model.wire import READERS
-from everturn.testing.provider import CutAt, Hang, Image, Provider, Say, Speech, Status, Transcription, Usage
+from everturn.testing.provider import CutAt, Hang, Image, Provider, Say, ScriptedUsage, Speech, Status, Transcription
 from everturn.testing.provider.png import draw_png
 from everturn.transport import HttpRequest, HttpResponse, StreamLimits
 from everturn.transport.live import HttpTransport
@@ -82,7 +82,7 @@ def files_of(message: Message) -> list[FilePart]:
 
 
 async def test_a_picture_is_made_of_words_kept_and_shown(provider: Provider) -> None:
-    provider.script("artist", [[Image(CAT), Usage(12, 34)]])
+    provider.script("artist", [[Image(CAT), ScriptedUsage(12, 34)]])
     async with Chat(model(provider, "compatible:artist@image-gen")) as chat:
         turn = await chat.send("a cat", params={"size": "1024x1024"})
         shown = [part for event in [e async for e in turn] if isinstance(event, StepFinished) for part in event.parts]
@@ -419,7 +419,7 @@ async def test_what_openai_wants_is_what_it_gets(provider: Provider) -> None:
 
 
 async def test_tokens_have_their_price(provider: Provider) -> None:
-    provider.script("artist", [[Image(CAT), Usage(1_000_000, 2_000_000)]])
+    provider.script("artist", [[Image(CAT), ScriptedUsage(1_000_000, 2_000_000)]])
     priced = model(provider, "compatible:artist@image-gen", price=Price(5, 10))
     async with Chat(priced) as chat:
         assert (await (await chat.send("a cat"))).usage.cost == 25
@@ -487,7 +487,7 @@ async def test_a_field_that_the_message_fills_cannot_be_given_as_well(provider: 
 
 
 async def test_recordings_that_were_heard_before_another_failed_are_counted(provider: Provider) -> None:
-    provider.script("scribe", [[Transcription("First."), Usage(5, 2)], [Status(500)]], sequence=True)
+    provider.script("scribe", [[Transcription("First."), ScriptedUsage(5, 2)], [Status(500)]], sequence=True)
     async with Chat(model(provider, "compatible:scribe@audio-stt")) as chat:
         turn = await chat.send([await chat.attach(TUNE + bytes([n]), "audio/mpeg") for n in range(2)])
         with pytest.raises(TurnError):

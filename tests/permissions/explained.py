@@ -267,7 +267,7 @@ async def _of_server(case: Case, loaded: LoadedConfig) -> tuple[str, str]:
     await runtime.start()
     try:
         member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
-        sent = await member.sessions.begin(api.NewSession(text="go", agent=case.agent or agents[0].name))
+        sent = await member.sessions.start(api.NewSession(text="go", agent=case.agent or agents[0].name))
         if case.has_grant:
             await _settled(approver, store, sent, "always")
             told = await _asked(member, case, sent.session)
@@ -282,7 +282,7 @@ async def _of_server(case: Case, loaded: LoadedConfig) -> tuple[str, str]:
 
 async def _asked(access: Access, case: Case, session: str | None) -> str:
     name, given = case.second
-    about = api.Explain(tool=name, arguments=given, session=session, agent="" if session else case.agent)
+    about = api.ExplainCall(tool=name, arguments=given, session=session, agent="" if session else case.agent)
     try:
         return OUTCOMES[(await access.admin.explain(about)).action]
     except UnknownTool:
@@ -297,7 +297,9 @@ async def _settled(access: Access, store: Any, sent: Any, how: str) -> None:
             gate = view.gate
             is_always = how == "always" and bool(gate.offers)
             reply = (
-                api.Answered(hash=gate.hash, allow="always") if is_always else api.Answered(hash=gate.hash, deny="no")
+                api.ResolveGate(hash=gate.hash, allow="always")
+                if is_always
+                else api.ResolveGate(hash=gate.hash, deny="no")
             )
             await access.gates.resolve(sent.session, gate.id, reply)
         return (await access.sessions.turn(sent.session, sent.turn)).phase.is_terminal

@@ -144,13 +144,13 @@ async def _events(house: ServerContext, session: str, turn: str, kind: type) -> 
 async def test_a_command_that_was_allowed_is_allowed_to_whoever_asked_and_to_nobody_else() -> None:
     async with a_server() as house:
         member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
-        sent = await member.sessions.begin(api.NewSession(text="go"))
+        sent = await member.sessions.start(api.NewSession(text="go"))
         (view,) = await until(lambda: _gates(approver, sent.session))
-        await approver.gates.resolve(sent.session, view.gate.id, api.Answered(hash=view.gate.hash, allow="always"))
+        await approver.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=view.gate.hash, allow="always"))
         await until(lambda: _events(house, sent.session, sent.turn, CallStarted))
         again = await member.sessions.send(sent.session, api.NewMessage(text="go"))
         await until(lambda: _events(house, sent.session, again.turn, CallStarted))
-        about = api.Explain(tool="shell", arguments={"command": "git log"}, session=sent.session)
+        about = api.ExplainCall(tool="shell", arguments={"command": "git log"}, session=sent.session)
         assert [(await who.admin.explain(about)).action for who in (member, approver)] == ["allow", "ask"]
         other = await approver.sessions.send(sent.session, api.NewMessage(text="go"))
         await until(lambda: _events(house, sent.session, other.turn, GateOpened))
@@ -163,10 +163,10 @@ async def _gates(access: Access, session: str) -> list[api.GateView]:
 async def test_a_command_is_not_allowed_everywhere() -> None:
     async with a_server() as house:
         owner = Access(house, somebody(role="owner"))
-        sent = await owner.sessions.begin(api.NewSession(text="go"))
+        sent = await owner.sessions.start(api.NewSession(text="go"))
         (view,) = await until(lambda: _gates(owner, sent.session))
         assert view.gate.session_only  # and no screen offers more
-        answered = api.Answered(hash=view.gate.hash, allow="always", everywhere=True)
+        answered = api.ResolveGate(hash=view.gate.hash, allow="always", everywhere=True)
         with pytest.raises(ConfigError, match="in one session"):
             await owner.gates.resolve(sent.session, view.gate.id, answered)
         await owner.gates.resolve(sent.session, view.gate.id, replace(answered, everywhere=False))

@@ -112,7 +112,7 @@ def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
         "answer": {"hash": ids["hash"], "allow": "once"},
         "claim": {"hash": ids["hash"], "claim": "c" * 16},
         "revert": {"root": "", "tree": "t"},
-        "begin": {"text": "hello"},
+        "start": {"text": "hello"},
         "send": {"text": "hello", "after": ids["answer"]},
         "edit": {"text": "hello again"},
         "select": {"message": ids["message"]},
@@ -171,9 +171,9 @@ async def fill(house: ServerContext, tenant: str) -> Things:
     access = Access(house, Principal(tenant, "owner", "owner", "c"))
     word = CANARY.format(tenant=tenant)
     file = await access.files.upload(b"\x89PNG\r\n\x1a\n" + word.encode(), "image/png", f"{word}.png")
-    first = await access.sessions.begin(api.NewSession(text=f"pay {word}", files=[file.file]))
+    first = await access.sessions.start(api.NewSession(text=f"pay {word}", files=[file.file]))
     gate = (await _until(access, first.session))[0].gate
-    always = api.Answered(hash=gate.hash, allow="always", rule=gate.offers[0])
+    always = api.ResolveGate(hash=gate.hash, allow="always", rule=gate.offers[0])
     await access.gates.resolve(first.session, gate.id, always)
     async with asyncio.timeout(SOON):
         while not (await access.sessions.turn(first.session, first.turn)).phase.is_terminal:  # noqa: ASYNC110

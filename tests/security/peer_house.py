@@ -163,11 +163,11 @@ class Peer:
         async with asyncio.timeout(SOON), self.open(method, path, who, **more) as answer:
             return Answer(answer.status, list(answer.headers.items()), await answer.read())
 
-    async def say(self, text: str, who: str = "ours/owner", **more: Any) -> api.Sent:
+    async def say(self, text: str, who: str = "ours/owner", **more: Any) -> api.MessageReceipt:
         """Begin a session."""
         answer = await self.ask("POST", "/api/sessions", who, json={"text": text, **more})
         assert answer.status == 201, answer.body
-        return msgspec.json.decode(answer.body, type=api.Sent)
+        return msgspec.json.decode(answer.body, type=api.MessageReceipt)
 
     async def gates(self, session: str, who: str = "ours/owner", count: int = 1) -> list[Any]:
         """The open gates of a session, once there are so many."""
@@ -183,7 +183,7 @@ class Peer:
         body = {"hash": gate["hash"], **(said or {"allow": "once"})}
         return await self.ask("POST", f"/api/sessions/{session}/gates/{gate['id']}/answer", who, json=body)
 
-    async def rest(self, sent: api.Sent, who: str = "ours/owner") -> Any:
+    async def rest(self, sent: api.MessageReceipt, who: str = "ours/owner") -> Any:
         """A turn that is over or waits: what it is then."""
         path = f"/api/sessions/{sent.session}/turns/{sent.turn}"
         async with asyncio.timeout(SOON):

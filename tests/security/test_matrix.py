@@ -169,7 +169,7 @@ async def test_ids_in_bodies_are_checked_like_those_in_paths(world: World) -> No
     assert (await both("send", lambda it: {"text": "x", "after": it.answer})).code == "unknown_message"
     assert (await both("send", lambda it: {"text": "x", "after": it.message})).status == 404
     assert (await both("send", lambda it: {"text": "x", "files": [it.file]})).code == "unknown_file"
-    assert (await both("begin", lambda it: {"text": "x", "files": [it.file]})).code == "unknown_file"
+    assert (await both("start", lambda it: {"text": "x", "files": [it.file]})).code == "unknown_file"
     assert (await both("edit", lambda it: {"text": "x", "files": [it.file]})).code == "unknown_file"
     assert (await both("select", lambda it: {"message": it.message})).code == "unknown_message"
     assert (await both("answer", lambda it: {"hash": it.hash, "allow": "once"})).code == "hash_mismatch"

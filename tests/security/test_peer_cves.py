@@ -367,7 +367,7 @@ async def fetched(peer: Peer, url: str) -> str:
 OVER = ("completed", "error", "cancelled")
 
 
-async def over(peer: Peer, sent: api.Sent) -> Any:
+async def over(peer: Peer, sent: api.MessageReceipt) -> Any:
     """A turn that is over."""
     path = f"/api/sessions/{sent.session}/turns/{sent.turn}"
     async with asyncio.timeout(15):
@@ -1361,7 +1361,7 @@ async def test_cve_2026_32065_what_was_allowed_is_allowed_to_the_letter(peer: Pe
     await over(peer, sent)
     path = f"/api/sessions/{sent.session}/messages"
     again = await peer.ask("POST", path, json={"text": 'call mail {"to":"ada"}'})
-    await over(peer, msgspec.json.decode(again.body, type=api.Sent))
+    await over(peer, msgspec.json.decode(again.body, type=api.MessageReceipt))
     assert peer.ledger.done == [("mail", ("ada", ""))] * 2
     others = ["ada ", " ada", "Ada", "ada\u200b", "\u0430da", "ada\n", "ada\t", "ada*", "ad", "ada/"]
     lines = "\n".join(f"call mail {json.dumps({'to': to})}" for to in others)
@@ -1399,7 +1399,7 @@ async def test_ghsa_hjvp_qhm6_wrh2_a_yes_is_for_one_call_of_one_turn_of_one_sess
     assert fourth["id"] != first["id"]
     assert (await peer.answer(one.session, {**fourth, "hash": first["hash"]})).status == 409
     await peer.ask("POST", f"/api/sessions/{one.session}/turns/{again.json['turn']}/cancel", json={})
-    await over(peer, msgspec.json.decode(again.body, type=api.Sent))
+    await over(peer, msgspec.json.decode(again.body, type=api.MessageReceipt))
     assert (await peer.answer(one.session, fourth)).status == 409
     assert peer.ledger.done == [("pay", 1)]
 

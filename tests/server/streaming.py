@@ -15,7 +15,7 @@ from starlette.types import Send as AsgiSend
 from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.server_context import ServerContext
-from everturn.api import Item
+from everturn.api import StreamItem
 from everturn.config.server_options import ServerOptions
 from everturn.core.accounts import Principal, Role
 from everturn.core.chunks import FinishChunk, TextChunk
@@ -29,7 +29,7 @@ from everturn.runtime import Runtime
 from everturn.server.streams.open import StreamEndpoints
 from everturn.stores.accounts import MemoryAccounts
 
-_decode = msgspec.json.Decoder(Item).decode
+_decode = msgspec.json.Decoder(StreamItem).decode
 
 
 class Taps:

@@ -83,10 +83,10 @@ def _access_of_a_recording_house(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 BODIES: dict[Any, Any] = {
-    api.Answered: {"hash": "h", "allow": "once"},
-    api.Claim: {"hash": "h", "claim": "c" * 16},
-    api.Reverted: {"root": "", "tree": "t"},
-    api.Explain: {"tool": "t"},
+    api.ResolveGate: {"hash": "h", "allow": "once"},
+    api.ClaimCall: {"hash": "h", "claim": "c" * 16},
+    api.RevertFiles: {"root": "", "tree": "t"},
+    api.ExplainCall: {"tool": "t"},
     api.TrustServer: {"hash": "h"},
 }
 
@@ -120,7 +120,7 @@ async def test_a_route_asks_only_the_method_whose_role_it_takes(route: Route, mo
 
 
 def test_every_method_of_access_has_a_route() -> None:
-    faces = {SessionAccess.begin_named}  # only they have names of their own
+    faces = {SessionAccess.start_with_id}  # only they have names of their own
     assert {route.calls for route in ROUTES} == set(METHODS.values()) - faces
 
 
@@ -147,7 +147,7 @@ def failing(error: BaseException) -> Any:
 async def test_errors_have_their_status_and_our_body(error: Exception, status: int) -> None:
     answer = await ask(failing(error), "GET", "/api/me", word("viewer"))
     assert answer.status == status
-    failure = msgspec.json.decode(answer.body, type=api.Failure)
+    failure = msgspec.json.decode(answer.body, type=api.ErrorResponse)
     assert failure.error.code
     assert bool(answer.header("retry-after")) == (status in (429, 503))
     assert answer.header("content-type") == "application/json"
@@ -441,7 +441,7 @@ async def test_the_document_has_every_route_and_every_reference_leads_somewhere(
         for step in reference.removeprefix("#/").split("/"):
             at = at[step]
     assert "LogEvent" not in document["components"]["schemas"]  # a union is written out, with its tags
-    item = document["components"]["schemas"]["Item"]
+    item = document["components"]["schemas"]["StreamItem"]
     assert item["properties"]["event"]
 
 

@@ -18,10 +18,10 @@ from everturn.testing.provider import (
     Redacted,
     Refuse,
     Say,
+    ScriptedUsage,
     Status,
     Step,
     Think,
-    Usage,
 )
 
 USER = {"role": "user", "content": "hi"}
@@ -410,7 +410,7 @@ async def test_encrypted_reasoning_is_sent_only_if_it_was_asked_for():
 )
 async def test_the_end_of_an_answer(items: list[Any], in_chat: str, in_messages: str, in_responses: tuple[str, Any]):
     async with Provider() as provider:
-        provider.script("m", [[*items, Usage(input=50, output=7, cached=20, reasoning=3, written=10)]])
+        provider.script("m", [[*items, ScriptedUsage(input=50, output=7, cached=20, reasoning=3, written=10)]])
         reply = await ask(provider, "chat", chat(stream_options={"include_usage": True}))
         assert reply.events[-2]["choices"][0]["finish_reason"] == in_chat
         usage = reply.events[-1]["usage"]

@@ -21,9 +21,9 @@ from everturn.testing.provider import (
     Redacted,
     Refuse,
     Say,
+    ScriptedUsage,
     Status,
     Think,
-    Usage,
 )
 from everturn.testing.provider.faults import Refused
 from everturn.testing.provider.library import ScriptLibrary
@@ -294,7 +294,7 @@ def parts(reply: Reply) -> list[Json]:
 
 
 async def test_an_answer_comes_in_parts_with_the_tokens_so_far():
-    reply = await ask("m", Say("hello there"), Usage(10, 30, cached=4, reasoning=5))
+    reply = await ask("m", Say("hello there"), ScriptedUsage(10, 30, cached=4, reasoning=5))
 
     assert reply.headers["content-type"].startswith("text/event-stream")
     assert reply.body.endswith(b"}\r\n\r\n")

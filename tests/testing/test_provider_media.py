@@ -22,11 +22,11 @@ from everturn.testing.provider import (
     Provider,
     Raw,
     Say,
+    ScriptedUsage,
     Speech,
     Status,
     Step,
     Transcription,
-    Usage,
 )
 from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.sound import mp3, wav
@@ -188,7 +188,7 @@ async def test_an_ear_tells_what_it_was_given_in_the_form_that_was_asked_for():
 
 async def test_an_ear_streams_words_but_whisper_does_not():
     async with Provider() as provider:
-        provider.script("gpt-4o-transcribe", [[Transcription("one two three"), Usage(10, 3)]])
+        provider.script("gpt-4o-transcribe", [[Transcription("one two three"), ScriptedUsage(10, 3)]])
         streamed, whole = await get(
             provider, heard(model="gpt-4o-transcribe", stream="true"), heard(model="whisper-1", stream="true")
         )
@@ -224,7 +224,7 @@ async def test_gpt_image_counts_tokens_and_dall_e_gives_an_address():
 
 async def test_a_script_brings_its_own_pictures_sounds_and_texts():
     async with Provider() as provider:
-        provider.script("painter", [[Image(PNG, "a grey cat"), Usage(7, 9)]])
+        provider.script("painter", [[Image(PNG, "a grey cat"), ScriptedUsage(7, 9)]])
         provider.script("singer", [[Speech(b"la la", "audio/ogg")]])
         provider.script("clerk", [[Transcription("hello there")]])
         painted, sung, written = await get(

@@ -20,9 +20,9 @@ from everturn.testing.provider import (
     Redacted,
     Refuse,
     Say,
+    ScriptedUsage,
     Status,
     Think,
-    Usage,
 )
 from everturn.testing.provider.faults import Refused
 from everturn.testing.provider.library import ScriptLibrary
@@ -207,7 +207,7 @@ def messages(reply: Reply) -> list[Json]:
 
 
 async def test_an_answer_comes_in_lines_and_the_last_one_counts():
-    reply = await ask(Say("hello there"), Usage(10, 30))
+    reply = await ask(Say("hello there"), ScriptedUsage(10, 30))
 
     assert reply.headers["content-type"] == "application/x-ndjson"
     assert reply.body.endswith(b"}\n")

@@ -76,15 +76,15 @@ class Writing:
 
     def event(self, event: Event) -> None:
         self.seq += 1
-        self._apply(api.Item(seq=self.seq, event=cast("LogEvent", event)))
+        self._apply(api.StreamItem(seq=self.seq, event=cast("LogEvent", event)))
 
     def delta(self, delta: TextDelta | ReasoningDelta | CallDelta) -> None:
-        self._apply(api.Item(seq=self.seq, delta=delta))
+        self._apply(api.StreamItem(seq=self.seq, delta=delta))
 
     def progress(self, turn: str, call: str, text: str) -> None:
-        self._apply(api.Item(seq=self.seq, progress=CallProgress(turn, call, text)))
+        self._apply(api.StreamItem(seq=self.seq, progress=CallProgress(turn, call, text)))
 
-    def _apply(self, item: api.Item) -> None:
+    def _apply(self, item: api.StreamItem) -> None:
         turn = self.state.apply(item)
         if self.told is not None:
             self.told({turn})

@@ -78,7 +78,7 @@ def test_markup_of_strangers_is_text_in_what_is_compared() -> None:
 
 def test_usage_stands_in_columns() -> None:
     spent = Spent(1, 2, Usage(input=1200, output=30, cost=0.5))
-    view = api.UsageView(since=0.0, total=spent, days=[api.UsedView(day="2026-11-15", agent="助手", spent=spent)])
+    view = api.UsageView(since=0.0, total=spent, days=[api.DailyUsage(day="2026-11-15", agent="助手", spent=spent)])
     lines = usage_table(view, around_words.EN).plain.splitlines()
     assert lines[1].split() == ["2026-11-15", "助手", "1,200", "30", "2", "$0.50"]
     assert lines[2].split() == ["Total", "1,200", "30", "2", "$0.50"]

@@ -32,8 +32,8 @@ class Alone(App[None]):
     def composer(self) -> Composer:
         return self.query_one(Composer)
 
-    @on(ComposerInput.Sent)
-    def _sent(self, event: ComposerInput.Sent) -> None:
+    @on(ComposerInput.Submitted)
+    def _submitted(self, event: ComposerInput.Submitted) -> None:
         self.heard.append((event.text, event.steers))
 
     @on(ComposerInput.Dropped)

@@ -51,7 +51,7 @@ async def test_no_layout_is_done_while_an_answer_grows() -> None:
         app.screen._refresh_layout = lambda *given, **more: (layouts.append(1), lay_out(*given, **more))[1]
         text = texts.long(4_000)
         for at in range(0, len(text), 100):
-            writing.state.apply(api.Item(delta=TextDelta("t", 3, 0, at, text[at : at + 100])))
+            writing.state.apply(api.StreamItem(delta=TextDelta("t", 3, 0, at, text[at : at + 100])))
             app.transcript.update_turns({"t"})
             await pilot.pause()
         assert app.transcript.max_scroll_y > 30
@@ -69,7 +69,7 @@ async def test_the_last_chunks_of_a_long_answer_draw_no_more_than_the_first() ->
         await pilot.pause()
         drawn: list[int] = []
         for at in range(0, len(text), 400):
-            writing.state.apply(api.Item(delta=TextDelta("t", 3, 0, at, text[at : at + 400])))
+            writing.state.apply(api.StreamItem(delta=TextDelta("t", 3, 0, at, text[at : at + 400])))
             before = app.transcript.virtual_list.drawn_count
             app.transcript.update_turns({"t"})
             drawn.append(app.transcript.virtual_list.drawn_count - before)

@@ -62,7 +62,7 @@ async def test_a_server_of_its_own_answers_and_lets_nobody_else_in(home: Path) -
         assert any("offline demo" in note for note in housed.notes)
         assert (await housed.server.me()).role == "operator"
         assert [agent.model for agent in await housed.server.agents()] == [OFFLINE]
-        turn = await housed.server.begin("hello")
+        turn = await housed.server.start_session("hello")
         assert (await turn).text
         async with Server(housed.server.node_client.url(""), f"evk_{'x' * 43}") as stranger:
             with pytest.raises(NotRecognised):
@@ -75,13 +75,13 @@ async def test_a_server_of_its_own_answers_and_lets_nobody_else_in(home: Path) -
 
 async def test_a_second_one_attaches_to_the_first() -> None:
     async with open_chat_server(said()) as first:
-        session = (await first.server.begin("hello")).session
+        session = (await first.server.start_session("hello")).session
         async with open_chat_server(said()) as second:
             assert not second.is_own_process
             assert not second.is_in_memory
             assert any("connected" in note for note in second.notes)
             assert [view.id for view in (await second.server.sessions()).sessions] == [session]
-            begun = await second.server.begin("hello from the second")
+            begun = await second.server.start_session("hello from the second")
         assert begun.session in {view.id for view in (await first.server.sessions()).sessions}
 
 
@@ -91,7 +91,7 @@ async def test_what_the_first_one_cannot_do_is_done_in_memory_and_that_is_said(h
         async with open_chat_server(said("--tools", str(home / "tools.py"))) as second:
             assert second.is_in_memory
             assert any("in memory only" in note and "--tools" in note for note in second.notes)
-            await second.server.begin("hello")
+            await second.server.start_session("hello")
             assert (await first.server.sessions()).sessions == []
         store = left(home, "everturn.db")[0]
         with pytest.raises(StoreBusy, match="--tools cannot be used there"):
@@ -110,7 +110,7 @@ async def test_when_the_first_one_leaves_the_second_has_the_sessions() -> None:
     async with AsyncExitStack() as stack:
         leaving = AsyncExitStack()
         first = await leaving.enter_async_context(open_chat_server(said()))
-        session = (await first.server.begin("hello")).session
+        session = (await first.server.start_session("hello")).session
         second = await stack.enter_async_context(open_chat_server(said()))
         third = await stack.enter_async_context(open_chat_server(said()))
         assert second.connection is not None

@@ -26,7 +26,7 @@ class Told:
 
     def __init__(self) -> None:
         self.id, self.is_broken = "s", False
-        self.items: asyncio.Queue[api.Item | Exception] = asyncio.Queue()
+        self.items: asyncio.Queue[api.StreamItem | Exception] = asyncio.Queue()
         self.waiting: list[api.QueuedView] = []
 
     def session(self, session: str) -> Any:
@@ -35,7 +35,7 @@ class Told:
     def events(self) -> Any:
         return self
 
-    async def __aiter__(self) -> AsyncIterator[api.Item]:
+    async def __aiter__(self) -> AsyncIterator[api.StreamItem]:
         while True:
             item = await self.items.get()
             if isinstance(item, Exception):
@@ -61,9 +61,9 @@ async def test_what_comes_is_folded_told_in_beats_and_the_queue_is_asked_for() -
 
     follower = SessionFollower(cast("Server", told), "s", changed, lambda error: None)
     follower.start()
-    told.items.put_nowait(api.Item(seq=1, event=BEGUN))
+    told.items.put_nowait(api.StreamItem(seq=1, event=BEGUN))
     for at in range(200):
-        told.items.put_nowait(api.Item(delta=text_delta("t", at, "x")))
+        told.items.put_nowait(api.StreamItem(delta=text_delta("t", at, "x")))
     async with asyncio.timeout(30):
         while not follower.state.queued_messages or len(follower.state.live.get("t", {0: None})) != 1:
             woken.clear()

@@ -49,7 +49,7 @@ def test_every_golden_log_comes_to_what_it_came_to_for_the_page(log: Path) -> No
     state = SessionState()
     known: dict[str, Any] = {}
     for entry, row in zip(wire.load_log(log.read_bytes()), rows, strict=True):
-        state.apply(api.Item(seq=entry.seq, event=entry.event))  # pyright: ignore[reportArgumentType]
+        state.apply(api.StreamItem(seq=entry.seq, event=entry.event))  # pyright: ignore[reportArgumentType]
         known.update(row)
         assert state.tree.leaf == known["leaf"]
         for name, turn in state.turns.items():
@@ -139,5 +139,5 @@ def test_hidden_messages_are_not_shown_and_a_message_that_joined_waits_no_more()
 
 def test_a_delta_alone_is_no_place_in_the_log() -> None:
     state = SessionState()
-    assert state.apply(api.Item(delta=TextDelta("t", 4, 0, 0, "x"))) == "t"
+    assert state.apply(api.StreamItem(delta=TextDelta("t", 4, 0, 0, "x"))) == "t"
     assert state.seq == 0

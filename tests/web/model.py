@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from everturn.testing.provider import Item, Provider, RecordedRequest, Usage
+from everturn.testing.provider import Item, Provider, RecordedRequest, ScriptedUsage
 from tests.web.doing import Asked, choose
 
 NAMES: Final = ("rig-model", "rig-other")
@@ -87,7 +87,7 @@ class ModelServer:
         asked = read(body, self.pace)
         asked.asked = times
         length = len(key) // 4
-        return [*choose(asked), Usage(input=length, output=40, cached=length // 2)]
+        return [*choose(asked), ScriptedUsage(input=length, output=40, cached=length // 2)]
 
 
 def wait_for(what: Callable[[], Any], seconds: float = 15.0, why: str = "") -> Any:

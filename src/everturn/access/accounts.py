@@ -175,7 +175,7 @@ class AccountAccess:
         with self.scope.tenant_scope():
             used = await self.scope.store.usage_by_day(self.scope.principal.tenant, since)
         total = sum((spent for _, _, spent in used), Spent())
-        days = [api.UsedView(day=_day(day), agent=agent, spent=spent) for day, agent, spent in used]
+        days = [api.DailyUsage(day=_day(day), agent=agent, spent=spent) for day, agent, spent in used]
         return api.UsageView(since=since, total=total, days=days)
 
     def _refuse_more(self, role: Role, what: str) -> None:

@@ -76,7 +76,7 @@ class AdminAccess:
         )
 
     @needs("member")
-    async def explain(self, asked: api.Explain) -> api.ExplainView:
+    async def explain(self, asked: api.ExplainCall) -> api.ExplainView:
         """Explain how the rules would decide on a call. Nothing is run.
 
         Raises:
@@ -140,7 +140,7 @@ class AdminAccess:
     # Grants --------------------------------------------------------------------------------------------------------------
 
     @needs("viewer")
-    async def grants(self) -> api.GrantedList:
+    async def grants(self) -> api.GrantList:
         """The grants of the tenant, in all sessions."""
         with self.scope.tenant_scope():
             grants = await self.scope.store.tenant_grants(
@@ -148,9 +148,9 @@ class AdminAccess:
             )
         root_sessions = await self.scope.root_sessions({grant.session or origin for origin, grant in grants})
         titles = {session: info.title for session, info in root_sessions.items()}
-        return api.GrantedList(
+        return api.GrantList(
             grants=[
-                api.GrantedView(grant=grant, origin=origin, title=titles.get(grant.session or origin, ""))
+                api.GrantView(grant=grant, origin=origin, title=titles.get(grant.session or origin, ""))
                 for origin, grant in grants
             ]
         )

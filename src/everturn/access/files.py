@@ -61,7 +61,7 @@ class FileAccess:
             return any(blob in referenced_blobs(command) for command in await self.scope.store.inbox(session))
 
     @needs("approver")
-    async def revert(self, session: str, reverted: api.Reverted) -> api.RevertView:
+    async def revert(self, session: str, reverted: api.RevertFiles) -> api.RevertView:
         """Revert files to a tree. It must have been recorded in this session, for this root."""
         await self.scope.own_root_session(session)
         with self.scope.tenant_scope():

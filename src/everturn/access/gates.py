@@ -58,7 +58,7 @@ class GateAccess:
             if where in tops
         ]
 
-    async def _gate(self, session: str, gate: str, hash: str, answered: api.Answered | None = None) -> Gate:
+    async def _gate(self, session: str, gate: str, hash: str, answered: api.ResolveGate | None = None) -> Gate:
         """A gate of this session, or of a sub-agent of it, as it was opened. Admission checks whether it is still open.
 
         Raises:
@@ -98,7 +98,7 @@ class GateAccess:
         return next((candidate for candidate in opened if candidate.id == gate), None)
 
     @needs("member")
-    async def resolve(self, session: str, gate: str, answered: api.Answered) -> None:
+    async def resolve(self, session: str, gate: str, answered: api.ResolveGate) -> None:
         """Answer a gate. A member may answer a form or a client tool's call; the rest needs an approver, and a
         tenant-wide grant an owner.
         """
@@ -141,7 +141,7 @@ class GateAccess:
         )
 
     @needs("member")
-    async def claim(self, session: str, gate: str, claim: api.Claim) -> api.ClaimView:
+    async def claim(self, session: str, gate: str, claim: api.ClaimCall) -> api.ClaimView:
         """Claim a call of a client tool for a time."""
         found = await self._gate(session, gate, claim.hash)
         claimed = await self.scope.chat(found.session or session).claim(found, self._claim(claim.claim), claim.lease)
@@ -154,12 +154,12 @@ class GateAccess:
     # Grants ------------------------------------------------------------------------------------------------------
 
     @needs("viewer")
-    async def grants(self, session: str) -> api.GrantList:
+    async def grants(self, session: str) -> api.SessionGrantList:
         """The grants that apply in a session."""
         await self.scope.own_session(session)
         with self.scope.tenant_scope():
             grants = await self.scope.store.grants(session, self.scope.server_context.runtime.clock.now())
-        return api.GrantList(grants=grants)
+        return api.SessionGrantList(grants=grants)
 
     @needs("approver")
     async def revoke_grant(self, session: str, grant: str) -> None:
@@ -176,7 +176,7 @@ class GateAccess:
         await self.scope.audit_action("grant.revoke", grant, session=session, everywhere=not row.session)
 
 
-def _takes(gate: Gate, answered: api.Answered) -> tuple[Role, str]:
+def _takes(gate: Gate, answered: api.ResolveGate) -> tuple[Role, str]:
     """The role that an answer needs, and the description of the action."""
     if answered.everywhere:
         return "owner", "to allow something everywhere"

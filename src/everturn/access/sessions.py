@@ -72,19 +72,19 @@ class SessionAccess:
         )
 
     @needs("member")
-    async def begin(self, said: api.NewSession, key: str = "") -> api.Sent:
-        """Begin a session with its first message."""
+    async def start(self, request: api.NewSession, key: str = "") -> api.MessageReceipt:
+        """Start a session with its first message."""
         try:
-            return await self._send(await self.scope.new_session_id(key), said, key, said.agent)
+            return await self._send(await self.scope.new_session_id(key), request, key, request.agent)
         except UnknownSession as error:
             if not error.is_erased:
                 raise
             raise KeyConflict("what was begun with this Idempotency-Key was erased; take another") from None
 
     @needs("member")
-    async def begin_named(self, said: api.NewSession, name: str) -> api.Sent:
-        """Begin the session that a client calls by a name of its own; a second call sends nothing."""
-        return await self._send(await self.scope.named_session(name), said, name, said.agent)
+    async def start_with_id(self, request: api.NewSession, name: str) -> api.MessageReceipt:
+        """Start the session that a client calls by a name of its own; a second call sends nothing."""
+        return await self._send(await self.scope.named_session(name), request, name, request.agent)
 
     @needs("viewer")
     async def get(self, session: str) -> api.SessionView:
@@ -139,42 +139,42 @@ class SessionAccess:
         return api.TreeView(messages=self.scope.redact_messages(messages), leaf=tree.leaf)
 
     @needs("member")
-    async def send(self, session: str, said: api.NewMessage, key: str = "") -> api.Sent:
+    async def send(self, session: str, request: api.NewMessage, key: str = "") -> api.MessageReceipt:
         """Send a message; `busy` says what happens to it while a turn is running."""
         info = await self.scope.own_root_session(session)
-        return await self._send(session, said, key, said.agent or info.agent, said.after)
+        return await self._send(session, request, key, request.agent or info.agent, request.after)
 
     async def _send(
-        self, session: str, said: api.NewSession | api.NewMessage, key: str, name: str, after: str | None = None
-    ) -> api.Sent:
+        self, session: str, request: api.NewSession | api.NewMessage, key: str, name: str, after: str | None = None
+    ) -> api.MessageReceipt:
         agent = self.scope.server_context.agents.get(name)
         choice = TurnChoice(
-            model=said.model,
-            params=said.params,
-            tools=said.tools,
-            tool_history=said.tool_history,
-            late=said.late,
-            max_steps=said.max_steps,
-            clients=tuple(said.clients),
+            model=request.model,
+            params=request.params,
+            tools=request.tools,
+            tool_history=request.tool_history,
+            late=request.late,
+            max_steps=request.max_steps,
+            clients=tuple(request.clients),
         )
         chosen_options = check_choice(agent, choice, self.scope.server_context.runtime.registry)
-        parts = await self._parts(said.text, said.files)
+        parts = await self._parts(request.text, request.files)
         chat, after = self._chat(session, agent), None if after is None else _checked_message(after)
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
-        beside = await self._running_turn(session) if said.busy == "fork" and after is None else None
+        beside = await self._running_turn(session) if request.busy == "fork" and after is None else None
         try:
             with self.scope.key_conflicts(key):
                 turn = await chat.send(
                     parts,
                     after=after,
                     key=self.scope.stored_key(key),
-                    alone=said.busy == "reject",
+                    alone=request.busy == "reject",
                     beside=beside,
-                    steer=said.busy == "steer",
+                    steer=request.busy == "steer",
                     **chosen_options,
                 )
         except KeyConflict:
-            if said.busy != "fork" or (earlier := await self._find_sent(chat, key, parts)) is None:
+            if request.busy != "fork" or (earlier := await self._find_sent(chat, key, parts)) is None:
                 raise
             return earlier
         return _sent(turn)
@@ -188,23 +188,27 @@ class SessionAccess:
             return None
         return turns[0] if turns else None
 
-    async def _find_sent(self, chat: Chat, key: str, parts: list[TextPart | FilePart]) -> api.Sent | None:
+    async def _find_sent(self, chat: Chat, key: str, parts: list[TextPart | FilePart]) -> api.MessageReceipt | None:
         """What was sent with a key before. A fork begins where the running turn is, so a repeat may look different."""
         stored_key = self.scope.stored_key(key)
         with self.scope.tenant_scope():
             for command in await self.scope.store.inbox(chat.session):
                 if isinstance(command, Send) and command.key == stored_key and command.parts == tuple(parts):
-                    return api.Sent(session=chat.session, turn=command.turn, message=command.message, is_new=False)
+                    return api.MessageReceipt(
+                        session=chat.session, turn=command.turn, message=command.message, is_new=False
+                    )
             for entry in await self.scope.store.events(chat.session):
                 started = entry.event
                 if isinstance(started, TurnStarted) and started.command == stored_key and started.input is not None:
                     if started.input.parts != tuple(parts):
                         return None
-                    return api.Sent(session=chat.session, turn=started.turn, message=started.input.id, is_new=False)
+                    return api.MessageReceipt(
+                        session=chat.session, turn=started.turn, message=started.input.id, is_new=False
+                    )
         return None
 
     @needs("member")
-    async def rerun(self, session: str, message: str, asked: api.Rerun, key: str = "") -> api.Sent:
+    async def rerun(self, session: str, message: str, asked: api.RegenerateAnswer, key: str = "") -> api.MessageReceipt:
         """Regenerate an answer."""
         info = await self.scope.own_root_session(session)
         agent = self.scope.server_context.agents.get(info.agent)
@@ -232,7 +236,9 @@ class SessionAccess:
         return {name: value for name, value in ((options and options.params) or {}).items() if name in PARAMS}
 
     @needs("member")
-    async def edit_message(self, session: str, message: str, edited: api.Edited, key: str = "") -> api.Sent:
+    async def edit_message(
+        self, session: str, message: str, edited: api.EditMessage, key: str = ""
+    ) -> api.MessageReceipt:
         """Edit a message of the person, and answer the new version."""
         info = await self.scope.own_root_session(session)
         agent = self.scope.server_context.agents.get(info.agent)
@@ -244,7 +250,7 @@ class SessionAccess:
             return _sent(await chat.edit(_checked_message(message), parts, model=model, key=self.scope.stored_key(key)))
 
     @needs("member")
-    async def select_message(self, session: str, selected: api.Selected) -> None:
+    async def select_message(self, session: str, selected: api.SelectBranch) -> None:
         """Continue from a message, or from the beginning."""
         await self.scope.own_root_session(session)
         await self.scope.chat(session).fork(None if selected.message is None else _checked_message(selected.message))
@@ -295,7 +301,7 @@ class SessionAccess:
         return state
 
     @needs("member")
-    async def cancel_turn(self, session: str, turn: str, cancelled: api.Cancelled, key: str = "") -> None:
+    async def cancel_turn(self, session: str, turn: str, cancelled: api.CancelTurn, key: str = "") -> None:
         """Cancel a turn; `hard` also cancels its tools."""
         await self.scope.own_session(session)
         if not is_id(turn):
@@ -306,7 +312,7 @@ class SessionAccess:
     # Search, export and import -----------------------------------------------------------------------------------
 
     @needs("viewer")
-    async def search(self, text: str, limit: int = 50) -> api.FoundList:
+    async def search(self, text: str, limit: int = 50) -> api.SearchResults:
         """Messages of the tenant that contain these words."""
         text, limit = replace_surrogates(text)[:LONGEST_SEARCH].replace("\0", " "), max(1, min(limit, SEARCH_LIMIT))
         with self.scope.tenant_scope():
@@ -315,9 +321,9 @@ class SessionAccess:
         matches = [(session, message) for session, message in matches if session not in hidden]
         shown = self.scope.redact_messages([message for _, message in matches])
         titles = {session: await self._title(session) for session in {session for session, _ in matches}}
-        return api.FoundList(
+        return api.SearchResults(
             results=[
-                api.FoundView(session=session, message=message, title=titles[session])
+                api.SearchHit(session=session, message=message, title=titles[session])
                 for (session, _), message in zip(matches, shown, strict=True)
             ]
         )
@@ -423,5 +429,5 @@ def _parse_cursor(before: str) -> tuple[float, str] | None:
     return at, session
 
 
-def _sent(turn: Turn) -> api.Sent:
-    return api.Sent(session=turn.session, turn=turn.id, message=turn.message, is_new=turn.is_new)
+def _sent(turn: Turn) -> api.MessageReceipt:
+    return api.MessageReceipt(session=turn.session, turn=turn.id, message=turn.message, is_new=turn.is_new)

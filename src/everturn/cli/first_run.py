@@ -85,7 +85,7 @@ def list_model_choices(
     """List the models that can answer here: by API keys in the environment, by local model servers, and the offline
     demo."""
 
-    async def look() -> list[api.WayIn]:
+    async def look() -> list[api.ModelSource]:
         return (await discover_models(load_config(None, environ), environ, places)(AGENT, "")).options
 
     choices: list[ModelChoice] = []

@@ -14,7 +14,7 @@ from everturn.errors import ConfigError
 
 
 class MessageOptions(TypedDict, total=False):
-    """The options of a message; see `api.Said`."""
+    """The options of a message; see `api.MessageRequest`."""
 
     files: Sequence[api.FileView]
     agent: str
@@ -60,7 +60,7 @@ def message_fields(text: str, spoken: MessageOptions) -> dict[str, Any]:
     return fields
 
 
-def answer_body(gate: Gate, reply: RemoteGateReply) -> api.Answered:
+def answer_body(gate: Gate, reply: RemoteGateReply) -> api.ResolveGate:
     """The body of an answer, with the hash of the gate that was shown."""
     unknown = set(reply) - set(RemoteGateReply.__annotations__)
     if unknown:
@@ -70,7 +70,7 @@ def answer_body(gate: Gate, reply: RemoteGateReply) -> api.Answered:
     fields: dict[str, Any] = dict(reply)
     allow = fields.pop("allow", None)
     if isinstance(allow, Rule):
-        return api.Answered(hash=gate.hash, allow="always", rule=allow, **fields)
+        return api.ResolveGate(hash=gate.hash, allow="always", rule=allow, **fields)
     if allow not in (None, "once", "always"):
         raise ConfigError(f'allow={allow!r}: "once", "always", or one of gate.offers')
-    return api.Answered(hash=gate.hash, allow=allow, **fields)
+    return api.ResolveGate(hash=gate.hash, allow=allow, **fields)

@@ -16,7 +16,7 @@ from everturn.errors import DriverLost, EverturnError, NotRecognised, ServerUnav
 
 MAX_MESSAGE_BYTES: Final = 64 * 2**20  # bytes; a step with pictures may be long
 RECONNECT_TIMEOUT: Final = 120.0  # seconds without an answer of any node
-T = TypeVar("T", api.Item, api.InboxItem)
+T = TypeVar("T", api.StreamItem, api.InboxItem)
 
 
 class SseDecoder:
@@ -124,11 +124,11 @@ class ResumingStream(Generic[T]):
             raise ServerUnavailable(str(error) or type(error).__name__) from error
 
 
-class RemoteEventStream(ResumingStream[api.Item]):
+class RemoteEventStream(ResumingStream[api.StreamItem]):
     """The events of one session, or of one turn."""
 
     def __init__(self, speaker: NodeClient, path: str, after: str = "") -> None:
-        super().__init__(speaker, path, api.Item, after)
+        super().__init__(speaker, path, api.StreamItem, after)
 
 
 class InboxStream(ResumingStream[api.InboxItem]):

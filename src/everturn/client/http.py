@@ -52,7 +52,7 @@ _ERRORS: Final[Mapping[str, type[EverturnError]]] = {
 def build_error(status: int, body: bytes, retry_after: float) -> EverturnError:
     """The exception for an error response."""
     try:
-        view = msgspec.json.decode(body, type=api.Failure).error
+        view = msgspec.json.decode(body, type=api.ErrorResponse).error
     except msgspec.MsgspecError:
         return ServerUnavailable(f"the server answered {status}, and not in our words; is it an everturn server?")
     if view.code == "too_much":

@@ -61,7 +61,7 @@ class Server:
         query = {"limit": str(limit), **({"before": before} if before else {})}
         return await self.node_client.get("/api/sessions", api.SessionPage, query)
 
-    async def begin(self, text: str, *, key: str | None = None, **spoken: Unpack[MessageOptions]) -> RemoteTurn:
+    async def start_session(self, text: str, *, key: str | None = None, **spoken: Unpack[MessageOptions]) -> RemoteTurn:
         """Start a session with its first message. The same `key` always returns the same turn."""
         body = api.NewSession(**message_fields(text, spoken))
         return await self.send_and_follow("/api/sessions", body, key)
@@ -69,7 +69,7 @@ class Server:
     async def send_and_follow(self, path: str, body: api.Body, key: str | None) -> RemoteTurn:
         """Send a request that starts a turn."""
         key = key or f"cli_{secrets.token_hex(16)}"
-        response = decode_body(await self.node_client.ask("POST", path, body=body, key=key), api.Sent)
+        response = decode_body(await self.node_client.ask("POST", path, body=body, key=key), api.MessageReceipt)
         return RemoteTurn(self, response.session, response.turn)
 
     def session(self, session: str) -> RemoteSession:
@@ -98,7 +98,7 @@ class Server:
     async def claim(self, asked: api.GateView, claim: str, lease: float = 60.0) -> api.ClaimView:
         """Claim a client call; `claim` is an unguessable name."""
         path = f"/api/sessions/{quote(asked.session, safe='')}/gates/{quote(asked.gate.id, safe='')}/claim"
-        body = api.Claim(hash=asked.gate.hash, claim=claim, lease=lease)
+        body = api.ClaimCall(hash=asked.gate.hash, claim=claim, lease=lease)
         return decode_body(await self.node_client.ask("POST", path, body=body), api.ClaimView)
 
     async def attach(self, file: bytes | Path, media_type: str = "", name: str = "") -> api.FileView:
@@ -111,9 +111,9 @@ class Server:
         response = await self.node_client.ask("POST", "/api/files", data=data, kind=kind, query={"name": name})
         return decode_body(response, api.FileView)
 
-    async def search(self, text: str, limit: int = 50) -> list[api.FoundView]:
+    async def search(self, text: str, limit: int = 50) -> list[api.SearchHit]:
         """Messages with all these words."""
-        return (await self.node_client.get("/api/search", api.FoundList, {"q": text, "limit": str(limit)})).results
+        return (await self.node_client.get("/api/search", api.SearchResults, {"q": text, "limit": str(limit)})).results
 
     async def usage(self, since: float = 0.0) -> api.UsageView:
         """The usage of the tenant."""
@@ -135,12 +135,12 @@ class Server:
         self, tool: str, arguments: JsonObject, *, agent: str = "", session: str | None = None
     ) -> api.ExplainView:
         """Explain what the rules would decide about a call. Nothing is run."""
-        body = api.Explain(tool=tool, arguments=arguments, agent=agent, session=session)
+        body = api.ExplainCall(tool=tool, arguments=arguments, agent=agent, session=session)
         return decode_body(await self.node_client.ask("POST", "/api/explain", body=body), api.ExplainView)
 
-    async def grants(self) -> list[api.GrantedView]:
+    async def grants(self) -> list[api.GrantView]:
         """The grants of all sessions."""
-        return (await self.node_client.get("/api/grants", api.GrantedList)).grants
+        return (await self.node_client.get("/api/grants", api.GrantList)).grants
 
     async def revoke(self, grant: str) -> None:
         """Revoke a grant."""
@@ -215,15 +215,17 @@ class RemoteSession:
 
     async def rerun(self, message: str, *, model: str = "", key: str | None = None) -> RemoteTurn:
         """Regenerate an answer."""
-        return await self._server.send_and_follow(self._of(message, "rerun"), api.Rerun(model=model), key)
+        return await self._server.send_and_follow(self._of(message, "rerun"), api.RegenerateAnswer(model=model), key)
 
     async def edit(self, message: str, text: str, *, model: str = "", key: str | None = None) -> RemoteTurn:
         """Edit a user message."""
-        return await self._server.send_and_follow(self._of(message, "edit"), api.Edited(text=text, model=model), key)
+        return await self._server.send_and_follow(
+            self._of(message, "edit"), api.EditMessage(text=text, model=model), key
+        )
 
     async def select(self, message: str | None) -> None:
         """Continue from an earlier message (None: from the beginning)."""
-        await self._server.node_client.ask("POST", f"{self._path}/select", body=api.Selected(message=message))
+        await self._server.node_client.ask("POST", f"{self._path}/select", body=api.SelectBranch(message=message))
 
     async def delete(self, message: str) -> None:
         """Hide a message and everything under it."""
@@ -249,7 +251,7 @@ class RemoteSession:
         """Restore files to their state before (or after) a step."""
         if to not in ("before", "after"):
             raise ConfigError(f'to={to!r}: "before" the step, or "after" it')
-        body = api.Reverted(root=files.root, tree=files.before if to == "before" else files.after)
+        body = api.RevertFiles(root=files.root, tree=files.before if to == "before" else files.after)
         response = await self._server.node_client.ask("POST", f"{self._path}/revert", body=body, may_repeat=False)
         return decode_body(response, api.RevertView)
 
@@ -323,4 +325,4 @@ class RemoteTurn:
 
     async def cancel(self, *, hard: bool = False) -> None:
         """Cancel the turn. Its tools continue and deliver late results, unless `hard` cancels them too."""
-        await self._server.node_client.ask("POST", f"{self._path}/cancel", body=api.Cancelled(hard=hard))
+        await self._server.node_client.ask("POST", f"{self._path}/cancel", body=api.CancelTurn(hard=hard))

@@ -99,17 +99,17 @@ def _file(loaded: LoadedConfig, environ: Mapping[str, str]) -> Path | None:
     return user_file(environ)
 
 
-def _keys(environ: Mapping[str, str], agent: str, model: str) -> Iterable[api.WayIn]:
+def _keys(environ: Mapping[str, str], agent: str, model: str) -> Iterable[api.ModelSource]:
     known = dict.fromkeys(profile.key for profile in VENDORS.values() if profile.key)
     for variable in known:
         name = EXAMPLES.get(variable, "")
         if name and name != model and environ.get(variable, "").strip():
-            yield api.WayIn(
+            yield api.ModelSource(
                 kind="key", name=variable, address="", models=[name], toml=_agent(agent, name), needs_restart=False
             )
 
 
-def server_setup(place: LocalModelServer, models: list[str], agent: str, taken: Collection[str]) -> api.WayIn:
+def server_setup(place: LocalModelServer, models: list[str], agent: str, taken: Collection[str]) -> api.ModelSource:
     """Return the configuration for a server that was found; `taken` are the names of models in use."""
     usual = VENDORS[place.vendor].base_url
     is_named = bool(usual) and f":{place.port}" in usual
@@ -122,7 +122,9 @@ def server_setup(place: LocalModelServer, models: list[str], agent: str, taken: 
         model = _text(f"{place.vendor}:{models[0]}")
         toml = f"[models.{own}]\nmodel = {model}\nbase_url = {_text(base)}\n\n{_agent(agent, own)}"
     # [models] is read when a server starts; the table of an agent whenever it changes.
-    return api.WayIn(kind="server", name=place.name, address=root, models=models, toml=toml, needs_restart=not is_named)
+    return api.ModelSource(
+        kind="server", name=place.name, address=root, models=models, toml=toml, needs_restart=not is_named
+    )
 
 
 def _agent(agent: str, model: str) -> str:

@@ -212,7 +212,7 @@ def _provider(spec: ServerSpec, file: TokenFile, listener: _Listener | None = No
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_no_secrets)  # addFilter ignores a filter that is already there
 
-    class Provider(OAuthClientProvider):
+    class SavedOAuthProvider(OAuthClientProvider):
         """The library's flow, starting from the state that earlier processes saved."""
 
         async def _initialize(self) -> None:
@@ -237,7 +237,7 @@ def _provider(spec: ServerSpec, file: TokenFile, listener: _Listener | None = No
                 await flow.aclose()
 
     redirect_uri = f"http://127.0.0.1:{listener.port if listener is not None else 1}{CALLBACK_PATH}"
-    return Provider(
+    return SavedOAuthProvider(
         spec.url,
         OAuthClientMetadata(redirect_uris=[AnyUrl(redirect_uri)], client_name="everturn"),
         file,

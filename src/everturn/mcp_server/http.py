@@ -54,7 +54,7 @@ async def serve_http(agent: AgentServer, port: int, token: str, ready: Callable[
     """
     import uvicorn
 
-    class Server(uvicorn.Server):
+    class QuietServer(uvicorn.Server):
         """Server that does not handle signals: uvicorn would raise them again at its end, before our resources are
         released."""
 
@@ -81,7 +81,7 @@ async def serve_http(agent: AgentServer, port: int, token: str, ready: Callable[
         config = uvicorn.Config(
             middleware, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=5
         )
-        server, loop = Server(config), asyncio.get_running_loop()
+        server, loop = QuietServer(config), asyncio.get_running_loop()
 
         def leave() -> None:
             agent.is_stopping = server.should_exit = True

@@ -75,13 +75,13 @@ async def replay_offline(recording: Recording, watch: Watch | None = None) -> Re
         ConfigError: this recording cannot be replayed; the text says why.
     """
     check_replayable(recording)
-    played = await _Player(recording, (), watch).play()
+    played = await _SessionPlayer(recording, (), watch).play()
     sessions = flatten_recordings(recording)
-    children = [await _Player(child, sessions, watch).play() for child in sessions[1:]]
+    children = [await _SessionPlayer(child, sessions, watch).play() for child in sessions[1:]]
     return replace(played, below=tuple(children))
 
 
-class _Player:
+class _SessionPlayer:
     """Replays one session."""
 
     def __init__(self, recording: Recording, above: Sequence[Recording], watch: Watch | None) -> None:
@@ -91,7 +91,7 @@ class _Player:
         self._script = ReplayScript(self._events)
         self._clock = RecordedClock(self._events[0].at)
         self._store = RecordedStore(self._session, self._script, watch)
-        self._ids = _Ids(self._events)
+        self._ids = _AnswerIds(self._events)
         self._plugins = plugins_by_turn(self._events)
         self._active_plugins: tuple[str, ...] = ()  # plugins of the current runtime
         self._runtime: Runtime | None = None
@@ -305,7 +305,7 @@ def _turn(event: Event) -> str:
     return str(getattr(event, "turn", ""))
 
 
-class _Ids:
+class _AnswerIds:
     """The recorded ids of answers, in order; and new ones for what is not in the log."""
 
     def __init__(self, events: Iterable[Event]) -> None:

@@ -88,7 +88,7 @@ async def rerun_with_tools(
         plugins=[*plugins, *([steering] if steering.messages else [])],
         store=MemoryStore(),
         clock=_Clock(recording.events[0].at),
-        ids=_Ids(recording.events),
+        ids=_RecordedIds(recording.events),
         settings=settings,
         rules=rules,
     )
@@ -96,7 +96,7 @@ async def rerun_with_tools(
         runtime.add_model(model.with_name(name))
     try:
         await runtime.start()
-        player = _Player(recording, runtime)
+        player = _CommandSender(recording, runtime)
         for event in recording.events:
             with suppress(*REFUSED):  # the comparison reports it as a difference
                 await player.play(event)
@@ -105,7 +105,7 @@ async def rerun_with_tools(
         await runtime.aclose()
 
 
-class _Player:
+class _CommandSender:
     """Sends the recorded commands of people and clients."""
 
     def __init__(self, recording: Recording, runtime: Runtime) -> None:
@@ -193,7 +193,7 @@ class _Clock(SystemClock):
         return time.time() + self._ahead
 
 
-class _Ids:
+class _RecordedIds:
     """The recorded ids, in order; and new ones once those are used up."""
 
     def __init__(self, events: Iterable[Event]) -> None:

@@ -132,7 +132,7 @@ class ErrorBody(Struct, frozen=True):
 
     def body(self) -> bytes:
         """The body as our own API sends it."""
-        return msgspec.json.encode(api.Failure(error=self.view))
+        return msgspec.json.encode(api.ErrorResponse(error=self.view))
 
 
 def error_response(error: Exception) -> ErrorBody:

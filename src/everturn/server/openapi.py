@@ -80,7 +80,7 @@ def build_openapi(routes: Sequence[Route]) -> dict[str, Any]:
 
 def _types(routes: Iterable[Route]) -> Iterable[Any]:
     seen: set[str] = set()
-    for kind in [api.Failure, *(kind for route in routes for kind in (route.body, route.answer))]:
+    for kind in [api.ErrorResponse, *(kind for route in routes for kind in (route.body, route.answer))]:
         if kind is not None and _key(kind) not in seen:
             seen.add(_key(kind))
             yield kind
@@ -159,7 +159,9 @@ def _responses(route: Route, named: dict[str, Any]) -> dict[str, Any]:
     elif route.answer is not None:
         success["content"] = {"application/json": {"schema": named[_key(route.answer)]}}
     failure = (
-        {"schema": named[_key(api.Failure)]} if route.tag in ("native", "about") else {"schema": {"type": "object"}}
+        {"schema": named[_key(api.ErrorResponse)]}
+        if route.tag in ("native", "about")
+        else {"schema": {"type": "object"}}
     )
     content: dict[str, Any] = {"application/json": failure}
     if route.needs is None and route.media:  # browsers get errors as HTML

@@ -1,7 +1,7 @@
 /** Client for the native HTTP API: one method per request. Sends carry an idempotency key, so a repeat takes effect once. */
 import type {
-  AgentList, Answered, Cancelled, Claim, ClaimView, Edited, Failure, FileView, FoundList, GateList, GrantList, LogPage, Me,
-  MessageList, NewMessage, NewSession, QueueList, Rerun, Reverted, RevertView, Selected, Sent, SessionPage, SessionView, ToolList,
+  AgentList, ResolveGate, CancelTurn, ClaimCall, ClaimView, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LogPage, Me,
+  MessageList, NewMessage, NewSession, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ToolList,
   TreeView, TurnView, UsageView,
 } from "./types.gen.js";
 import { ServerError } from "./errors.js";
@@ -57,32 +57,32 @@ export class Everturn {
   sessions = (limit = 50, before = "") => this.get<SessionPage>("/api/sessions", { limit, before: before || undefined });
   session = (session: string) => this.get<SessionView>(sessionPath(session));
   erase = (session: string) => this.send<void>("DELETE", sessionPath(session));
-  begin = (session: NewSession, key = newKey()) => this.send<Sent>("POST", "/api/sessions", session, key);
-  say = (session: string, message: NewMessage, key = newKey()) => this.send<Sent>("POST", `${sessionPath(session)}/messages`, message, key);
+  startSession = (session: NewSession, key = newKey()) => this.send<MessageReceipt>("POST", "/api/sessions", session, key);
+  sendMessage = (session: string, message: NewMessage, key = newKey()) => this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages`, message, key);
   messages = (session: string, page: { leaf?: string; before?: string; limit?: string } = {}) =>
     this.get<MessageList>(`${sessionPath(session)}/messages`, page);
   tree = (session: string) => this.get<TreeView>(`${sessionPath(session)}/tree`);
   log = (session: string, after = 0, limit = 2000) => this.get<LogPage>(`${sessionPath(session)}/log`, { after, limit });
   queue = (session: string) => this.get<QueueList>(`${sessionPath(session)}/queue`);
-  rerun = (session: string, message: string, how: Rerun = {}, key = newKey()) =>
-    this.send<Sent>("POST", `${sessionPath(session)}/messages/${id(message)}/rerun`, how, key);
-  edit = (session: string, message: string, edited: Edited, key = newKey()) =>
-    this.send<Sent>("POST", `${sessionPath(session)}/messages/${id(message)}/edit`, edited, key);
+  rerun = (session: string, message: string, how: RegenerateAnswer = {}, key = newKey()) =>
+    this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages/${id(message)}/rerun`, how, key);
+  edit = (session: string, message: string, edited: EditMessage, key = newKey()) =>
+    this.send<MessageReceipt>("POST", `${sessionPath(session)}/messages/${id(message)}/edit`, edited, key);
   remove = (session: string, message: string) => this.send<void>("DELETE", `${sessionPath(session)}/messages/${id(message)}`);
-  select = (session: string, selected: Selected) => this.send<void>("POST", `${sessionPath(session)}/select`, selected);
+  select = (session: string, selected: SelectBranch) => this.send<void>("POST", `${sessionPath(session)}/select`, selected);
   turn = (session: string, turn: string) => this.get<TurnView>(`${sessionPath(session)}/turns/${id(turn)}`);
-  cancel = (session: string, turn: string, how: Cancelled = {}, key = newKey()) =>
+  cancel = (session: string, turn: string, how: CancelTurn = {}, key = newKey()) =>
     this.send<void>("POST", `${sessionPath(session)}/turns/${id(turn)}/cancel`, how, key);
   gates = (session?: string, after?: string) =>
     session ? this.get<GateList>(`${sessionPath(session)}/gates`) : this.get<GateList>("/api/gates", { after });
-  answer = (session: string, gate: string, answered: Answered) =>
+  answer = (session: string, gate: string, answered: ResolveGate) =>
     this.send<void>("POST", `${sessionPath(session)}/gates/${id(gate)}/answer`, answered);
-  claim = (session: string, gate: string, claim: Claim) =>
+  claim = (session: string, gate: string, claim: ClaimCall) =>
     this.send<ClaimView>("POST", `${sessionPath(session)}/gates/${id(gate)}/claim`, claim);
-  grants = (session: string) => this.get<GrantList>(`${sessionPath(session)}/grants`);
+  grants = (session: string) => this.get<SessionGrantList>(`${sessionPath(session)}/grants`);
   revoke = (session: string, grant: string) => this.send<void>("DELETE", `${sessionPath(session)}/grants/${id(grant)}`);
-  revert = (session: string, reverted: Reverted) => this.send<RevertView>("POST", `${sessionPath(session)}/revert`, reverted);
-  search = (q: string, limit = 50) => this.get<FoundList>("/api/search", { q, limit });
+  revert = (session: string, reverted: RevertFiles) => this.send<RevertView>("POST", `${sessionPath(session)}/revert`, reverted);
+  search = (q: string, limit = 50) => this.get<SearchResults>("/api/search", { q, limit });
   usage = (since = 0) => this.get<UsageView>("/api/usage", { since });
   logOut = () => this.send<void>("POST", "/api/logout");
 
@@ -212,7 +212,7 @@ function queryString(query: Query): string {
 async function toServerError(answer: Response): Promise<ServerError> {
   const retry = Number(answer.headers.get("retry-after")) || 0;
   try {
-    const { error } = (await answer.json()) as Failure;
+    const { error } = (await answer.json()) as ErrorResponse;
     return new ServerError(answer.status, error.code, error.message, error.where, retry);
   } catch {
     return new ServerError(answer.status, "unreadable", `the server answered ${answer.status}`, "", retry);

@@ -5,7 +5,7 @@ import { apply, applyDelta, applyProgress, emptySession } from "./fold.js";
 import type { SessionState } from "./state.js";
 import { retryUntilDone, type StreamStatus, type MessageOutcome } from "./stream.js";
 import type { StreamMessage } from "./sse.js";
-import type { Item } from "./types.gen.js";
+import type { StreamItem } from "./types.gen.js";
 import { Topics, type Topic } from "./topics.js";
 
 /** `lost`: the connection broke and is retried; `gone`: the session was erased, or access to it was revoked. */
@@ -88,7 +88,7 @@ export class SessionFollower {
   }
 
   private receive(message: StreamMessage): MessageOutcome {
-    const item = JSON.parse(message.data) as Item;
+    const item = JSON.parse(message.data) as StreamItem;
     if (item.end) return this.receiveEnd(item.end);
     if (message.id) this.cursor = message.id; // before it is folded: a listener may pause this at once
     if (item.delta) applyDelta(this.state, item.delta, this.touch);
@@ -99,7 +99,7 @@ export class SessionFollower {
     } else if (item.progress) applyProgress(this.state, item.progress, this.touch);
   }
 
-  private receiveEnd(end: Item["end"]): MessageOutcome {
+  private receiveEnd(end: StreamItem["end"]): MessageOutcome {
     if (end === "drain" || end === "slow") return "again";
     if (end !== "erased" && end !== "revoked") return "later";
     this.fail(new ServerError(end === "erased" ? 404 : 403, end, `the session was ${end}`));

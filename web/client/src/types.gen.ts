@@ -24,22 +24,6 @@ export interface AnswerStarted {
   readonly message: Message;
 }
 
-/** Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`. */
-export interface Answered {
-  readonly hash: string;
-  readonly allow?: "always" | "once" | null;
-  readonly rule?: Rule | null;
-  readonly deny?: string | boolean | null;
-  readonly arguments?: Readonly<Record<string, unknown>> | null;
-  readonly result?: string | null;
-  readonly text?: string | null;
-  readonly everywhere?: boolean;
-  readonly until?: number;
-  readonly others?: boolean;
-  readonly failed?: boolean;
-  readonly claim?: string;
-}
-
 /** Audit records, oldest first. */
 export interface AuditPage {
   readonly records: readonly (AuditRecord)[];
@@ -160,7 +144,7 @@ export interface CallSuspended {
 }
 
 /** Cancel a turn; `hard` cancels its tools as well. */
-export interface Cancelled {
+export interface CancelTurn {
   readonly hard?: boolean;
 }
 
@@ -173,7 +157,7 @@ export interface CaseView {
 }
 
 /** Claim a call for a client; `claim` is an unguessable name, which the client repeats in its answer. */
-export interface Claim {
+export interface ClaimCall {
   readonly hash: string;
   readonly claim: string;
   readonly lease?: number;
@@ -205,6 +189,13 @@ export interface CommandDropped {
   readonly reason: string;
 }
 
+/** Usage of one agent on one day. */
+export interface DailyUsage {
+  readonly day: string;
+  readonly agent: string;
+  readonly spent: Spent;
+}
+
 /** A message a plugin has deferred until every plugin is done with the step. */
 export interface DeferredMessage {
   readonly message: Message;
@@ -213,10 +204,15 @@ export interface DeferredMessage {
 }
 
 /** A new version of a user message, and an answer to it. */
-export interface Edited {
+export interface EditMessage {
   readonly text?: string;
   readonly files?: readonly (string)[];
   readonly model?: string;
+}
+
+/** The body of every error response. */
+export interface ErrorResponse {
+  readonly error: ErrorView;
 }
 
 /** An error: a stable code, a text for people that says what to do next, and the path of an invalid value. */
@@ -227,7 +223,7 @@ export interface ErrorView {
 }
 
 /** Explain what the rules would decide about a call. Nothing is run. */
-export interface Explain {
+export interface ExplainCall {
   readonly tool: string;
   readonly arguments?: Readonly<Record<string, unknown>>;
   readonly agent?: string;
@@ -246,11 +242,6 @@ export interface ExplainView {
   readonly problem: string;
   readonly manual: boolean;
   readonly review: string;
-}
-
-/** The body of every error response. */
-export interface Failure {
-  readonly error: ErrorView;
 }
 
 /** A changed file: the kind of change, and the lines added and removed. */
@@ -309,18 +300,6 @@ export interface FilesReverted {
   readonly after: string;
   readonly by?: string;
   readonly command?: string;
-}
-
-/** Search hits, newest first. */
-export interface FoundList {
-  readonly results: readonly (FoundView)[];
-}
-
-/** A search hit: a message, and the title of its top-level session. */
-export interface FoundView {
-  readonly session: string;
-  readonly message: Message;
-  readonly title: string;
 }
 
 /** A question to a person or a client, bound by `hash` to the exact bytes that would be executed. */
@@ -412,9 +391,9 @@ export interface Grant {
   readonly asker?: string;
 }
 
-/** The valid grants. */
+/** Grants, newest first. */
 export interface GrantList {
-  readonly grants: readonly (Grant)[];
+  readonly grants: readonly (GrantView)[];
 }
 
 /** A grant was revoked. */
@@ -426,13 +405,8 @@ export interface GrantRevoked {
   readonly command?: string;
 }
 
-/** Grants, newest first. */
-export interface GrantedList {
-  readonly grants: readonly (GrantedView)[];
-}
-
 /** A grant, the session it was given in, and the title of the session that it covers. */
-export interface GrantedView {
+export interface GrantView {
   readonly grant: Grant;
   readonly origin: string;
   readonly title: string;
@@ -461,15 +435,6 @@ export interface InboxView {
   readonly gates: readonly (GateView)[];
   readonly awake: readonly (SessionView)[];
   readonly next: string;
-}
-
-/** The `data:` of one message of an event stream; its `id:` is the cursor after it. Exactly one field is set. */
-export interface Item {
-  readonly seq?: number;
-  readonly event?: LogEvent | null;
-  readonly delta?: StreamDelta | null;
-  readonly progress?: CallProgress | null;
-  readonly end?: "" | "drain" | "erased" | "lost" | "over" | "revoked" | "slow";
 }
 
 /** Credentials, oldest first. */
@@ -622,6 +587,39 @@ export interface MessageDeleted {
 export interface MessageList {
   readonly messages: readonly (Message)[];
   readonly next: string;
+}
+
+/** A durable message, and the turn that it starts. */
+export interface MessageReceipt {
+  readonly session: string;
+  readonly turn: string;
+  readonly message: string;
+  readonly is_new: boolean;
+}
+
+/** A user message: a text, files that were uploaded before, or both, with options for its turn. */
+export interface MessageRequest {
+  readonly text?: string;
+  readonly files?: readonly (string)[];
+  readonly agent?: string;
+  readonly model?: string;
+  readonly params?: Readonly<Record<string, unknown>> | null;
+  readonly tools?: readonly (string)[] | null;
+  readonly tool_history?: "digest" | "full" | "none" | "results" | null;
+  readonly late?: "discard" | "inject" | "keep" | null;
+  readonly max_steps?: number | null;
+  readonly clients?: readonly (ClientTool)[];
+  readonly busy?: "fork" | "queue" | "reject" | "steer";
+}
+
+/** An available model source: an API key in the environment, or a model server on this machine. */
+export interface ModelSource {
+  readonly kind: "key" | "server";
+  readonly name: string;
+  readonly address: string;
+  readonly models: readonly (string)[];
+  readonly toml: string;
+  readonly needs_restart: boolean;
 }
 
 /** A model that one of the agents may use. */
@@ -796,9 +794,31 @@ export interface ReasoningPart {
 }
 
 /** Regenerate an answer. */
-export interface Rerun {
+export interface RegenerateAnswer {
   readonly model?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
+}
+
+/** Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`. */
+export interface ResolveGate {
+  readonly hash: string;
+  readonly allow?: "always" | "once" | null;
+  readonly rule?: Rule | null;
+  readonly deny?: string | boolean | null;
+  readonly arguments?: Readonly<Record<string, unknown>> | null;
+  readonly result?: string | null;
+  readonly text?: string | null;
+  readonly everywhere?: boolean;
+  readonly until?: number;
+  readonly others?: boolean;
+  readonly failed?: boolean;
+  readonly claim?: string;
+}
+
+/** Revert files: `tree` is the `before` or the `after` of a files part, or of an earlier revert. */
+export interface RevertFiles {
+  readonly root: string;
+  readonly tree: string;
 }
 
 /** A revert is about to start; `before` is the present tree, `after` the one to restore. */
@@ -814,12 +834,6 @@ export interface RevertStarted {
 /** The result of a revert. */
 export interface RevertView {
   readonly reverted: FilesReverted;
-}
-
-/** Revert files: `tree` is the `before` or the `after` of a files part, or of an earlier revert. */
-export interface Reverted {
-  readonly root: string;
-  readonly tree: string;
 }
 
 /** A permission rule: the action for calls of this tool whose values match. */
@@ -845,32 +859,26 @@ export interface RulesView {
   readonly tools: readonly (ToolRules)[];
 }
 
-/** A user message: a text, files that were uploaded before, or both, with options for its turn. */
-export interface Said {
-  readonly text?: string;
-  readonly files?: readonly (string)[];
-  readonly agent?: string;
-  readonly model?: string;
-  readonly params?: Readonly<Record<string, unknown>> | null;
-  readonly tools?: readonly (string)[] | null;
-  readonly tool_history?: "digest" | "full" | "none" | "results" | null;
-  readonly late?: "discard" | "inject" | "keep" | null;
-  readonly max_steps?: number | null;
-  readonly clients?: readonly (ClientTool)[];
-  readonly busy?: "fork" | "queue" | "reject" | "steer";
+/** A search hit: a message, and the title of its top-level session. */
+export interface SearchHit {
+  readonly session: string;
+  readonly message: Message;
+  readonly title: string;
+}
+
+/** Search hits, newest first. */
+export interface SearchResults {
+  readonly results: readonly (SearchHit)[];
 }
 
 /** Select the branch that ends at a message; None: the beginning. */
-export interface Selected {
+export interface SelectBranch {
   readonly message?: string | null;
 }
 
-/** A durable message, and the turn that it starts. */
-export interface Sent {
-  readonly session: string;
-  readonly turn: string;
-  readonly message: string;
-  readonly is_new: boolean;
+/** The valid grants. */
+export interface SessionGrantList {
+  readonly grants: readonly (Grant)[];
 }
 
 /** A page of sessions, and the cursor of the next page; "": this is the last page. */
@@ -902,7 +910,7 @@ export interface SetupView {
   readonly file: string;
   readonly has_file: boolean;
   readonly has_agent: boolean;
-  readonly options: readonly (WayIn)[];
+  readonly options: readonly (ModelSource)[];
 }
 
 /** Steps, calls and tokens that turns have used. */
@@ -958,6 +966,15 @@ export interface StepStarted {
   readonly turn: string;
   readonly step: number;
   readonly closing?: boolean;
+}
+
+/** The `data:` of one message of an event stream; its `id:` is the cursor after it. Exactly one field is set. */
+export interface StreamItem {
+  readonly seq?: number;
+  readonly event?: LogEvent | null;
+  readonly delta?: StreamDelta | null;
+  readonly progress?: CallProgress | null;
+  readonly end?: "" | "drain" | "erased" | "lost" | "over" | "revoked" | "slow";
 }
 
 /** A call is about to start this sub-agent run, in this session. */
@@ -1181,14 +1198,7 @@ export interface Usage {
 export interface UsageView {
   readonly since: number;
   readonly total: Spent;
-  readonly days: readonly (UsedView)[];
-}
-
-/** Usage of one agent on one day. */
-export interface UsedView {
-  readonly day: string;
-  readonly agent: string;
-  readonly spent: Spent;
+  readonly days: readonly (DailyUsage)[];
 }
 
 /** Users, by id. */
@@ -1203,16 +1213,6 @@ export interface UserView {
   readonly role: Role;
   readonly is_active: boolean;
   readonly origin: string;
-}
-
-/** An available model source: an API key in the environment, or a model server on this machine. */
-export interface WayIn {
-  readonly kind: "key" | "server";
-  readonly name: string;
-  readonly address: string;
-  readonly models: readonly (string)[];
-  readonly toml: string;
-  readonly needs_restart: boolean;
 }
 
 export type LogEvent = TurnStarted | AnswerStarted | MessageAdded | StepStarted | StepRestarted | StepFinished | StepInterrupted | GateOpened | GateResolved | CallClaimed | NestedCallRequested | PermissionDecided | LimitReached | CallStarted | SubagentStarted | CallSuspended | CallNotified | CallResumed | CallFinished | FilesChanged | LateResultReceived | HookFinished | TurnSuspended | TurnFinishing | TurnCompleted | TurnFailed | TurnCancelled | TitleSet | LeafSelected | MessageDeleted | GrantRevoked | RevertStarted | FilesReverted | CommandDropped;

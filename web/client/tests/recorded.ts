@@ -3,12 +3,12 @@
 import { readFileSync } from "node:fs";
 import { Everturn } from "../src/client";
 import { SseParser, type StreamMessage } from "../src/sse";
-import type { Item, LogEvent } from "../src/types.gen";
+import type { StreamItem, LogEvent } from "../src/types.gen";
 
 const bytes = new Uint8Array(readFileSync(new URL("./recorded.sse", import.meta.url)));
 const messages: StreamMessage[] = [];
 new SseParser((message) => void messages.push(message)).feed(new TextDecoder().decode(bytes));
-const items = messages.map((message) => JSON.parse(message.data) as Item);
+const items = messages.map((message) => JSON.parse(message.data) as StreamItem);
 
 export const recorded = { bytes, messages, items };
 

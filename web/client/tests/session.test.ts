@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { SessionFollower } from "../src/session";
-import type { Item } from "../src/types.gen";
+import type { StreamItem } from "../src/types.gen";
 import { seededRandom, clientFor, recorded, type Plan } from "./recorded";
 
 // Time does not pass: timers fire at once, and the silence timeout never does.
@@ -38,10 +38,10 @@ function check(follower: SessionFollower, count: number): void {
 }
 
 /** The live parts of a streaming step equal its parts when it has ended: each character once, none lost. */
-function watchSteps(follower: SessionFollower, take: (item: Item) => void): void {
+function watchSteps(follower: SessionFollower, take: (item: StreamItem) => void): void {
   const before = follower["receive" as never] as (message: { data: string }) => unknown;
   follower["receive" as never] = ((message: { data: string }) => {
-    const item = JSON.parse(message.data) as Item;
+    const item = JSON.parse(message.data) as StreamItem;
     take(item);
     return before.call(follower, message);
   }) as never;

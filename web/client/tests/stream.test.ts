@@ -207,11 +207,11 @@ test("while nobody looks there is no connection, and whoever starts one meanwhil
 
 test("a send whose answer was lost is sent again with the same key; one that was refused is not", async () => {
   const { client, requests } = server(new TypeError("fetch failed"), errorResponse(502, "away"), Response.json({ turn: "t" }), errorResponse(409, "busy"));
-  const sent = client.say("s", { text: "Hello" }, "k");
+  const sent = client.sendMessage("s", { text: "Hello" }, "k");
   await vi.advanceTimersByTimeAsync(5000);
   expect(await sent).toEqual({ turn: "t" });
   expect(requests.map((request) => `${request.method} ${request.key}`)).toEqual(["POST k", "POST k", "POST k"]);
-  await expect(client.say("s", { text: "Hello" })).rejects.toBeInstanceOf(ServerError);
+  await expect(client.sendMessage("s", { text: "Hello" })).rejects.toBeInstanceOf(ServerError);
   expect(requests).toHaveLength(4);
 });
 

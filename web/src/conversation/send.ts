@@ -1,6 +1,6 @@
 /** Sending a message: it is kept until the server has admitted it, and retried with the same idempotency key. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ServerError, type Message, type Sent, type SessionFollower } from "@everturn/client";
+import { ServerError, type Message, type MessageReceipt, type SessionFollower } from "@everturn/client";
 import { client, errorMessage, tools } from "../app/app";
 import { currentChoice } from "../pages/pickers";
 import { clientTools } from "../sandbox/tools";
@@ -19,7 +19,7 @@ export function useSend(
   session: SessionFollower | undefined,
   edited: Message | undefined,
   first: PendingMessage | null,
-  onSent: (sent: Sent) => void,
+  onSent: (sent: MessageReceipt) => void,
   unknown: string,
 ): SendState {
   const [pending, setPending] = useState<PendingMessage | null>(first);
@@ -51,7 +51,7 @@ export function useSend(
   };
 }
 
-async function postMessage(session: SessionFollower | undefined, edited: Message | undefined, { key, text, files, busy }: PendingMessage): Promise<Sent> {
+async function postMessage(session: SessionFollower | undefined, edited: Message | undefined, { key, text, files, busy }: PendingMessage): Promise<MessageReceipt> {
   const { agent, model } = currentChoice(session?.id);
   const names = files.map((file) => file.file);
   if (session && edited) return client.edit(session.id, edited.id, { text, files: names, model }, key);
@@ -59,12 +59,12 @@ async function postMessage(session: SessionFollower | undefined, edited: Message
   const known = tools.value ?? (await client.tools().catch(() => null));
   const clients = known ? clientTools(new Set(known.tools.map((tool) => tool.name))) : [];
   const body = { text, files: names, agent, model, clients };
-  if (!session) return client.begin(body, key);
+  if (!session) return client.startSession(body, key);
   try {
-    return await client.say(session.id, { ...body, busy }, key);
+    return await client.sendMessage(session.id, { ...body, busy }, key);
   } catch (error) {
     // Where a turn cannot be steered the message is queued; nothing was admitted, so the key is unused.
-    if (busy === "steer" && error instanceof ServerError && (error.status === 422 || error.status === 409)) return client.say(session.id, { ...body, busy: "queue" }, key);
+    if (busy === "steer" && error instanceof ServerError && (error.status === 422 || error.status === 409)) return client.sendMessage(session.id, { ...body, busy: "queue" }, key);
     throw error;
   }
 }

@@ -1,15 +1,15 @@
 /** API requests of the settings pages, and hooks to fetch and refresh. */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type {
-  Explain, ExplainView, GrantedList, LoginView, McpList, RulesView, SetupView, TrustServer,
+  ExplainCall, ExplainView, GrantList, LoginView, McpList, RulesView, SetupView, TrustServer,
 } from "@everturn/client";
 import { client, errorMessage } from "../app/app";
 
 const id = encodeURIComponent;
 
 export const fetchRules = (agent: string) => client.get<RulesView>("/api/rules", { agent: agent || undefined });
-export const explainCall = (request: Explain) => client.send<ExplainView>("POST", "/api/explain", request);
-export const fetchGrants = () => client.get<GrantedList>("/api/grants");
+export const explainCall = (request: ExplainCall) => client.send<ExplainView>("POST", "/api/explain", request);
+export const fetchGrants = () => client.get<GrantList>("/api/grants");
 export const revokeGrant = (grant: string) => client.send<void>("DELETE", `/api/grants/${id(grant)}`);
 export const fetchMcpServers = () => client.get<McpList>("/api/mcp");
 export const trustServer = (server: string, seen: TrustServer) => client.send<void>("POST", `/api/mcp/${id(server)}/trust`, seen);

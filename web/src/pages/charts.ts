@@ -1,5 +1,5 @@
 /** Usage chart: one bar per day, one piece per agent. */
-import type { Spent, UsedView } from "@everturn/client";
+import type { Spent, DailyUsage } from "@everturn/client";
 
 export type Measure = "tokens" | "cost" | "steps" | "calls";
 export const MEASURES: readonly Measure[] = ["tokens", "cost", "steps", "calls"];
@@ -35,7 +35,7 @@ export interface Chart {
 const MAX_AGENTS = 6; // agents with a colour of their own; the rest share one
 
 /** Build the chart of the days up to and including `today`; days without usage are empty. */
-export function buildChart(used: readonly UsedView[], measure: Measure, days: number, today: string, rest: string): Chart {
+export function buildChart(used: readonly DailyUsage[], measure: Measure, days: number, today: string, rest: string): Chart {
   const sums = new Map<string, number>();
   for (const { agent, spent } of used) sums.set(agent, (sums.get(agent) ?? 0) + amount(spent, measure));
   const ordered = [...sums].sort((a, b) => b[1] - a[1]).map(([agent]) => agent);

@@ -1,6 +1,6 @@
 /** Explain form: what the permission rules would decide for a call. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { ExplainView, GrantedView, ToolRules } from "@everturn/client";
+import type { ExplainView, GrantView, ToolRules } from "@everturn/client";
 import { errorMessage, tools as allTools } from "../app/app";
 import { useStore } from "../app/store";
 import { defineTexts } from "../app/texts";
@@ -35,7 +35,7 @@ const useTexts = defineTexts(
 );
 
 export function ExplainForm({ agent, tools, grants, explanation, onExplained }: {
-  agent: string; tools: readonly ToolRules[]; grants: readonly GrantedView[]; explanation: ExplainView | null; onExplained: (view: ExplainView | null) => void;
+  agent: string; tools: readonly ToolRules[]; grants: readonly GrantView[]; explanation: ExplainView | null; onExplained: (view: ExplainView | null) => void;
 }) {
   const t = useTexts();
   const known = useStore(allTools)?.tools ?? [];

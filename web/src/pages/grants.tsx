@@ -1,6 +1,6 @@
 /** Grants: what was allowed, by whom, where and until when; and the button to revoke it. */
 import { useState } from "preact/hooks";
-import type { GrantedList, GrantedView } from "@everturn/client";
+import type { GrantList, GrantView } from "@everturn/client";
 import { attempt, hasRole, toast } from "../app/app";
 import { hrefFor } from "../app/route";
 import { format, defineTexts } from "../app/texts";
@@ -23,7 +23,7 @@ const useTexts = defineTexts(
   },
 );
 
-export function Grants({ fetched }: { fetched: Fetched<GrantedList> }) {
+export function Grants({ fetched }: { fetched: Fetched<GrantList> }) {
   const t = useTexts();
   const all = fetched.value?.grants;
   return (
@@ -36,7 +36,7 @@ export function Grants({ fetched }: { fetched: Fetched<GrantedList> }) {
   );
 }
 
-function GrantRow({ view, reload }: { view: GrantedView; reload: () => void }) {
+function GrantRow({ view, reload }: { view: GrantView; reload: () => void }) {
   const t = useTexts();
   const [isBusy, setBusy] = useState(false);
   const { grant } = view;

@@ -1,6 +1,6 @@
 /** Onboarding: sets up a model for a new installation, from a key or a local server that was found. */
 import { useCallback, useState } from "preact/hooks";
-import type { SetupView, WayIn } from "@everturn/client";
+import type { SetupView, ModelSource } from "@everturn/client";
 import { agents, client, hasRole, toast } from "../app/app";
 import { updateSettings } from "../app/settings";
 import { defineTexts } from "../app/texts";
@@ -90,7 +90,7 @@ function SetupOptions({ view }: { view: SetupView }) {
   return <div class="setup-options">{view.options.map((option, index) => <SetupOption key={`${option.kind} ${option.name}`} option={option} view={view} isFirst={index === 0} />)}</div>;
 }
 
-function SetupOption({ option, view, isFirst }: { option: WayIn; view: SetupView; isFirst: boolean }) {
+function SetupOption({ option, view, isFirst }: { option: ModelSource; view: SetupView; isFirst: boolean }) {
   const t = useTexts();
   const first = option.models[0] ?? "";
   const [chosenModel, setChosenModel] = useState(first);

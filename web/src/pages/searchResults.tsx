@@ -1,6 +1,6 @@
 /** Search results: messages that match a query. */
 import { useEffect, useState } from "preact/hooks";
-import type { FoundView } from "@everturn/client";
+import type { SearchHit } from "@everturn/client";
 import { client, errorMessage } from "../app/app";
 import { hrefFor } from "../app/route";
 import { sessionTitle } from "../app/titles";
@@ -16,7 +16,7 @@ const useTexts = defineTexts(
   { none: "没有找到。", loading: "搜索中", results: "找到的消息", untitled: "未命名对话", you: "你" },
 );
 
-type SearchState = { query: string; results: readonly FoundView[]; problem: string };
+type SearchState = { query: string; results: readonly SearchHit[]; problem: string };
 
 /** Search after a pause in typing; only the result of the latest query counts. */
 export function useSearch(query: string, limit = 50): SearchState | null {

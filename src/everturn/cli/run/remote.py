@@ -74,7 +74,7 @@ class RemoteChat:
             session = self._server.session(self.session)
             turn = await session.send(replace_surrogates(text), key=key or None, busy="reject", **fields)
         else:
-            turn = await self._server.begin(replace_surrogates(text), key=key or None, **fields)
+            turn = await self._server.start_session(replace_surrogates(text), key=key or None, **fields)
         self.session = turn.session
         return turn
 

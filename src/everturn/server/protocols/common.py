@@ -42,13 +42,13 @@ class ContinuedTurn(Struct, frozen=True):
     position: StreamPosition
 
 
-async def send_message(access: Access, session: str, text: api.NewSession, key: str, name: str) -> api.Sent:
+async def send_message(access: Access, session: str, text: api.NewSession, key: str, name: str) -> api.MessageReceipt:
     """Send a message to the session with the client's own name `name`; the first message begins the session."""
     try:
         await access.sessions.get(session)
     except UnknownSession:
         with suppress(KeyConflict):  # two first messages at once: one of them becomes the second
-            return await access.sessions.begin_named(text, name)
+            return await access.sessions.start_with_id(text, name)
     fields = {field: getattr(text, field) for field in text.__struct_fields__}
     return await access.sessions.send(session, api.NewMessage(**fields), key)
 
@@ -105,15 +105,15 @@ async def answer_open_gates(
 async def answer_gate(access: Access, session: str, gate: Gate, reply: ProtocolReply) -> None:
     """Answer one gate. A client tool's call is claimed first: of two clients that ran it, only one is accepted."""
     if not reply.approved:
-        deny = api.Answered(hash=gate.hash, deny=reply.reason or True)
+        deny = api.ResolveGate(hash=gate.hash, deny=reply.reason or True)
         return await access.gates.resolve(session, gate.id, deny)
     if reply.result is not None and gate.kind in ("client", "form", "hand", "call"):
         claim = secrets.token_urlsafe(24) if gate.kind == "client" else ""
         if claim:
-            await access.gates.claim(session, gate.id, api.Claim(hash=gate.hash, claim=claim))
-        answer = api.Answered(hash=gate.hash, result=reply.result, failed=reply.failed, claim=claim)
+            await access.gates.claim(session, gate.id, api.ClaimCall(hash=gate.hash, claim=claim))
+        answer = api.ResolveGate(hash=gate.hash, result=reply.result, failed=reply.failed, claim=claim)
         return await access.gates.resolve(session, gate.id, answer)
-    answer = api.Answered(hash=gate.hash, allow="once", arguments=reply.arguments, text=reply.text)
+    answer = api.ResolveGate(hash=gate.hash, allow="once", arguments=reply.arguments, text=reply.text)
     return await access.gates.resolve(session, gate.id, answer)
 
 

@@ -27,7 +27,7 @@ ROUTES: Final[list[Route]] = [
         AdminAccess.explain,
         "What would become of a call, and which rule decides. Nothing is run.",
         lambda a: a.access.admin.explain(a.body),
-        body=api.Explain,
+        body=api.ExplainCall,
         answer=api.ExplainView,
     ),
     route_for(
@@ -37,7 +37,7 @@ ROUTES: Final[list[Route]] = [
         "What was allowed from then on, in any session.",
         lambda a: a.access.admin.grants(),
         name="tenant_grants",
-        answer=api.GrantedList,
+        answer=api.GrantList,
     ),
     route_for(
         "DELETE",

@@ -126,11 +126,11 @@ ROUTES: Final[list[Route]] = [
     route_for(
         "POST",
         "/api/sessions",
-        SessionAccess.begin,
-        "Begin a session with its first message. The same `Idempotency-Key` begins it once.",
-        lambda a: a.access.sessions.begin(a.body, a.key),
+        SessionAccess.start,
+        "Start a session with its first message. The same `Idempotency-Key` starts it once.",
+        lambda a: a.access.sessions.start(a.body, a.key),
         body=api.NewSession,
-        answer=api.Sent,
+        answer=api.MessageReceipt,
         status=201,
     ),
     route_for(
@@ -163,7 +163,7 @@ ROUTES: Final[list[Route]] = [
         "Say something. The same `Idempotency-Key` says it once.",
         lambda a: a.access.sessions.send(a.ids["session"], a.body, a.key),
         body=api.NewMessage,
-        answer=api.Sent,
+        answer=api.MessageReceipt,
         status=202,
     ),
     route_for(
@@ -198,8 +198,8 @@ ROUTES: Final[list[Route]] = [
         SessionAccess.rerun,
         "Another answer.",
         lambda a: a.access.sessions.rerun(a.ids["session"], a.ids["message"], a.body, a.key),
-        body=api.Rerun,
-        answer=api.Sent,
+        body=api.RegenerateAnswer,
+        answer=api.MessageReceipt,
         status=202,
     ),
     route_for(
@@ -209,8 +209,8 @@ ROUTES: Final[list[Route]] = [
         "A new version of what was said, and an answer to it.",
         lambda a: a.access.sessions.edit_message(a.ids["session"], a.ids["message"], a.body, a.key),
         name="edit",
-        body=api.Edited,
-        answer=api.Sent,
+        body=api.EditMessage,
+        answer=api.MessageReceipt,
         status=202,
     ),
     route_for(
@@ -229,7 +229,7 @@ ROUTES: Final[list[Route]] = [
         "Go on from a message.",
         lambda a: a.access.sessions.select_message(a.ids["session"], a.body),
         name="select",
-        body=api.Selected,
+        body=api.SelectBranch,
         status=204,
     ),
     route_for(
@@ -247,7 +247,7 @@ ROUTES: Final[list[Route]] = [
         "End a turn.",
         lambda a: a.access.sessions.cancel_turn(a.ids["session"], a.ids["turn"], a.body, a.key),
         name="cancel",
-        body=api.Cancelled,
+        body=api.CancelTurn,
         status=204,
     ),
     route_for(
@@ -257,7 +257,7 @@ ROUTES: Final[list[Route]] = [
         "The events of a turn, from a cursor until it is over.",
         lambda a: a.streams.turn(a.access, a.ids["session"], a.ids["turn"], stream_cursor(a)),
         name="follow_turn",
-        answer=api.Item,
+        answer=api.StreamItem,
         gives="events",
         query=(AFTER,),
     ),
@@ -267,7 +267,7 @@ ROUTES: Final[list[Route]] = [
         Access.follow,
         "The events of all turns of a session, from a cursor, without an end.",
         lambda a: a.streams.session(a.access, a.ids["session"], stream_cursor(a)),
-        answer=api.Item,
+        answer=api.StreamItem,
         gives="events",
         query=(AFTER,),
     ),
@@ -306,7 +306,7 @@ ROUTES: Final[list[Route]] = [
         "Answer a gate. Most take an approver; what is to hold everywhere takes an owner.",
         lambda a: a.access.gates.resolve(a.ids["session"], a.ids["gate"], a.body),
         name="answer",
-        body=api.Answered,
+        body=api.ResolveGate,
         status=204,
     ),
     route_for(
@@ -315,7 +315,7 @@ ROUTES: Final[list[Route]] = [
         GateAccess.claim,
         "Take a call of a client tool upon oneself.",
         lambda a: a.access.gates.claim(a.ids["session"], a.ids["gate"], a.body),
-        body=api.Claim,
+        body=api.ClaimCall,
         answer=api.ClaimView,
     ),
     route_for(
@@ -324,7 +324,7 @@ ROUTES: Final[list[Route]] = [
         GateAccess.grants,
         "What was allowed from then on.",
         lambda a: a.access.gates.grants(a.ids["session"]),
-        answer=api.GrantList,
+        answer=api.SessionGrantList,
     ),
     route_for(
         "DELETE",
@@ -340,7 +340,7 @@ ROUTES: Final[list[Route]] = [
         FileAccess.revert,
         "Let files be what they were.",
         lambda a: a.access.files.revert(a.ids["session"], a.body),
-        body=api.Reverted,
+        body=api.RevertFiles,
         answer=api.RevertView,
     ),
     route_for(
@@ -373,7 +373,7 @@ ROUTES: Final[list[Route]] = [
         SessionAccess.search,
         "Messages that have the words.",
         lambda a: a.access.sessions.search(a.query["q"], a.query.get("limit", 50)),
-        answer=api.FoundList,
+        answer=api.SearchResults,
         query=(Param("q", SEARCH_TEXT, is_needed=True), Param("limit", LIMIT)),
     ),
     route_for(

@@ -7,7 +7,7 @@ from typing import Final, Literal, cast
 
 import msgspec
 
-from everturn.api import InboxItem, Item, StreamDelta
+from everturn.api import InboxItem, StreamDelta, StreamItem
 from everturn.core.deltas import CallProgress, Cursor, Delta, TurnItem, TurnReader
 from everturn.core.events import Entry, Event, LogEvent, Terminal
 from everturn.core.session_reader import SessionCursor, SessionReader
@@ -26,7 +26,7 @@ KEEP_ALIVE: Final = b": keep-alive\n\n"
 _encode = msgspec.json.Encoder().encode
 
 
-def encode_message(item: Item | InboxItem, cursor: str = "") -> bytes:
+def encode_message(item: StreamItem | InboxItem, cursor: str = "") -> bytes:
     """One event of a stream. Without a cursor the client keeps its last one."""
     data = _encode(item)
     return b"id: %b\ndata: %b\n\n" % (cursor.encode(), data) if cursor else b"data: %b\n\n" % data
@@ -34,7 +34,7 @@ def encode_message(item: Item | InboxItem, cursor: str = "") -> bytes:
 
 def encode_end(why: EndReason) -> bytes:
     """The last event of a stream, with the reason. It has no cursor, so a client that reconnects resumes where it was."""
-    return encode_message(Item(end=why))
+    return encode_message(StreamItem(end=why))
 
 
 class Subscriber:
@@ -95,9 +95,9 @@ class Subscriber:
             self.is_over = self._encoder.is_done
             return data
         if isinstance(shown, Delta):
-            item = Item(delta=cast("StreamDelta", shown))
+            item = StreamItem(delta=cast("StreamDelta", shown))
         elif isinstance(shown, CallProgress):
-            item = Item(progress=shown)
+            item = StreamItem(progress=shown)
         else:
-            item = Item(seq=seq, event=cast("LogEvent", shown))
+            item = StreamItem(seq=seq, event=cast("LogEvent", shown))
         return encode_message(item, str(self.reader.cursor))

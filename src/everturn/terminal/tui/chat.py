@@ -240,8 +240,8 @@ class ChatScreen(Screen[None]):
 
     # Actions ---------------------------------------------------------------------------------------------------------
 
-    @on(ComposerInput.Sent)
-    async def _sent(self, event: ComposerInput.Sent) -> None:
+    @on(ComposerInput.Submitted)
+    async def _submitted(self, event: ComposerInput.Submitted) -> None:
         event.stop()
         await self.host.wait_until_started()
         await self.host.commands.submit(event.text, event.steers)

@@ -128,7 +128,7 @@ class Commands:
         app = self._app
         follower = app.follower
         if follower is None:
-            return await app.server.begin(text, files=files, agent=app.agent, model=app.model)
+            return await app.server.start_session(text, files=files, agent=app.agent, model=app.model)
         if app.editing:
             return await follower.session.edit(app.editing, text, model=app.model)
         is_running = follower.state.running is not None

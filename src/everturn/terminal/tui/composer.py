@@ -37,7 +37,7 @@ class ComposerInput(TextArea):
         Binding("up", "edit_last", "edit_last", show=False),
     ]
 
-    class Sent(Message):
+    class Submitted(Message):
         """The person sends this text; `steers` if it is meant for the running turn."""
 
         def __init__(self, text: str, steers: bool) -> None:
@@ -54,7 +54,7 @@ class ComposerInput(TextArea):
     class EditLast(Message):
         """The up arrow was pressed in the empty input."""
 
-    class Moved(Message):
+    class CompletionKeyPressed(Message):
         """A key for the list of completions, while it is shown: -1 up, 1 down, 0 accepts."""
 
         def __init__(self, by: int) -> None:
@@ -73,7 +73,7 @@ class ComposerInput(TextArea):
         if is_command or (self.is_completing and event.key in ("up", "down", "tab")):
             event.stop()
             event.prevent_default()
-            self.post_message(self.Moved({"up": -1, "down": 1, "tab": 0}[event.key]))
+            self.post_message(self.CompletionKeyPressed({"up": -1, "down": 1, "tab": 0}[event.key]))
         elif event.key == "enter":
             event.stop()
             event.prevent_default()
@@ -103,7 +103,7 @@ class ComposerInput(TextArea):
         self._send(True)
 
     def _send(self, steers: bool) -> None:
-        self.post_message(self.Sent(self.text, steers))
+        self.post_message(self.Submitted(self.text, steers))
         self.load_text("")  # at once: the next key belongs to the next message
 
     def action_newline(self) -> None:
@@ -193,8 +193,8 @@ class Composer(Vertical):
             return [(f"{word} {value}", "") for value in values]
         return [(name, about) for name, about in self.commands.items() if name.startswith(word) and name != word]
 
-    @on(ComposerInput.Moved)
-    def _moved(self, event: ComposerInput.Moved) -> None:
+    @on(ComposerInput.CompletionKeyPressed)
+    def _completion_key(self, event: ComposerInput.CompletionKeyPressed) -> None:
         event.stop()
         menu = self.query_one("#commands", OptionList)
         if event.by < 0:

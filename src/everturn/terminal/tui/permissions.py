@@ -53,7 +53,7 @@ class PermissionsScreen(ClosingScreen[None]):
         super().__init__()
         self.view = "rules"
         self.rules: api.RulesView | None = None
-        self.grants: list[api.GrantedView] = []
+        self.grants: list[api.GrantView] = []
         self.explained: api.ExplainView | None = None
         self.problem = ""
         self._to_confirm = ""  # the grant to be revoked after a confirmation
@@ -119,7 +119,7 @@ class PermissionsScreen(ClosingScreen[None]):
         self.query_one("#note", Static).update(Content(f"! {note}" if note else ""))
         self.query_one("#keys", KeyBar).offer(self._keys())
 
-    def _cells(self, view: api.GrantedView) -> tuple[str, str, str]:
+    def _cells(self, view: api.GrantView) -> tuple[str, str, str]:
         texts, grant = self.words, view.grant
         where = escape_invisible(" ".join(view.title.split())) or grant.session if grant.session else texts.everywhere
         until = time.strftime("%Y-%m-%d %H:%M", time.localtime(grant.expires)) if grant.expires else texts.forever

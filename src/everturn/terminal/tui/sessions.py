@@ -137,7 +137,7 @@ class SessionsScreen(ClosingScreen[None], ModalScreen[None]):
         if results is not None:
             self._show([self._found(result, query) for result in results], self._screen_texts.nothing_found)
 
-    def _found(self, result: api.FoundView, query: str) -> tuple[str, str, str]:
+    def _found(self, result: api.SearchHit, query: str) -> tuple[str, str, str]:
         view = self.host.sessions.get(result.session)
         title = escape_prose(view.title) if view is not None else ""
         return result.session, f"  {escape_prose(match_excerpt(result.message.text, query))}", title

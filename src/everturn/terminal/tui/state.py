@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from everturn.api import GateView, Item, QueuedView
+from everturn.api import GateView, QueuedView, StreamItem
 from everturn.core.deltas import CallDelta, CallProgress, Delta, ReasoningDelta
 from everturn.core.events import (
     CallFinished,
@@ -75,7 +75,7 @@ class SessionState(Struct):
         default_factory=list[GateView]
     )  # gates of sub-agents, which are in the logs of their own sessions
 
-    def apply(self, item: Item) -> str:
+    def apply(self, item: StreamItem) -> str:
         """Apply one item of the stream; return the turn that it is about, or ""."""
         if item.event is not None:
             self.seq = max(self.seq, item.seq)

@@ -54,7 +54,7 @@ api_key = "${{env:CHAOS_KEY}}"
 [agents.{name}]
 model = "{name}"
 """
-_decode = msgspec.json.Decoder(api.Item).decode
+_decode = msgspec.json.Decoder(api.StreamItem).decode
 
 
 # The installation -----------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class ApiTurnScreen(TurnScreen):
         self.ended = b""  # the terminal event, as bytes
         self._at = 0  # the last position
 
-    def take(self, name: str, item: api.Item) -> None:
+    def take(self, name: str, item: api.StreamItem) -> None:
         """Render a message."""
         self.cursor = name or self.cursor
         if item.event is not None:

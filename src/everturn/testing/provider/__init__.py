@@ -43,12 +43,12 @@ from everturn.testing.provider.script import (
     Redacted,
     Refuse,
     Say,
+    ScriptedUsage,
     Speech,
     Status,
     Step,
     Think,
     Transcription,
-    Usage,
 )
 from everturn.testing.provider.server import Provider, RecordedRequest
 
@@ -68,10 +68,10 @@ __all__ = [
     "Redacted",
     "Refuse",
     "Say",
+    "ScriptedUsage",
     "Speech",
     "Status",
     "Step",
     "Think",
     "Transcription",
-    "Usage",
 ]

@@ -15,14 +15,14 @@ from msgspec import Struct
 from everturn.testing.provider.script import Cut, Hang, Pause
 
 
-class Event(Struct, frozen=True):
+class StreamChunk(Struct, frozen=True):
     """Bytes of a stream. A beat is an event that a paced stream waits for; the others are sent with the next beat."""
 
     data: bytes
     is_beat: bool = True
 
 
-Part: TypeAlias = Event | Pause | Cut | Hang
+Part: TypeAlias = StreamChunk | Pause | Cut | Hang
 End = Literal["next", "close", "hang"]
 
 
@@ -62,7 +62,7 @@ def make_streamed_answer(parts: Iterable[Part], content_type: str, pace: float, 
     waiting, moves, end = [http_head(200, headers)], list[bytes | float](), "next"
     is_begun = False
     for part in kept:
-        if isinstance(part, Event):
+        if isinstance(part, StreamChunk):
             if part.data:  # an empty chunk would end the body
                 waiting.append(b"%x\r\n%s\r\n" % (len(part.data), part.data))
             if pace and part.is_beat:
@@ -85,9 +85,9 @@ def make_streamed_answer(parts: Iterable[Part], content_type: str, pace: float, 
 def _cut(parts: Iterable[Part], size: int) -> Iterator[Part]:
     """The first `size` bytes of a stream, and then the end of the connection."""
     for part in parts:
-        if isinstance(part, Event):
+        if isinstance(part, StreamChunk):
             if len(part.data) >= size:
-                yield Event(part.data[:size], part.is_beat)
+                yield StreamChunk(part.data[:size], part.is_beat)
                 break
             size -= len(part.data)
         yield part

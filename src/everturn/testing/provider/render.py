@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct, field
 
-from everturn.testing.provider.answers import Answer, Event, Part, make_answer, make_streamed_answer
+from everturn.testing.provider.answers import Answer, Part, StreamChunk, make_answer, make_streamed_answer
 from everturn.testing.provider.faults import Format, error_body, plain_refusal
 from everturn.testing.provider.script import (
     Call,
@@ -29,9 +29,9 @@ from everturn.testing.provider.script import (
     Redacted,
     Refuse,
     Say,
+    ScriptedUsage,
     Status,
     Think,
-    Usage,
     split,
 )
 
@@ -40,7 +40,7 @@ EVENT_STREAM = "text/event-stream; charset=utf-8"
 LINES = "application/x-ndjson"
 
 
-class Block(Struct):
+class AnswerBlock(Struct):
     """A piece of an answer: a content block, an output item, or a slot of tool calls, depending on the format."""
 
     kind: Kind
@@ -59,7 +59,7 @@ class Ending(Struct, frozen=True):
     """How an answer ends, known from its beginning."""
 
     reason: Reason
-    usage: Usage
+    usage: ScriptedUsage
 
 
 class Writer(Protocol):
@@ -70,12 +70,12 @@ class Writer(Protocol):
         """The kinds of blocks that the format shows; others are left out."""
         ...
 
-    def start(self) -> Iterable[Event]: ...
-    def open(self, block: Block) -> Iterable[Event]: ...
-    def piece(self, block: Block, text: str) -> Iterable[Event]: ...
-    def close(self, block: Block) -> Iterable[Event]: ...
-    def fail(self, error: InBandError) -> Iterable[Event]: ...
-    def finish(self) -> Iterable[Event]: ...
+    def start(self) -> Iterable[StreamChunk]: ...
+    def open(self, block: AnswerBlock) -> Iterable[StreamChunk]: ...
+    def piece(self, block: AnswerBlock, text: str) -> Iterable[StreamChunk]: ...
+    def close(self, block: AnswerBlock) -> Iterable[StreamChunk]: ...
+    def fail(self, error: InBandError) -> Iterable[StreamChunk]: ...
+    def finish(self) -> Iterable[StreamChunk]: ...
 
 
 def ending_of(items: Sequence[Item]) -> Ending:
@@ -85,11 +85,11 @@ def ending_of(items: Sequence[Item]) -> Ending:
         reason = "refusal"
     if any(isinstance(item, Call) for item in items):
         reason = "tool_calls"
-    usage = Usage()
+    usage = ScriptedUsage()
     for item in items:
         if isinstance(item, Finish):
             reason = item.reason
-        elif isinstance(item, Usage):
+        elif isinstance(item, ScriptedUsage):
             usage = item
     return Ending(reason, usage)
 
@@ -113,9 +113,9 @@ def render(
     cut_at = next((item.byte for item in items if isinstance(item, CutAt)), None)
     raw = [item for item in items if isinstance(item, Raw)]
     if raw:
-        parts = [Event(item.data) if isinstance(item, Raw) else item for item in items]
+        parts = [StreamChunk(item.data) if isinstance(item, Raw) else item for item in items]
         return make_streamed_answer(
-            (p for p in parts if isinstance(p, Event | Pause | Cut | Hang)), raw[0].content_type, 0, cut_at
+            (p for p in parts if isinstance(p, StreamChunk | Pause | Cut | Hang)), raw[0].content_type, 0, cut_at
         )
     parts = _walk(items, writer, iter(ids), has_whole_calls=format in ("gemini", "ollama"))
     return make_streamed_answer(parts, LINES if format == "ollama" else EVENT_STREAM, pace, cut_at)
@@ -124,7 +124,7 @@ def render(
 def _walk(items: Sequence[Item], writer: Writer, ids: Iterator[str], *, has_whole_calls: bool) -> Iterator[Part]:
     if not (items and isinstance(items[0], Cut)):
         yield from writer.start()
-    block: Block | None = None
+    block: AnswerBlock | None = None
     count = 0
     for item in items:
         if isinstance(item, Pause):
@@ -152,18 +152,18 @@ def _walk(items: Sequence[Item], writer: Writer, ids: Iterator[str], *, has_whol
     yield from writer.finish()
 
 
-def _block(item: Item, index: int, ids: Iterator[str]) -> Block | None:
+def _block(item: Item, index: int, ids: Iterator[str]) -> AnswerBlock | None:
     match item:
         case Say():
-            return Block("text", index)
+            return AnswerBlock("text", index)
         case Think():
-            return Block("thinking", index)
+            return AnswerBlock("thinking", index)
         case Redacted():
-            return Block("redacted", index)
+            return AnswerBlock("redacted", index)
         case Refuse():
-            return Block("refusal", index)
+            return AnswerBlock("refusal", index)
         case Call():
-            return Block("call", index, item.name, item.id or next(ids))
+            return AnswerBlock("call", index, item.name, item.id or next(ids))
         case _:
             return None
 

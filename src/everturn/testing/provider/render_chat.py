@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from everturn.testing.provider.answers import Event
-from everturn.testing.provider.render import Block, Ending, Kind, seeded_token
-from everturn.testing.provider.script import InBandError, Usage
+from everturn.testing.provider.answers import StreamChunk
+from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
+from everturn.testing.provider.script import InBandError, ScriptedUsage
 
 CREATED = 1_790_000_000
 _REASONS = {"refusal": "stop"}  # a refusal is seen in its own deltas; the finish reason stays "stop"
@@ -33,11 +33,11 @@ class ChatWriter:
             "system_fingerprint": "fp_50cad350e4",
         }
 
-    def start(self) -> Iterator[Event]:
+    def start(self) -> Iterator[StreamChunk]:
         """Nothing: the role travels with the first delta."""
         return iter(())
 
-    def open(self, block: Block) -> Iterator[Event]:
+    def open(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """The role, once, and the head of a call."""
         if block.kind != "call":
             yield from self._opening({"content": "", "refusal": None} if block.kind != "thinking" else _THINKING)
@@ -50,7 +50,7 @@ class ChatWriter:
         else:
             yield from self._opening({"content": None, "tool_calls": [call], "refusal": None})
 
-    def piece(self, block: Block, text: str) -> Iterator[Event]:
+    def piece(self, block: AnswerBlock, text: str) -> Iterator[StreamChunk]:
         """One delta."""
         match block.kind:
             case "text":
@@ -62,16 +62,16 @@ class ChatWriter:
             case _:
                 yield self._delta({"tool_calls": [{"index": self._calls - 1, "function": {"arguments": text}}]})
 
-    def close(self, block: Block) -> Iterator[Event]:
+    def close(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """Nothing: a block ends where another begins."""
         return iter(())
 
-    def fail(self, error: InBandError) -> Iterator[Event]:
+    def fail(self, error: InBandError) -> Iterator[StreamChunk]:
         """An error object in place of a chunk, and no `[DONE]`."""
         body = {"message": error.message, "type": error.kind or "server_error", "param": None, "code": error.code}
         yield _event({"error": body})
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[StreamChunk]:
         """The finish reason, the usage if it was asked for, and `[DONE]`."""
         yield from self._opening({"content": "", "refusal": None})
         reason = _REASONS.get(self._ending.reason, self._ending.reason)
@@ -81,16 +81,16 @@ class ChatWriter:
             yield self._delta({}, reason)
         if self._with_usage:
             yield _event({**self._envelope, "choices": [], "usage": _usage(self._ending.usage)})
-        yield Event(b"data: [DONE]\n\n")
+        yield StreamChunk(b"data: [DONE]\n\n")
 
-    def _opening(self, delta: dict[str, Any]) -> Iterator[Event]:
+    def _opening(self, delta: dict[str, Any]) -> Iterator[StreamChunk]:
         if not self._is_open:
             self._is_open = True
             yield self._delta({"role": "assistant", **delta}, is_beat=False)
 
     def _delta(
         self, delta: dict[str, Any], finish: str | None = None, *, usage: Any = None, is_beat: bool = True
-    ) -> Event:
+    ) -> StreamChunk:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return _event({**self._envelope, "choices": [choice], "usage": usage}, is_beat=is_beat)
 
@@ -98,11 +98,11 @@ class ChatWriter:
 _THINKING = {"content": None, "reasoning_content": ""}
 
 
-def _event(body: dict[str, Any], *, is_beat: bool = True) -> Event:
-    return Event(b"data: %s\n\n" % msgspec.json.encode(body), is_beat)
+def _event(body: dict[str, Any], *, is_beat: bool = True) -> StreamChunk:
+    return StreamChunk(b"data: %s\n\n" % msgspec.json.encode(body), is_beat)
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _usage(usage: ScriptedUsage) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,

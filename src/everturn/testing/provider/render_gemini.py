@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from everturn.testing.provider.answers import Event
+from everturn.testing.provider.answers import StreamChunk
 from everturn.testing.provider.faults import google_error, is_object
-from everturn.testing.provider.render import Block, Ending, Kind, seeded_token
-from everturn.testing.provider.script import InBandError, Usage
+from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
+from everturn.testing.provider.script import InBandError, ScriptedUsage
 from everturn.testing.provider.signatures import is_sealed, seal_reasoning
 
 Json = dict[str, Any]
@@ -61,29 +61,29 @@ class GeminiWriter:
         self._id = seeded_token(f"{model}\0{seed}", 22)
         self._said = 0  # events so far
         self._is_signed = False
-        self._broken: Block | None = None
+        self._broken: AnswerBlock | None = None
 
     @property
     def kinds(self) -> frozenset[Kind]:
         """The kinds of blocks that are shown."""
         return self._kinds
 
-    def start(self) -> Iterator[Event]:
+    def start(self) -> Iterator[StreamChunk]:
         """Nothing but the head: an answer begins with its first part, and an earlier error is a status."""
-        yield Event(b"", is_beat=False)
+        yield StreamChunk(b"", is_beat=False)
 
-    def open(self, block: Block) -> Iterator[Event]:
+    def open(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """Nothing: parts have no beginning."""
         return iter(())
 
-    def piece(self, block: Block, text: str) -> Iterator[Event]:
+    def piece(self, block: AnswerBlock, text: str) -> Iterator[StreamChunk]:
         """One part; the pieces of a call are collected until it is complete."""
         if block.kind == "thinking":
             yield self._parts({"text": text, "thought": True})
         elif block.kind != "call":
             yield self._parts({"text": text})
 
-    def close(self, block: Block) -> Iterator[Event]:
+    def close(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """A complete call."""
         if block.kind != "call" or self._broken is not None:
             return
@@ -97,15 +97,15 @@ class GeminiWriter:
             part["thoughtSignature"] = signature(self._model, f"{block.name}{block.text}")
         yield self._parts(part)
 
-    def fail(self, error: InBandError) -> Iterator[Event]:
+    def fail(self, error: InBandError) -> Iterator[StreamChunk]:
         """An error in place of an event; with the kind "bare" it is not even an event, as it happens in production."""
         body = google_error(_STATUSES.get(error.code or "", 500), error.message)
         if error.kind == "bare":
-            yield Event(msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n")
+            yield StreamChunk(msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n")
         else:
             yield _event(body)
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[StreamChunk]:
         """The finish reason, and all tokens; where a filter blocked everything, that the prompt was blocked."""
         reason = _REASONS[self._ending.reason]
         usage = {"usageMetadata": _usage(self._ending.usage, None)}
@@ -123,12 +123,12 @@ class GeminiWriter:
             return {"text": ""}
         return {"text": "", "thoughtSignature": signature(self._model, f"said {self._id}")}
 
-    def _parts(self, part: Json) -> Event:
+    def _parts(self, part: Json) -> StreamChunk:
         self._said += 1
         usage = {"usageMetadata": _usage(self._ending.usage, self._said)}
         return self._candidate({"content": {"parts": [part], "role": "model"}}, usage)
 
-    def _candidate(self, candidate: Json, usage: Json) -> Event:
+    def _candidate(self, candidate: Json, usage: Json) -> StreamChunk:
         return _event({"candidates": [{**candidate, "index": 0}], **usage, **self._tail()})
 
     def _tail(self) -> Json:
@@ -144,11 +144,11 @@ def arguments(text: str) -> Json | None:
     return value if is_object(value) else None
 
 
-def _event(body: Json) -> Event:
-    return Event(b"data: %s\r\n\r\n" % msgspec.json.encode(body))
+def _event(body: Json) -> StreamChunk:
+    return StreamChunk(b"data: %s\r\n\r\n" % msgspec.json.encode(body))
 
 
-def _usage(usage: Usage, said: int | None) -> Json:
+def _usage(usage: ScriptedUsage, said: int | None) -> Json:
     """The tokens so far, of which a growing part is output; reasoning is counted beside it."""
     whole = usage.output - usage.reasoning
     spoken = whole if said is None else min(said, whole)

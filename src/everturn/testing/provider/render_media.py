@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from everturn.testing.provider.answers import Answer, Event, Part, make_answer, make_streamed_answer
+from everturn.testing.provider.answers import Answer, Part, StreamChunk, make_answer, make_streamed_answer
 from everturn.testing.provider.faults import Refused, error_body, is_list, is_object, plain_refusal
 from everturn.testing.provider.media_request import MediaRequest
 from everturn.testing.provider.png import draw_png
@@ -25,10 +25,10 @@ from everturn.testing.provider.script import (
     Item,
     Pause,
     Raw,
+    ScriptedUsage,
     Speech,
     Status,
     Transcription,
-    Usage,
     split,
 )
 from everturn.testing.provider.sound import mp3, pcm, wav
@@ -75,18 +75,18 @@ def render_media(request: MediaRequest, items: Sequence[Item], pace: float, keep
 def _raw(items: Iterable[Item]) -> Iterator[Part]:
     for item in items:
         if isinstance(item, Raw):
-            yield Event(item.data)
+            yield StreamChunk(item.data)
         elif isinstance(item, Pause | Cut | Hang):
             yield item
 
 
-def _cut(data: bytes, pieces: int = PIECES) -> Iterator[Event]:
+def _cut(data: bytes, pieces: int = PIECES) -> Iterator[StreamChunk]:
     size = max(1, -(-len(data) // pieces))
-    yield from (Event(data[at : at + size]) for at in range(0, len(data), size))
+    yield from (StreamChunk(data[at : at + size]) for at in range(0, len(data), size))
 
 
-def _usage(items: Iterable[Item]) -> Usage | None:
-    return next((item for item in items if isinstance(item, Usage)), None)
+def _usage(items: Iterable[Item]) -> ScriptedUsage | None:
+    return next((item for item in items if isinstance(item, ScriptedUsage)), None)
 
 
 # ---------------------------------------------------------------------------------------------- pictures
@@ -97,7 +97,7 @@ def _pictures(request: MediaRequest, items: Sequence[Item], keep: Keep) -> Itera
     images = [item for item in items if isinstance(item, Image)]
     missing = max(0, (count_of(request.body) or 1) - len(images))
     if not (items and isinstance(items[0], Cut)):
-        yield Event(b'{"created":%d,"data":[' % CREATED, is_beat=False)
+        yield StreamChunk(b'{"created":%d,"data":[' % CREATED, is_beat=False)
     number = 0
     for item in items:
         if isinstance(item, Image):
@@ -108,7 +108,7 @@ def _pictures(request: MediaRequest, items: Sequence[Item], keep: Keep) -> Itera
         elif isinstance(item, Pause | Cut | Hang):
             yield item
     facts = _facts(request, items)
-    yield Event(b"]" + (b"," + msgspec.json.encode(facts)[1:] if facts else b"}"))
+    yield StreamChunk(b"]" + (b"," + msgspec.json.encode(facts)[1:] if facts else b"}"))
 
 
 def _picture(request: MediaRequest, image: Image, at: int, keep: Keep) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _facts(request: MediaRequest, items: Sequence[Item]) -> dict[str, Any]:
     body, usage = request.body, _usage(items)
     if family_of(body["model"]) != "gpt-image" and usage is None:
         return {}
-    usage = usage or Usage()
+    usage = usage or ScriptedUsage()
     of_files = usage.input // 2 if request.files else 0
     return {
         "background": "opaque",
@@ -210,7 +210,7 @@ def _heard(request: MediaRequest) -> str:
     return f"I heard {len(file[0].data)} bytes of {file[0].content_type or 'sound'}." if file else "I heard nothing."
 
 
-def _written(request: MediaRequest, text: str, usage: Usage | None) -> bytes:
+def _written(request: MediaRequest, text: str, usage: ScriptedUsage | None) -> bytes:
     match request.body.get("response_format"):
         case "text":
             return text.encode() + b"\n"
@@ -231,17 +231,17 @@ def _written(request: MediaRequest, text: str, usage: Usage | None) -> bytes:
             return msgspec.json.encode({"text": text} | _tokens(usage))
 
 
-def _events(text: str, usage: Usage | None) -> Iterator[Event]:
+def _events(text: str, usage: ScriptedUsage | None) -> Iterator[StreamChunk]:
     for piece in split(text, 0):
         yield _event({"type": "transcript.text.delta", "delta": piece})
     yield _event({"type": "transcript.text.done", "text": text} | _tokens(usage))
 
 
-def _event(data: dict[str, Any]) -> Event:
-    return Event(b"event: %s\ndata: %s\n\n" % (data["type"].encode(), msgspec.json.encode(data)))
+def _event(data: dict[str, Any]) -> StreamChunk:
+    return StreamChunk(b"event: %s\ndata: %s\n\n" % (data["type"].encode(), msgspec.json.encode(data)))
 
 
-def _tokens(usage: Usage | None) -> dict[str, Any]:
+def _tokens(usage: ScriptedUsage | None) -> dict[str, Any]:
     if usage is None:
         return {}
     details = {"text_tokens": 0, "audio_tokens": usage.input}

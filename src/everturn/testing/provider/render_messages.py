@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from everturn.testing.provider.answers import Event
-from everturn.testing.provider.render import Block, Ending, Kind, seeded_token
-from everturn.testing.provider.script import InBandError, Usage
+from everturn.testing.provider.answers import StreamChunk
+from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
+from everturn.testing.provider.script import InBandError, ScriptedUsage
 from everturn.testing.provider.signatures import seal_reasoning, sign
 
 _REASONS = {
@@ -36,7 +36,7 @@ class MessagesWriter:
         """The kinds of blocks that are shown."""
         return self._kinds
 
-    def start(self) -> Iterator[Event]:
+    def start(self) -> Iterator[StreamChunk]:
         """`message_start`, with the tokens of the prompt."""
         message: dict[str, Any] = {
             "id": "msg_01" + seeded_token(self._model, 22),
@@ -50,7 +50,7 @@ class MessagesWriter:
         }
         yield _event({"type": "message_start", "message": message})
 
-    def open(self, block: Block) -> Iterator[Event]:
+    def open(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """`content_block_start`, and a ping behind the first."""
         yield _event({"type": "content_block_start", "index": block.index, "content_block": self._empty(block)})
         if not self._is_pinged:
@@ -59,7 +59,7 @@ class MessagesWriter:
         if block.kind == "call":
             yield self._delta(block, {"type": "input_json_delta", "partial_json": ""}, is_beat=False)
 
-    def piece(self, block: Block, text: str) -> Iterator[Event]:
+    def piece(self, block: AnswerBlock, text: str) -> Iterator[StreamChunk]:
         """One delta."""
         match block.kind:
             case "thinking":
@@ -69,25 +69,25 @@ class MessagesWriter:
             case _:
                 yield self._delta(block, {"type": "text_delta", "text": text})
 
-    def close(self, block: Block) -> Iterator[Event]:
+    def close(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """The signature of thinking, and `content_block_stop`."""
         if block.kind == "thinking":
             signature = sign(self._model, block.text)
             yield self._delta(block, {"type": "signature_delta", "signature": signature}, is_beat=False)
         yield _event({"type": "content_block_stop", "index": block.index})
 
-    def fail(self, error: InBandError) -> Iterator[Event]:
+    def fail(self, error: InBandError) -> Iterator[StreamChunk]:
         """An `error` event, and nothing behind it."""
         body = {"type": error.kind or "overloaded_error", "message": error.message}
         yield _event({"type": "error", "error": body, "request_id": "req_011CSHoEeqs5C35K2UUqR7Fy"}, is_beat=True)
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[StreamChunk]:
         """`message_delta` with the stop reason and the tokens so far, and `message_stop`."""
         delta = {"stop_reason": _REASONS[self._ending.reason], "stop_sequence": None}
         yield _event({"type": "message_delta", "delta": delta, "usage": _usage(self._ending.usage)}, is_beat=True)
         yield _event({"type": "message_stop"})
 
-    def _empty(self, block: Block) -> dict[str, Any]:
+    def _empty(self, block: AnswerBlock) -> dict[str, Any]:
         match block.kind:
             case "thinking":
                 return {"type": "thinking", "thinking": "", "signature": ""}
@@ -101,15 +101,15 @@ class MessagesWriter:
             case _:
                 return {"type": "text", "text": ""}
 
-    def _delta(self, block: Block, delta: dict[str, Any], *, is_beat: bool = True) -> Event:
+    def _delta(self, block: AnswerBlock, delta: dict[str, Any], *, is_beat: bool = True) -> StreamChunk:
         return _event({"type": "content_block_delta", "index": block.index, "delta": delta}, is_beat=is_beat)
 
 
-def _event(body: dict[str, Any], *, is_beat: bool = False) -> Event:
-    return Event(b"event: %s\ndata: %s\n\n" % (body["type"].encode(), msgspec.json.encode(body)), is_beat)
+def _event(body: dict[str, Any], *, is_beat: bool = False) -> StreamChunk:
+    return StreamChunk(b"event: %s\ndata: %s\n\n" % (body["type"].encode(), msgspec.json.encode(body)), is_beat)
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _usage(usage: ScriptedUsage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input - usage.cached - usage.written,
         "cache_creation_input_tokens": usage.written,

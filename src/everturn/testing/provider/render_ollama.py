@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from everturn.testing.provider.answers import Event
-from everturn.testing.provider.render import Block, Ending, Kind
+from everturn.testing.provider.answers import StreamChunk
+from everturn.testing.provider.render import AnswerBlock, Ending, Kind
 from everturn.testing.provider.render_gemini import arguments
-from everturn.testing.provider.script import Call, Cut, Hang, InBandError, Item, Pause, Redacted, Status, Usage
+from everturn.testing.provider.script import Call, Cut, Hang, InBandError, Item, Pause, Redacted, ScriptedUsage, Status
 
 Json = dict[str, Any]
 
@@ -32,40 +32,40 @@ class OllamaWriter:
         """The kinds of blocks that are shown."""
         return self._kinds
 
-    def start(self) -> Iterator[Event]:
+    def start(self) -> Iterator[StreamChunk]:
         """Nothing but the head: an answer begins with its first piece, and an earlier error is a status."""
-        yield Event(b"", is_beat=False)
+        yield StreamChunk(b"", is_beat=False)
 
-    def open(self, block: Block) -> Iterator[Event]:
+    def open(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """Nothing: pieces just follow each other."""
         return iter(())
 
-    def piece(self, block: Block, text: str) -> Iterator[Event]:
+    def piece(self, block: AnswerBlock, text: str) -> Iterator[StreamChunk]:
         """One line; the pieces of a call are collected until it is complete."""
         if block.kind == "thinking":
             yield self._line({"content": "", "thinking": text})
         elif block.kind != "call":
             yield self._line({"content": text})
 
-    def close(self, block: Block) -> Iterator[Event]:
+    def close(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """A call, whole or not at all."""
         if block.kind == "call" and (given := arguments(block.text)) is not None:
             function = {"index": self._calls, "name": block.name, "arguments": given}
             self._calls += 1
             yield self._line({"content": "", "tool_calls": [{"id": block.id, "function": function}]})
 
-    def fail(self, error: InBandError) -> Iterator[Event]:
+    def fail(self, error: InBandError) -> Iterator[StreamChunk]:
         """A line with only the error message, and no line after it."""
-        yield Event(msgspec.json.encode({"error": error.message}) + b"\n")
+        yield StreamChunk(msgspec.json.encode({"error": error.message}) + b"\n")
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[StreamChunk]:
         """An empty message with the finish reason, and the counts."""
         reason = "length" if self._ending.reason == "length" else "stop"
         yield self._line({"content": ""}, done=True, done_reason=reason, **_usage(self._ending.usage))
 
-    def _line(self, message: Json, *, done: bool = False, **fields: Any) -> Event:
+    def _line(self, message: Json, *, done: bool = False, **fields: Any) -> StreamChunk:
         head = {"model": self._model, "created_at": CREATED, "message": {"role": "assistant", **message}}
-        return Event(msgspec.json.encode({**head, "done": done, **fields}) + b"\n")
+        return StreamChunk(msgspec.json.encode({**head, "done": done, **fields}) + b"\n")
 
 
 def as_ollama(items: Sequence[Item]) -> Sequence[Item]:
@@ -80,14 +80,14 @@ def as_ollama(items: Sequence[Item]) -> Sequence[Item]:
             told_of = f"error parsing tool call: raw='{item.arguments}', err=it is no JSON object"
             item = item if is_cut else InBandError(told_of)
         if isinstance(item, InBandError):
-            is_early = all(isinstance(before, Pause | Usage | Redacted) for before in told)
+            is_early = all(isinstance(before, Pause | ScriptedUsage | Redacted) for before in told)
             body = msgspec.json.encode({"error": item.message})
             return [*told, Status(500, body) if is_early else item]
         told.append(item)
     return told
 
 
-def _usage(usage: Usage) -> Json:
+def _usage(usage: ScriptedUsage) -> Json:
     counts = {"prompt_eval_count": usage.input, "eval_count": usage.output}
     times = {"total_duration": 4_883_583_458, "load_duration": 1_334_875, "eval_duration": 4_535_599_000}
     return {**times, "prompt_eval_duration": 342_546_000, **{name: count for name, count in counts.items() if count}}

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from everturn.testing.provider.answers import Event
-from everturn.testing.provider.render import Block, Ending, Kind, seeded_token
+from everturn.testing.provider.answers import StreamChunk
+from everturn.testing.provider.render import AnswerBlock, Ending, Kind, seeded_token
 from everturn.testing.provider.render_chat import CREATED
-from everturn.testing.provider.script import InBandError, Usage
+from everturn.testing.provider.script import InBandError, ScriptedUsage
 from everturn.testing.provider.signatures import seal_reasoning
 
 _PREFIX = {"text": "msg", "refusal": "msg", "call": "fc", "thinking": "rs", "redacted": "rs"}
@@ -28,12 +28,12 @@ class ResponsesWriter:
         self._output: list[dict[str, Any]] = []
         self._count = 0
 
-    def start(self) -> Iterator[Event]:
+    def start(self) -> Iterator[StreamChunk]:
         """`response.created` and `response.in_progress`."""
         yield self._event("response.created", response=self._response("in_progress"))
         yield self._event("response.in_progress", response=self._response("in_progress"))
 
-    def open(self, block: Block) -> Iterator[Event]:
+    def open(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """The item, still empty, and its part if it has parts."""
         yield self._event("response.output_item.added", output_index=block.index, item=self._item(block, is_done=False))
         if block.kind in ("text", "refusal"):
@@ -42,7 +42,7 @@ class ResponsesWriter:
             part = {"type": "summary_text", "text": ""}
             yield self._at(block, "response.reasoning_summary_part.added", summary_index=0, part=part)
 
-    def piece(self, block: Block, text: str) -> Iterator[Event]:
+    def piece(self, block: AnswerBlock, text: str) -> Iterator[StreamChunk]:
         """One delta."""
         match block.kind:
             case "text":
@@ -54,7 +54,7 @@ class ResponsesWriter:
             case _:
                 yield self._beat(block, "response.function_call_arguments.delta", delta=text)
 
-    def close(self, block: Block) -> Iterator[Event]:
+    def close(self, block: AnswerBlock) -> Iterator[StreamChunk]:
         """The streamed content once more, whole, from the inside out."""
         match block.kind:
             case "text":
@@ -75,7 +75,7 @@ class ResponsesWriter:
         self._output.append(item)
         yield self._event("response.output_item.done", output_index=block.index, item=item)
 
-    def fail(self, error: InBandError) -> Iterator[Event]:
+    def fail(self, error: InBandError) -> Iterator[StreamChunk]:
         """`response.failed`, or an `error` event."""
         if error.kind == "error":
             yield self._event("error", is_beat=True, code=error.code, message=error.message, param=None)
@@ -83,7 +83,7 @@ class ResponsesWriter:
         failed = {**self._response("failed"), "error": {"code": error.code, "message": error.message}}
         yield self._event("response.failed", is_beat=True, response=failed)
 
-    def finish(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[StreamChunk]:
         """The whole response, completed or not, with its usage."""
         why = _INCOMPLETE.get(self._ending.reason)
         status = "incomplete" if why else "completed"
@@ -91,21 +91,21 @@ class ResponsesWriter:
         whole = {**self._response(status), "incomplete_details": details, "usage": _usage(self._ending.usage)}
         yield self._event(f"response.{status}", is_beat=True, response=whole)
 
-    def _event(self, type: str, *, is_beat: bool = False, **fields: Any) -> Event:
+    def _event(self, type: str, *, is_beat: bool = False, **fields: Any) -> StreamChunk:
         body = msgspec.json.encode({"type": type, "sequence_number": self._count, **fields})
         self._count += 1
-        return Event(b"event: %s\ndata: %s\n\n" % (type.encode(), body), is_beat)
+        return StreamChunk(b"event: %s\ndata: %s\n\n" % (type.encode(), body), is_beat)
 
-    def _at(self, block: Block, type: str, *, is_beat: bool = False, **fields: Any) -> Event:
+    def _at(self, block: AnswerBlock, type: str, *, is_beat: bool = False, **fields: Any) -> StreamChunk:
         return self._event(type, is_beat=is_beat, item_id=self._id(block), output_index=block.index, **fields)
 
-    def _beat(self, block: Block, type: str, **fields: Any) -> Event:
+    def _beat(self, block: AnswerBlock, type: str, **fields: Any) -> StreamChunk:
         return self._at(block, type, is_beat=True, **fields)
 
-    def _id(self, block: Block) -> str:
+    def _id(self, block: AnswerBlock) -> str:
         return f"{_PREFIX[block.kind]}_{seeded_token(f'{self._seed}{block.index}{block.id}', 48)}"
 
-    def _item(self, block: Block, *, is_done: bool) -> dict[str, Any]:
+    def _item(self, block: AnswerBlock, *, is_done: bool) -> dict[str, Any]:
         status, text = ("completed", block.text) if is_done else ("in_progress", "")
         match block.kind:
             case "thinking" | "redacted":
@@ -151,13 +151,13 @@ class ResponsesWriter:
         }
 
 
-def _part(block: Block, text: str) -> dict[str, Any]:
+def _part(block: AnswerBlock, text: str) -> dict[str, Any]:
     if block.kind == "refusal":
         return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _usage(usage: ScriptedUsage) -> dict[str, Any]:
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": usage.cached},

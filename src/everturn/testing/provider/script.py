@@ -63,7 +63,7 @@ class Finish(Struct, frozen=True):
     reason: Reason
 
 
-class Usage(Struct, frozen=True):
+class ScriptedUsage(Struct, frozen=True):
     """Tokens; `cached` and `written` are part of `input`, `reasoning` is part of `output`."""
 
     input: int = 100
@@ -150,7 +150,7 @@ Item: TypeAlias = (
     | Speech
     | Transcription
     | Finish
-    | Usage
+    | ScriptedUsage
     | Cut
     | CutAt
     | Hang

@@ -11,7 +11,7 @@ from typing import Any
 
 from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
 from everturn.testing.provider.strict_blocks import check_assistant_block, check_user_block
-from everturn.testing.provider.strict_pairs import Turn, check_no_thinking, check_pairs, check_thinking_first
+from everturn.testing.provider.strict_pairs import RoleGroup, check_no_thinking, check_pairs, check_thinking_first
 from everturn.testing.provider.strict_tools import check_tool_choice, check_tools, is_thinking
 
 FIELDS = frozenset(
@@ -109,7 +109,7 @@ def check_thinking(body: dict[str, Any]) -> None:
         raise Refused("`temperature` may only be set to 1 when thinking is enabled.")
 
 
-def check_messages(body: dict[str, Any]) -> list[Turn]:
+def check_messages(body: dict[str, Any]) -> list[RoleGroup]:
     """Messages have two roles and content; neighbours of one role are merged into one turn."""
     messages = body.get("messages")
     if messages is None:
@@ -117,7 +117,7 @@ def check_messages(body: dict[str, Any]) -> list[Turn]:
     if not is_list(messages) or not messages:
         raise Refused("messages: at least one message is required")
     model: str = body["model"]
-    turns: list[Turn] = []
+    turns: list[RoleGroup] = []
     for i, message in enumerate(messages):
         role = message.get("role") if is_object(message) else None
         if role not in ("user", "assistant"):
@@ -129,7 +129,7 @@ def check_messages(body: dict[str, Any]) -> list[Turn]:
         if turns and turns[-1].role == role:
             turns[-1].blocks.extend(blocks)
         else:
-            turns.append(Turn(role, i, blocks))
+            turns.append(RoleGroup(role, i, blocks))
     if turns[0].role != "user":
         raise Refused('messages: first message must use the "user" role')
     return turns
@@ -166,7 +166,7 @@ def _empty(i: int) -> Refused:
     return Refused(f"messages.{i}: {text}")
 
 
-def check_tools_given(body: dict[str, Any], turns: list[Turn]) -> None:
+def check_tools_given(body: dict[str, Any], turns: list[RoleGroup]) -> None:
     """A conversation with calls lists its tools."""
     if not body.get("tools") and any(
         block["type"] in ("tool_use", "tool_result") for turn in turns for _, block in turn.blocks
@@ -174,7 +174,7 @@ def check_tools_given(body: dict[str, Any], turns: list[Turn]) -> None:
         raise Refused("Requests which include `tool_use` or `tool_result` blocks must define tools")
 
 
-def check_last(body: dict[str, Any], turns: list[Turn]) -> None:
+def check_last(body: dict[str, Any], turns: list[RoleGroup]) -> None:
     """The last message is the user's; where a prefill is allowed, it does not end with whitespace."""
     if turns[-1].role == "user":
         return
@@ -187,7 +187,7 @@ def check_last(body: dict[str, Any], turns: list[Turn]) -> None:
         raise Refused("messages: final assistant content cannot end with trailing whitespace")
 
 
-def check_cache_marks(body: dict[str, Any], turns: list[Turn]) -> None:
+def check_cache_marks(body: dict[str, Any], turns: list[RoleGroup]) -> None:
     """A request has at most four cache breakpoints."""
     system = body.get("system")
     marked = [block for turn in turns for _, block in turn.blocks]

@@ -11,7 +11,7 @@ from everturn.testing.provider.faults import Refused
 _THOUGHTS = ("thinking", "redacted_thinking")
 
 
-class Turn(Struct):
+class RoleGroup(Struct):
     """Neighbouring messages of one role; `at` is the index of the first, and every block knows its path."""
 
     role: str
@@ -19,7 +19,7 @@ class Turn(Struct):
     blocks: list[tuple[str, dict[str, Any]]]
 
 
-def check_pairs(turns: list[Turn]) -> None:
+def check_pairs(turns: list[RoleGroup]) -> None:
     """Every call has its result at the beginning of the next message, and every result its call before it."""
     seen: set[str] = set()
     open_ids: list[str] = []
@@ -39,7 +39,7 @@ def check_pairs(turns: list[Turn]) -> None:
         raise _unanswered(turns[-1].at, open_ids)
 
 
-def _check_results(at: int, turn: Turn, open_ids: list[str]) -> None:
+def _check_results(at: int, turn: RoleGroup, open_ids: list[str]) -> None:
     given: set[str] = set()
     in_front: set[str] = set()
     is_in_front = True
@@ -71,7 +71,7 @@ def _unanswered(at: int, ids: list[str]) -> Refused:
     )
 
 
-def check_no_thinking(turns: list[Turn]) -> None:
+def check_no_thinking(turns: list[RoleGroup]) -> None:
     """With thinking off, a turn that is still calling tools has none."""
     last = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
     is_open = last is not None and turns[-1].role == "user" and turns[-1].blocks[0][1]["type"] == "tool_result"
@@ -82,7 +82,7 @@ def check_no_thinking(turns: list[Turn]) -> None:
         )
 
 
-def check_thinking_first(turns: list[Turn]) -> None:
+def check_thinking_first(turns: list[RoleGroup]) -> None:
     """With thinking on, a turn that is still calling tools begins with the thinking that led to it."""
     last_input = max(
         (n for n, t in enumerate(turns) if t.role == "user" and any(b["type"] != "tool_result" for _, b in t.blocks)),

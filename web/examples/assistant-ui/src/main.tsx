@@ -70,7 +70,7 @@ function Page() {
   const session = useMemo(() => (id ? new SessionFollower(client, id, requestAnimationFrame) : null), [id]);
   const createSession = async (text: string) => {
     await client.me(); // loads the CSRF token that changes need
-    const sent = await client.begin({ text });
+    const sent = await client.startSession({ text });
     location.hash = sent.session;
     setId(sent.session);
   };

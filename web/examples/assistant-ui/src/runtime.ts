@@ -25,7 +25,7 @@ export function useEverturnRuntime(session: SessionFollower): AssistantRuntime {
     messageRepository: repository,
     isRunning: running !== undefined,
     isLoading: session.connection === "loading",
-    onNew: async (message) => void (await client.say(id, { text: textOf(message) })),
+    onNew: async (message) => void (await client.sendMessage(id, { text: textOf(message) })),
     onEdit: async (message) => void (await client.edit(id, message.sourceId!, { text: textOf(message) })),
     onReload: async (parent) => {
       const answers = session.state.children.get(parent) ?? [];

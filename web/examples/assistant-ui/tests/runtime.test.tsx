@@ -2,14 +2,14 @@
 import { act } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Everturn, SseParser, SessionFollower, fold, isOver, path, textOf, type Item, type LogEvent } from "@everturn/client";
+import { Everturn, SseParser, SessionFollower, fold, isOver, path, textOf, type StreamItem, type LogEvent } from "@everturn/client";
 import sse from "../../../client/tests/recorded.sse?raw";
 import { convert } from "../src/convert";
 import { Chat } from "../src/main";
 
-const messages: { item: Item; text: string }[] = [];
-new SseParser(({ id, data }) => void messages.push({ item: JSON.parse(data) as Item, text: `id: ${id}\ndata: ${data}\n\n` })).feed(sse);
-const at = (is: (item: Item) => boolean | undefined) => messages.findIndex(({ item }) => is(item)) + 1;
+const messages: { item: StreamItem; text: string }[] = [];
+new SseParser(({ id, data }) => void messages.push({ item: JSON.parse(data) as StreamItem, text: `id: ${id}\ndata: ${data}\n\n` })).feed(sse);
+const at = (is: (item: StreamItem) => boolean | undefined) => messages.findIndex(({ item }) => is(item)) + 1;
 const event = (type: LogEvent["type"]) => at((item) => item.event?.type === type);
 
 /** A server that sends as much of the recorded stream as a test allows, and records the requests it gets. */

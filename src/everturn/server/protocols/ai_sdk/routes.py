@@ -77,7 +77,7 @@ async def _stream(
     return await context.streams.encoded(context.access, session, turn, encoder, HEADERS, seat)
 
 
-async def _send_message(context: HttpRequestContext, session: str, body: UIChat, last: UIMessage) -> api.Sent:
+async def _send_message(context: HttpRequestContext, session: str, body: UIChat, last: UIMessage) -> api.MessageReceipt:
     text = "\n\n".join(part.text for part in last.parts if part.type == "text" and part.text)
     files = [await _attach_file(context.access, part) for part in last.parts if part.type == "file"]
     if body.messageId and body.messageId == last.id:
@@ -87,7 +87,7 @@ async def _send_message(context: HttpRequestContext, session: str, body: UIChat,
         number = sum(message.role == "user" for message in body.messages)
         if number > len(own_messages):
             raise UnknownMessage("there is no such message")
-        edited = api.Edited(text=text, files=files, model=body.model)
+        edited = api.EditMessage(text=text, files=files, model=body.model)
         return await context.access.sessions.edit_message(session, own_messages[number - 1].id, edited, context.key)
     new = api.NewSession(
         text=text, files=files, agent=body.agent, model=body.model, clients=body.clients, busy=body.busy
@@ -95,7 +95,7 @@ async def _send_message(context: HttpRequestContext, session: str, body: UIChat,
     return await send_message(context.access, session, new, context.key, _name(body.id))
 
 
-async def _regenerate(context: HttpRequestContext, session: str, body: UIChat) -> api.Sent:
+async def _regenerate(context: HttpRequestContext, session: str, body: UIChat) -> api.MessageReceipt:
     """Regenerate an answer: the named one, else the last."""
     answers = [
         answer.id for answer in (await context.access.sessions.messages(session)).messages if answer.role == "assistant"
@@ -103,7 +103,7 @@ async def _regenerate(context: HttpRequestContext, session: str, body: UIChat) -
     if not answers:
         raise UnknownMessage("there is no such message")
     message = body.messageId if body.messageId in answers else answers[-1]
-    return await context.access.sessions.rerun(session, message, api.Rerun(model=body.model), context.key)
+    return await context.access.sessions.rerun(session, message, api.RegenerateAnswer(model=body.model), context.key)
 
 
 async def _answer_gates(context: HttpRequestContext, session: str, last: UIMessage) -> ContinuedTurn:
@@ -173,7 +173,7 @@ async def _resume(context: HttpRequestContext) -> Response | None:
 async def _stop(context: HttpRequestContext) -> None:
     session = await _session(context, context.ids["chat"])
     if (turn := await running_turn(context.access, session)) is not None:
-        await context.access.sessions.cancel_turn(session, turn, api.Cancelled(), context.key)
+        await context.access.sessions.cancel_turn(session, turn, api.CancelTurn(), context.key)
 
 
 async def _answer(context: HttpRequestContext) -> None:

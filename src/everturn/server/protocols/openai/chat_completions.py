@@ -118,7 +118,7 @@ async def _send_message(
         session = fingerprint.session
     fields = message_fields(body, new, await store_files(context.access, new.files), await list_agent_names(context))
     if not session:
-        return response_id_of(await context.access.sessions.begin(api.NewSession(**fields), context.key))
+        return response_id_of(await context.access.sessions.start(api.NewSession(**fields), context.key))
     after = None
     if fingerprint is not None:
         after = fingerprint.message.removeprefix(SHARED_PREFIX) or None

@@ -43,6 +43,6 @@ def gate_wait_seconds(context: HttpRequestContext) -> float:
     return min(max(seconds, 0.0), MAX_GATE_WAIT) if seconds == seconds else DEFAULT_GATE_WAIT
 
 
-def response_id_of(sent: api.Sent) -> ResponseId:
+def response_id_of(sent: api.MessageReceipt) -> ResponseId:
     """The id of the response to a sent message."""
     return ResponseId(sent.session, sent.turn)

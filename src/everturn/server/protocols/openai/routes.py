@@ -75,7 +75,7 @@ async def _create(context: HttpRequestContext, body: ResponsesBody, seat: Stream
         fields = message_fields(
             body, new, await store_files(context.access, new.files), await list_agent_names(context)
         )
-        response_id = response_id_of(await context.access.sessions.begin(api.NewSession(**fields), context.key))
+        response_id = response_id_of(await context.access.sessions.start(api.NewSession(**fields), context.key))
     about = ResponseHeader(
         response_id.id,
         response_id.session,
@@ -159,7 +159,7 @@ async def retrieve(context: HttpRequestContext) -> Response:
 async def cancel(context: HttpRequestContext) -> Response:
     """POST /v1/responses/{id}/cancel."""
     response_id, encoder = await _load_response(context)
-    await context.access.sessions.cancel_turn(response_id.session, response_id.turn, api.Cancelled(), context.key)
+    await context.access.sessions.cancel_turn(response_id.session, response_id.turn, api.CancelTurn(), context.key)
     await feed_rest(context, response_id, encoder, CANCEL_TIMEOUT)
     if (await context.access.sessions.turn(response_id.session, response_id.turn)).phase is Phase.CANCELLED:
         encoder.status = "cancelled"  # also if it had ended at a gate

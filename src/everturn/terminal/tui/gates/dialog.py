@@ -183,11 +183,11 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
             review.display = panel is None
         body.display = panel is None or room >= 20
 
-    def on_wrapped_text_resized(self) -> None:
+    def on_wrapped_text_size_changed(self) -> None:
         """The height of the key bar or of a message has changed: measure again."""
         self.call_after_refresh(self._fit)
 
-    def on_panel_resized(self) -> None:
+    def on_panel_height_changed(self) -> None:
         """The height of the panel has changed: measure again."""
         self.call_after_refresh(self._fit)
 
@@ -201,14 +201,14 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         """Show an error that stays until the next key; "" clears it."""
         self._say("#problem", f"! {problem}" if problem else "")
 
-    def on_scrolled_rows_moved(self) -> None:
+    def on_scrolled_rows_position_changed(self) -> None:
         """Show how many lines are below."""
         body, review = self.query_one("#body", ScrolledRows), self.review
         below = body.rows_below + (review.below if review is not None and review.display else 0)
         if body.display:
             self._say("#more", pluralize(self.texts.more, below) if below else "")
 
-    def on_review_moved(self) -> None:
+    def on_review_scrolled(self) -> None:
         """The result was scrolled or redacted: update the summary and the number of lines below."""
         review = self.review
         if review is not None and (review.made.before is not None) != (self.summary.text is not None):
@@ -216,7 +216,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
             self._draw(is_new=False)
         elif review is not None and review.made.before is not None:
             self.summary = self._with(text=review.made.remaining)
-        self.on_scrolled_rows_moved()
+        self.on_scrolled_rows_position_changed()
 
     async def _load_tool(self) -> None:
         """Request the origin and the schema of the tool; the dialog does not wait for them."""
@@ -354,7 +354,7 @@ class GateScreen(ClosingScreen[bool], ModalScreen[bool]):
         review = self.review
         (review.text_view if review is not None else self.query_one("#body", ScrolledRows)).focus()
 
-    def on_panel_said(self, event: Panel.Said) -> None:
+    def on_panel_replied(self, event: Panel.Replied) -> None:
         """Send the answer of the panel."""
         event.stop()
         self._answer(event.reply)

@@ -21,12 +21,12 @@ GAP: Final = 3  # columns between two keys
 class WrappedText(Static):
     """Text that takes as many lines as it needs, and reports when its height changes."""
 
-    class Resized(Message):
+    class SizeChanged(Message):
         """The size of the text has changed."""
 
     def on_resize(self) -> None:
         """Report it: the parent has measured this widget before."""
-        self.post_message(self.Resized())
+        self.post_message(self.SizeChanged())
 
 
 class KeyBar(WrappedText):

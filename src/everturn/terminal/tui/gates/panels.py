@@ -24,7 +24,7 @@ DURATIONS: Final = (("forever", 0), ("hour", 3600), ("day", 86_400), ("week", 60
 
 
 class Panel(Vertical):
-    """Base of the panels: posts `Said` with the answer, and `Wrong` with an error to show."""
+    """Base of the panels: posts `Replied` with the answer, and `Wrong` with an error to show."""
 
     DEFAULT_CSS = """
     Panel { height: auto; border-top: solid $panel-lighten-2; padding: 0 1; }
@@ -34,7 +34,7 @@ class Panel(Vertical):
     """
     IS_TALL: ClassVar[bool] = False  # whether the panel takes all the height that it can get
 
-    class Said(Message):
+    class Replied(Message):
         """The answer."""
 
         def __init__(self, reply: RemoteGateReply) -> None:
@@ -48,7 +48,7 @@ class Panel(Vertical):
             super().__init__()
             self.text = text
 
-    class Resized(Message):
+    class HeightChanged(Message):
         """The height of the panel has changed."""
 
     def __init__(self, gate: Gate, texts: GateTexts) -> None:
@@ -57,7 +57,7 @@ class Panel(Vertical):
 
     def on_resize(self) -> None:
         """Report it: the height left for the gate has changed."""
-        self.post_message(self.Resized())
+        self.post_message(self.HeightChanged())
 
     @property
     def wanted_height(self) -> int:
@@ -126,7 +126,7 @@ class AlwaysPanel(Panel):
     def press(self, key: str) -> None:
         """Change the choice, or answer."""
         if key == "y":
-            self.post_message(self.Said(self.reply))
+            self.post_message(self.Replied(self.reply))
         elif key == "w":
             self.is_everywhere = not self._refusal and not self.is_everywhere
             self.post_message(self.Wrong(self._refusal))
@@ -218,7 +218,7 @@ class DenyPanel(Panel):
         reply = RemoteGateReply(deny=self.query_one(Input).value.strip() or True)
         if any(box.value for box in self.query(Checkbox)):
             reply["others"] = True
-        self.post_message(self.Said(reply))
+        self.post_message(self.Replied(reply))
 
 
 class TextPanel(Panel):
@@ -269,4 +269,4 @@ class TextPanel(Panel):
             reply = RemoteGateReply(result=text)
             if any(box.value for box in self.query(Checkbox)):
                 reply["failed"] = True
-            self.post_message(self.Said(reply))
+            self.post_message(self.Replied(reply))

@@ -27,7 +27,7 @@ class Review(Vertical):
     Review > Static { height: auto; text-style: bold; }
     """
 
-    class Moved(Message):
+    class Scrolled(Message):
         """The text was scrolled or has changed."""
 
     def __init__(self, text: str, texts: GateTexts) -> None:
@@ -55,7 +55,7 @@ class Review(Vertical):
     def _look(self) -> None:
         if self.text_view.size.height and self.text_view.is_at_end:
             self.is_read = True
-        self.post_message(self.Moved())
+        self.post_message(self.Scrolled())
 
     @property
     def text_view(self) -> TextView:
@@ -103,7 +103,7 @@ class Review(Vertical):
         page.move_cursor((row, min(column, len(page.document.get_line(row)))))
         is_changed = redaction.before is not None
         self.query_one(Static).update(self.texts.will_read if is_changed else self.texts.would_read)
-        self.post_message(self.Moved())
+        self.post_message(self.Scrolled())
 
 
 class RewritePanel(Panel):

@@ -47,7 +47,7 @@ class ScrolledRows(ScrollView, can_focus=True):
         Binding("end,G", "scroll_end", show=False),
     ]
 
-    class Moved(Message):
+    class PositionChanged(Message):
         """The visible rows have changed."""
 
     def __init__(self, id: str | None = None) -> None:
@@ -98,7 +98,7 @@ class ScrolledRows(ScrollView, can_focus=True):
     def _update_is_read(self) -> None:
         if self.rows and self.size.height and not self.rows_below:
             self.is_read = True
-        self.post_message(self.Moved())
+        self.post_message(self.PositionChanged())
 
     def render_line(self, y: int) -> Strip:
         """Return one row."""

@@ -20,8 +20,7 @@ from everturn.testing.contracts.model.bench import (
     send_and_wait,
     thoughts_of,
 )
-from everturn.testing.provider import Call, Finish, Item, Raw, Redacted, Refuse, Say, Think
-from everturn.testing.provider import Usage as Counted
+from everturn.testing.provider import Call, Finish, Item, Raw, Redacted, Refuse, Say, ScriptedUsage, Think
 
 TEXTS = {
     "emoji": "👩‍👩‍👧‍👦 and 🏳️‍🌈, and a flag: 🇺🇳",
@@ -178,7 +177,7 @@ class OutputContract(ModelBench):
 
     async def test_tokens_are_counted_with_the_cache_as_a_part_of_the_input(self, bench: ModelTestBench) -> None:
         told = {"cached": 300, "written": 100, "reasoning": 20}
-        chat = bench.chat([Say("Hello."), Counted(input=1_000, output=50, **told)])
+        chat = bench.chat([Say("Hello."), ScriptedUsage(input=1_000, output=50, **told)])
 
         usage = (await send_and_wait(chat)).usage
 
@@ -186,7 +185,7 @@ class OutputContract(ModelBench):
         assert usage == Usage(1_000, 50, cached, reasoning, written)
 
     async def test_the_tokens_of_all_steps_are_added_up(self, bench: ModelTestBench) -> None:
-        first, second = Counted(input=100, output=10), Counted(input=200, output=20)
+        first, second = ScriptedUsage(input=100, output=10), ScriptedUsage(input=200, output=20)
         chat = bench.chat([Call("look"), first], [Say("Done."), second], tools=[RecordingTool()])
 
         result = await send_and_wait(chat)
@@ -213,7 +212,7 @@ class OutputContract(ModelBench):
 
     async def test_a_price_makes_a_cost(self, bench: ModelTestBench) -> None:
         price = Price(input=2.0, output=10.0)
-        chat = bench.open(bench.model([Say("Hello."), Counted(input=1_000_000, output=500_000)], price=price))
+        chat = bench.open(bench.model([Say("Hello."), ScriptedUsage(input=1_000_000, output=500_000)], price=price))
 
         assert (await send_and_wait(chat)).usage.cost == pytest.approx(7.0)
 
@@ -221,7 +220,7 @@ class OutputContract(ModelBench):
         if "cached" not in self.counts:
             pytest.skip("it has no cache")
         price = Price(input=2.0, output=10.0, cached=0.5)
-        counted = Counted(input=1_000_000, output=500_000, cached=400_000)
+        counted = ScriptedUsage(input=1_000_000, output=500_000, cached=400_000)
         chat = bench.open(bench.model([Say("Hello."), counted], price=price))
 
         assert (await send_and_wait(chat)).usage.cost == pytest.approx(6.4)
