@@ -30,6 +30,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the root, where `tools` and `tests` are
+
 STAMP = re.compile(rb"(\d+):(\d+\.\d+) ")
 TICK = 0.02
 SETTLING = 3.0  # seconds at the beginning that do not count: all turns begin at once, which is another question
@@ -148,8 +150,8 @@ def summed(seconds: Sequence[float]) -> dict[str, float]:
 
 async def measure(turns: int, pace: float, seconds: float) -> dict[str, Any]:
     """Stream many turns at once."""
-    from everturn.testing.chaos.api import api_cell
-    from everturn.testing.servers.process import process_family
+    from tools.chaos.api import api_cell
+    from tools.servers.process import process_family
 
     deltas = int((seconds + SETTLING) / pace)
     async with provider(deltas, pace) as (url, pid), api_cell(provider=url) as cell:
@@ -239,7 +241,6 @@ def main() -> None:
         given.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
     wrong = report(found)
     if given.long:
-        sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
         from tests.cluster.campaign import PARTS, run
 
         wrong += asyncio.run(run(list(PARTS)))

@@ -41,10 +41,13 @@ from durable_side import DONE, READY, SERVICE, Script, closed_loop, make
 from everturn import Chat
 from everturn.cluster import Cluster
 from everturn.engine.restate import open_worker_socket, socket_url
-from everturn.testing.servers.nats import private_nats
-from everturn.testing.servers.postgres import private_postgres
-from everturn.testing.servers.process import process_family
-from everturn.testing.servers.restate import restate_server
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the root, where `tools` is
+
+from tools.servers.nats import private_nats
+from tools.servers.postgres import private_postgres
+from tools.servers.process import process_family
+from tools.servers.restate import restate_server
 
 SIDE = Path(__file__).parent / "durable_side.py"
 GLANCE = 0.02  # seconds between two looks at which turns of the cluster are over

@@ -14,6 +14,7 @@ import asyncio
 import json
 import random
 import sqlite3
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, closing
@@ -27,7 +28,10 @@ from everturn.core.chunks import Chunk, FinishChunk, TextChunk
 from everturn.core.requests import ModelRequest
 from everturn.runtime import Runtime
 from everturn.stores.sql.store import SqlStore
-from everturn.testing.servers.postgres import Postgres, private_postgres
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the root, where `tools` is
+
+from tools.servers.postgres import Postgres, private_postgres
 
 QUESTION = "How is the weather?"
 TURN = len(QUESTION) + ROUNDS * (len(MESSAGE) + CALLS * len(RESULT)) + len(CLOSING)  # bytes that are content

@@ -1,51 +1,50 @@
 import asyncio
-import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from everturn import Chat, ToolContext, failpoints, tool
+from everturn import CallFinished, Chat, failpoints, tool
 from everturn.core.ports import Tool
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import ScriptedModel, call, calls, say
-from everturn.testing.chaos import (
-    Evidence,
-    Ledger,
-    check,
-    install_from_environment,
-    read_ledger,
-)
-from everturn.testing.chaos.scenario import effect_hash
 
 # --8<-- [start:process]
 
 
-def paying(ledger: Ledger) -> Tool:
+def write_payment(file: Path, amount: int) -> None:
+    """Change the world, which outlives the process."""
+    with file.open("a", encoding="utf-8") as payments:
+        payments.write(f"{amount}\n")
+
+
+def paying(file: Path) -> Tool:
     @tool()
-    async def pay(amount: int, ctx: ToolContext) -> str:
-        """Pay the rent. The world it changes is a line in the ledger."""
-        ledger.write(
-            "effect",
-            session=ctx.session,
-            turn=ctx.turn,
-            call=ctx.call,
-            key=ctx.key,
-            name="pay",
-            hash=effect_hash("pay", {"amount": amount}),
-        )
-        failpoints.hit_failpoint("tool.pay.after")
+    async def pay(amount: int) -> str:
+        """Pay the rent."""
+        write_payment(file, amount)
+        failpoints.hit_failpoint("tool.pay.after")  # a failpoint of your own
         return f"paid {amount}"
 
     return pay
 
 
+def kill_at(point: str) -> None:
+    """Kill this process when it reaches a failpoint."""
+
+    def plan(reached: str) -> None:
+        if reached == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    failpoints.install_plan(plan)
+
+
 async def live(home: Path) -> None:
     """What a process does: begin the turn, or go on with it."""
-    install_from_environment()
     model = ScriptedModel(calls(call("pay", amount=900)), say("That is all I know."))
-    tools, store = [paying(Ledger(home / "ledger"))], str(home / "talks.db")
+    tools, store = [paying(home / "payments")], str(home / "talks.db")
     async with Chat(model, tools=tools, store=store, session="rent") as chat:
         await (await chat.send("Pay the rent", key="May"))
 
@@ -54,31 +53,38 @@ async def live(home: Path) -> None:
 # --8<-- [start:judge]
 
 
-def run(home: Path, plan: dict[str, object]) -> int:
-    """A process of its own, with a plan of its own; how it ended."""
-    environment = {**os.environ, "EVERTURN_FAULTS": json.dumps(plan) if plan else ""}
-    return subprocess.run([sys.executable, __file__, home], env=environment).returncode
+def run(home: Path, point: str = "") -> int:
+    """Start a process that is killed at a failpoint, or at none; how it ended."""
+    return subprocess.run([sys.executable, __file__, home, point]).returncode
 
 
-async def judge(home: Path, kills: int) -> None:
+async def judge(home: Path) -> tuple[int, list[str]]:
+    """How often was it paid, and what does the log say?"""
     store = SqlStore.sqlite(home / "talks.db")
     entries = await store.events("rent")
     await store.aclose()
-    evidence = Evidence("rent", entries, read_ledger(home / "ledger").lines, kills)
-    print("payments:", len(evidence.lines("effect")))
-    print("the call is", *(event.state for event in evidence.settled))
-    print("violations:", [str(violation) for violation in check(evidence)])
+    file = home / "payments"
+    payments = file.read_text(encoding="utf-8") if file.exists() else ""
+    events = (entry.event for entry in entries)
+    states = [event.state for event in events if isinstance(event, CallFinished)]
+    return len(payments.splitlines()), list[str](states)
 
 
 def main() -> None:
     with TemporaryDirectory() as folder:
         home = Path(folder)
-        print("ended with", run(home, {"tool.pay.after": {"do": "kill"}}))
-        print("ended with", run(home, {}))
-        asyncio.run(judge(home, kills=1))
+        print("ended with", run(home, "tool.pay.after"))
+        print("ended with", run(home))
+        payments, states = asyncio.run(judge(home))
+        print("payments:", payments)
+        print("the call is", *states)
 
 
 # --8<-- [end:judge]
 
 if __name__ == "__main__":
-    asyncio.run(live(Path(sys.argv[1]))) if len(sys.argv) > 1 else main()
+    if len(sys.argv) > 1:
+        kill_at(sys.argv[2])
+        asyncio.run(live(Path(sys.argv[1])))
+    else:
+        main()

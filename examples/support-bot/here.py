@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from everturn.testing.provider import Call, Item, Provider, Say
-from everturn.testing.servers.nats import private_nats
-from everturn.testing.servers.postgres import private_postgres
-from everturn.testing.servers.process import free_port
-from everturn.testing.servers.restate import restate_server
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository, whose folder `tools` starts servers
+
+from tools.servers.nats import private_nats
+from tools.servers.postgres import private_postgres
+from tools.servers.process import free_port
+from tools.servers.restate import restate_server
 
 CONFIG = str(Path(__file__).with_name("everturn.toml"))
 

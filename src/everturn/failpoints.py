@@ -2,7 +2,7 @@
 `hit_failpoint("store.commit.after")`.
 
 Without a plan a failpoint costs one check of a variable. A test installs a plan, or an environment variable does so in
-a child process; nothing in production does. See `everturn.testing.chaos` for plans.
+a child process; nothing in production does. `tools/chaos/plan.py` in the repository has plans written as JSON.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from everturn.core.events import CallStarted, TurnCancelled
 from everturn.core.ports import MAX_QUICK_CLAIMS
 from everturn.errors import SessionQuarantined
 from everturn.runtime import Runtime
-from everturn.testing.chaos import ask
-from everturn.testing.chaos.cell import Cell, WorkerProcess, cell
+from tools.chaos import ask
+from tools.chaos.cell import Cell, WorkerProcess, cell
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 BUSY = 60.0  # seconds that a busy machine may take to look; a session that rests by this clock rested then

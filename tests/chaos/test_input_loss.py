@@ -1,6 +1,6 @@
 """Nothing that was acknowledged is lost, whatever is killed; and the checker that says so finds what is.
 
-The long form is `python -m everturn.testing.chaos.input_loss --inputs 100000`.
+The long form is `python -m tools.chaos.input_loss --inputs 100000`.
 """
 
 from collections.abc import AsyncIterator
@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from everturn.testing.chaos.cell import Cell, cell
-from everturn.testing.chaos.input_loss import LossCampaign, LossPlan, LossReport
+from tools.chaos.cell import Cell, cell
+from tools.chaos.input_loss import LossCampaign, LossPlan, LossReport
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 

@@ -1,4 +1,4 @@
-"""Real processes, really killed: short forms of the campaigns. `python -m everturn.testing.chaos.kill` is the long one."""
+"""Real processes, really killed: short forms of the campaigns. `python -m tools.chaos.kill` is the long one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from everturn.testing.chaos.fence import fence
-from everturn.testing.chaos.kill import kill_anywhere
+from tools.chaos.fence import fence
+from tools.chaos.kill import kill_anywhere
+from tools.environment import child_environment
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -38,6 +39,6 @@ async def test_a_driver_that_wakes_up_when_another_has_taken_over_commits_nothin
 
 
 def test_two_releases_work_side_by_side() -> None:
-    line = [sys.executable, "-m", "everturn.testing.chaos.rolling_upgrade", "--turns", "40"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=280)
+    line = [sys.executable, "-m", "tools.chaos.rolling_upgrade", "--turns", "40"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=280, env=child_environment())
     assert done.returncode == 0, done.stdout + done.stderr

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from everturn import Chat
 from everturn.core.deltas import TextDelta, TurnItem
 from everturn.core.events import StepFinished, StepRestarted, StepStarted, TurnCompleted
-from everturn.testing.chaos import ScenarioModel, ask
-from everturn.testing.chaos.resume import ResumeSizes, TurnScreen, compare_with_stored, resuming
+from tools.chaos import ScenarioModel, ask
+from tools.chaos.resume import ResumeSizes, TurnScreen, compare_with_stored, resuming
 
 Seen = list[TurnItem]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from everturn.testing.chaos.waiting_sessions import Spread, WaitingSizes, spread, waiting
+from tools.chaos.waiting_sessions import Spread, WaitingSizes, spread, waiting
 
 
 def test_a_spread_names_the_usual_the_rare_and_the_worst() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from everturn.testing.chaos.api import ApiCell, api_cell
 from tests.cluster import cancelling, gating, rolling, streaming
+from tools.chaos.api import ApiCell, api_cell
 
 
 async def _streaming(cell: ApiCell) -> list[streaming.Streamed]:

@@ -16,9 +16,9 @@ from everturn import api
 from everturn.client.server import RemoteTurn, Server
 from everturn.core.events import CallStarted, LateResultReceived, TurnCancelled
 from everturn.core.parts import ToolPart
-from everturn.testing.chaos.api import ApiCell
-from everturn.testing.chaos.waiting_sessions import Spread, spread
 from everturn.testing.provider import Call, Say
+from tools.chaos.api import ApiCell
+from tools.chaos.waiting_sessions import Spread, spread
 
 GLANCE = 0.02
 LOST = "outcome_unknown"

@@ -13,9 +13,9 @@ from msgspec import Struct
 from everturn import api
 from everturn.client.server import RemoteTurn, Server
 from everturn.core.events import Event
-from everturn.testing.chaos.api import MAILED, ApiCell
-from everturn.testing.chaos.api_tools import AHEAD
-from everturn.testing.chaos.scenario import effect_hash
+from tools.chaos.api import MAILED, ApiCell
+from tools.chaos.api_tools import AHEAD
+from tools.chaos.scenario import effect_hash
 
 DAY = 86_400.0
 GLANCE = 0.1

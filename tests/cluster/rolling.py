@@ -21,11 +21,11 @@ from everturn.client import Server
 from everturn.client.server import RemoteTurn
 from everturn.core.events import StepRestarted
 from everturn.errors import EverturnError
-from everturn.testing.chaos.api import ApiCell, ApiTurnScreen
-from everturn.testing.chaos.api_tools import VERSION
-from everturn.testing.chaos.resume import compare_with_stored
-from everturn.testing.chaos.versions import NEXT, NOW
 from everturn.testing.provider import Call, Say
+from tools.chaos.api import ApiCell, ApiTurnScreen
+from tools.chaos.api_tools import VERSION
+from tools.chaos.resume import compare_with_stored
+from tools.chaos.versions import NEXT, NOW
 
 SAID = [f"piece {number}, " for number in range(40)]
 WRITES = "EVERTURN_CLUSTER__WRITES"

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from everturn.client.server import RemoteTurn
 from everturn.core.events import StepRestarted
-from everturn.testing.chaos.api import ApiCell, ApiReader, ApiTurnScreen, visit
-from everturn.testing.chaos.api_tools import AHEAD
-from everturn.testing.chaos.resume import compare_with_stored
-from everturn.testing.chaos.scenario import pieces_of
 from everturn.testing.provider import Call, Say
+from tools.chaos.api import ApiCell, ApiReader, ApiTurnScreen, visit
+from tools.chaos.api_tools import AHEAD
+from tools.chaos.resume import compare_with_stored
+from tools.chaos.scenario import pieces_of
 
 PATIENCE = 120.0  # seconds in which the readers have to see the end, beyond what the text itself takes
 LATE = 6  # readers that come when all is over, half of them at a node where it is an hour later

@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from everturn.testing.chaos.api import ApiCell, api_cell
 from tests.cluster import cancelling, gating, rolling, streaming
+from tools.chaos.api import ApiCell, api_cell
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 

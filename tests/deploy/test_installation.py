@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from everturn.testing.chaos.nodes import ApiNode, Installation, installation
+from tools.chaos.nodes import ApiNode, Installation, installation
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 

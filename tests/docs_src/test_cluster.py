@@ -11,9 +11,9 @@ from docs_src.guides.shop import ask, make
 
 from everturn.core.ports import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS
 from everturn.runtime import DRIVE_SECONDS, DURABLE_DRAIN_TIMEOUT, RECONCILE_AFTER
-from everturn.testing.chaos.cell import cell
-from everturn.testing.servers import restate
-from everturn.testing.servers.process import free_port
+from tools.chaos.cell import cell
+from tools.servers import restate
+from tools.servers.process import free_port
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
 

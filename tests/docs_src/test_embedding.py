@@ -17,7 +17,7 @@ from docs_src.guides.migrate_after import refund
 from docs_src.guides.migrate_before import TOOLS
 
 from everturn.testing.provider import Call, Item, Provider, Say
-from everturn.testing.servers.process import free_port
+from tools.servers.process import free_port
 
 GUIDES = Path(__file__).parents[2] / "docs_src" / "guides"
 

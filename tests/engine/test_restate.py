@@ -24,8 +24,8 @@ from everturn.engine.restate import RestateEngine, RestateHealth, open_worker_so
 from everturn.errors import EngineUnavailable, EverturnError, SessionQuarantined, Stale
 from everturn.testing import FakeClock
 from everturn.testing.contracts import EngineContract
-from everturn.testing.servers.process import free_port
-from everturn.testing.servers.restate import RestateServer, restate_server
+from tools.servers.process import free_port
+from tools.servers.restate import RestateServer, restate_server
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 

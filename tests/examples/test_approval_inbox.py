@@ -9,8 +9,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from everturn.testing.servers.process import free_port
 from tests.examples.starting import check_recorded, commands, copied, is_there, recording_of, run, started, wait_for
+from tools.servers.process import free_port
 
 NAME = "approval-inbox"
 

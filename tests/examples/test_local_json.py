@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from everturn.core.events import CallFinished, TurnCompleted
-from everturn.testing.servers.process import free_port
 from tests.examples.starting import (
     EXAMPLES,
     check_recorded,
@@ -22,6 +21,7 @@ from tests.examples.starting import (
     says,
     started,
 )
+from tools.servers.process import free_port
 
 NAME = "local-json"
 HOME = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "everturn-local-model"

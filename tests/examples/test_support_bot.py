@@ -10,6 +10,7 @@ import pytest
 from everturn.core.events import CallFinished
 from everturn.replay import Recording
 from tests.examples.starting import EXAMPLES, commands, copied, run
+from tools.environment import child_environment
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
@@ -18,7 +19,10 @@ NAME = "support-bot"
 
 def test_the_story_goes_as_the_readme_says(tmp_path: Path) -> None:
     there, (story,) = copied(NAME, tmp_path), commands(NAME)
-    said = run([*story, "--export", "refund.zip"], there, 200.0).splitlines()
+    # The copy is outside of the repository, and starts servers with its `tools`.
+    said = run(
+        [*story, "--export", "refund.zip"], there, 200.0, PYTHONPATH=child_environment()["PYTHONPATH"]
+    ).splitlines()
     assert said[0].startswith("ready at http://127.0.0.1:")
     assert said[1:] == [
         "north: I looked it up: order 1001: a lamp for 40.",

@@ -419,4 +419,11 @@ MUTANTS = [
         "tests/turn/test_tool_tasks.py"
         "::test_a_message_that_waits_is_sent_when_the_selection_moves_away_from_the_busy_branch",
     ),
+    Mutant(
+        "a campaign does not notice that an acknowledged input is lost",
+        "/tools/chaos/checks.py",
+        "elif not starts and not (line.key in dropped and line.turn in cancelled):",
+        "elif not starts and not line.key:",
+        "tests/testing/test_chaos_checks.py::test_a_bug_is_caught_by_the_checker_made_for_it",
+    ),
 ]

@@ -12,15 +12,13 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import entry_points
-from pathlib import Path
 from types import CodeType, ModuleType
 
 import pytest
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import PACKAGE, ROOT, Mutant
 
-ROOT = Path(__file__).parent.parent.parent
-PACKAGE = ROOT / "src/everturn"
+PLACES = {"everturn": PACKAGE, "tools": ROOT / "tools"}
 
 # What plugins of pytest import only when they are used, and what the tests of most mutants use.
 WARM = (
@@ -35,7 +33,7 @@ for name in WARM:
 for plugin in entry_points(group="pytest11"):
     plugin.load()
 
-SOURCES = {str(file): file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py")}
+SOURCES = {str(file): file.read_text(encoding="utf-8") for folder in PLACES.values() for file in folder.rglob("*.py")}
 CODE = {path: compile(text, path, "exec", dont_inherit=True) for path, text in SOURCES.items()}
 
 
@@ -47,14 +45,14 @@ class Planted(SourceFileLoader):
 
 
 class Planter:
-    """Finds the modules of Everturn in this source tree, wherever else they may be installed."""
+    """Finds the modules of Everturn and of `tools` in this source tree, wherever else they may be installed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] != "everturn":
+        if (folder := PLACES.get(fullname.partition(".")[0])) is None:
             return None
-        spec = PathFinder.find_spec(fullname, path or [str(PACKAGE.parent)], target)
+        spec = PathFinder.find_spec(fullname, path or [str(folder.parent)], target)
         if spec is not None and spec.origin in CODE:
             spec.loader = Planted(fullname, spec.origin)
         return spec
@@ -62,7 +60,7 @@ class Planter:
 
 def plant(mutant: Mutant) -> None:
     """Plant one bug in what this process is about to import."""
-    path = str(PACKAGE / mutant.file)
+    path = str(mutant.path)
     text = SOURCES[path]
     if text.count(mutant.old) != 1:
         raise LookupError(f"{mutant.name}: {mutant.file} has the line {text.count(mutant.old)} times; fix the mutant")
@@ -71,7 +69,7 @@ def plant(mutant: Mutant) -> None:
 
 def run(tests: Sequence[str], mutant: Mutant | None) -> int:
     """Run tests on the source with a bug in it, or without one; what pytest's exit code is."""
-    strangers = [name for name in sys.modules if name.partition(".")[0] == "everturn"]
+    strangers = [name for name in sys.modules if name.partition(".")[0] in PLACES]
     assert not strangers, f"imported before anything was planted: {strangers}"
     if mutant is not None:
         plant(mutant)

@@ -8,9 +8,8 @@ from zlib import crc32
 import pytest
 
 from tests.mutants.mutants import MUTANTS, Mutant
-from tests.mutants.run import ROOT, is_caught, passes
+from tests.mutants.run import is_caught, passes
 
-SOURCE = ROOT / "src/everturn"
 SHORT = 24  # one in so many is planted in CI, always the same ones; `scripts/test -m "" tests/mutants` plants them all
 
 
@@ -27,7 +26,7 @@ SHORT_FILES = {mutant.test.partition("::")[0] for mutant in MUTANTS if _is_short
 
 
 def test_each_bug_can_be_planted_where_it_says() -> None:
-    sources = {mutant.file: (SOURCE / mutant.file).read_text(encoding="utf-8") for mutant in MUTANTS}
+    sources = {mutant.file: mutant.path.read_text(encoding="utf-8") for mutant in MUTANTS}
     assert [mutant.name for mutant in MUTANTS if sources[mutant.file].count(mutant.old) != 1] == []
 
 

@@ -29,7 +29,7 @@ from tests.permissions.slow_commands import ENDS, STARTS, UNITS, made
 
 from everturn.permissions.shell.parser import MAX_BYTES
 from everturn.testing.provider import Call, Provider, Say
-from everturn.testing.servers.process import free_port
+from tools.servers.process import free_port
 
 LIMIT = 0.2
 CLIENTS = 8

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from yarl import URL
 
 from everturn.engine.restate import RestateEngine
-from everturn.testing.servers.restate import RestateServer, restate_server
 from tests.security.peer_house import Peer, a_peer
 from tests.stores.test_postgres import Place
+from tools.servers.restate import RestateServer, restate_server
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 SOON = 30.0

@@ -31,8 +31,8 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
-from everturn.testing.servers import Proxy, cutting_proxy, private_postgres
-from everturn.testing.servers.process import free_port
+from tools.servers import Proxy, cutting_proxy, private_postgres
+from tools.servers.process import free_port
 
 pytestmark = pytest.mark.live
 

@@ -32,7 +32,7 @@ from everturn.core.parts import Output, TextPart, ToolPart, Usage
 from everturn.core.ports import Store
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, MortalStore
-from everturn.testing.chaos import (
+from tools.chaos import (
     CHECKS,
     Evidence,
     Ledger,
@@ -46,8 +46,8 @@ from everturn.testing.chaos import (
     normalize_log,
     read_ledger,
 )
-from everturn.testing.chaos.scenario import SCENARIOS, effect_hash, pieces_of
-from everturn.testing.chaos.sets import acked_in, begun_in, ended_in
+from tools.chaos.scenario import SCENARIOS, effect_hash, pieces_of
+from tools.chaos.sets import acked_in, begun_in, ended_in
 
 # A world that outlives its processes: a store and a ledger ----------------------------------------------------------
 

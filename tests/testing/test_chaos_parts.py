@@ -15,7 +15,7 @@ import pytest
 
 from everturn import Chat, failpoints
 from everturn.errors import ConfigError
-from everturn.testing.chaos import (
+from tools.chaos import (
     FaultInjected,
     FaultPlan,
     Ledger,
@@ -25,14 +25,15 @@ from everturn.testing.chaos import (
     make_tools,
     read_ledger,
 )
-from everturn.testing.chaos.plan import EXIT_CODE, VARIABLE, install_from_environment, read_token
+from tools.chaos.plan import EXIT_CODE, VARIABLE, install_from_environment, read_token
+from tools.environment import child_environment
 
 # Plans ------------------------------------------------------------------------------------------------------------
 
 PASSES = """
 import sys
 from everturn import failpoints
-from everturn.testing.chaos import Ledger, install_from_environment
+from tools.chaos import Ledger, install_from_environment
 install_from_environment()
 ledger = Ledger(sys.argv[1])
 for number in range(3):
@@ -48,7 +49,7 @@ def nothing_is_planned_afterwards() -> Iterator[None]:
 
 
 def run(ledger: Path, plan: object) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, VARIABLE: msgspec.json.encode(plan).decode()}
+    environment = {**child_environment(), VARIABLE: msgspec.json.encode(plan).decode()}
     return subprocess.Popen([sys.executable, "-c", PASSES, str(ledger)], env=environment)
 
 
@@ -162,12 +163,13 @@ def test_a_last_line_without_its_end_is_still_a_line(tmp_path: Path):
 
 def test_many_processes_write_one_ledger_and_no_line_is_lost(tmp_path: Path):
     script = (
-        "import sys; from everturn.testing.chaos import Ledger\n"
+        "import sys; from tools.chaos import Ledger\n"
         "ledger = Ledger(sys.argv[1], worker=sys.argv[2])\n"
         "for n in range(500): ledger.write('effect', name=str(n), hash='x' * 200)\n"
     )
     path = tmp_path / "ledger"
-    writers = [subprocess.Popen([sys.executable, "-c", script, str(path), str(n)]) for n in range(3)]
+    known = child_environment()
+    writers = [subprocess.Popen([sys.executable, "-c", script, str(path), str(n)], env=known) for n in range(3)]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     read = read_ledger(path)
     assert read.torn == 0

@@ -18,11 +18,12 @@ import pytest
 import pytest_asyncio
 
 from everturn.errors import ConfigError
-from everturn.testing.servers import PlannedCut, Postgres, Proxy, cutting_proxy, private_nats, private_postgres
-from everturn.testing.servers import process as processes
-from everturn.testing.servers.nats import nats_binary
-from everturn.testing.servers.postgres import postgres_binaries
-from everturn.testing.servers.process import free_port, process_family
+from tools.environment import child_environment
+from tools.servers import PlannedCut, Postgres, Proxy, cutting_proxy, private_nats, private_postgres
+from tools.servers import process as processes
+from tools.servers.nats import nats_binary
+from tools.servers.postgres import postgres_binaries
+from tools.servers.process import free_port, process_family
 
 pytestmark = pytest.mark.live
 
@@ -151,7 +152,7 @@ async def test_nothing_is_left_of_a_database_that_was_killed_and_never_started_a
 async def test_servers_die_with_a_test_process_that_is_killed(tmp_path: Path):
     script = (
         "import asyncio, sys; from pathlib import Path\n"
-        "from everturn.testing.servers import private_nats, private_postgres\n"
+        "from tools.servers import private_nats, private_postgres\n"
         "async def main():\n"
         "    here = Path(sys.argv[1])\n"
         "    async with private_postgres(here) as postgres, private_nats(here) as nats:\n"
@@ -159,7 +160,9 @@ async def test_servers_die_with_a_test_process_that_is_killed(tmp_path: Path):
         "        await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"
     )
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, str(tmp_path), stdout=subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script, str(tmp_path)), stdout=subprocess.PIPE, env=child_environment()
+    )
     assert process.stdout is not None
     postgres, server, home = (await process.stdout.readline()).decode().split()
     assert not is_gone(int(postgres))

@@ -11,15 +11,18 @@ from everturn import wire
 from everturn.core.events import CallFinished
 from everturn.core.parts import Output
 from everturn.errors import ConfigError, UnreadableLog
-from everturn.testing.chaos.versions import NEXT, NOW
+from tools.chaos.versions import NEXT, NOW
+from tools.environment import child_environment
 
 SETTLED = CallFinished(turn="t", call="c", state="completed", output=Output("ok"))
 
 
 def next_release(script: str, line: bytes = b"") -> bytes:
     """Run a few lines as the release that comes next."""
-    start = "import sys\nfrom everturn import wire\nfrom everturn.testing.chaos.versions import NOW, pretend\npretend(NOW + 1)\n"
-    done = subprocess.run([sys.executable, "-c", start + script], input=line, capture_output=True, check=True)
+    start = "import sys\nfrom everturn import wire\nfrom tools.chaos.versions import NOW, pretend\npretend(NOW + 1)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", start + script], input=line, capture_output=True, check=True, env=child_environment()
+    )
     return done.stdout
 
 

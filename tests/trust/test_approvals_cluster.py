@@ -18,9 +18,9 @@ from everturn import Chat
 from everturn.core.events import CallFinished, CallStarted, Event, GateOpened, GateResolved, TurnCompleted
 from everturn.core.gates import Gate
 from everturn.runtime import Runtime
-from everturn.testing.chaos import ask
-from everturn.testing.chaos.cell import Cell, cell
-from everturn.testing.chaos.scenario import ASKED_FIVE, REVIEWED, ScenarioModel, effect_hash
+from tools.chaos import ask
+from tools.chaos.cell import Cell, cell
+from tools.chaos.scenario import ASKED_FIVE, REVIEWED, ScenarioModel, effect_hash
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 

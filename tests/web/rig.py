@@ -24,10 +24,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from everturn.testing.servers.process import free_port
 from tests.web.configured import CONFIG, USERS
 from tests.web.doing import WORDS
 from tests.web.model import NAMES, ModelServer, wait_for
+from tools.servers.process import free_port
 
 HERE: Final = Path(__file__).parent
 SERVES: Final = re.compile(r"serves at (http://\S+)")

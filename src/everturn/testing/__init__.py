@@ -10,8 +10,6 @@ the scripted model (`ScriptedModel`, `say`, `think`, `call`, `calls`) and the re
 - `crash`: `MortalStore` and `Crash`, a process that dies after any event
 - `contracts`: contract suites for stores, buses, engines, accounts and models
 - `provider`: a local model server with scripted answers and strict validation
-- `servers`: real servers (PostgreSQL, NATS, Restate) that a test owns
-- `chaos`: fault injection campaigns on a whole installation
 """
 
 from everturn.bus.memory import MemoryBus

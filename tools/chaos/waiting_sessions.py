@@ -1,6 +1,6 @@
 """Waiting campaign: what sessions cost that all wait for a person, and how soon an answer is processed.
 
-python -m everturn.testing.chaos.waiting_sessions --sessions 10000
+python -m tools.chaos.waiting_sessions --sessions 10000
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from everturn.chat.session import Chat
 from everturn.chat.turn import Turn
 from everturn.core.events import CallStarted, Event, Gate, GateResolved, TurnCompleted
 from everturn.runtime import Runtime
-from everturn.testing.chaos.cell import Cell, cell
-from everturn.testing.chaos.scenario import ScenarioModel, ask
+from tools.chaos.cell import Cell, cell
+from tools.chaos.scenario import ScenarioModel, ask
 
 AT_ONCE = 64  # concurrent sends
 GLANCE = 0.5  # seconds between two checks whether every session waits

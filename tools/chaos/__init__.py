@@ -22,13 +22,13 @@ records what was really done. When all is quiet, checks compare the log with the
 - `sabotage`: deliberate bugs, to test the checks
 """
 
-from everturn.testing.chaos.checks import CHECKS, Violation, check
-from everturn.testing.chaos.evidence import Evidence
-from everturn.testing.chaos.ledger import Ledger, LedgerLine, read_ledger
-from everturn.testing.chaos.plan import FaultInjected, FaultPlan, install_from_environment
-from everturn.testing.chaos.scenario import ScenarioModel, acknowledge, ask, make_tools
-from everturn.testing.chaos.sets import InputsReport, check_inputs
-from everturn.testing.chaos.transcript import normalize_log
+from tools.chaos.checks import CHECKS, Violation, check
+from tools.chaos.evidence import Evidence
+from tools.chaos.ledger import Ledger, LedgerLine, read_ledger
+from tools.chaos.plan import FaultInjected, FaultPlan, install_from_environment
+from tools.chaos.scenario import ScenarioModel, acknowledge, ask, make_tools
+from tools.chaos.sets import InputsReport, check_inputs
+from tools.chaos.transcript import normalize_log
 
 __all__ = [
     "CHECKS",

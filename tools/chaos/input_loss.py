@@ -1,4 +1,4 @@
-"""Loss campaign: counts lost inputs while everything is killed. `python -m everturn.testing.chaos.input_loss --inputs
+"""Loss campaign: counts lost inputs while everything is killed. `python -m tools.chaos.input_loss --inputs
 100000`.
 
 Clients, processes of their own, send inputs to a cluster (`cell`) in which everything is killed and restarted by a
@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -27,13 +25,14 @@ from msgspec import Struct
 
 from everturn.chat.session import Chat
 from everturn.runtime import Runtime
-from everturn.testing.chaos.cell import Cell, cell
-from everturn.testing.chaos.input_check import check_session_inputs, merge_inputs
-from everturn.testing.chaos.ledger import LedgerLine, read_ledger
-from everturn.testing.chaos.scenario import ask
-from everturn.testing.chaos.sender import REFUSED, TAKEN, SenderConfig
-from everturn.testing.chaos.sets import InputsReport
-from everturn.testing.servers.process import process_family
+from tools.chaos.cell import Cell, cell
+from tools.chaos.input_check import check_session_inputs, merge_inputs
+from tools.chaos.ledger import LedgerLine, read_ledger
+from tools.chaos.scenario import ask
+from tools.chaos.sender import REFUSED, TAKEN, SenderConfig
+from tools.chaos.sets import InputsReport
+from tools.environment import child_environment
+from tools.servers.process import process_family
 
 SHOWN = 40  # violations that a report lists
 REST = 180.0  # seconds after the last fault in which everything must come to rest: a lost wake is found after 30
@@ -115,15 +114,13 @@ class _Client:
         self.spent = 0.0
 
     async def run(self) -> None:
-        # As in an installed package, compiled beforehand; see `cell`.
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "everturn-bytecode")}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment = child_environment()
         while True:
             with self._log.open("ab") as log:
                 self._process = process = await asyncio.create_subprocess_exec(
                     sys.executable,
                     "-m",
-                    "everturn.testing.chaos.sender",
+                    "tools.chaos.sender",
                     msgspec.json.encode(self.config).decode(),
                     stdout=log,
                     stderr=log,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from everturn.core.events import Entry, TurnCancelled, TurnCompleted, TurnFailed, TurnStarted
-from everturn.testing.chaos.ledger import LedgerLine
+from tools.chaos.ledger import LedgerLine
 
 Input = tuple[str, str, str]
 """Session, key of the command, turn."""

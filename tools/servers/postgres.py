@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from everturn.errors import ConfigError
-from everturn.testing.servers.process import Daemon, free_port
+from tools.servers.process import Daemon, free_port
 
 Mode = Literal["smart", "fast", "immediate"]
 

@@ -12,9 +12,9 @@ from everturn.core.events import Entry, StepFinished, TurnCompleted, TurnStarted
 from everturn.core.parts import join_text
 from everturn.errors import UnknownSession
 from everturn.runtime import Runtime
-from everturn.testing.chaos.ledger import LedgerLine
-from everturn.testing.chaos.scenario import input_hash
-from everturn.testing.chaos.sets import Input, InputsReport, check_inputs, ended_in
+from tools.chaos.ledger import LedgerLine
+from tools.chaos.scenario import input_hash
+from tools.chaos.sets import Input, InputsReport, check_inputs, ended_in
 
 
 async def check_session_inputs(

@@ -1,4 +1,4 @@
-"""Tools of the API installation under test, named in its file: `[tools] python = ["everturn.testing.chaos.api_tools"]`.
+"""Tools of the API installation under test, named in its file: `[tools] python = ["tools.chaos.api_tools"]`.
 
 Every process of the installation imports this, so it is also where a process gets a shifted clock (AHEAD), or another
 release (VERSION). Nothing of that is in the program itself.
@@ -13,10 +13,10 @@ import time
 
 from everturn import clock, wire
 from everturn.core.ports import ToolContext
-from everturn.testing.chaos.ledger import Ledger
-from everturn.testing.chaos.scenario import effect_hash, make_tools
-from everturn.testing.chaos.versions import pretend
 from everturn.tools.function import tool
+from tools.chaos.ledger import Ledger
+from tools.chaos.scenario import effect_hash, make_tools
+from tools.chaos.versions import pretend
 
 LEDGER, AHEAD, VERSION = "CHAOS_LEDGER", "CHAOS_AHEAD", "CHAOS_VERSION"
 

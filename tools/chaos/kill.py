@@ -4,7 +4,7 @@ First the turn is driven once to record which points it passes. Then, for each o
 that reaches the point first is killed, and nothing else is done: the turn has to finish by itself, and the log and the
 ledger of effects are compared with those of the undisturbed turn.
 
-    python -m everturn.testing.chaos.kill [--points N] [--seed N]
+    python -m tools.chaos.kill [--points N] [--seed N]
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from msgspec import Struct
 from everturn.chat import Chat
 from everturn.core.events import CallFinished, Entry
 from everturn.runtime import Runtime
-from everturn.testing.chaos.cell import Cell, cell
-from everturn.testing.chaos.checks import check
-from everturn.testing.chaos.evidence import Evidence
-from everturn.testing.chaos.plan import FaultRecord, read_token
-from everturn.testing.chaos.scenario import ask
-from everturn.testing.chaos.transcript import normalize_log
+from tools.chaos.cell import Cell, cell
+from tools.chaos.checks import check
+from tools.chaos.evidence import Evidence
+from tools.chaos.plan import FaultRecord, read_token
+from tools.chaos.scenario import ask
+from tools.chaos.transcript import normalize_log
 
 WORKERS = 3
 PATIENCE = 60.0  # seconds a turn has to end; a longer one is a violation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import sys
@@ -18,14 +17,15 @@ from everturn.cluster import Cluster
 from everturn.core.ports import Bus, Engine, Store
 from everturn.engine.restate import open_worker_socket, socket_url
 from everturn.runtime import Runtime
-from everturn.testing.chaos.ledger import Ledger, LedgerLine, read_ledger
-from everturn.testing.chaos.plan import VARIABLE
-from everturn.testing.chaos.scenario import TOOL_TIME, ScenarioModel
-from everturn.testing.chaos.worker import ARMED, READY, WorkerConfig
-from everturn.testing.servers.nats import Nats, private_nats
-from everturn.testing.servers.postgres import Postgres, private_postgres
-from everturn.testing.servers.process import process_family
-from everturn.testing.servers.restate import RestateServer, restate_server
+from tools.chaos.ledger import Ledger, LedgerLine, read_ledger
+from tools.chaos.plan import VARIABLE
+from tools.chaos.scenario import TOOL_TIME, ScenarioModel
+from tools.chaos.worker import ARMED, READY, WorkerConfig
+from tools.environment import child_environment
+from tools.servers.nats import Nats, private_nats
+from tools.servers.postgres import Postgres, private_postgres
+from tools.servers.process import process_family
+from tools.servers.restate import RestateServer, restate_server
 
 START = 60.0  # seconds a worker has to start; a loaded machine needs many
 
@@ -103,16 +103,13 @@ class Cell:
         config = WorkerConfig(
             name, where, str(self.home / "ledger"), str(self.home / "plan"), pace, pause, sabotage, version
         )
-        environment = {**os.environ, VARIABLE: msgspec.json.encode(plan).decode() if plan else ""}
-        # As in an installed package: a worker that compiles its imports takes seconds to start.
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        environment["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "everturn-bytecode")
+        environment = {**child_environment(), VARIABLE: msgspec.json.encode(plan).decode() if plan else ""}
         stderr = self.home / f"{name}.log"
         with stderr.open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "everturn.testing.chaos.worker",
+                "tools.chaos.worker",
                 msgspec.json.encode(config).decode(),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import os
 import re
 import sys
 import tempfile
@@ -17,11 +16,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from everturn.cluster import Cluster
-from everturn.testing.chaos.cell import START, WorkerProcess
-from everturn.testing.servers.nats import Nats, private_nats
-from everturn.testing.servers.postgres import Postgres, private_postgres
-from everturn.testing.servers.process import free_port, process_family
-from everturn.testing.servers.restate import RestateServer, restate_server
+from tools.chaos.cell import START, WorkerProcess
+from tools.environment import child_environment
+from tools.servers.nats import Nats, private_nats
+from tools.servers.postgres import Postgres, private_postgres
+from tools.servers.process import free_port, process_family
+from tools.servers.restate import RestateServer, restate_server
 
 SERVES = re.compile(rb"serves at (http://\S+)")
 DRIVES = b"drives sessions"
@@ -154,15 +154,13 @@ class Installation:
     ) -> tuple[asyncio.subprocess.Process, Path]:
         self._made += 1
         log = self.home / f"{kind}{self._made}.log"
-        known = {**os.environ, "XDG_DATA_HOME": str(self.home), **self.environment, **(environment or {})}
-        known.pop("PYTHONDONTWRITEBYTECODE", None)  # as in an installed package; see `cell`
-        known["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "everturn-bytecode")
+        own = {"XDG_DATA_HOME": str(self.home), **self.environment, **(environment or {})}
         with log.open("wb") as stderr:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "everturn", *words),
                 stdout=asyncio.subprocess.PIPE if kind == "api" else stderr,
                 stderr=stderr,
-                env=known,
+                env={**child_environment(), **own},
                 start_new_session=True,  # Ctrl-C is for the process that started all this; it stops them
             )
         return process, log

@@ -14,8 +14,8 @@ A server that a test may kill is never shared with other tests.
 - `proxy`: a proxy that cuts PostgreSQL connections at a chosen moment
 """
 
-from everturn.testing.servers.nats import Nats, private_nats
-from everturn.testing.servers.postgres import Postgres, private_postgres
-from everturn.testing.servers.proxy import PlannedCut, Proxy, cutting_proxy
+from tools.servers.nats import Nats, private_nats
+from tools.servers.postgres import Postgres, private_postgres
+from tools.servers.proxy import PlannedCut, Proxy, cutting_proxy
 
 __all__ = ["Nats", "PlannedCut", "Postgres", "Proxy", "cutting_proxy", "private_nats", "private_postgres"]

@@ -4,7 +4,7 @@ The newer release has another version of the log format (`versions`). First only
 both, the newer writing what the older can read; then the older ones leave, some by SIGTERM and some by kill -9; then
 the newer writes its own version. Nothing fails, nothing is done twice.
 
-    python -m everturn.testing.chaos.rolling_upgrade [--turns N]
+    python -m tools.chaos.rolling_upgrade [--turns N]
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import asyncio
 from msgspec import Struct
 
 from everturn.runtime import Runtime
-from everturn.testing.chaos.cell import Cell, WorkerProcess, cell
-from everturn.testing.chaos.checks import check
-from everturn.testing.chaos.evidence import Evidence
-from everturn.testing.chaos.kill import drive
-from everturn.testing.chaos.transcript import normalize_log
-from everturn.testing.chaos.versions import NEXT, NOW, pretend
+from tools.chaos.cell import Cell, WorkerProcess, cell
+from tools.chaos.checks import check
+from tools.chaos.evidence import Evidence
+from tools.chaos.kill import drive
+from tools.chaos.transcript import normalize_log
+from tools.chaos.versions import NEXT, NOW, pretend
 
 AT_ONCE = 16
 

@@ -1,4 +1,4 @@
-"""Blocked event loop campaign: a tool blocks a worker while neighbours run. `python -m everturn.testing.chaos.blocked_loop`.
+"""Blocked event loop campaign: a tool blocks a worker while neighbours run. `python -m tools.chaos.blocked_loop`.
 
     --wedges N      sessions whose tool calls `time.sleep(1000)`, one after the other (0: none, to see that no worker is killed)
     --again         the tool may be run again (`read`), so that it blocks the worker that takes over, too
@@ -24,8 +24,8 @@ from contextlib import suppress
 
 from everturn.chat.session import Chat
 from everturn.runtime import Runtime
-from everturn.testing.chaos.cell import Cell, WorkerProcess, cell
-from everturn.testing.chaos.scenario import ScenarioModel, ask
+from tools.chaos.cell import Cell, WorkerProcess, cell
+from tools.chaos.scenario import ScenarioModel, ask
 
 
 class BlockedLoopCampaign:

@@ -8,8 +8,8 @@ from functools import cached_property
 from msgspec import Struct
 
 from everturn.core.events import CallFinished, CallStarted, Entry, TurnEvent
-from everturn.testing.chaos.ledger import Kind, LedgerLine
-from everturn.testing.chaos.transcript import NormalizedEvent
+from tools.chaos.ledger import Kind, LedgerLine
+from tools.chaos.transcript import NormalizedEvent
 
 
 class Evidence(Struct, frozen=True, dict=True):

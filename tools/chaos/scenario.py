@@ -36,8 +36,8 @@ from everturn.core.ports import Receipt, Tool, ToolContext
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
 from everturn.models.scripted import call, calls, say
-from everturn.testing.chaos.ledger import Ledger
 from everturn.tools.function import tool
+from tools.chaos.ledger import Ledger
 
 TOOL_TIME = 0.003  # seconds a tool takes before and after its effect
 USAGE = Usage(input=10, output=5)  # the same for every request: it is part of the log

@@ -1,4 +1,4 @@
-"""Worker process of a campaign: `python -m everturn.testing.chaos.worker CONFIG`.
+"""Worker process of a campaign: `python -m tools.chaos.worker CONFIG`.
 
 It answers the scenarios, records its effects in the ledger, and follows its fault plan.
 """
@@ -18,11 +18,11 @@ from everturn.cluster import Cluster
 from everturn.cluster.workers import loop_factory
 from everturn.core.ports import Bus, Engine, Store
 from everturn.runtime import Runtime
-from everturn.testing.chaos.ledger import Ledger
-from everturn.testing.chaos.plan import FaultPlan, install_from_environment
-from everturn.testing.chaos.sabotage import SABOTAGES
-from everturn.testing.chaos.scenario import TOOL_TIME, ScenarioModel, make_tools
-from everturn.testing.chaos.versions import pretend
+from tools.chaos.ledger import Ledger
+from tools.chaos.plan import FaultPlan, install_from_environment
+from tools.chaos.sabotage import SABOTAGES
+from tools.chaos.scenario import TOOL_TIME, ScenarioModel, make_tools
+from tools.chaos.versions import pretend
 
 READY, ARMED = "ready", "armed"
 

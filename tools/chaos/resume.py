@@ -4,7 +4,7 @@ text.
 A `TurnScreen` renders only what it receives, as a client would, and keeps its cursor as text, as a browser would. The check
 compares what it has rendered with the message in the store, byte for byte.
 
-    python -m everturn.testing.chaos.resume --deltas 20000 --readers 50
+    python -m tools.chaos.resume --deltas 20000 --readers 50
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from everturn.core.events import StepFinished, StepInterrupted, StepRestarted, S
 from everturn.core.parts import TextPart
 from everturn.core.ports import Bus, Engine, Store
 from everturn.runtime import Runtime
-from everturn.testing.chaos.cell import Cell, WorkerProcess, cell
-from everturn.testing.chaos.scenario import ScenarioModel, ask, pieces_of
 from everturn.testing.doubles import FakeClock
+from tools.chaos.cell import Cell, WorkerProcess, cell
+from tools.chaos.scenario import ScenarioModel, ask, pieces_of
 
 RELOADS = 0.1  # of the reconnects, the share that has forgotten everything
 HASTY = 0.5  # the share of visits that end while there is more to read, and not while waiting for more

@@ -1,4 +1,4 @@
-"""Client process of a campaign: `python -m everturn.testing.chaos.sender CONFIG` sends inputs until all are
+"""Client process of a campaign: `python -m tools.chaos.sender CONFIG` sends inputs until all are
 acknowledged.
 
 It records each input in the moment of its acknowledgement, and only then. A client that was killed is restarted with
@@ -24,8 +24,8 @@ from everturn.core.commands import AnyCommand, Send
 from everturn.core.ports import Bus, Engine, Receipt, Store
 from everturn.errors import KeyConflict, UnknownSession
 from everturn.runtime import Runtime
-from everturn.testing.chaos.ledger import Ledger, read_ledger
-from everturn.testing.chaos.scenario import ScenarioModel, ask, input_hash
+from tools.chaos.ledger import Ledger, read_ledger
+from tools.chaos.scenario import ScenarioModel, ask, input_hash
 
 GLANCE = 0.2  # seconds between two checks whether a session has come to rest
 TAKEN = "taken"  # the note of a key that was accepted for another body

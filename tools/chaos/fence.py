@@ -3,7 +3,7 @@
 SIGSTOP simulates a machine that hangs: the process exists, holds its connections, and continues later where it was. At
 each of these points the driving worker is stopped, the turn has to end without it, and then it is woken.
 
-    python -m everturn.testing.chaos.fence
+    python -m tools.chaos.fence
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import time
 from msgspec import Struct
 
 from everturn.runtime import Runtime
-from everturn.testing.chaos.cell import Cell, cell
-from everturn.testing.chaos.checks import check
-from everturn.testing.chaos.evidence import Evidence
-from everturn.testing.chaos.kill import drive
-from everturn.testing.chaos.plan import read_token
-from everturn.testing.chaos.transcript import normalize_log
+from tools.chaos.cell import Cell, cell
+from tools.chaos.checks import check
+from tools.chaos.evidence import Evidence
+from tools.chaos.kill import drive
+from tools.chaos.plan import read_token
+from tools.chaos.transcript import normalize_log
 
 POINTS = (
     "log.StepFinished.before",  # about to write the model's answer

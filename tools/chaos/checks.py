@@ -33,9 +33,9 @@ from everturn.core.events import (
 from everturn.core.parts import ToolPart
 from everturn.core.state import fold
 from everturn.errors import InvalidEvent
-from everturn.testing.chaos.evidence import Evidence
-from everturn.testing.chaos.scenario import effect_hash, input_hash
-from everturn.testing.chaos.transcript import difference, normalize_log
+from tools.chaos.evidence import Evidence
+from tools.chaos.scenario import effect_hash, input_hash
+from tools.chaos.transcript import difference, normalize_log
 
 _TERMINAL = (TurnCompleted, TurnFailed, TurnCancelled)
 

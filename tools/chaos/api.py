@@ -22,11 +22,11 @@ from everturn import api
 from everturn.client import Server
 from everturn.client.event_stream import SseDecoder
 from everturn.core.events import Terminal
-from everturn.testing.chaos.api_tools import LEDGER
-from everturn.testing.chaos.ledger import LedgerLine, read_ledger
-from everturn.testing.chaos.nodes import ApiNode, Installation, installation
-from everturn.testing.chaos.resume import RELOADS, TurnScreen
 from everturn.testing.provider import Call, Provider, Say
+from tools.chaos.api_tools import LEDGER
+from tools.chaos.ledger import LedgerLine, read_ledger
+from tools.chaos.nodes import ApiNode, Installation, installation
+from tools.chaos.resume import RELOADS, TurnScreen
 
 if TYPE_CHECKING:
     import aiohttp
@@ -36,7 +36,7 @@ MODELS = ("echo", "long", "asks", "lingers", "grinds", "works")
 MAILED = ("ada", "bob", "cem", "dan", "eve")
 CONFIG = """
 [tools]
-python = ["everturn.testing.chaos.api_tools"]
+python = ["tools.chaos.api_tools"]
 
 [limits]
 requests = 0

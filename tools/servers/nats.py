@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from everturn.errors import ConfigError
-from everturn.testing.servers.process import Daemon, free_port
+from tools.servers.process import Daemon, free_port
 
 
 class Nats:

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from everturn.errors import ConfigError
-from everturn.testing.servers.process import Daemon, free_port
+from tools.servers.process import Daemon, free_port
 
 VERSION = "1.7.12"  # as in scripts/restate
 

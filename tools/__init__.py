@@ -1,0 +1,6 @@
+"""What develops and tests Everturn, and is not in the wheel. It is imported from a checkout, with its root on the path.
+
+- `chaos`: fault injection campaigns on a whole installation
+- `servers`: real servers (PostgreSQL, NATS, Restate) that a test owns
+- `environment`: the environment of programs that import this package
+"""

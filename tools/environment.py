@@ -1,0 +1,22 @@
+"""Environment of the programs that a campaign or a test starts: they import `tools` from wherever they run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def child_environment() -> dict[str, str]:
+    """The environment of this process, with the root of the repository on the path of Python.
+
+    Byte code is cached, as in an installed package: a program that compiles its imports takes seconds to start.
+    """
+    known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return known | {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "everturn-bytecode"),
+    }
