@@ -2,5 +2,6 @@
 
 - `chaos`: fault injection campaigns on a whole installation
 - `servers`: real servers (PostgreSQL, NATS, Restate) that a test owns
+- `migrations`: the steps of the database schema, from which SQL scripts are generated
 - `environment`: the environment of programs that import this package
 """

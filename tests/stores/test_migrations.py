@@ -23,10 +23,10 @@ from everturn.errors import ConfigError
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql import migrate
 from everturn.stores.sql.migrate import HEAD, SCRIPTS, VERSION_TABLE, upgrade_script, upgrade_sqlite
-from everturn.stores.sql.migrations.generate import DIALECTS, scripts, steps
-from everturn.stores.sql.schema import meta
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import send_message
+from tools.migrations.generate import DIALECTS, scripts, steps
+from tools.migrations.schema import meta
 
 DATABASES = FOLDER / "databases"
 OLD = sorted(path.stem for path in DATABASES.glob("*.sqlite"))

@@ -5,7 +5,6 @@ thread on SQLite and on the event loop on PostgreSQL, and can be run again when 
 
     store             the `Store` port: each method runs an operation
     database          the `Database` port: statements, queries and operations
-    schema            the tables
     statements        SQL of the sessions, in both dialects
     queries           operations that read
     admission         the operation that checks a command and stores it in the inbox
@@ -28,5 +27,5 @@ thread on SQLite and on the event loop on PostgreSQL, and can be run again when 
     row_security      row-level security between tenants on PostgreSQL
     errors            classification of driver errors
     migrate           upgrades a database to the current schema
-    migrations/       the steps of the schema, and their SQL scripts
+    migrations/       the steps of the schema, as SQL scripts
 """

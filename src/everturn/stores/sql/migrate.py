@@ -17,7 +17,7 @@ from everturn.errors import ConfigError
 Connection: TypeAlias = Any
 
 HEAD = "0001"
-"""The current schema version; tests compare it with migrations/versions."""
+"""The current schema version; tests compare it with tools/migrations/versions."""
 
 SCRIPTS = Path(__file__).parent / "migrations" / "scripts"
 

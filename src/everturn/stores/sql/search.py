@@ -101,7 +101,7 @@ SEARCH_NEWEST = Statement(
     "ORDER BY l.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
     returns=True,
 )
-# Under row-level security: see migrations/versions/0002_tenants.py, and 0003_size.py.
+# Under row-level security: see tools/migrations/initial/search_and_usage.py.
 _SEARCH_INSIDE = Statement(
     "search_inside",
     "SELECT 1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everturn.stores.sql.migrations.initial import search_and_usage, sessions, tenants
+from tools.migrations.initial import search_and_usage, sessions, tenants
 
 revision = "0001"
 down_revision = None

@@ -1,8 +1,8 @@
-"""Schema: the tables, the same for SQLite and PostgreSQL; migrations/ upgrades an older schema to this one.
+"""Schema: the tables, the same for SQLite and PostgreSQL; the steps in versions/ upgrade an older schema to this one.
 
 Every row belongs to a session and is found by it, so a cluster may shard by session without a change. `events` is the
 source of truth; the other tables are projections of it, written in the same transaction, or commands that are not
-handled yet (the inbox). The last tables are the accounts and the audit log. On PostgreSQL migrations/ also adds
+handled yet (the inbox). The last tables are the accounts and the audit log. On PostgreSQL the steps also add
 row-level security by tenant (row_security.py).
 """
 
@@ -167,7 +167,7 @@ sa.Index("usage_home", usage.c.home)
 _is_below = usage.c.top != ""
 sa.Index("usage_top", usage.c.top, sqlite_where=_is_below, postgresql_where=_is_below)
 
-# Totals of `usage` by day, updated by triggers that migrations/ creates: sums of months read this and not every turn.
+# Totals of `usage` by day, updated by triggers that the steps create: sums of months read this and not every turn.
 # A turn counts on the day of its last step, so its sums may move from one day to the next. `part` separates the writers
 # (on PostgreSQL, the connections): none waits for another's row. `priced` is how many turns have a cost.
 usage_days = sa.Table(
@@ -223,7 +223,7 @@ mentions = sa.Table(
 sa.Index("mentions_session", mentions.c.session)
 
 # A row per searchable message; `words` are the terms of its text (stores/search_terms.py, search.py). The index over
-# them differs between the databases, and SQLAlchemy cannot model it: migrations/ creates it.
+# them differs between the databases, and SQLAlchemy cannot model it: the steps create it.
 lookup = sa.Table(
     "lookup",
     meta,

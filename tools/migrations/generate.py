@@ -1,8 +1,9 @@
-"""Script generator: writes the SQL of each step. `python -m everturn.stores.sql.migrations.generate` needs Alembic."""
+"""Script generator: writes the SQL of each step. `python -m tools.migrations.generate` needs Alembic."""
 
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 from alembic.config import Config
@@ -17,7 +18,7 @@ DIALECTS = ("postgresql", "sqlite")
 def steps() -> ScriptDirectory:
     """Return the steps as an Alembic script directory."""
     config = Config()
-    config.set_main_option("script_location", "everturn.stores.sql:migrations")
+    config.set_main_option("script_location", str(Path(__file__).parent))
     config.set_main_option("path_separator", "os")
     return ScriptDirectory.from_config(config)
 

@@ -13,7 +13,7 @@ from alembic import context
 from sqlalchemy import create_engine
 
 from everturn.stores.sql.migrate import VERSION_TABLE, upgrade_script
-from everturn.stores.sql.schema import meta
+from tools.migrations.schema import meta
 
 
 def is_modelled(name: str | None, *_: object) -> bool:
