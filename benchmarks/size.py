@@ -64,9 +64,9 @@ GOAL = 200.0  # milliseconds
 # From a session that the store has made to many like it. Every tenth session is somebody else's.
 _OTHER = "CASE WHEN g.i % 10 = 9 THEN 'other' ELSE 'local' END"
 COPIES = (
-    """INSERT INTO sessions (id, tenant, head, title, leaf, created, touched, moved, agent, who)
+    """INSERT INTO sessions (id, tenant, head, title, leaf, created, touched, moved, agent, creator)
     SELECT '{to}' || g.i, {whose}, s.head, 'Session ' || g.i, s.leaf, s.created + g.i, s.touched + g.i, s.moved + g.i,
-        s.agent, s.who FROM generate_series(1, {count}) AS g (i), sessions s WHERE s.id = '{template}'""",
+        s.agent, s.creator FROM generate_series(1, {count}) AS g (i), sessions s WHERE s.id = '{template}'""",
     """INSERT INTO turns (session, turn, started, last, state, out, deadline)
     SELECT '{to}' || g.i, t.turn, t.started, t.last, t.state, t.out, t.deadline
     FROM generate_series(1, {count}) AS g (i), turns t WHERE t.session = '{template}'""",

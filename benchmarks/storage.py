@@ -31,7 +31,7 @@ from everturn.stores.sql.store import SqlStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the root, where `tools` is
 
-from tools.servers.postgres import Postgres, private_postgres
+from tools.servers.postgres import PostgresServer, private_postgres
 
 QUESTION = "How is the weather?"
 TURN = len(QUESTION) + ROUNDS * (len(MESSAGE) + CALLS * len(RESULT)) + len(CLOSING)  # bytes that are content
@@ -121,7 +121,7 @@ async def on_sqlite(home: Path, plan: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def on_postgres(postgres: Postgres, plan: dict[str, Any]) -> dict[str, Any]:
+async def on_postgres(postgres: PostgresServer, plan: dict[str, Any]) -> dict[str, Any]:
     async def run(schema: str, do: Callable[[SqlStore, Size], Awaitable[Any]]) -> Any:
         await postgres.sql(f"CREATE SCHEMA {schema}")
         store = SqlStore.postgres(postgres.url, schema)

@@ -189,7 +189,9 @@ async def test_ids_inside_of_bodies_are_held_against_the_session_too() -> None:
         for message in (theirs.message, "msg_never", "\0", "x" * 2000):
             answers.add(
                 await told(
-                    owner, "sessions.send", {"session": ours.session, "request": api.NewMessage(text="x", after=message)}
+                    owner,
+                    "sessions.send",
+                    {"session": ours.session, "request": api.NewMessage(text="x", after=message)},
                 )
             )
             answers.add(

@@ -453,7 +453,7 @@ ATTACKED_MUTANTS = [
     Mutant(
         "a hidden result is read in the session of the sub-agent run that made it",
         "access/scope.py",
-        "while found.above and self.is_redacted:",
+        "while found.parent and self.is_redacted:",
         "while False:",
         f"{HOLDING}test_what_a_sub_turn_said_is_for_approvers_until_its_call_was_let_through[withhold]",
     ),

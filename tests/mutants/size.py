@@ -55,7 +55,7 @@ SIZE_MUTANTS = [
     Mutant(
         "a sub-agent run waits under its own name",
         "access/scope.py",
-        "wanted = {info.above for info in found.values() if info.above} - known.keys()",
+        "wanted = {info.parent for info in found.values() if info.parent} - known.keys()",
         "wanted = set[str]()",
         f"{PAGING}test_a_question_of_a_sub_turn_has_the_title_of_the_session_that_a_person_began",
     ),

@@ -70,7 +70,7 @@ class IsWhosLast(MemoryStore):
 class BelievesWhoseSubTurnItWas(MemoryStore):
     async def restore(self, session: str, tenant: str, events: Sequence[Event]) -> None:
         await super().restore(session, tenant, events)
-        self._session(session).above = "top"
+        self._session(session).parent = "top"
 
 
 class LetsItBeTogether(MemoryStore):

@@ -347,7 +347,7 @@ async def test_no_statement_reads_a_table_from_end_to_end(
     connection.close()
 
     scanned = [step for step in plan if step.startswith("SCAN") and "INDEX" not in step]
-    assert not [step for step in scanned if step.split()[1] not in ("up", "b", "below", "CONSTANT")], plan
+    assert not [step for step in scanned if step.split()[1] not in ("up", "b", "subtree", "CONSTANT")], plan
 
 
 def _wanted(text: str) -> int:

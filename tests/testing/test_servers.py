@@ -19,7 +19,7 @@ import pytest_asyncio
 
 from everturn.errors import ConfigError
 from tools.environment import child_environment
-from tools.servers import PlannedCut, Postgres, Proxy, cutting_proxy, private_nats, private_postgres
+from tools.servers import PlannedCut, PostgresServer, Proxy, cutting_proxy, private_nats, private_postgres
 from tools.servers import process as processes
 from tools.servers.nats import nats_binary
 from tools.servers.postgres import postgres_binaries
@@ -29,20 +29,20 @@ pytestmark = pytest.mark.live
 
 
 @pytest.fixture
-async def postgres(tmp_path: Path) -> AsyncIterator[Postgres]:
+async def postgres(tmp_path: Path) -> AsyncIterator[PostgresServer]:
     async with private_postgres(tmp_path) as server:
         yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def steady(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Postgres]:
+async def steady(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PostgresServer]:
     """One for all tests of the proxy: a copy for each would take longer than they do."""
     async with private_postgres(tmp_path_factory.mktemp("steady")) as server:
         yield server
 
 
 @pytest.fixture
-async def proxy(steady: Postgres) -> AsyncIterator[Proxy]:
+async def proxy(steady: PostgresServer) -> AsyncIterator[Proxy]:
     await steady.sql("DROP TABLE IF EXISTS fruit CASCADE")
     await steady.sql("CREATE TABLE fruit (name text PRIMARY KEY)")
     async with cutting_proxy(steady.url) as between:
@@ -79,7 +79,9 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate", "kill9"])
-async def test_what_was_committed_is_there_after_the_database_was_stopped_in_any_way(postgres: Postgres, mode: Any):
+async def test_what_was_committed_is_there_after_the_database_was_stopped_in_any_way(
+    postgres: PostgresServer, mode: Any
+):
     url = postgres.url
     await postgres.sql("CREATE TABLE fruit (name text)")
     await postgres.sql("INSERT INTO fruit VALUES ('apple')")
@@ -93,12 +95,12 @@ async def test_what_was_committed_is_there_after_the_database_was_stopped_in_any
     assert await postgres.sql("SELECT name FROM fruit") == "apple"
 
 
-async def test_it_writes_through_to_the_disk_and_listens_on_the_loopback_only(postgres: Postgres):
+async def test_it_writes_through_to_the_disk_and_listens_on_the_loopback_only(postgres: PostgresServer):
     shown = [await postgres.sql(f"SHOW {name}") for name in ("fsync", "listen_addresses", "unix_socket_directories")]
     assert shown == ["on", "127.0.0.1", ""]
 
 
-async def test_dropped_connections_are_dropped_and_the_next_one_is_served(postgres: Postgres):
+async def test_dropped_connections_are_dropped_and_the_next_one_is_served(postgres: PostgresServer):
     connection = await asyncpg.connect(postgres.url)
     assert await postgres.drop_connections() == 1
     with pytest.raises((*LOST, asyncpg.PostgresError, asyncpg.InternalClientError)):
@@ -107,7 +109,7 @@ async def test_dropped_connections_are_dropped_and_the_next_one_is_served(postgr
     assert await postgres.sql("SELECT 1") == "1"
 
 
-async def test_the_cpu_time_of_backends_counts_also_when_they_are_gone_and_after_a_restart(postgres: Postgres):
+async def test_the_cpu_time_of_backends_counts_also_when_they_are_gone_and_after_a_restart(postgres: PostgresServer):
     before = postgres.cpu()
     await postgres.sql("SELECT count(*) FROM generate_series(1, 2000000) n WHERE md5(n::text) = ''")
     after = postgres.cpu()
@@ -248,19 +250,19 @@ async def insert(proxy: Proxy, way: Callable[[Any], Any], cut: PlannedCut | None
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_connection_cut_after_the_commit_leaves_the_row_though_the_client_saw_an_error(
-    steady: Postgres, proxy: Proxy, way: Any
+    steady: PostgresServer, proxy: Proxy, way: Any
 ):
     await insert(proxy, way, proxy.cut("after_commit"))
     assert await steady.sql("SELECT name FROM fruit") == "pear"
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_connection_cut_before_the_commit_leaves_nothing(steady: Postgres, proxy: Proxy, way: Any):
+async def test_a_connection_cut_before_the_commit_leaves_nothing(steady: PostgresServer, proxy: Proxy, way: Any):
     await insert(proxy, way, proxy.cut("before_commit"))
     assert await steady.sql("SELECT count(*) FROM fruit") == "0"
 
 
-async def test_only_the_nth_commit_is_cut_whoever_sends_it(steady: Postgres, proxy: Proxy):
+async def test_only_the_nth_commit_is_cut_whoever_sends_it(steady: PostgresServer, proxy: Proxy):
     cut = proxy.cut("before_commit", nth=3)
     for name in ("one", "two"):
         await insert(proxy, lambda c, name=name: c.execute(f"BEGIN; INSERT INTO fruit VALUES ('{name}'); COMMIT"))
@@ -270,7 +272,9 @@ async def test_only_the_nth_commit_is_cut_whoever_sends_it(steady: Postgres, pro
 
 
 @pytest.mark.parametrize(("when", "left"), [("before_commit", "0"), ("after_commit", "1")])
-async def test_a_statement_that_commits_by_itself_can_be_cut_too(steady: Postgres, proxy: Proxy, when: Any, left: str):
+async def test_a_statement_that_commits_by_itself_can_be_cut_too(
+    steady: PostgresServer, proxy: Proxy, when: Any, left: str
+):
     async def alone(connection: Any) -> None:
         await connection.execute("INSERT INTO fruit VALUES ($1)", "fig")
 
@@ -278,7 +282,7 @@ async def test_a_statement_that_commits_by_itself_can_be_cut_too(steady: Postgre
     assert await steady.sql("SELECT count(*) FROM fruit") == left
 
 
-async def test_a_cut_that_was_taken_back_is_not_made(steady: Postgres, proxy: Proxy):
+async def test_a_cut_that_was_taken_back_is_not_made(steady: PostgresServer, proxy: Proxy):
     cut = proxy.cut("before_commit")
     proxy.clear_cuts()
     await insert(proxy, by_simple_query)
@@ -286,14 +290,14 @@ async def test_a_cut_that_was_taken_back_is_not_made(steady: Postgres, proxy: Pr
     assert await steady.sql("SELECT count(*) FROM fruit") == "1"
 
 
-async def test_text_that_merely_mentions_a_commit_is_none(steady: Postgres, proxy: Proxy):
+async def test_text_that_merely_mentions_a_commit_is_none(steady: PostgresServer, proxy: Proxy):
     cut = proxy.cut("before_commit")
     await insert(proxy, lambda c: c.execute("INSERT INTO fruit VALUES ('; commit then')"))
     assert not cut.is_made
     assert await steady.sql("SELECT count(*) FROM fruit") == "1"
 
 
-async def test_a_commit_that_the_server_refuses_is_cut_all_the_same(steady: Postgres, proxy: Proxy):
+async def test_a_commit_that_the_server_refuses_is_cut_all_the_same(steady: PostgresServer, proxy: Proxy):
     await steady.sql("DROP TABLE IF EXISTS basket")
     await steady.sql("CREATE TABLE basket (name text REFERENCES fruit DEFERRABLE INITIALLY DEFERRED)")
 
@@ -305,7 +309,7 @@ async def test_a_commit_that_the_server_refuses_is_cut_all_the_same(steady: Post
     assert await steady.sql("SELECT count(*) FROM basket") == "0"
 
 
-async def test_what_was_asked_before_the_commit_is_answered_before_the_cut(steady: Postgres, proxy: Proxy):
+async def test_what_was_asked_before_the_commit_is_answered_before_the_cut(steady: PostgresServer, proxy: Proxy):
     cut = proxy.cut("after_commit")
     connection = await asyncpg.connect(proxy.url)
     transaction = connection.transaction()
@@ -339,7 +343,7 @@ async def test_all_connections_can_be_cut_on_demand(proxy: Proxy):
 
 
 async def test_clients_are_turned_away_while_the_server_is_down_and_served_when_it_is_back(
-    steady: Postgres, proxy: Proxy
+    steady: PostgresServer, proxy: Proxy
 ):
     steady.kill9()
     with pytest.raises(LOST):

@@ -24,7 +24,7 @@ records what was really done. When all is quiet, checks compare the log with the
 
 from tools.chaos.checks import CHECKS, Violation, check
 from tools.chaos.evidence import Evidence
-from tools.chaos.ledger import Ledger, LedgerLine, read_ledger
+from tools.chaos.ledger import EffectLedger, LedgerLine, read_ledger
 from tools.chaos.plan import FaultInjected, FaultPlan, install_from_environment
 from tools.chaos.scenario import ScenarioModel, acknowledge, ask, make_tools
 from tools.chaos.sets import InputsReport, check_inputs
@@ -32,11 +32,11 @@ from tools.chaos.transcript import normalize_log
 
 __all__ = [
     "CHECKS",
+    "EffectLedger",
     "Evidence",
     "FaultInjected",
     "FaultPlan",
     "InputsReport",
-    "Ledger",
     "LedgerLine",
     "ScenarioModel",
     "Violation",

@@ -14,13 +14,13 @@ import time
 from everturn import clock, wire
 from everturn.core.ports import ToolContext
 from everturn.tools.function import tool
-from tools.chaos.ledger import Ledger
+from tools.chaos.ledger import EffectLedger
 from tools.chaos.scenario import effect_hash, make_tools
 from tools.chaos.versions import pretend
 
 LEDGER, AHEAD, VERSION = "CHAOS_LEDGER", "CHAOS_AHEAD", "CHAOS_VERSION"
 
-_ledger = Ledger(os.environ.get(LEDGER, os.devnull), os.environ.get(VERSION, ""))
+_ledger = EffectLedger(os.environ.get(LEDGER, os.devnull), os.environ.get(VERSION, ""))
 look, put, pay, mail, report, linger, *_ = make_tools(_ledger)
 
 

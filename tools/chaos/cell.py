@@ -17,13 +17,13 @@ from everturn.cluster import Cluster
 from everturn.core.ports import Bus, Engine, Store
 from everturn.engine.restate import open_worker_socket, socket_url
 from everturn.runtime import Runtime
-from tools.chaos.ledger import Ledger, LedgerLine, read_ledger
+from tools.chaos.ledger import EffectLedger, LedgerLine, read_ledger
 from tools.chaos.plan import VARIABLE
 from tools.chaos.scenario import TOOL_TIME, ScenarioModel
 from tools.chaos.worker import ARMED, READY, WorkerConfig
 from tools.environment import child_environment
 from tools.servers.nats import Nats, private_nats
-from tools.servers.postgres import Postgres, private_postgres
+from tools.servers.postgres import PostgresServer, private_postgres
 from tools.servers.process import process_family
 from tools.servers.restate import RestateServer, restate_server
 
@@ -72,7 +72,7 @@ class Cell:
     def __init__(
         self,
         home: Path,
-        postgres: Postgres,
+        postgres: PostgresServer,
         nats: Nats,
         restate: RestateServer,
         sock: socket.socket,
@@ -81,7 +81,7 @@ class Cell:
         self.home, self.postgres, self.nats, self.restate = home, postgres, nats, restate
         self._sock = sock
         self.cluster = Cluster(database or postgres.url, restate.ingress, restate.admin, nats.url)
-        self.ledger = Ledger(home / "ledger", "client")
+        self.ledger = EffectLedger(home / "ledger", "client")
         self.workers: list[WorkerProcess] = []
         self._made = 0
 

@@ -47,7 +47,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(LedgerLine).decode
 
 
-class Ledger:
+class EffectLedger:
     """A file to which any number of processes append effects."""
 
     def __init__(self, path: str | Path, worker: str = "", now: Callable[[], float] = time.time) -> None:

@@ -19,7 +19,7 @@ from everturn.cluster import Cluster
 from tools.chaos.cell import START, WorkerProcess
 from tools.environment import child_environment
 from tools.servers.nats import Nats, private_nats
-from tools.servers.postgres import Postgres, private_postgres
+from tools.servers.postgres import PostgresServer, private_postgres
 from tools.servers.process import free_port, process_family
 from tools.servers.restate import RestateServer, restate_server
 
@@ -73,7 +73,7 @@ class Installation:
     def __init__(
         self,
         home: Path,
-        postgres: Postgres,
+        postgres: PostgresServer,
         nats: Nats,
         restate: RestateServer,
         more: str,

@@ -37,7 +37,7 @@ from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
 from everturn.models.scripted import call, calls, say
 from everturn.tools.function import tool
-from tools.chaos.ledger import Ledger
+from tools.chaos.ledger import EffectLedger
 
 TOOL_TIME = 0.003  # seconds a tool takes before and after its effect
 USAGE = Usage(input=10, output=5)  # the same for every request: it is part of the log
@@ -91,7 +91,7 @@ def effect_hash(name: str, arguments: object) -> str:
     return hash_values(name, encode_canonical(arguments))
 
 
-def acknowledge(ledger: Ledger, receipt: Receipt) -> None:
+def acknowledge(ledger: EffectLedger, receipt: Receipt) -> None:
     """Record that a client got the acknowledgement of its command."""
     command = receipt.command
     turn = getattr(command, "turn", "")
@@ -193,7 +193,7 @@ class ScenarioModel:
 
     name = "scenario"
 
-    def __init__(self, ledger: Ledger | None = None, pace: float = 0.0) -> None:
+    def __init__(self, ledger: EffectLedger | None = None, pace: float = 0.0) -> None:
         """`pace` is the number of seconds between two batches."""
         self._ledger, self._pace = ledger, pace
 
@@ -239,7 +239,7 @@ def request_digest(request: ModelRequest) -> str:
 # What is done ---------------------------------------------------------------------------------------------------
 
 
-def make_tools(ledger: Ledger, pause: float = TOOL_TIME) -> list[Tool]:
+def make_tools(ledger: EffectLedger, pause: float = TOOL_TIME) -> list[Tool]:
     """The tools of the scenarios. Their only effect is a line in the ledger."""
 
     async def happen(name: str, ctx: ToolContext, arguments: dict[str, object]) -> None:

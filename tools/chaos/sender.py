@@ -24,7 +24,7 @@ from everturn.core.commands import AnyCommand, Send
 from everturn.core.ports import Bus, Engine, Receipt, Store
 from everturn.errors import KeyConflict, UnknownSession
 from everturn.runtime import Runtime
-from tools.chaos.ledger import Ledger, read_ledger
+from tools.chaos.ledger import EffectLedger, read_ledger
 from tools.chaos.scenario import ScenarioModel, ask, input_hash
 
 GLANCE = 0.2  # seconds between two checks whether a session has come to rest
@@ -55,7 +55,7 @@ class InputSender:
 
     def __init__(self, config: SenderConfig, runtime: Runtime) -> None:
         self._config, self._runtime = config, runtime
-        self._ledger = Ledger(config.ledger, config.name)
+        self._ledger = EffectLedger(config.ledger, config.name)
         self._safe = {line.key for line in read_ledger(config.ledger).lines if line.kind == "ack"}
         # A restarted client uses another seed, or it might repeat for ever what it was killed at.
         self._random = random.Random(f"{config.seed} {config.name} {len(self._safe)}")

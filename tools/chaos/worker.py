@@ -18,7 +18,7 @@ from everturn.cluster import Cluster
 from everturn.cluster.workers import loop_factory
 from everturn.core.ports import Bus, Engine, Store
 from everturn.runtime import Runtime
-from tools.chaos.ledger import Ledger
+from tools.chaos.ledger import EffectLedger
 from tools.chaos.plan import FaultPlan, install_from_environment
 from tools.chaos.sabotage import SABOTAGES
 from tools.chaos.scenario import TOOL_TIME, ScenarioModel, make_tools
@@ -47,7 +47,7 @@ def main() -> None:
     pretend(config.version)
     if config.sabotage:
         SABOTAGES[config.sabotage]()
-    ledger = Ledger(config.ledger, config.name)
+    ledger = EffectLedger(config.ledger, config.name)
 
     def make(*, store: Store, bus: Bus, engine: Engine) -> Runtime:
         model = ScenarioModel(ledger, config.pace)

@@ -32,16 +32,16 @@ sessions = sa.Table(
     sa.Column("touched", sa.Double, nullable=False, server_default="0"),
     sa.Column("erased", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("agent", sa.Text, nullable=False, server_default=""),  # of the turn that was requested last
-    sa.Column("who", sa.Text, nullable=False, server_default=""),  # the user who created it
-    sa.Column("above", sa.Text, nullable=False, server_default=""),  # the parent session of a sub-agent run
+    sa.Column("creator", sa.Text, nullable=False, server_default=""),  # the user who created it
+    sa.Column("parent", sa.Text, nullable=False, server_default=""),  # the parent session of a sub-agent run
     # When something last happened that a list shows. Unlike `touched` it is indexed, and so it does not change with
     # every append: PostgreSQL would have to write to all indexes of the row then.
     sa.Column("moved", sa.Double, nullable=False, server_default="0"),
 )
-_is_listed = sa.and_(~sessions.c.erased, sessions.c.above == "")
+_is_listed = sa.and_(~sessions.c.erased, sessions.c.parent == "")
 sa.Index("sessions_listed", sessions.c.tenant, sessions.c.moved, sqlite_where=_is_listed, postgresql_where=_is_listed)
-_has_above = sessions.c.above != ""
-sa.Index("sessions_below", sessions.c.above, sqlite_where=_has_above, postgresql_where=_has_above)
+_has_parent = sessions.c.parent != ""
+sa.Index("sessions_parent", sessions.c.parent, sqlite_where=_has_parent, postgresql_where=_has_parent)
 
 _is_quarantined = sessions.c.quarantined != ""
 sa.Index(
@@ -82,7 +82,7 @@ turns = sa.Table(
     # a third of what it costs to write.
     sa.Column("started", sa.BigInteger, nullable=False),  # the position of its first event
     sa.Column("last", sa.BigInteger, nullable=False, server_default="0"),  # of its last, once it is over
-    sa.Column("state", sa.Text, nullable=False),  # busy | parked (suspended) | over
+    sa.Column("state", sa.Text, nullable=False),  # busy | suspended | over
     sa.Column("out", sa.Integer, nullable=False, server_default="0"),  # calls whose tools still run
     sa.Column("deadline", sa.Double, nullable=False, server_default="0"),
 )

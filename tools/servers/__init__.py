@@ -15,7 +15,7 @@ A server that a test may kill is never shared with other tests.
 """
 
 from tools.servers.nats import Nats, private_nats
-from tools.servers.postgres import Postgres, private_postgres
+from tools.servers.postgres import PostgresServer, private_postgres
 from tools.servers.proxy import PlannedCut, Proxy, cutting_proxy
 
-__all__ = ["Nats", "PlannedCut", "Postgres", "Proxy", "cutting_proxy", "private_nats", "private_postgres"]
+__all__ = ["Nats", "PlannedCut", "PostgresServer", "Proxy", "cutting_proxy", "private_nats", "private_postgres"]

@@ -39,7 +39,7 @@ _SETTINGS = {
 _FAREWELL = 'set -- "$1" $(sed -n 7p data/postmaster.pid) && ipcrm -m "$3"'
 
 
-class Postgres:
+class PostgresServer:
     """A PostgreSQL server that only this test uses."""
 
     def __init__(self, daemon: Daemon, binaries: Path, port: int) -> None:
@@ -180,7 +180,7 @@ def _copy(binaries: Path, user: _User, directory: Path) -> Path:
 
 
 @asynccontextmanager
-async def private_postgres(directory: Path, **settings: str) -> AsyncGenerator[Postgres]:
+async def private_postgres(directory: Path, **settings: str) -> AsyncGenerator[PostgresServer]:
     """A PostgreSQL server with its log below a directory, removed with its data when the context ends.
 
     `settings` are those of postgresql.conf, in addition to those of every private server.
@@ -193,7 +193,7 @@ async def private_postgres(directory: Path, **settings: str) -> AsyncGenerator[P
         command += ["-c", f"{name}={value}"]
     daemon = Daemon("PostgreSQL", command, home, directory / f"{home.name}.log", _FAREWELL)
     try:
-        postgres = Postgres(daemon, binaries, port)
+        postgres = PostgresServer(daemon, binaries, port)
         await postgres.start()
         yield postgres
     finally:

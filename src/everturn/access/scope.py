@@ -88,13 +88,13 @@ class ScopedAccess:
             UnknownSession: the tenant has no such session, or it is a sub-agent's whose result is under review.
         """
         info = found = await self.own_session(session)
-        while found.above and self.is_redacted:
-            above = await self.own_session(found.above)
+        while found.parent and self.is_redacted:
+            parent = await self.own_session(found.parent)
             with self.tenant_scope():
-                log = await self.store.events(above.id)
+                log = await self.store.events(parent.id)
             if not is_visible_to_all((entry.event for entry in log), found.id, self._reviewed()):
                 raise UnknownSession("there is no such session")
-            found = above
+            found = parent
         return info
 
     async def readable_events(self, session: str) -> list[Entry]:
@@ -120,7 +120,7 @@ class ScopedAccess:
             Forbidden: it is a sub-agent's, which may do no more than its parent.
         """
         info = await self.own_session(session)
-        if info.above:
+        if info.parent:
             raise Forbidden("this is the session of a sub-agent run, and can only be read; ask in the session above it")
         return info
 
@@ -137,15 +137,15 @@ class ScopedAccess:
             with self.tenant_scope():
                 found = await self.store.infos(sorted(wanted))
             known |= {name: info for name, info in found.items() if info.tenant == self.principal.tenant}
-            wanted = {info.above for info in found.values() if info.above} - known.keys()
+            wanted = {info.parent for info in found.values() if info.parent} - known.keys()
         roots: dict[str, SessionInfo] = {}
         for session in sessions:
             info = known.get(session)
             for _ in range(DEEPEST):
-                if info is None or not info.above:
+                if info is None or not info.parent:
                     break
-                info = known.get(info.above)
-            if info is not None and not info.above:
+                info = known.get(info.parent)
+            if info is not None and not info.parent:
                 roots[session] = info
         return roots
 

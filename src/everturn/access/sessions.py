@@ -332,8 +332,8 @@ class SessionAccess:
         """The title of a session; for that of a sub-agent, of its root session."""
         try:
             info = await self.scope.own_session(session)
-            while info.above:
-                info = await self.scope.own_session(info.above)
+            while info.parent:
+                info = await self.scope.own_session(info.parent)
         except UnknownSession:  # erased just now
             return ""
         return info.title
@@ -405,7 +405,7 @@ def session_view(info: SessionInfo) -> api.SessionView:
         leaf=info.leaf,
         is_awake=info.is_awake,
         quarantined=info.quarantined,
-        parent=info.above,
+        parent=info.parent,
     )
 
 

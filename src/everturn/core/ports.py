@@ -88,7 +88,7 @@ class SessionInfo(Struct, frozen=True):
     tenant: str = "local"
     agent: str = ""  # of the turn that was requested last
     by: str = ""  # the user who started it
-    above: str = ""  # for a sub-agent run: the parent session
+    parent: str = ""  # for a sub-agent run: the parent session
     created: float = 0.0
     touched: float = (
         0.0  # when a command arrived last, or a turn started, opened a gate, suspended or ended (see `is_shown`)

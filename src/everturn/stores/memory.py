@@ -121,7 +121,7 @@ class _MemorySession:
         self.quarantined = ""
         self.agent: str = ""
         self.by: str = ""
-        self.above: str = ""
+        self.parent: str = ""
         self.created: float = 0.0
         self.moved: float = 0.0
         self.mentions: set[str] = set()  # blobs
@@ -134,7 +134,7 @@ class _MemorySession:
         self.mentions.update(referenced_blobs(command))
         if isinstance(command, Send):
             if not self.turns:
-                self.by, self.above, self.created = command.options.by, parent_session(command.options), command.at
+                self.by, self.parent, self.created = command.options.by, parent_session(command.options), command.at
             self.agent = command.options.agent
             self.turns.add(command.turn)
 
@@ -187,12 +187,12 @@ class _MemorySession:
     def rewind(self, seq: int) -> None:
         """Restore the state at `seq`, so that a failed append has written nothing."""
         log, admitted, turns, epoch, tries = self.log[:seq], self.admitted, self.turns, self.epoch, self.tries
-        metadata = (self.agent, self.by, self.above, self.created, self.moved, self.mentions)
+        metadata = (self.agent, self.by, self.parent, self.created, self.moved, self.mentions)
         claims, restored = self.claims, self.restored
         self.__init__(self.tenant)
         self.admitted, self.inbox, self.turns, self.restored = admitted, dict(admitted), turns, restored
         self.epoch, self.tries = epoch, tries
-        self.agent, self.by, self.above, self.created, self.moved, self.mentions = metadata
+        self.agent, self.by, self.parent, self.created, self.moved, self.mentions = metadata
         for entry in log:
             self.apply(entry.event)
         for command in self.inbox.values():
@@ -494,7 +494,7 @@ class MemoryStore:
         infos = [
             _info(name, row)
             for name, row in self._sessions.items()
-            if row.tenant == tenant and not row.above and row.moved >= since
+            if row.tenant == tenant and not row.parent and row.moved >= since
             if before is None or (row.moved, name) < before
         ]
         return sorted(infos, key=lambda info: (info.touched, info.id), reverse=True)[: max(limit, 0)]
@@ -513,7 +513,7 @@ class MemoryStore:
         while children := {
             name
             for name, row in self._sessions.items()
-            if row.above in names and row.tenant == tenant and name not in names
+            if row.parent in names and row.tenant == tenant and name not in names
         }:
             names |= children
         return names
@@ -616,7 +616,7 @@ def _is_resting(row: _MemorySession, now: float) -> bool:
 
 
 def _info(name: str, row: _MemorySession) -> SessionInfo:
-    metadata = (row.agent, row.by, row.above, row.created, row.moved)
+    metadata = (row.agent, row.by, row.parent, row.created, row.moved)
     return SessionInfo(
         name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.quarantined, row.tenant, *metadata
     )

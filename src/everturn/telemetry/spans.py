@@ -83,7 +83,7 @@ class TurnTrace:
             case e.LimitReached():
                 self._moments.append(SpanEvent(f"limit reached: {event.limit}", event.at))
             case e.TurnSuspended():
-                self._moments.append(SpanEvent("parked", event.at))
+                self._moments.append(SpanEvent("suspended", event.at))
             case e.TurnCompleted() | e.TurnFailed() | e.TurnCancelled():
                 return self._end(event)
             case _:

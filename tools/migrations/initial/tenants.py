@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-_is_listed = sa.and_(~sa.column("erased", sa.Boolean), sa.column("above", sa.Text) == "")
-_has_above = sa.column("above", sa.Text) != ""
+_is_listed = sa.and_(~sa.column("erased", sa.Boolean), sa.column("parent", sa.Text) == "")
+_has_parent = sa.column("parent", sa.Text) != ""
 _is_asked = sa.and_(sa.column("is_open", sa.Boolean), sa.column("resolution", sa.LargeBinary).is_(None))
 
 _has_tenant = sa.and_(_is_asked, sa.column("tenant", sa.Text) != "")
@@ -26,19 +26,19 @@ def upgrade() -> None:
 
 
 def _lists() -> None:
-    for name in ("agent", "who", "above"):
+    for name in ("agent", "creator", "parent"):
         op.add_column("sessions", sa.Column(name, sa.Text(), server_default="", nullable=False))
     op.add_column("sessions", sa.Column("moved", sa.Double, server_default="0", nullable=False))
     # Existing rows: the time of the last touch, and the parent session, which so far only the usage account has.
     op.execute("UPDATE sessions SET moved = touched")
     op.execute(
-        "UPDATE sessions SET above = (SELECT min(u.home) FROM usage u WHERE u.session = sessions.id AND u.top != '') "
+        "UPDATE sessions SET parent = (SELECT min(u.home) FROM usage u WHERE u.session = sessions.id AND u.top != '') "
         "WHERE id IN (SELECT session FROM usage WHERE top != '')"
     )
     op.create_index(
         "sessions_listed", "sessions", ["tenant", "moved"], sqlite_where=_is_listed, postgresql_where=_is_listed
     )
-    op.create_index("sessions_below", "sessions", ["above"], sqlite_where=_has_above, postgresql_where=_has_above)
+    op.create_index("sessions_parent", "sessions", ["parent"], sqlite_where=_has_parent, postgresql_where=_has_parent)
     op.add_column("gates", sa.Column("tenant", sa.Text(), server_default="", nullable=False))
     op.execute("UPDATE gates SET tenant = coalesce((SELECT s.tenant FROM sessions s WHERE s.id = gates.session), '')")
     op.create_index("gates_tenant", "gates", ["tenant"], sqlite_where=_has_tenant, postgresql_where=_has_tenant)

@@ -55,15 +55,15 @@ _IS_BUSY = Statement(
 # before the content is gone from the disk.
 _BURY = Statement(
     "erase_bury",
-    "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', who = '', "
+    "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
     "epoch = epoch + 1 WHERE id = ?",
-    "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', who = '', "
+    "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
     "epoch = s.epoch + 1 "
     "FROM unnest($1::text[]) AS given (id) WHERE s.id = given.id",
 )
 
 # The account of a turn was recorded by us when the turn started: unlike a name, a log cannot forge it.
-_BELOW = Statement(
+_CHILDREN = Statement(
     "erase_below",
     "SELECT DISTINCT u.session FROM usage u JOIN usage o ON o.home = u.home AND o.tenant = u.tenant "
     "WHERE o.session = ?1 AND substr(u.session, 1, length(?1) + 1) = ?1 || '-' ORDER BY u.session",
@@ -73,7 +73,7 @@ _BELOW = Statement(
     returns=True,
 )
 # A requested turn, or one that has not finished a step, has no usage row yet. There are few of these at any time.
-_ASKED_BELOW = Statement(
+_REQUESTED_CHILDREN = Statement(
     "erase_asked_below",
     "SELECT i.body FROM inbox i WHERE i.is_open AND i.kind = 'Send' "
     "AND substr(i.session, 1, length(?1) + 1) = ?1 || '-'",
@@ -81,7 +81,7 @@ _ASKED_BELOW = Statement(
     "JOIN inbox i ON i.is_open AND i.kind = 'Send' AND starts_with(i.session, given.id || '-')",
     returns=True,
 )
-_BEGUN_BELOW = Statement(
+_STARTED_CHILDREN = Statement(
     "erase_begun_below",
     "SELECT e.body FROM turns t JOIN events e ON e.session = t.session AND e.seq = t.started "
     "WHERE (t.state != 'over' OR t.out > 0) AND substr(t.session, 1, length(?1) + 1) = ?1 || '-'",
@@ -112,7 +112,7 @@ def erase_if_idle(session: str, before: float | None = None) -> Operation[list[s
         return []
     names = [session]
     yield from _refuse_if_busy(session, session)
-    for (child,) in (yield Query(_BELOW, (session,))):
+    for (child,) in (yield Query(_CHILDREN, (session,))):
         rows = yield Query(_LOCK, (child,))
         if rows and not rows[0][0]:
             yield from _refuse_if_busy(child, session)
@@ -131,8 +131,8 @@ def _refuse_if_busy(session: str, erased: str) -> Operation[None]:
 
 
 def _refuse_if_child_starts(session: str) -> Operation[None]:
-    requested = [load_command(bytes(body)) for (body,) in (yield Query(_ASKED_BELOW, (session,)))]
-    started = [load_event(bytes(body)) for (body,) in (yield Query(_BEGUN_BELOW, (session,)))]
+    requested = [load_command(bytes(body)) for (body,) in (yield Query(_REQUESTED_CHILDREN, (session,)))]
+    started = [load_event(bytes(body)) for (body,) in (yield Query(_STARTED_CHILDREN, (session,)))]
     for request in (*requested, *started):
         parent = request.options.lineage if isinstance(request, Send | TurnStarted) else None
         if parent is not None and f"{session}-".startswith(f"{parent.session}-"):

@@ -60,13 +60,13 @@ class LiveTurn(Struct):
 
     started: int  # the position of its first event
     last: int = 0  # of its last, once it is over
-    state: str = "busy"  # busy | parked (suspended) | over
+    state: str = "busy"  # busy | suspended | over
     deadline: float = 0.0  # when its time limit or its grace period ends
     last_deadline: float = 0.0  # the deadline once it has reached a limit
     out: set[str] = set()  # calls whose tools still run after they were answered
     open_gates: dict[str, Gate] = {}  # open gates
     messages: dict[str, Message] = {}  # as they were added
-    above: Lineage | None = None
+    lineage: Lineage | None = None
     steps: int = 0
     calls: int = 0
     usage: Usage = Usage()
@@ -145,7 +145,7 @@ class SessionProjection(Struct):
             move(live, event, rows)
         if kind is CallClaimed and live.state != "over":  # a claim leaves the turn suspended
             return
-        state = "over" if kind in TERMINAL or live.state == "over" else "parked" if kind is TurnSuspended else "busy"
+        state = "over" if kind in TERMINAL or live.state == "over" else "suspended" if kind is TurnSuspended else "busy"
         if state != live.state:
             live.state, rows.turns[turn] = state, live
         if state == "over":
@@ -194,7 +194,7 @@ def _joins(live: LiveTurn, event: Any, rows: ProjectionRows) -> None:
 def _starts(live: LiveTurn, event: TurnStarted, rows: ProjectionRows) -> None:
     options = event.options
     live.deadline, live.last_deadline = options.due(event.at, False), options.due(event.at, True)
-    live.above, live.agent, live.moved = options.lineage, options.agent, event.at
+    live.lineage, live.agent, live.moved = options.lineage, options.agent, event.at
     if event.input is not None:
         live.messages[event.input.id] = event.input
 

@@ -76,14 +76,14 @@ SEARCH_TENANT = Statement(
 _SEARCH = Statement(
     "search",
     _sqlite(""),
-    """WITH RECURSIVE whose(tenant) AS (
-        SELECT min(tenant) FROM sessions WHERE NOT erased AND above = ''
-        UNION ALL SELECT (SELECT min(s.tenant) FROM sessions s WHERE s.tenant > w.tenant AND NOT s.erased AND s.above = '')
-        FROM whose w WHERE w.tenant IS NOT NULL)
+    """WITH RECURSIVE tenant_ids(tenant) AS (
+        SELECT min(tenant) FROM sessions WHERE NOT erased AND parent = ''
+        UNION ALL SELECT (SELECT min(s.tenant) FROM sessions s WHERE s.tenant > w.tenant AND NOT s.erased AND s.parent = '')
+        FROM tenant_ids w WHERE w.tenant IS NOT NULL)
     SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS given (words, most, row)
-    CROSS JOIN LATERAL (SELECT one.* FROM whose """
-    f"CROSS JOIN LATERAL ({_postgres('whose.tenant', 'given.words', 'given.most')}) one "
-    "WHERE whose.tenant IS NOT NULL ORDER BY one.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
+    CROSS JOIN LATERAL (SELECT one.* FROM tenant_ids """
+    f"CROSS JOIN LATERAL ({_postgres('tenant_ids.tenant', 'given.words', 'given.most')}) one "
+    "WHERE tenant_ids.tenant IS NOT NULL ORDER BY one.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
     returns=True,
 )
 # A frequent term is found faster among the newest messages than by sorting all its matches from the index.

@@ -60,7 +60,9 @@ HEADS = Statement(
     returns=True,
 )
 
-_INFO = "s.id, s.title, s.leaf, {awake}, {due}, s.quarantined, s.tenant, s.agent, s.who, s.above, s.created, s.moved"
+_INFO = (
+    "s.id, s.title, s.leaf, {awake}, {due}, s.quarantined, s.tenant, s.agent, s.creator, s.parent, s.created, s.moved"
+)
 _INFO_LITE, _INFO_PG = _INFO.format(awake=_AWAKE, due=_DUE_LITE), _INFO.format(awake=_AWAKE, due=_DUE_PG)
 
 _RETURNED_LITE = re.sub(r"\bs[.]", "sessions.", _INFO_LITE)  # SQLite does not allow the table alias in RETURNING
@@ -103,13 +105,13 @@ INFOS = Statement(
 # PostgreSQL would sort all of a tenant's sessions to order the ids of a page: it returns all ties of the last row.
 LIST_SESSIONS = Statement(
     "listed",
-    f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.above = ''
+    f"""SELECT {_INFO_LITE} FROM sessions s WHERE s.tenant = ?1 AND s.erased = 0 AND s.parent = ''
         AND s.moved <= ?2 AND (s.moved < ?2 OR s.id < ?3) AND s.moved >= ?4 ORDER BY s.moved DESC, s.id DESC LIMIT ?5""",
     f"""SELECT p.n, {_INFO_PG}
     FROM unnest($1::text[], $2::float8[], $3::text[], $4::float8[], $5::bigint[]) WITH ORDINALITY
         AS p(tenant, at, id, since, most, n)
     CROSS JOIN LATERAL (
-        SELECT * FROM sessions l WHERE l.tenant = p.tenant AND NOT l.erased AND l.above = '' AND l.moved <= p.at
+        SELECT * FROM sessions l WHERE l.tenant = p.tenant AND NOT l.erased AND l.parent = '' AND l.moved <= p.at
             AND (l.moved < p.at OR l.id COLLATE "C" < p.id) AND l.moved >= p.since
         ORDER BY l.moved DESC FETCH FIRST (p.most) ROWS WITH TIES) s""",
     returns=True,
@@ -117,19 +119,19 @@ LIST_SESSIONS = Statement(
 # Whether a session exists; whether it, or a session of its sub-agent runs, references a blob.
 MENTIONS = Statement(
     "mentions",
-    """WITH RECURSIVE below(id, tenant) AS (
+    """WITH RECURSIVE subtree(id, tenant) AS (
         SELECT id, tenant FROM sessions WHERE id = ?1 AND NOT erased
-        UNION SELECT s.id, s.tenant FROM below b JOIN sessions s ON s.above = b.id AND s.above != ''
+        UNION SELECT s.id, s.tenant FROM subtree b JOIN sessions s ON s.parent = b.id AND s.parent != ''
             AND s.tenant = b.tenant)
-    SELECT EXISTS (SELECT 1 FROM below), EXISTS (
-        SELECT 1 FROM below b JOIN mentions m ON m.blob = ?2 AND m.session = b.id)""",
+    SELECT EXISTS (SELECT 1 FROM subtree), EXISTS (
+        SELECT 1 FROM subtree b JOIN mentions m ON m.blob = ?2 AND m.session = b.id)""",
     """WITH RECURSIVE p AS (SELECT * FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, blob, n)),
-    below(n, blob, id, tenant) AS (
+    subtree(n, blob, id, tenant) AS (
         SELECT p.n, p.blob, s.id, s.tenant FROM p JOIN sessions s ON s.id = p.session AND NOT s.erased
-        UNION SELECT b.n, b.blob, s.id, s.tenant FROM below b
-        JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)
-    SELECT p.n, EXISTS (SELECT 1 FROM below b WHERE b.n = p.n), EXISTS (
-        SELECT 1 FROM below b JOIN mentions m ON m.blob = b.blob AND m.session = b.id WHERE b.n = p.n) FROM p""",
+        UNION SELECT b.n, b.blob, s.id, s.tenant FROM subtree b
+        JOIN sessions s ON s.parent = b.id AND s.parent != '' AND s.tenant = b.tenant)
+    SELECT p.n, EXISTS (SELECT 1 FROM subtree b WHERE b.n = p.n), EXISTS (
+        SELECT 1 FROM subtree b JOIN mentions m ON m.blob = b.blob AND m.session = b.id WHERE b.n = p.n) FROM p""",
     returns=True,
 )
 # One row without a body for a session with an empty inbox: that saves a query for its existence.
@@ -277,30 +279,30 @@ TENANT_GATE_PAGE = _gate_page(
     f"SELECT {_SHOWN_GATE} FROM gates g WHERE g.tenant = ?1 AND g.tenant != ''",
     "SELECT * FROM gates g WHERE g.tenant = p.whose AND g.tenant != ''",
 )
-_BELOW = """WITH RECURSIVE below(id, tenant) AS (
+_SUBTREE = """WITH RECURSIVE subtree(id, tenant) AS (
     SELECT id, tenant FROM sessions WHERE id = {session} AND NOT erased
-    UNION SELECT s.id, s.tenant FROM below b JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)"""
+    UNION SELECT s.id, s.tenant FROM subtree b JOIN sessions s ON s.parent = b.id AND s.parent != '' AND s.tenant = b.tenant)"""
 SESSION_GATE_PAGE = _gate_page(
     "gate page of a session",  # with its sub-agent runs
-    f"{_BELOW.format(session='?1')} SELECT {_SHOWN_GATE} FROM below b CROSS JOIN gates g ON g.session = b.id WHERE true",
-    f"{_BELOW.format(session='p.whose')} SELECT g.* FROM below b JOIN gates g ON g.session = b.id WHERE true",
+    f"{_SUBTREE.format(session='?1')} SELECT {_SHOWN_GATE} FROM subtree b CROSS JOIN gates g ON g.session = b.id WHERE true",
+    f"{_SUBTREE.format(session='p.whose')} SELECT g.* FROM subtree b JOIN gates g ON g.session = b.id WHERE true",
 )
 # Those of the sessions that have an open gate, in them or in a sub-agent run of theirs.
 WAITING = Statement(
     "waiting",
-    """WITH RECURSIVE below(top, id, tenant) AS (
+    """WITH RECURSIVE subtree(top, id, tenant) AS (
         SELECT s.id, s.id, s.tenant FROM json_each(?) j CROSS JOIN sessions s ON s.id = j.value AND NOT s.erased
-        UNION SELECT b.top, s.id, s.tenant FROM below b
-        JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)
-    SELECT DISTINCT b.top FROM below b
+        UNION SELECT b.top, s.id, s.tenant FROM subtree b
+        JOIN sessions s ON s.parent = b.id AND s.parent != '' AND s.tenant = b.tenant)
+    SELECT DISTINCT b.top FROM subtree b
     WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open = 1 AND g.resolution IS NULL)""",
     """WITH RECURSIVE p AS (SELECT * FROM unnest($1::text[]) WITH ORDINALITY AS p(ids, n)),
-    below(n, top, id, tenant) AS (
+    subtree(n, top, id, tenant) AS (
         SELECT p.n, s.id, s.id, s.tenant FROM p CROSS JOIN LATERAL json_array_elements_text(p.ids::json) AS j(id)
         JOIN sessions s ON s.id = j.id AND NOT s.erased
-        UNION SELECT b.n, b.top, s.id, s.tenant FROM below b
-        JOIN sessions s ON s.above = b.id AND s.above != '' AND s.tenant = b.tenant)
-    SELECT DISTINCT b.n, b.top FROM below b
+        UNION SELECT b.n, b.top, s.id, s.tenant FROM subtree b
+        JOIN sessions s ON s.parent = b.id AND s.parent != '' AND s.tenant = b.tenant)
+    SELECT DISTINCT b.n, b.top FROM subtree b
     WHERE EXISTS (SELECT 1 FROM gates g WHERE g.session = b.id AND g.is_open AND g.resolution IS NULL)""",
     returns=True,
 )
@@ -365,13 +367,13 @@ GATE = Statement(
 )
 NEW_SESSION = Statement(
     "new session",
-    """INSERT INTO sessions (id, tenant, created, touched, moved, head, token, agent, who, above)
+    """INSERT INTO sessions (id, tenant, created, touched, moved, head, token, agent, creator, parent)
     VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING RETURNING id""",
     """WITH p AS (SELECT * FROM unnest($1::text[], $2::text[], $3::float8[], $4::float8[], $5::bigint[], $6::text[],
         $7::text[], $8::text[], $9::text[]) WITH ORDINALITY
-        AS p(id, tenant, created, touched, head, token, agent, who, above, n)),
-    made AS (INSERT INTO sessions (id, tenant, created, touched, moved, head, token, agent, who, above)
-        SELECT id, tenant, created, touched, touched, head, token, agent, who, above FROM p ORDER BY id
+        AS p(id, tenant, created, touched, head, token, agent, creator, parent, n)),
+    made AS (INSERT INTO sessions (id, tenant, created, touched, moved, head, token, agent, creator, parent)
+        SELECT id, tenant, created, touched, touched, head, token, agent, creator, parent FROM p ORDER BY id
         ON CONFLICT (id) DO NOTHING RETURNING id)
     SELECT p.n, p.id FROM p JOIN made ON made.id = p.id""",
     returns=True,
@@ -527,14 +529,14 @@ FINISH_MESSAGES = Statement(
 DELETE_MESSAGES = Statement(
     "delete messages",
     """UPDATE messages SET is_deleted = 1 WHERE session = ?1 AND id IN (
-        WITH RECURSIVE below(id) AS (
-            SELECT ?2 UNION SELECT m.id FROM below b JOIN messages m ON m.session = ?1 AND m.parent = b.id)
-        SELECT id FROM below)
+        WITH RECURSIVE subtree(id) AS (
+            SELECT ?2 UNION SELECT m.id FROM subtree b JOIN messages m ON m.session = ?1 AND m.parent = b.id)
+        SELECT id FROM subtree)
     RETURNING id, parent""",
-    """WITH RECURSIVE below(n, session, id) AS (
+    """WITH RECURSIVE subtree(n, session, id) AS (
         SELECT p.n, p.session, p.id FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, id, n)
-        UNION SELECT b.n, b.session, m.id FROM below b JOIN messages m ON m.session = b.session AND m.parent = b.id)
-    UPDATE messages m SET is_deleted = true FROM below b WHERE m.session = b.session AND m.id = b.id
+        UNION SELECT b.n, b.session, m.id FROM subtree b JOIN messages m ON m.session = b.session AND m.parent = b.id)
+    UPDATE messages m SET is_deleted = true FROM subtree b WHERE m.session = b.session AND m.id = b.id
     RETURNING b.n, m.id, m.parent""",
     returns=True,
 )

@@ -86,7 +86,7 @@ def write_usage(session: str, tenant: str, turns: Mapping[str, LiveTurn], is_res
     """Write the usage of turns so far. A restored log adds none: it is untrusted, and was not used here."""
     rows: list[tuple[object, ...]] = []
     for turn, live in turns.items():
-        parent = None if is_restored else live.above
+        parent = None if is_restored else live.lineage
         top, home = ("", session) if parent is None else (parent.turn, parent.session)
         u = live.usage
         counts = (u.input, u.output, u.cached, u.reasoning, u.written, u.cost, live.steps, live.calls)

@@ -61,7 +61,7 @@ class DirectoryContract:
         await store.admit(Cancel(key="c", session="s", turn="t2", at=NOON + 7))
 
         info = await store.info("s")
-        assert (info.agent, info.by, info.above) == ("critic", "ada", "")
+        assert (info.agent, info.by, info.parent) == ("critic", "ada", "")
         assert (info.created, info.touched) == (NOON, NOON + 7)
         assert [info] == await store.sessions() == await store.session_page("local")
         claim = await store.claim("s", NOON + 9)
@@ -98,7 +98,7 @@ class DirectoryContract:
         await store.admit(send_to_agent("s-a-b", options=subagent_session_options("s", "s-a")))
         await store.admit(send_to_agent("s-c", options=subagent_session_options("s")))
 
-        above = {info.id: info.above for info in await store.sessions()}
+        above = {info.id: info.parent for info in await store.sessions()}
         assert above == {"s": "", "s-a": "s", "s-a-b": "s-a", "s-c": "s"}
         assert session_ids(await store.session_page("local")) == ["s"]
 
@@ -110,7 +110,7 @@ class DirectoryContract:
         await store.restore("s", "local", log)
 
         info = await store.info("s")
-        assert (info.agent, info.by, info.above) == ("b", "ada", "")
+        assert (info.agent, info.by, info.parent) == ("b", "ada", "")
         assert (info.created, info.touched) == (NOON, NOON + 8)
         assert session_ids(await store.session_page("local")) == ["s"]
 

@@ -174,19 +174,19 @@ CREATE INDEX lookup_words ON lookup USING gin (words);
 
 ALTER TABLE sessions ADD COLUMN agent TEXT DEFAULT '' NOT NULL;
 
-ALTER TABLE sessions ADD COLUMN who TEXT DEFAULT '' NOT NULL;
+ALTER TABLE sessions ADD COLUMN creator TEXT DEFAULT '' NOT NULL;
 
-ALTER TABLE sessions ADD COLUMN above TEXT DEFAULT '' NOT NULL;
+ALTER TABLE sessions ADD COLUMN parent TEXT DEFAULT '' NOT NULL;
 
 ALTER TABLE sessions ADD COLUMN moved DOUBLE PRECISION DEFAULT '0' NOT NULL;
 
 UPDATE sessions SET moved = touched;
 
-UPDATE sessions SET above = (SELECT min(u.home) FROM usage u WHERE u.session = sessions.id AND u.top != '') WHERE id IN (SELECT session FROM usage WHERE top != '');
+UPDATE sessions SET parent = (SELECT min(u.home) FROM usage u WHERE u.session = sessions.id AND u.top != '') WHERE id IN (SELECT session FROM usage WHERE top != '');
 
-CREATE INDEX sessions_listed ON sessions (tenant, moved) WHERE NOT erased AND above = '';
+CREATE INDEX sessions_listed ON sessions (tenant, moved) WHERE NOT erased AND parent = '';
 
-CREATE INDEX sessions_below ON sessions (above) WHERE above != '';
+CREATE INDEX sessions_parent ON sessions (parent) WHERE parent != '';
 
 ALTER TABLE gates ADD COLUMN tenant TEXT DEFAULT '' NOT NULL;
 
