@@ -25,5 +25,6 @@ export default defineConfig({
     sourcemap: false,
     manifest: true,
   },
-  server: { proxy: { "/api": apiProxy, "/login": apiProxy, "/sandbox": apiProxy } },
+  // The tables that the terminal UI shares are files of the Python package.
+  server: { fs: { allow: [here("."), here("../src/everturn/terminal/tui/gates")] }, proxy: { "/api": apiProxy, "/login": apiProxy, "/sandbox": apiProxy } },
 });

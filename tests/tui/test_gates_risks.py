@@ -1,74 +1,87 @@
-"""The page and the terminal give the same hints: the tables are the same to the letter, and so is what they find."""
+"""Risk hints: what is found in commands, paths and URLs. The web UI has the same table and the same cases."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from everturn.terminal.tui.gates import risk_table, risk_texts, risks
-from everturn.terminal.tui.gates.risks import command_risks, find_risks, path_risks, url_risks
+from everturn.terminal.tui.gates.risk_table import RiskPattern, risk_table
+from everturn.terminal.tui.gates.risks import (
+    RiskHint,
+    command_risks,
+    compile_pattern,
+    find_risks,
+    path_risks,
+    url_risks,
+)
 
-WEB = Path(__file__).resolve().parents[2] / "web"
-PAGE = (WEB / "src/gates/risks.ts").read_text("utf-8")
-CASES = (WEB / "tests/gates/risks.test.ts").read_text("utf-8")
-ROW = re.compile(r'\["(\w+)", "(high|look)", (?:String\.raw`((?:\\`|[^`])*)`|(SECRET_FILES))(, "")?\]')
-
-
-def table(name: str) -> list[tuple[str, str, str, bool]]:
-    """A table of the page."""
-    text = PAGE[PAGE.index(f"const {name}: readonly Row[]") :]
-    rows = ROW.findall(text[: text.index("\n]);")])
-    return [
-        (code, level, risk_table.SECRET_FILES if is_secret else re.sub(r"\$\{(\w+)\}", r"<\1>", raw), not flags)
-        for code, level, raw, is_secret, flags in rows
-    ]
+Find = Callable[[str], list[RiskHint]]
+Cases = tuple[tuple[str, str], ...]
 
 
-@pytest.mark.parametrize("name", ["COMMANDS", "PATHS", "URLS"])
-def test_the_tables_are_those_of_the_page(name: str) -> None:
-    assert list(getattr(risk_table, name)) == table(name)
-    assert len(table(name)) == PAGE[PAGE.index(f"const {name}:") :].split("\n]);")[0].count("\n  [")
+class RiskCases(msgspec.Struct):
+    """tests/tui/risk_cases.json, which web/tests/gates/risks.test.ts reads as well."""
+
+    commands: Cases
+    harmless_commands: tuple[str, ...]
+    paths: Cases
+    harmless_paths: tuple[str, ...]
+    urls: Cases
+    harmless_urls: tuple[str, ...]
 
 
-def test_the_pieces_and_the_bounds_are_those_of_the_page() -> None:
-    for name in ("SHELL", "RUNS", "NAME", "SECRET_FILES"):
-        found = re.search(rf"const {name} =\s*String\.raw`((?:\\`|[^`])*)`", PAGE)
-        assert found is not None
-        assert getattr(risk_table, name) == re.sub(r"\$\{(\w+)\}", r"<\1>", found[1])
-    for name in ("COMMAND_NAME", "SHELL_TOOL", "PATH_NAME", "URL_NAME"):
-        assert f"const {name} = /{getattr(risks, name)}/i;" in PAGE
-    for name in ("WINDOW", "WINDOW_OVERLAP", "MAX_QUERY"):
-        assert f"const {name} = {getattr(risks, name)};" in PAGE
+CASES = msgspec.json.decode(Path(__file__).with_name("risk_cases.json").read_bytes(), type=RiskCases)
+TABLE = risk_table()
+ROWS = (*TABLE.commands, *TABLE.paths, *TABLE.urls)
 
 
-def test_the_words_are_those_of_the_page() -> None:
-    text = (WEB / "src/gates/riskTexts.ts").read_text("utf-8")
-    english, chinese = (dict(re.findall(r'(\w+): "([^"]*)"', part)) for part in text.split("\n  {\n")[1:])
-    assert (risk_texts.EN, risk_texts.ZH) == (english, chinese)
+def test_every_pattern_compiles_and_uses_known_pieces() -> None:
+    for pattern in (*(row.pattern for row in ROWS), *msgspec.structs.astuple(TABLE.arguments)):
+        compiled = compile_pattern(pattern)
+        assert not [name for name in TABLE.pieces if f"<{name}>" in compiled.pattern], pattern
+        assert not re.search(r"\(\?(?:P|[#>]|[a-z]+[-:)])|\\[AZzpPkG]|[*+?}]\+", pattern), (
+            "not both in JavaScript and Python"
+        )
 
 
-def pairs(after: str, before: str) -> list[tuple[str, str]]:
-    """Cases of the page's own tests."""
-    text = CASES[CASES.index(after) :]
-    found = re.findall(r'\[("(?:\\.|[^"\\])*"), "(\w+)"\]', text[: text.index(before)])
-    return [(json.loads(one.replace(r"\0", r"\u0000")), code) for one, code in found]
+def test_every_risk_has_a_text_in_each_language() -> None:
+    codes = {row.code for row in ROWS} | {"lines", "url_long", "high", "look", "none"}
+    assert codes == set(TABLE.en) == set(TABLE.zh)
+    assert not [code for code in codes if TABLE.en[code] == TABLE.zh[code]]
 
 
-def test_they_find_what_the_page_finds() -> None:
-    commands = pairs("const COMMANDS", "];\n\ntest.each")
-    assert len(commands) > 80
-    for command, code in commands:
-        assert code in [one.code for one in command_risks(command)], command
-    for path, code in pairs("test.each<[string, RiskCode]>", "path %j"):
-        assert code in [one.code for one in path_risks(path)], path
-    for url, code in pairs('["http://localhost:1/"', "address %j"):
-        assert code in [one.code for one in url_risks(url)], url
-    for plain in ("ls -la src", "git status", "echo done 2>&1", "x >/dev/null 2>/dev/null", "alarm -r", "make test"):
-        assert command_risks(plain) == []
+def test_every_pattern_has_a_case() -> None:
+    def unmatched(rows: tuple[RiskPattern, ...], cases: Cases) -> list[str]:
+        return sorted({row.code for row in rows} - {code for _, code in cases})
+
+    assert unmatched(TABLE.commands, CASES.commands) == []
+    assert unmatched(TABLE.paths, CASES.paths) == []
+    assert unmatched(TABLE.urls, CASES.urls) == []
+
+
+@pytest.mark.parametrize(
+    ("find", "cases", "harmless"),
+    [
+        (command_risks, CASES.commands, CASES.harmless_commands),
+        (path_risks, CASES.paths, CASES.harmless_paths),
+        (url_risks, CASES.urls, CASES.harmless_urls),
+    ],
+    ids=["commands", "paths", "urls"],
+)
+def test_each_case_is_found_and_nothing_harmless(find: Find, cases: Cases, harmless: tuple[str, ...]) -> None:
+    for text, code in cases:
+        assert code in [one.code for one in find(text)], text
+    for text in harmless:
+        assert find(text) == []
+
+
+def test_a_long_query_is_found() -> None:
+    assert [one.code for one in url_risks(f"https://x.org/?q={'a' * 400}")] == ["url_long"]
 
 
 def test_hints_are_found_by_the_names_of_arguments_and_by_the_tool() -> None:

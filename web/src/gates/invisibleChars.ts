@@ -1,4 +1,6 @@
 /** Invisible and lookalike characters: found, named and counted. Pure. */
+// The terminal UI reads the same file.
+import confusables from "../../../src/everturn/terminal/tui/gates/confusables.json";
 
 export type InvisibleKind = "zero" | "bidi" | "tag" | "control" | "space" | "filler" | "private";
 
@@ -85,13 +87,8 @@ export interface Lookalike {
   readonly scripts: readonly string[];
 }
 
-const SCRIPTS: readonly (readonly [string, RegExp])[] = [
-  ["Latin", /\p{Script=Latin}/u], ["Cyrillic", /\p{Script=Cyrillic}/u], ["Greek", /\p{Script=Greek}/u], ["Armenian", /\p{Script=Armenian}/u],
-  ["Cherokee", /\p{Script=Cherokee}/u], ["Coptic", /\p{Script=Coptic}/u], ["Lisu", /\p{Script=Lisu}/u], ["Hebrew", /\p{Script=Hebrew}/u],
-  ["Arabic", /\p{Script=Arabic}/u], ["Georgian", /\p{Script=Georgian}/u],
-];
-// Letters of other alphabets that look like Latin ones.
-const CONFUSABLES = /^[асеорхуіјѕһԁԛԝӏкмтвнгАВЕЅІЈКМНОРСТУХԌԚԜᴀοανικρυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧօոսհցՕᎪᏴᏟᎠᎬᎻᏦᏞᎷᏢᎡᏚᎢᏙᏔᏃ]+$/u;
+const SCRIPTS = confusables.scripts.map((name) => [name, new RegExp(`\\p{Script=${name}}`, "u")] as const);
+const LATIN_LOOKALIKES = new RegExp(`^[${confusables.latin_lookalikes}]+$`, "u");
 const STYLED = /[\uff01-\uff5e\u{1d400}-\u{1d7ff}\u2100-\u214f\u2460-\u24ff\u{1f110}-\u{1f189}]/u;
 
 /** Words with mixed scripts, with lookalike letters only, or with styled letters; each once. */
@@ -104,7 +101,7 @@ export function findLookalikes(text: string): Lookalike[] {
     const isStyled = STYLED.test(word) && word.normalize("NFKC") !== word && /[A-Za-z0-9]/.test(word.normalize("NFKC"));
     if (scripts.length > 1) found.set(word, { word, why: "mixed", scripts });
     else if (isStyled) found.set(word, { word, why: "styled", scripts });
-    else if (isLatin && scripts[0] !== "Latin" && CONFUSABLES.test(word)) found.set(word, { word, why: "foreign", scripts });
+    else if (isLatin && scripts[0] !== "Latin" && LATIN_LOOKALIKES.test(word)) found.set(word, { word, why: "foreign", scripts });
   }
   return [...found.values()];
 }

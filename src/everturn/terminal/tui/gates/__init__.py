@@ -18,7 +18,6 @@
 - `text_view`: a text area that escapes control characters
 - `table`: a table that keeps its cursor
 - `risks`: risk hints for arguments
-- `risk_table`: the patterns of the hints
-- `risk_texts`: the texts of the hints
+- `risk_table`: the patterns and the texts of the hints, from risk_table.json
 - `confusables`: lookalike words and mixed text direction
 """

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
 
-SCRIPTS: Final = (
-    "LATIN",
-    "CYRILLIC",
-    "GREEK",
-    "ARMENIAN",
-    "CHEROKEE",
-    "COPTIC",
-    "LISU",
-    "HEBREW",
-    "ARABIC",
-    "GEORGIAN",
-)
-# Letters of other alphabets that look like Latin letters.
-LATIN_LOOKALIKES: Final = frozenset(
-    "асеорхуіјѕһԁԛԝӏкмтвнгАВЕЅІЈКМНОРСТУХԌԚԜᴀοανικρυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧօոսհցՕᎪᏴᏟᎠᎬᎻᏦᏞᎷᏢᎡᏚᎢᏙᏔᏃ"
-)
 MAX_WORDS: Final = 8  # words that are reported
 MAX_CHECKED: Final = 100_000  # characters that are checked
 _WORD: Final = re.compile(r"[^\W_]+|[\u2460-\u24ff]+")
 _ORDERED: Final = re.compile(r"[A-Za-z0-9$&|;<>/\\]")
+
+
+class ConfusableTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """confusables.json, which the web UI imports as well."""
+
+    scripts: frozenset[str]
+    latin_lookalikes: str
+    """Letters of other alphabets that look like Latin letters."""
+
+
+@cache
+def confusable_table() -> ConfusableTable:
+    """Return the table; the file is read once."""
+    return msgspec.json.decode(Path(__file__).with_name("confusables.json").read_bytes(), type=ConfusableTable)
 
 
 class Lookalike(Struct, frozen=True):
@@ -57,12 +58,13 @@ def _reason(word: str, is_latin: bool) -> Literal["mixed", "foreign", "styled", 
     folded = unicodedata.normalize("NFKC", word)
     if folded != word and re.search("[A-Za-z0-9]", folded) and any(ord(char) > 0x2000 for char in word):
         return "styled"
-    return "foreign" if is_latin and scripts != {"LATIN"} and LATIN_LOOKALIKES.issuperset(word) else ""
+    lookalikes = frozenset(confusable_table().latin_lookalikes)
+    return "foreign" if is_latin and scripts != {"Latin"} and lookalikes.issuperset(word) else ""
 
 
 def _script(char: str) -> str:
-    first = unicodedata.name(char, "").split(" ")[0]
-    return first if first in SCRIPTS else ""
+    first = unicodedata.name(char, "").split(" ")[0].capitalize()
+    return first if first in confusable_table().scripts else ""
 
 
 def has_mixed_direction(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Risk hints: finds what deserves a second look in the arguments of a call. Pure. A hint points at something; no hint
 proves nothing.
 
-The results are the same as those of web/src/gates/risks.ts, so that a person sees the same hints in both UIs.
+web/src/gates/risks.ts reads the same table, so that a person sees the same hints in both UIs.
 """
 
 from __future__ import annotations
@@ -13,19 +13,8 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from everturn.terminal.tui.gates.risk_table import COMMANDS, PATHS, PIECES, URLS, Level, Row
+from everturn.terminal.tui.gates.risk_table import Level, RiskPattern, risk_table
 
-WINDOW = 600  # characters that are matched together: this bounds the run time of a pattern
-WINDOW_OVERLAP = 150  # characters that two windows share
-MAX_QUERY = 300  # characters of a query; a longer one could exfiltrate data
-MAX_VALUE = 20_000  # characters of a value that are checked
-MAX_ITEMS = 200  # values of a list or an object that are checked
-EXCERPT = 60
-COMMAND_NAME: Final = r"^(?:command|commands|cmd|shell|script|bash|code|line|argv|args|statement|sql|query)$"
-SHELL_TOOL: Final = r"(?:^|[_.-])(?:shell|bash|sh|exec|execute|terminal|command|cmd|powershell|run|sql)(?:$|[_.-])"
-PATH_NAME: Final = r"(?:path|file|filename|dir|directory|folder|dest|destination|source|target|root|cwd)s?$"
-URL_NAME: Final = r"(?:url|uri|href|link|endpoint|address|webhook)s?$"
-ADDRESS: Final = r"^\s*[a-z][a-z0-9+.-]*:\/\/\S+$"
 _SPACES: Final = r"\s\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _DOT: Final = r"[^\n\r\u2028\u2029]"
 _TOKEN: Final = re.compile(r"\\.|.", re.DOTALL)
@@ -41,11 +30,11 @@ class RiskHint(Struct, frozen=True):
 
 
 @cache
-def compile_pattern(pattern: str, is_any_case: bool = True) -> re.Pattern[str]:
+def compile_pattern(pattern: str, is_case_sensitive: bool = False) -> re.Pattern[str]:
     """Compile a pattern of the table with the meaning that it has in a browser."""
-    for name, piece in PIECES.items():
-        pattern = pattern.replace(name, piece)
-    return re.compile(_as_python(pattern), re.ASCII | (re.IGNORECASE if is_any_case else 0))
+    for name, piece in risk_table().pieces.items():
+        pattern = pattern.replace(f"<{name}>", piece)
+    return re.compile(_as_python(pattern), re.ASCII | (0 if is_case_sensitive else re.IGNORECASE))
 
 
 def _as_python(pattern: str) -> str:
@@ -76,7 +65,7 @@ def command_risks(command: str) -> list[RiskHint]:
     bare = re.sub(r"(\w)(?:''|\"\"|\\)(?=\w)", r"\1", joined, flags=re.ASCII)
     hints: dict[str, RiskHint] = {}
     for text in (*_windows(joined), *(_windows(bare) if bare != joined else ())):
-        for row in COMMANDS:
+        for row in risk_table().commands:
             _match_row(row, text, hints)
     if "delete_all" in hints:
         hints.pop("delete", None)
@@ -90,56 +79,57 @@ def command_risks(command: str) -> list[RiskHint]:
     return _sorted(hints.values())
 
 
-def _match_row(row: Row, text: str, hints: dict[str, RiskHint]) -> None:
-    code, level, pattern, is_any_case = row
-    if code in hints and (level != "high" or hints[code].level == "high"):
+def _match_row(row: RiskPattern, text: str, hints: dict[str, RiskHint]) -> None:
+    if row.code in hints and (row.level != "high" or hints[row.code].level == "high"):
         return
-    if hit := compile_pattern(pattern, is_any_case).search(text):
-        hints[code] = RiskHint(code, level, _excerpt(hit[0]))
+    if hit := compile_pattern(row.pattern, row.is_case_sensitive).search(text):
+        hints[row.code] = RiskHint(row.code, row.level, _excerpt(hit[0]))
 
 
 def _windows(text: str) -> Iterator[str]:
+    size, overlap = risk_table().limits.window, risk_table().limits.window_overlap
     start = 0
-    while start == 0 or start + WINDOW_OVERLAP < len(text):
-        yield text[start : start + WINDOW]
-        start += WINDOW - WINDOW_OVERLAP
+    while start == 0 or start + overlap < len(text):
+        yield text[start : start + size]
+        start += size - overlap
 
 
 def path_risks(path: str) -> list[RiskHint]:
     """Return the risks of a file path."""
-    return _by_table(PATHS, path)
+    return _by_table(risk_table().paths, path)
 
 
 def url_risks(url: str) -> list[RiskHint]:
     """Return the risks of a URL."""
-    hints = _by_table(URLS, url)
+    hints = _by_table(risk_table().urls, url)
     query = re.search(r"[?#].*\Z", url, re.DOTALL)
-    is_long = query is not None and len(query[0]) > MAX_QUERY
+    is_long = query is not None and len(query[0]) > risk_table().limits.query
     return [*hints, RiskHint("url_long", "look", _excerpt(query[0]))] if is_long and query else hints
 
 
-def _by_table(table: Iterable[Row], text: str) -> list[RiskHint]:
+def _by_table(rows: Iterable[RiskPattern], text: str) -> list[RiskHint]:
     hints: dict[str, RiskHint] = {}
-    for code, level, pattern, is_any_case in table:
-        if code not in hints and (hit := compile_pattern(pattern, is_any_case).search(text)):
-            hints[code] = RiskHint(code, level, _excerpt(hit[0] or text))
+    for row in rows:
+        if row.code not in hints and (hit := compile_pattern(row.pattern, row.is_case_sensitive).search(text)):
+            hints[row.code] = RiskHint(row.code, row.level, _excerpt(hit[0] or text))
     return _sorted(hints.values())
 
 
 def find_risks(tool: str, value: Any, where: str = "") -> list[RiskHint]:
     """Return the risks of the arguments of a call, by their names and their values."""
+    limits = risk_table().limits
     if isinstance(value, str):
-        return _text_hints(tool, value[:MAX_VALUE], where)
+        return _text_hints(tool, value[: limits.value], where)
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        if items and all(isinstance(item, str) for item in items) and _fits(COMMAND_NAME, where.split(".")[-1]):
-            return _text_hints(tool, " ".join(items)[:MAX_VALUE], where)
-        return [
-            hint for index, item in enumerate(items[:MAX_ITEMS]) for hint in find_risks(tool, item, f"{where}.{index}")
-        ]
+        is_argv = items and all(isinstance(item, str) for item in items)
+        if is_argv and _fits(risk_table().arguments.command, where.split(".")[-1]):
+            return _text_hints(tool, " ".join(items)[: limits.value], where)
+        items = items[: limits.items]
+        return [hint for index, item in enumerate(items) for hint in find_risks(tool, item, f"{where}.{index}")]
     if not isinstance(value, dict):
         return []
-    pairs = list(cast("dict[str, Any]", value).items())[:MAX_ITEMS]
+    pairs = list(cast("dict[str, Any]", value).items())[: limits.items]
     return [hint for name, item in pairs for hint in find_risks(tool, item, f"{where}.{name}" if where else name)]
 
 
@@ -147,12 +137,12 @@ def _text_hints(tool: str, text: str, where: str) -> list[RiskHint]:
     names = where.split(".")
     while len(names) > 1 and names[-1].isascii() and names[-1].isdigit():  # an index in a list
         names.pop()
-    name = names[-1]
-    if _fits(URL_NAME, name) or _fits(ADDRESS, text):
+    name, patterns = names[-1], risk_table().arguments
+    if _fits(patterns.url, name) or _fits(patterns.url_value, text):
         hints = url_risks(text.strip())
-    elif _fits(PATH_NAME, name):
+    elif _fits(patterns.path, name):
         hints = path_risks(text)
-    elif _fits(COMMAND_NAME, name) or _fits(SHELL_TOOL, tool):
+    elif _fits(patterns.command, name) or _fits(patterns.shell_tool, tool):
         hints = command_risks(text)
     else:
         hints = []
@@ -169,4 +159,5 @@ def _sorted(risks: Iterable[RiskHint]) -> list[RiskHint]:
 
 def _excerpt(text: str) -> str:
     trimmed = re.sub(r"\s+", " ", re.sub(r"^[;&|({`\"']\s*", "", text.strip()))
-    return trimmed if len(trimmed) <= EXCERPT else f"{trimmed[: EXCERPT - 1]}…"
+    longest = risk_table().limits.excerpt
+    return trimmed if len(trimmed) <= longest else f"{trimmed[: longest - 1]}…"

@@ -19,9 +19,9 @@ from everturn.core.canonical_json import parse_object
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, Gate
 from everturn.core.parts import FilePart
 from everturn.terminal.text.visible_text import count_invisible, count_invisible_in, escape_invisible, format_arguments
-from everturn.terminal.tui.gates import risk_texts
 from everturn.terminal.tui.gates.confusables import find_lookalikes, has_mixed_direction
 from everturn.terminal.tui.gates.diff import diff_rows, diff_texts, edit_texts, is_diff, parse_diff
+from everturn.terminal.tui.gates.risk_table import risk_table
 from everturn.terminal.tui.gates.risks import find_risks
 from everturn.terminal.tui.gates.rows import Row, label_rows, mark_escapes, message_rows, text_rows
 from everturn.terminal.tui.texts.gates import ZH, GateTexts
@@ -184,7 +184,7 @@ def pretty_json(answer: str) -> str:
 
 
 def _hints(summary: GateSummary, texts: GateTexts, width: int) -> Iterator[Row]:
-    risk_words = risk_texts.ZH if texts is ZH else risk_texts.EN
+    risk_words = risk_table().zh if texts is ZH else risk_table().en
     parsed = parse_object(summary.edited or summary.gate.arguments)
     hints = find_risks(summary.gate.tool, parsed) if parsed is not None else []
     if hints:
