@@ -44,9 +44,22 @@ EverturnError
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 class EverturnError(Exception):
     """Base class: `except EverturnError` catches everything that Everturn raises on purpose."""
+
+
+def leaf_errors(error: BaseException) -> list[BaseException]:
+    """Return the errors in an exception group, however nested, in order; of any other error, the error itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    inner: Sequence[BaseException] = cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return [leaf for one in inner for leaf in leaf_errors(one)]
 
 
 class UnknownSession(EverturnError):

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from everturn.core.rules.urls import is_loopback
 from everturn.errors import ConfigError
-from everturn.mcp.config import ServerSpec, is_loopback, load_servers
+from everturn.mcp.config import ServerSpec, load_servers
 
 TOML = """
 [mcp.files]

@@ -35,7 +35,7 @@ from everturn.core.deltas import Delta
 from everturn.core.events import CallStarted, Gate, GateOpened, TurnCompleted, TurnFailed, TurnSuspended
 from everturn.core.hooks import RequestContext
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, StepPart, ToolPart
+from everturn.core.parts import LATE_NOTICE_PREFIX, FilePart, NoticePart, Opaque, ReasoningPart, StepPart, ToolPart
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestCall, RequestMessage, RequestResult, ToolSpec
 from everturn.core.state import fold
@@ -45,7 +45,6 @@ from everturn.testing import CountingIds, FakeClock, MemoryStore
 from everturn.testing.provider import Item, Provider, Say
 from everturn.testing.provider.png import draw_png
 from everturn.testing.provider.sound import wav
-from everturn.turn.prepare import LATE_NOTICE_PREFIX
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script, too
 

@@ -23,10 +23,7 @@ from everturn.core.events import (
     StepRestarted,
     StepStarted,
     Terminal,
-    TurnCancelled,
-    TurnCompleted,
     TurnEvent,
-    TurnFailed,
     TurnFinishing,
     TurnStarted,
 )
@@ -36,8 +33,6 @@ from everturn.errors import InvalidEvent
 from tools.chaos.evidence import Evidence
 from tools.chaos.scenario import effect_hash, input_hash
 from tools.chaos.transcript import difference, normalize_log
-
-_TERMINAL = (TurnCompleted, TurnFailed, TurnCancelled)
 
 
 class Violation(Struct, frozen=True):
@@ -140,7 +135,7 @@ def positions_have_no_gap(evidence: Evidence) -> Iterator[str]:
 def every_turn_ends(evidence: Evidence) -> Iterator[str]:
     """Every turn has reached its end."""
     for turn, events in evidence.turns.items():
-        if not any(isinstance(event, _TERMINAL) for event in events):
+        if not any(isinstance(event, Terminal) for event in events):
             yield f"turn {turn} has no end; its last event is {type(events[-1]).__name__}"
 
 
@@ -148,7 +143,7 @@ def every_turn_ends(evidence: Evidence) -> Iterator[str]:
 def the_end_is_the_end(evidence: Evidence) -> Iterator[str]:
     """A turn has one terminal event, and after it only late results."""
     for turn, events in evidence.turns.items():
-        ends = [at for at, event in enumerate(events) if isinstance(event, _TERMINAL)]
+        ends = [at for at, event in enumerate(events) if isinstance(event, Terminal)]
         if len(ends) > 1:
             yield f"turn {turn} ended {len(ends)} times"
         for event in events[ends[0] + 1 :] if ends else ():
@@ -194,7 +189,7 @@ def one_result_per_call(evidence: Evidence) -> Iterator[str]:
     for turn, events in evidence.turns.items():
         results = Counter(event.call for event in events if isinstance(event, CallFinished))
         calls = set(_made(events))
-        is_over = any(isinstance(event, _TERMINAL) for event in events)
+        is_over = any(isinstance(event, Terminal) for event in events)
         for call in calls:
             if results[call] != 1 and (is_over or results[call] > 1):
                 yield f"call {call} of turn {turn} has {results[call]} results"

@@ -22,7 +22,7 @@ from everturn.core.canonical_json import JsonObject, encode_canonical, hash_valu
 from everturn.core.chunks import TOO_MANY_CALLS, exceeds_call_limit
 from everturn.core.events import CallStarted, Event, PermissionDecided
 from everturn.core.gates import Gate, GateKind
-from everturn.core.loop_detection import MAX_LOOP_PERIOD, find_loop_period, fingerprint_of_call
+from everturn.core.loop_detection import LOOP_RULE_NAME, MAX_LOOP_PERIOD, find_loop_period, fingerprint_of_call
 from everturn.core.parts import Output
 from everturn.core.ports import Preview, Tool
 from everturn.core.requests import ToolSpec
@@ -182,7 +182,7 @@ class _ResolvedCall:
                     )
                 ]
             return await self._open(
-                "loop", loop.reason, (Rule("doom_loop", "allow", {"tool": escape_glob(spec.name)}, "grants"),)
+                "loop", loop.reason, (Rule(LOOP_RULE_NAME, "allow", {"tool": escape_glob(spec.name)}, "grants"),)
             )
         if spec.egress and all(await run.taint()):
             return await self._open("egress", EGRESS_REASON)

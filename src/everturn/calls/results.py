@@ -11,12 +11,11 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from everturn.core.messages import Message
-from everturn.core.parts import NoticePart, Output, ToolPart
+from everturn.core.parts import LATE_NOTICE_PREFIX, NoticePart, Output, ToolPart
 from everturn.errors import BadArguments, UnknownMessage
 from everturn.running.active_turn import ActiveTurn
 
 MAX_LISTED_REFERENCES = 10  # references that an error names
-_LATE = "late_result:"  # the kind of a notice that reports a late result
 _WITHHELD = "withheld"
 
 
@@ -44,8 +43,8 @@ def _scan(messages: Iterable[Message], source: object = None) -> _CallsFound:
                     if output is not None:
                         found.is_cut |= bool(output.blob)
                         found.is_private |= bool(output.private)
-            elif type(part) is NoticePart and part.kind.startswith(_LATE):
-                found.told.add(part.kind[len(_LATE) :])
+            elif type(part) is NoticePart and part.kind.startswith(LATE_NOTICE_PREFIX):
+                found.told.add(part.kind[len(LATE_NOTICE_PREFIX) :])
     return found
 
 

@@ -13,8 +13,8 @@ from everturn.access.token_file import load_or_create_token
 from everturn.cli.config_options import config_file, resolve_store
 from everturn.cli.port_owner import check_port_owner
 from everturn.config.build import token_file
-from everturn.config.check import is_loopback
 from everturn.config.load import load_config
+from everturn.core.rules.urls import is_loopback
 from everturn.errors import ConfigError
 
 TOKEN: Final = "EVERTURN_TOKEN"

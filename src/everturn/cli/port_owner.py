@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from everturn.errors import ConfigError
@@ -24,20 +24,27 @@ def check_port_owner(url: str) -> None:
         port = urlsplit(url).port or (443 if url.startswith("https:") else 80)
     except ValueError:
         return  # not an address; connecting reports that
-    for uid in _listening_uids(port):
-        if uid not in (0, os.getuid()):
+    for listening in listening_sockets(port):
+        if listening.uid not in (0, os.getuid()):
             raise ConfigError(
-                f"another user of this machine (uid {uid}) listens at {url}, so it is not shown your token; say --connect "
+                f"another user of this machine (uid {listening.uid}) listens at {url}, so it is not shown your token; say --connect "
                 f"with the address of your own server, or set EVERTURN_TOKEN"
             )
 
 
-def _listening_uids(port: int) -> Iterator[int]:
-    """Yield the ids of the users who listen on a port, on systems that have /proc/net."""
+class ListeningSocket(NamedTuple):
+    """A socket that listens: the user it belongs to, and its inode."""
+
+    uid: int
+    inode: str
+
+
+def listening_sockets(port: int) -> Iterator[ListeningSocket]:
+    """Yield the sockets that listen on a port, on systems that have /proc/net."""
     for table in TABLES:
         with suppress(OSError), open(table, encoding="ascii") as rows:
             for row in rows:
-                # sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid …
+                # sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …
                 cells = row.split()
-                if len(cells) > 7 and cells[3] == TCP_LISTEN and int(cells[1].rpartition(":")[2], 16) == port:
-                    yield int(cells[7])
+                if len(cells) > 9 and cells[3] == TCP_LISTEN and int(cells[1].rpartition(":")[2], 16) == port:
+                    yield ListeningSocket(int(cells[7]), cells[9])

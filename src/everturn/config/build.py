@@ -30,13 +30,13 @@ from everturn.config.server_options import ServerOptions
 from everturn.config.tools import ConfiguredTools, create_tools, data_folder
 from everturn.core.accounts import LOCAL, Accounts, AuditRecord, Tenant, User
 from everturn.core.canonical_json import encode_canonical
+from everturn.core.loop_detection import LOOP_RULE_NAME
 from everturn.core.options import Budget, TurnOptions
 from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model
 from everturn.running.active_turn import TurnSettings
-from everturn.running.permissions import DOOM_LOOP
 from everturn.runtime import Runtime
 from everturn.stores.registry import SUFFIXES, get_store
 from everturn.telemetry.service_gauges import watch_services
@@ -107,7 +107,7 @@ def refresh_agents(agents: Agents, loaded: LoadedConfig, model: str, runtime: Ru
     agents.replace(configured_agents(loaded, model, runtime), limits, loaded.config.limits)
     if runtime is not None and not runtime.sources:  # otherwise a rule may be for a tool that is added later
         for rule in (*loaded.rules, *(rule for rules in loaded.agent_rules.values() for rule in rules)):
-            _warn_if_idle(rule, (*runtime.tools, DOOM_LOOP))
+            _warn_if_idle(rule, (*runtime.tools, LOOP_RULE_NAME))
 
 
 def _warn_if_idle(rule: Rule, names: tuple[str, ...]) -> None:

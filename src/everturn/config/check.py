@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from everturn.config.toml_positions import KeyPath
 from everturn.core.accounts import LOCAL
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.rules.policy import Layer, Rule
+from everturn.core.rules.urls import is_loopback
 from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
 from everturn.models.registry import get_model as named_model
@@ -254,16 +254,6 @@ def _is_web(text: str) -> bool:
     try:
         address = urlsplit(text)
         return address.scheme in ("http", "https") and bool(address.hostname) and not address.username
-    except ValueError:
-        return False
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine, reachable only from it."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
 

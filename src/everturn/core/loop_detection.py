@@ -10,6 +10,7 @@ from typing import Final
 
 from everturn.core.canonical_json import encode_canonical, hash_values, parse_object
 
+LOOP_RULE_NAME: Final = "doom_loop"  # the name of loops in rules
 LOOP_REPETITIONS: Final = 3  # repetitions of a pattern at which a person is asked
 MAX_LOOP_PERIOD: Final = 4  # calls in a pattern
 RECENT_CALLS: Final = LOOP_REPETITIONS * MAX_LOOP_PERIOD  # recent calls to compare

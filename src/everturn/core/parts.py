@@ -5,7 +5,7 @@ Parts are plain frozen data. Their text is what a model, a tool or a person wrot
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -174,6 +174,10 @@ class FilesPart(Struct, frozen=True, gc=False, tag="files", omit_defaults=True):
     after: str
     changes: tuple[FileChange, ...] = ()
     root: str = ""
+
+
+LATE_NOTICE_PREFIX: Final = "late_result:"
+"""The kind of a notice that reports a late result begins with it; the id of the call follows."""
 
 
 class NoticePart(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):

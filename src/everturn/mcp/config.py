@@ -6,7 +6,6 @@ are written as references (`${TOKEN}`), and appear in no text that is shown.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import tomllib
@@ -19,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from everturn.core.canonical_json import hash_values
+from everturn.core.rules.urls import is_loopback
 from everturn.errors import ConfigError
 
 NAME: Final = re.compile(r"[a-z0-9_-]{1,32}")
@@ -266,16 +266,6 @@ def _check_address(spec: ServerSpec) -> None:
             raise ConfigError(
                 f"server {spec.name}: the header {key!r} cannot be sent; names have no blanks, values no breaks"
             )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, by its name alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _safe_line(spec: ServerSpec) -> str:

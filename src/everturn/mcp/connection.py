@@ -11,13 +11,13 @@ import importlib
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject
 from everturn.core.ports import ToolContext
-from everturn.errors import ConfigError, EverturnError, NeedsLogin, ToolError
+from everturn.errors import ConfigError, EverturnError, NeedsLogin, ToolError, leaf_errors
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.events import CLOSED, SessionEvents
 from everturn.mcp.in_flight_calls import InFlightCalls, error_text, is_closed
@@ -210,7 +210,7 @@ class ServerConnection(SessionEvents):
         try:
             await self._connect_and_serve()
         except Exception as error:
-            first = _unwrap_group(error)
+            first = leaf_errors(error)[0]
             if isinstance(first, NeedsLogin | ConfigError | _Untrusted):
                 self._set_state(_state_for(first), error_text(first))
             elif self._state != "needs_login":
@@ -345,14 +345,6 @@ class ServerConnection(SessionEvents):
         text = why or (error_text(error) if is_specific else self._why or error_text(error))
         stderr_lines = [line for line in (child.stderr if child is not None else "").splitlines() if line.strip()]
         return f"{text}; it said: {stderr_lines[-1].strip()[:300]}" if stderr_lines else text
-
-
-def _unwrap_group(error: BaseException) -> BaseException:
-    """Unwrap the exception groups of task groups."""
-    current: Any = error
-    while isinstance(current, BaseExceptionGroup):
-        current = cast("BaseExceptionGroup[Any]", current).exceptions[0]
-    return cast("BaseException", current)
 
 
 def _state_for(error: BaseException) -> ServerState:

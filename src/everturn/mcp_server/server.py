@@ -11,7 +11,7 @@ import base64
 import importlib.util
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from everturn.core.parts import FilePart
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Rule
 from everturn.core.state import Phase
-from everturn.errors import ConfigError, UnknownSession
+from everturn.errors import ConfigError, UnknownSession, leaf_errors
 from everturn.mcp_server.direct_call import CLIENT_MODEL_NAME, ClientModel, encode_call
 from everturn.mcp_server.elicitation import (
     ElicitationForm,
@@ -142,7 +142,7 @@ class AgentServer:
         try:
             return await self._serve(ctx, params, is_ask)
         except* EverturnError as errors:
-            failure = _unwrap_group(errors)
+            failure = leaf_errors(errors)[0]
         finally:
             self._under_way -= 1
         return _failed(str(failure))
@@ -292,7 +292,7 @@ class _ClientCall:
             text = turn.text if turn.phase is Phase.COMPLETED else "the turn was cancelled"
             failed = turn.phase is not Phase.COMPLETED
         except* EverturnError as errors:
-            text, failed = str(_unwrap_group(errors)), True
+            text, failed = str(leaf_errors(errors)[0]), True
         return types.CallToolResult(
             content=[
                 types.TextContent(type="text", text=text),
@@ -331,10 +331,3 @@ def _failed(text: str) -> Any:
     import mcp_types as types
 
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
-
-
-def _unwrap_group(errors: BaseExceptionGroup[EverturnError]) -> BaseException:
-    exceptions: Sequence[BaseException] = errors.exceptions
-    while isinstance(exceptions[0], BaseExceptionGroup):
-        exceptions = exceptions[0].exceptions
-    return exceptions[0]

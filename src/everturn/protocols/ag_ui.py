@@ -28,6 +28,7 @@ from everturn.core.events import (
     StepRestarted,
     StepStarted,
     SubagentStarted,
+    Terminal,
     TitleSet,
     TurnCancelled,
     TurnCompleted,
@@ -51,7 +52,6 @@ from everturn.protocols.waiting_point import OpenItems, StreamPosition
 KINDS: Final[tuple[GateKind, ...]] = ("call", "egress", "loop", "hand", "result", "question", "form", "client")
 """The payload of an answer may be anything, so all kinds of gates can be answered."""
 
-TERMINAL: Final = (TurnCompleted, TurnFailed, TurnCancelled)
 
 Wire = dict[str, Any]
 
@@ -100,7 +100,7 @@ class AgUiEncoder:
         if was_silent and not self._open_items.is_silent and self._step:  # the run before this one has closed the step
             reopened: list[Wire] = [{"type": "STEP_STARTED", "stepName": self._step}]
             events, is_new = ([*reopened, *events] if is_new else reopened), True
-        if isinstance(shown, TERMINAL):
+        if isinstance(shown, Terminal):
             self.is_done = self._is_ended = True
         elif self._open_items.is_end_of_stream:
             events, is_new = [*events, *self._leave_step(), self._interrupted()], True

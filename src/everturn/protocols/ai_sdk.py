@@ -28,6 +28,7 @@ from everturn.core.events import (
     StepRestarted,
     StepStarted,
     SubagentStarted,
+    Terminal,
     TitleSet,
     TurnCancelled,
     TurnCompleted,
@@ -109,7 +110,7 @@ class AiSdkEncoder:
         is_new = self._open_items.feed(shown)
         encode = self.ENCODERS.get(type(shown))
         data = self._encode_chunks(encode(self, shown) if encode is not None else [], is_new)
-        if isinstance(shown, TERMINAL):
+        if isinstance(shown, Terminal):
             return data + self._close()
         if self._open_items.is_end_of_stream:
             self.is_done = True
@@ -383,6 +384,3 @@ class AiSdkEncoder:
         TurnCancelled: _cancel,
         TitleSet: _title,
     }
-
-
-TERMINAL: Final = (TurnCompleted, TurnFailed, TurnCancelled)

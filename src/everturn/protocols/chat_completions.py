@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from everturn.core.deltas import Delta, ReasoningDelta, TextDelta, TurnItem
 from everturn.core.events import (
     AnswerStarted,
@@ -27,8 +25,8 @@ from everturn.core.events import (
 from everturn.core.gates import Gate
 from everturn.core.parts import Usage
 from everturn.protocols.openai_common import TurnSegments, call_name, everturn_object
+from everturn.protocols.sse_frames import DONE, encode_frame
 
-DONE: Final = b"data: [DONE]\n\n"
 BETWEEN_STEPS: Final = "\n\n"
 _REASONS: Final = {"length": "length", "content_filter": "content_filter"}
 
@@ -177,20 +175,18 @@ class ChatCompletionsEncoder:
         data += self._chunk({}, self._finish_reason(), everturn=self._everturn_fields())
         if self._with_usage:
             head = {**self._head, "object": "chat.completion.chunk"}
-            data += _data({**head, "choices": [], "usage": _usage(self.usage)})
+            data += encode_frame({**head, "choices": [], "usage": _usage(self.usage)})
         return data + DONE
 
     def _chunk(self, delta: dict[str, Any], finish: str | None = None, **also: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return _data({**self._head, "object": "chat.completion.chunk", "choices": [choice], "usage": None, **also})
+        return encode_frame(
+            {**self._head, "object": "chat.completion.chunk", "choices": [choice], "usage": None, **also}
+        )
 
     def _error_chunk(self, text: str, code: str) -> bytes:
         error = {"message": text, "type": "server_error", "code": code, "param": None}
-        return _data({"error": error, "everturn": self._everturn_fields()})
-
-
-def _data(body: dict[str, Any]) -> bytes:
-    return b"data: %s\n\n" % msgspec.json.encode(body)
+        return encode_frame({"error": error, "everturn": self._everturn_fields()})
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

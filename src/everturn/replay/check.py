@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import Final
 
 from everturn.core.canonical_json import hash_values
-from everturn.core.events import CallStarted, PermissionDecided, StepInterrupted, TurnFailed, TurnStarted
+from everturn.core.events import CallStarted, PermissionDecided, StepInterrupted, Terminal, TurnFailed, TurnStarted
 from everturn.errors import ConfigError
 from everturn.replay.compare import differences
-from everturn.replay.recording import TERMINAL_EVENTS, Recording
+from everturn.replay.recording import Recording
 from everturn.stores.import_check import check_log
 
 CANNOT: Final = "this recording cannot be played again: {why} (`--show` shows it as it was)"
@@ -78,7 +78,7 @@ def check_replayable(recording: Recording) -> None:
             event.problem for event in session.events if isinstance(event, StepInterrupted) and event.problem
         }
         for event in session.events:
-            if isinstance(event, TERMINAL_EVENTS) and event.reports and event.turn in session.turns:
+            if isinstance(event, Terminal) and event.reports and event.turn in session.turns:
                 raise ConfigError(CANNOT.format(why=f"a plugin failed, and is not here: {event.reports[0].text}"))
             if not isinstance(event, TurnFailed) or event.turn not in session.turns or event.problem in model_problems:
                 continue

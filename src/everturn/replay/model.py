@@ -24,6 +24,7 @@ from everturn.core.events import (
     StepInterrupted,
     StepRestarted,
     StepStarted,
+    Terminal,
     TurnEvent,
 )
 from everturn.core.history import render_history, render_own_message
@@ -32,7 +33,7 @@ from everturn.core.parts import FilePart, Finish, ReasoningPart, StreamedPart, T
 from everturn.core.requests import ModelRequest, RequestMessage, RequestResult
 from everturn.core.state import fold
 from everturn.errors import ModelError
-from everturn.replay.recording import TERMINAL_EVENTS, Recording
+from everturn.replay.recording import Recording
 from everturn.replay.script import ReplayScript
 
 MEMO = "replay"  # memo key under which a request names its turn and step
@@ -165,7 +166,7 @@ def collect_steps(recording: Recording) -> dict[tuple[str, int], RecordedStep]:
             case _:
                 pass
         turn.append(event)
-        if isinstance(event, TERMINAL_EVENTS):
+        if isinstance(event, Terminal):
             known |= fold(turn).messages
     return steps
 

@@ -28,10 +28,9 @@ from everturn.core.events import (
     StepFinished,
     StepInterrupted,
     SubagentStarted,
+    Terminal,
     TurnCancelled,
-    TurnCompleted,
     TurnEvent,
-    TurnFailed,
     TurnStarted,
 )
 from everturn.core.parts import FilePart
@@ -41,7 +40,6 @@ from everturn.stores.export import ENTRY_LIMIT, LOG, MANIFEST, Manifest, open_zi
 from everturn.wire import dump_event, load_event
 
 VERSION: Final = 1
-TERMINAL_EVENTS: Final = (TurnCompleted, TurnFailed, TurnCancelled)
 FINGERPRINT_LENGTH: Final = 8  # characters of the fingerprint of a line
 NOT_OVER = "turn {turn} is not over in this recording; record it when it is (`--show` shows it as it is)"
 NO_TURN = "there is no turn in this recording; record a session in which something was said"
@@ -198,7 +196,7 @@ class Recording(Struct, frozen=True):
         """
         if not self.turns or not any(isinstance(event, TurnStarted) for event in self.events):
             raise ConfigError(NO_TURN)
-        over = {item.turn for item in self.events if isinstance(item, TERMINAL_EVENTS)}
+        over = {item.turn for item in self.events if isinstance(item, Terminal)}
         for event in self.events:
             if isinstance(event, TurnEvent) and event.turn not in over:
                 raise ConfigError(NOT_OVER.format(turn=event.turn))
@@ -222,7 +220,7 @@ def _rerun_obstacle(event: Event) -> str:
 
 def _log_until(events: Sequence[Event], turn: str) -> list[Event]:
     """Return the log up to the end of a turn, without turns that were not over then."""
-    ends = {event.turn: at for at, event in enumerate(events) if isinstance(event, TERMINAL_EVENTS)}
+    ends = {event.turn: at for at, event in enumerate(events) if isinstance(event, Terminal)}
     if not any(isinstance(event, TurnStarted) and event.turn == turn for event in events):
         raise UnknownTurn(f"there is no turn {turn!r} in this session; `everturn sessions show` names them")
     if turn not in ends:

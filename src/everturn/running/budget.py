@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from everturn.core.calls import CallRecord
 from everturn.core.events import LimitReached, Scope
+from everturn.core.loop_detection import LOOP_RULE_NAME
 from everturn.core.options import Budget, Lineage, Spent
 from everturn.core.state import TurnState
 from everturn.running.active_turn import ActiveTurn
 
 NO_BUDGET = Budget()
-LOOP_RULE_NAME = "doom_loop"  # the name of loops in rules
 LOOP_DENIED = "the same calls were made over and over, and going on with them was denied"
 FLOAT_TOLERANCE = 1 - 1e-9  # tolerance for sums of floats
 _OF = {

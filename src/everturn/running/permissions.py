@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject
 from everturn.core.gates import Grant
+from everturn.core.loop_detection import LOOP_RULE_NAME
 from everturn.core.options import Approval, Review, TurnOptions, TurnPermissions
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
@@ -30,15 +31,13 @@ from everturn.core.rules.policy import (
     SubjectCase,
     strictest_decision,
 )
-from everturn.core.rules.subjects import build_cases, find_commands
+from everturn.core.rules.subjects import ReadCommand, build_cases, find_commands
 from everturn.errors import ConfigError, ToolError
 
-DOOM_LOOP: Final = "doom_loop"  # the name of loops in rules
 _DEFAULT: Final[Mapping[Approval, RuleAction]] = {"auto": "allow", "always": "ask", "deny": "deny"}
 CACHED_POLICIES: Final = 256  # compiled lists of rules
 _REVIEWS: Final[Sequence[Review]] = ("never", "on_error", "always")
 
-ReadCommand = Callable[[str], Sequence[Subject]]
 ReadCommands = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[Subject]]]]
 
 
@@ -258,7 +257,7 @@ class Permissions:
         decisions: list[PolicyDecision] = []
         for rules in (options.rules, *(authority.rules for authority in within)):
             loop_rules = (*self._loops, *_loop_rules(rules), *_loop_rules(grants))
-            decisions.append(Policy(loop_rules).decide(DOOM_LOOP, cases))
+            decisions.append(Policy(loop_rules).decide(LOOP_RULE_NAME, cases))
         return strictest_decision(*decisions)
 
     def offered_tools(self, tools: Mapping[str, Tool], options: TurnOptions) -> list[ToolSpec]:
@@ -278,7 +277,7 @@ class Permissions:
 
 def _loop_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """The rules that name loops: an author who allows everything did not think of loops."""
-    return tuple(rule for rule in rules if rule.tool == DOOM_LOOP)
+    return tuple(rule for rule in rules if rule.tool == LOOP_RULE_NAME)
 
 
 def _own_decision(spec: ToolSpec) -> PolicyDecision | None:

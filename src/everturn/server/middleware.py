@@ -6,7 +6,6 @@ A foreign web page must not reach the server through a browser: not by DNS rebin
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -14,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from everturn.config.server_options import ServerOptions
+from everturn.core.rules.urls import is_loopback
 from everturn.server.errors import RequestError, error_response
 from everturn.telemetry import metrics
 
@@ -91,7 +91,7 @@ class AllowedHosts:
         if server is None or (port or 80) != server[1]:
             return False
         address = f"[{server[0]}]" if ":" in server[0] else server[0]
-        return name == address or (_is_loopback(server[0]) and name in LOOPBACK)
+        return name == address or (is_loopback(server[0]) and name in LOOPBACK)
 
     def origin(self, host: str) -> str:
         """The origin of our own web UI for a client that uses this Host."""
@@ -104,13 +104,6 @@ def _split(host: str) -> tuple[str, int | None]:
     if colon and port.isascii() and port.isdigit() and len(port) <= 5:
         return name, int(port)
     return host, None
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
 
 
 class GuardMiddleware:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import signal
 import socket
@@ -17,6 +16,7 @@ import uvicorn
 from everturn.access.authentication import Authenticator
 from everturn.access.server_context import ServerContext
 from everturn.config.server_options import ServerOptions
+from everturn.core.rules.urls import is_loopback
 from everturn.errors import ConfigError
 from everturn.server.app import Application, make_app
 from everturn.server.connections import SWEEP, abort_stalled, protocol_with_limits
@@ -81,13 +81,6 @@ def listen(options: ServerOptions) -> socket.socket:
     return listening
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def server_url(listening: socket.socket, options: ServerOptions) -> str:
     """The URL of the server."""
     if options.public_url:
@@ -123,7 +116,7 @@ async def serve(
     with contextlib.closing(listening):
         app = make_app(server_context, authenticator, streams, options, extra, **more)
         server = _SignalFreeServer(_config(app, options))
-        if not _is_loopback(listening.getsockname()[0]):
+        if not is_loopback(listening.getsockname()[0]):
             log.warning("this server can be reached from other machines, and speaks plain HTTP: put TLS in front of it")
         await streams.start()
         with _signals_set(leave) if catches_signals else contextlib.nullcontext(), _quiet():

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from everturn.core.loop_detection import LOOP_RULE_NAME
 from everturn.core.ports import Tool
 from everturn.errors import ConfigError
 from everturn.tools.groups import ToolGroup
@@ -22,7 +23,8 @@ ToolSelection = tuple[str, ...] | None
 """The tools that a turn selects: patterns of names, `@group`, `@group/pattern`; None: all that are enabled by default.
 """
 
-RESERVED: Final = ("invalid", "doom_loop", LOAD_SKILL, "read_result")  # they have a meaning in logs, rules or prompts
+# These names have a meaning in logs, rules or prompts.
+RESERVED: Final = ("invalid", LOOP_RULE_NAME, LOAD_SKILL, "read_result")
 MAX_CACHED_SELECTIONS = 256
 
 

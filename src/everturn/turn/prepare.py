@@ -11,12 +11,10 @@ from everturn.core.canonical_json import encode_canonical
 from everturn.core.events import AnswerStarted, DeferredMessage
 from everturn.core.messages import Message
 from everturn.core.modality import explain_missing_input, modality_of
-from everturn.core.parts import NoticePart, Output, ToolPart
+from everturn.core.parts import LATE_NOTICE_PREFIX, NoticePart, Output, ToolPart
 from everturn.errors import TurnError
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.hook_contexts import run_append_hooks
-
-LATE_NOTICE_PREFIX = "late_result:"
 
 
 async def report_late_results(run: ActiveTurn) -> bool:

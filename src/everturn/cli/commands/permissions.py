@@ -35,7 +35,7 @@ def _print_note(text: str) -> None:
 
 async def explain(options: argparse.Namespace) -> told.PermissionsOutput:
     """Explain a call as `everturn run` would decide it: the same functions assemble tools, rules and options."""
-    from everturn.cli.run.input import config_file
+    from everturn.cli.config_options import config_file
     from everturn.cli.run.local import assemble_run_parts, resolve_agent_options, wait_for_mcp_servers
     from everturn.config.load import load_config
     from everturn.models.offline import OFFLINE

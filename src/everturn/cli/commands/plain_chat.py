@@ -33,7 +33,7 @@ def chat(options: argparse.Namespace) -> int:
         return print_error("there is nothing to read: the input is closed", 2)
     if options.session and not options.store:
         return print_error(NO_STORE, 2)
-    from everturn.cli.run.input import config_file
+    from everturn.cli.config_options import config_file
     from everturn.cli.run.local import make_model_finder, resolve_agent
     from everturn.config.demo_tools import demo_tools
     from everturn.config.load import load_config

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -36,7 +36,15 @@ from everturn.cli.run.remote import RemoteChat, attach_to_store_server, open_rem
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.events import GateOpened, TurnSuspended
 from everturn.core.options import TurnOptions
-from everturn.errors import ConfigError, EverturnError, MissingInput, ServerUnavailable, SessionBusy, StoreBusy
+from everturn.errors import (
+    ConfigError,
+    EverturnError,
+    MissingInput,
+    ServerUnavailable,
+    SessionBusy,
+    StoreBusy,
+    leaf_errors,
+)
 from everturn.stores.registry import without_password
 from everturn.terminal.lines.attachments import Attachments
 from everturn.terminal.lines.gate_queue import GatePrompter
@@ -78,17 +86,10 @@ async def run_prompt(options: argparse.Namespace, prompt: str) -> int:
         code = await _run(options, prompt)
     except* ServerUnavailable as failed:
         code = FAILED
-        print_note(_first_message(failed))
+        print_note(str(leaf_errors(failed)[0]))
     except* EverturnError as failed:
-        print_note(_first_message(failed))
+        print_note(str(leaf_errors(failed)[0]))
     return code
-
-
-def _first_message(group: BaseExceptionGroup[EverturnError]) -> str:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return str(error)
 
 
 def check_options(options: argparse.Namespace) -> None:

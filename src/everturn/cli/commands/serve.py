@@ -26,12 +26,12 @@ from everturn.config.build import (
     server_options,
     token_file,
 )
-from everturn.config.check import is_loopback
 from everturn.config.load import LoadedConfig, load_config
 from everturn.config.models import default_model
 from everturn.config.reload import ConfigReloader
 from everturn.config.retention_job import run_maintenance
 from everturn.config.worker import FILE, TARGET
+from everturn.core.rules.urls import is_loopback
 from everturn.errors import ConfigError
 from everturn.models.offline import OFFLINE
 from everturn.telemetry import logs

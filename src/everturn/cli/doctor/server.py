@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import everturn
 from everturn.cli.doctor.checks import DoctorCheck, make_printable
 from everturn.cli.doctor.store import resolve_configured_store
+from everturn.cli.port_owner import listening_sockets
 from everturn.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -128,14 +129,7 @@ def _is_ours(host: str, number: int) -> bool:
 
 def find_port_holder(number: int) -> str:
     """Name the process that listens on a port, on systems with /proc; processes of other users are not visible."""
-    sockets: set[str] = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            rows = Path(table).read_text(encoding="ascii").splitlines()[1:]
-        except OSError:
-            continue
-        columns = [row.split() for row in rows]
-        sockets |= {f"socket:[{row[9]}]" for row in columns if row[3] == "0A" and row[1].endswith(f":{number:04X}")}
+    sockets = {f"socket:[{listening.inode}]" for listening in listening_sockets(number)}
     if not sockets:
         return ""
     for process in Path("/proc").glob("[0-9]*"):

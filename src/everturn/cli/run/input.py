@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import Final
 
 from everturn.errors import ConfigError
 
 LONGEST: Final = 1_000_000  # characters of a message; the server has the same limit
-FILE: Final = "EVERTURN_CONFIG"
 SHELL_TOOK_PROMPT: Final = (
     "--shell took {!r} for its folder, and nothing is left to say; write the prompt first, or the folder, as in "
     '`everturn run "…" --shell` or `everturn run --shell . "…"`'
 )
 NOTHING: Final = 'what is to be said? For example `everturn run "What time is it?"`, or something on stdin'
-
-
-def config_file(options: argparse.Namespace) -> str | None:
-    """Return the configuration file that is named by the options or the environment, if any."""
-    return options.config or os.environ.get(FILE) or None
 
 
 def read_prompt(options: argparse.Namespace) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn import Chat, Runtime, TextPart, Turn
-from everturn.cli.run.input import config_file
+from everturn.cli.config_options import config_file
 from everturn.config.build import configured_agents
 from everturn.config.demo_tools import demo_tools
 from everturn.config.errors import nearest
@@ -23,6 +23,7 @@ from everturn.config.load import LoadedConfig, load_config
 from everturn.config.models import default_model, make_model
 from everturn.config.tools import create_tools as bring_configured
 from everturn.core.canonical_json import replace_surrogates
+from everturn.core.loop_detection import LOOP_RULE_NAME
 from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart
 from everturn.core.ports import Model
@@ -33,7 +34,6 @@ from everturn.models.registry import get_model
 from everturn.models.vendors import VENDORS
 from everturn.permissions.rule_text import parse_rule
 from everturn.permissions.rules_file import load_rules
-from everturn.running.permissions import DOOM_LOOP
 from everturn.terminal.lines.tool_list import print_unhealthy_servers
 from everturn.terminal.lines.unfinished_turns import resume_unfinished_turns
 from everturn.terminal.text.local_tools import POLL_INTERVAL, LocalToolOptions, build_local_tools
@@ -224,7 +224,7 @@ def check_rules(rules: Iterable[Rule], runtime: Runtime) -> None:
         ConfigError: there is no such tool or argument; the text lists what exists.
     """
     for rule in rules:
-        if rule.tool == DOOM_LOOP:
+        if rule.tool == LOOP_RULE_NAME:
             continue
         if any(char in WILD for char in rule.tool):
             _check_pattern(rule, runtime)

@@ -20,6 +20,18 @@ _HOST: Final = frozenset(string.ascii_lowercase + string.digits + "-_.")
 _HEX: Final = frozenset(string.hexdigits)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine, by its name or address alone; nothing is resolved."""
+    if host == "localhost":
+        return True
+    from ipaddress import ip_address  # seldom needed, and slow to import
+
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
 class Url(Struct, frozen=True, gc=False):
     """A normalised URL; `port` is empty if it is the scheme's default."""
 

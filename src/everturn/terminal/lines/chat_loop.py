@@ -21,7 +21,7 @@ from everturn.core.modality import modality_of
 from everturn.core.options import TurnOptions
 from everturn.core.ports import Model
 from everturn.core.rules.policy import Rule
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, leaf_errors
 from everturn.terminal.lines.attachments import Attachments
 from everturn.terminal.lines.ctrl_c import EXIT_INTERRUPTED, handle_ctrl_c
 from everturn.terminal.lines.gate_prompt import GatePrompt
@@ -188,7 +188,7 @@ class ChatLoop:
                 await self._local.wait_for_servers(LINE_WAIT)
                 await self._run_line(line)
             except* EverturnError as errors:
-                self._print_error("; ".join(map(str, _flat(errors))))
+                self._print_error("; ".join(map(str, leaf_errors(errors))))
             if self.is_over or (self.is_interrupted and not is_typed):
                 return
             if is_typed:
@@ -323,10 +323,3 @@ class ChatLoop:
 
 async def _return_turn(turn: Turn) -> Turn:
     return turn
-
-
-def _flat(errors: BaseExceptionGroup[EverturnError]) -> list[BaseException]:
-    flat: list[BaseException] = []
-    for error in errors.exceptions:
-        flat += _flat(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return flat
