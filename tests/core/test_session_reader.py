@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.core.simulate import Dice, dice
 from tests.core.test_deltas import ANY, Piece, assemble, streams, text_in
 
-from everturn.core.deltas import UNSEEN, CallProgress, Delta, ReasoningDelta, TextDelta, TurnItem
+from everturn.core.deltas import SEQ_LIMIT, UNSEEN, CallProgress, Delta, ReasoningDelta, TextDelta, TurnItem
 from everturn.core.events import (
     Entry,
     HookFinished,
@@ -22,7 +22,7 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.parts import StreamedPart
-from everturn.core.session_reader import SEQ_LIMIT, SessionCursor, SessionReader, merge_deltas
+from everturn.core.session_reader import SessionCursor, SessionReader, merge_deltas
 
 Happening = Entry | Delta
 branches = st.lists(st.lists(streams(ANY), min_size=1, max_size=3), min_size=1, max_size=3)

@@ -345,7 +345,7 @@ MUTANTS = [
     Mutant(
         "the cursor stands still while the rest is shown",
         "core/deltas.py",
-        "                    self._note(delta)\n                    yield delta",
+        "                    self._step.note(delta)\n                    yield delta",
         "                    yield delta",
         "tests/core/test_deltas.py::test_a_reader_that_leaves_in_the_middle_of_the_rest_goes_on_there",
     ),

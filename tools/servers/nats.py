@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import socket
 import tempfile
 from collections.abc import AsyncGenerator
@@ -11,43 +10,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from everturn.errors import ConfigError
-from tools.servers.process import Daemon, free_port
+from tools.servers.process import Daemon, ServerProcess, free_port
 
 
-class Nats:
+class Nats(ServerProcess):
     """A NATS server that only this test uses."""
 
     def __init__(self, daemon: Daemon, port: int) -> None:
-        self._daemon, self.port = daemon, port
+        super().__init__(daemon)
+        self.port = port
         self.url = f"nats://127.0.0.1:{port}"
 
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._daemon.pid
-
-    async def start(self) -> None:
-        """Start it, and return once it accepts connections."""
-        await self._daemon.start(self._greets)
-
-    async def stop(self) -> None:
-        """Shut it down."""
-        await self._daemon.stop(signal.SIGTERM)
-
-    async def restart(self) -> None:
-        """Shut it down and start it again, on the same port and with the same files."""
-        await self.stop()
-        await self.start()
-
-    def kill9(self) -> None:
-        """Kill it; `start` starts it again."""
-        self._daemon.kill9()
-
-    def cpu(self) -> float:
-        """Processor seconds it has used."""
-        return self._daemon.cpu()
-
-    def _greets(self) -> bool:
+    def _is_ready(self) -> bool:
         """Whether it sends `INFO` to a client; it listens only once JetStream is up."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from everturn.errors import ConfigError
-from tools.servers.process import Daemon, free_port
+from tools.servers.process import Daemon, ServerProcess, free_port
 
 Mode = Literal["smart", "fast", "immediate"]
 
@@ -39,21 +39,13 @@ _SETTINGS = {
 _FAREWELL = 'set -- "$1" $(sed -n 7p data/postmaster.pid) && ipcrm -m "$3"'
 
 
-class PostgresServer:
+class PostgresServer(ServerProcess):
     """A PostgreSQL server that only this test uses."""
 
     def __init__(self, daemon: Daemon, binaries: Path, port: int) -> None:
-        self._daemon, self._binaries, self.port = daemon, binaries, port
+        super().__init__(daemon)
+        self._binaries, self.port = binaries, port
         self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
-
-    @property
-    def pid(self) -> int:
-        """The process id of the postmaster."""
-        return self._daemon.pid
-
-    async def start(self) -> None:
-        """Start it, and return once it accepts connections; after a crash that includes its recovery."""
-        await self._daemon.start(self._is_ready)
 
     async def stop(self, mode: Mode = "fast") -> None:
         """Stop it: `smart` waits for clients, `fast` disconnects them, `immediate` is a crash with a notice to
@@ -65,14 +57,6 @@ class PostgresServer:
         """Stop it and start it again, on the same port and with the same data."""
         await self.stop(mode)
         await self.start()
-
-    def kill9(self) -> None:
-        """Kill the postmaster and its backends, all at once; `start` starts it again, which recovers."""
-        self._daemon.kill9()
-
-    def cpu(self) -> float:
-        """Processor seconds all its processes have used."""
-        return self._daemon.cpu()
 
     async def drop_connections(self) -> int:
         """Disconnect every client, and return how many there were."""

@@ -118,6 +118,42 @@ def _is_gone(pid: int) -> bool:
     return state in "ZX"  # its exit status has not been collected, but it has ended
 
 
+class ServerProcess:
+    """A server that only this test uses."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._daemon.pid
+
+    async def start(self) -> None:
+        """Start it, and return once it accepts connections."""
+        await self._daemon.start(self._is_ready)
+
+    async def stop(self) -> None:
+        """Shut it down."""
+        await self._daemon.stop(signal.SIGTERM)
+
+    async def restart(self) -> None:
+        """Shut it down and start it again, on the same ports and with the same files."""
+        await self.stop()
+        await self.start()
+
+    def kill9(self) -> None:
+        """Kill it and all its descendants; `start` starts it again."""
+        self._daemon.kill9()
+
+    def cpu(self) -> float:
+        """Processor seconds all its processes have used."""
+        return self._daemon.cpu()
+
+    def _is_ready(self) -> bool:
+        raise NotImplementedError
+
+
 class Daemon:
     """One server: a command that is started, stopped, killed and started again in one home directory."""
 

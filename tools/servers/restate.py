@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 import urllib.error
 import urllib.request
@@ -15,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from everturn.errors import ConfigError
-from tools.servers.process import Daemon, free_port
+from tools.servers.process import Daemon, ServerProcess, free_port
 
 VERSION = "1.7.12"  # as in scripts/restate
 
@@ -70,43 +69,18 @@ def restate_binary() -> Path:
     return path
 
 
-class RestateServer:
+class RestateServer(ServerProcess):
     """A Restate server that only this test uses. After a kill it continues with what it had stored."""
 
     def __init__(self, daemon: Daemon, ingress: str, admin: str) -> None:
-        self._daemon, self.ingress, self.admin = daemon, ingress, admin
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._daemon.pid
-
-    async def start(self) -> None:
-        """Start it, and return once it answers."""
-        await self._daemon.start(self._answers)
-
-    async def stop(self) -> None:
-        """Shut it down."""
-        await self._daemon.stop(signal.SIGTERM)
-
-    async def restart(self) -> None:
-        """Shut it down and start it again, on the same ports and with the same files."""
-        await self.stop()
-        await self.start()
-
-    def kill9(self) -> None:
-        """Kill it; `start` starts it again."""
-        self._daemon.kill9()
-
-    def cpu(self) -> float:
-        """Processor seconds it has used."""
-        return self._daemon.cpu()
+        super().__init__(daemon)
+        self.ingress, self.admin = ingress, admin
 
     def size(self) -> int:
         """The size of its files in bytes."""
         return sum(path.stat().st_size for path in self._daemon.home.rglob("*") if path.is_file())
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         try:
             for url in (f"{self.admin}/health", f"{self.ingress}/restate/health"):
                 with urllib.request.urlopen(url, timeout=2.0) as response:

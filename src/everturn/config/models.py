@@ -13,7 +13,7 @@ from everturn.core.modality import Modality, modality_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.models.offline import OFFLINE
-from everturn.models.prices import NO_FACTS, ModelFacts
+from everturn.models.prices import ModelFacts, facts_of
 from everturn.models.registry import get_model
 
 DEFAULT_MODELS: Final[Mapping[str, str]] = {
@@ -46,8 +46,7 @@ class ConfiguredModel:
 
     async def facts(self) -> ModelFacts:
         """Return the model's price and context window, where they are known."""
-        facts = getattr(self._model, "facts", None)
-        return NO_FACTS if facts is None else await facts()
+        return await facts_of(self._model)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Send the request."""

@@ -7,7 +7,7 @@ missing rest from the log. `TurnReader` implements that rule without I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ CURSOR_LIMIT = 65_536  # characters of a cursor
 PARTS_LIMIT = 256
 """Parts of a step that are shown while they stream. A cursor has an offset for each of them, and every sent message
 carries a cursor. Further parts are shown when the step ends."""
+SEQ_LIMIT = 2**63 - 1
 UNSEEN = -1  # nothing of a part was shown, not even that it exists
 
 
@@ -90,17 +91,17 @@ class Cursor(Struct, frozen=True):
             return cls()
         seq, _, offsets = text.partition(":")
         try:
-            seen = tuple(_number(offset, UNSEEN) for offset in offsets.split(",")) if offsets else ()
-            return cls(_number(seq, 0), seen) if len(seen) <= PARTS_LIMIT else cls()
+            seen = tuple(parse_cursor_number(offset, UNSEEN) for offset in offsets.split(",")) if offsets else ()
+            return cls(parse_cursor_number(seq, 0), seen) if len(seen) <= PARTS_LIMIT else cls()
         except ValueError:
             return cls()
 
 
-def _number(text: str, least: int) -> int:
+def parse_cursor_number(text: str, least: int) -> int:
     """A number of a cursor, which is untrusted input."""
     if len(text) > 20:
         raise ValueError(text)
-    return min(max(int(text), least), 2**63 - 1)
+    return min(max(int(text), least), SEQ_LIMIT)
 
 
 def merge_frames(frames: Sequence[Frame]) -> list[Frame]:
@@ -149,52 +150,27 @@ def missing_deltas(turn: str, seq: int, parts: Sequence[StreamedPart], seen: Seq
                     yield CallDelta(turn, seq, index, have, part.arguments[have:], part.call, part.name)
 
 
-class TurnReader:
-    """Turns log entries and deltas, in whatever pieces they arrive, into what one reader of a turn shows."""
+class StreamingStep:
+    """A streaming step: where it started, and the offset shown of each of its parts."""
 
-    def __init__(self, turn: str, cursor: Cursor | None = None) -> None:
-        cursor = cursor or Cursor()
-        self.turn = turn
-        self.seq = cursor.seq
-        # Deltas exist only between a step's start and its end, so a cursor with offsets points at that start.
-        self._step = cursor.seq
-        self._seen = list(cursor.offsets)
+    __slots__ = ("seen", "start")
 
-    @property
-    def cursor(self) -> Cursor:
-        """The position of this reader; another reader can continue from it, on any node."""
-        return Cursor(self.seq, tuple(self._seen))
+    def __init__(self, start: int, seen: Iterable[int] = ()) -> None:
+        self.start, self.seen = start, list(seen)
 
-    def entry(self, entry: Entry) -> Iterator[TurnItem]:
-        """Show an entry of the log, and before it the missed rest of the step that it ends."""
-        if entry.seq <= self.seq:
-            return
-        event = entry.event
-        match event:
-            case StepStarted() | StepRestarted():
-                self._step, self._seen = entry.seq, []
-            case StepFinished(parts=parts) | StepInterrupted(parts=parts):
-                for delta in missing_deltas(self.turn, self._step, parts, tuple(self._seen)):
-                    self._note(delta)
-                    yield delta
-                self._seen = []
-            case _:
-                pass
-        self.seq = entry.seq
-        yield event
-
-    def _note(self, delta: Delta) -> None:
+    def note(self, delta: Delta) -> None:
+        """Record that a delta was shown."""
         if delta.part >= PARTS_LIMIT:
             return
-        while len(self._seen) <= delta.part:
-            self._seen.append(UNSEEN)
-        self._seen[delta.part] = delta.offset + len(delta.text)
+        while len(self.seen) <= delta.part:
+            self.seen.append(UNSEEN)
+        self.seen[delta.part] = delta.offset + len(delta.text)
 
-    def delta(self, delta: Delta) -> Delta | None:
+    def show(self, delta: Delta) -> Delta | None:
         """Show a delta, or the part of it that is new; None if it is old, of another step, or after a gap."""
-        if delta.seq != self._step or self.seq != self._step or delta.part >= PARTS_LIMIT:
+        if delta.seq != self.start or delta.part >= PARTS_LIMIT:
             return None
-        seen, part = self._seen, delta.part
+        seen, part = self.seen, delta.part
         if part < len(seen) and seen[part] == delta.offset and delta.text:  # the common case
             seen[part] += len(delta.text)
             return delta
@@ -203,5 +179,43 @@ class TurnReader:
         end = delta.offset + len(delta.text)
         if delta.offset > have or (end <= have and shown != UNSEEN):
             return None
-        self._note(delta)
+        self.note(delta)
         return delta if delta.offset == have else replace(delta, offset=have, text=delta.text[have - delta.offset :])
+
+
+class TurnReader:
+    """Turns log entries and deltas, in whatever pieces they arrive, into what one reader of a turn shows."""
+
+    def __init__(self, turn: str, cursor: Cursor | None = None) -> None:
+        cursor = cursor or Cursor()
+        self.turn = turn
+        self.seq = cursor.seq
+        # Deltas exist only between a step's start and its end, so a cursor with offsets points at that start.
+        self._step = StreamingStep(cursor.seq, cursor.offsets)
+
+    @property
+    def cursor(self) -> Cursor:
+        """The position of this reader; another reader can continue from it, on any node."""
+        return Cursor(self.seq, tuple(self._step.seen))
+
+    def entry(self, entry: Entry) -> Iterator[TurnItem]:
+        """Show an entry of the log, and before it the missed rest of the step that it ends."""
+        if entry.seq <= self.seq:
+            return
+        event = entry.event
+        match event:
+            case StepStarted() | StepRestarted():
+                self._step = StreamingStep(entry.seq)
+            case StepFinished(parts=parts) | StepInterrupted(parts=parts):
+                for delta in missing_deltas(self.turn, self._step.start, parts, tuple(self._step.seen)):
+                    self._step.note(delta)
+                    yield delta
+                self._step = StreamingStep(self._step.start)
+            case _:
+                pass
+        self.seq = entry.seq
+        yield event
+
+    def delta(self, delta: Delta) -> Delta | None:
+        """Show a delta, or the part of it that is new; None if it is old, of another step, or after a gap."""
+        return self._step.show(delta) if self.seq == self._step.start else None

@@ -11,13 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.deltas import PARTS_LIMIT, UNSEEN, CallProgress, Delta, TurnItem, missing_deltas
+from everturn.core.deltas import (
+    PARTS_LIMIT,
+    UNSEEN,
+    CallProgress,
+    Delta,
+    StreamingStep,
+    TurnItem,
+    missing_deltas,
+    parse_cursor_number,
+)
 from everturn.core.events import Entry, StepFinished, StepInterrupted, StepRestarted, StepStarted, Terminal
 from everturn.core.parts import StreamedPart
 
 TEXT_LIMIT = 65_536  # characters of a cursor; a hundred streaming branches need fewer
 STEPS_LIMIT = 256  # steps that a cursor may name
-SEQ_LIMIT = 2**63 - 1
 
 
 class SessionCursor(Struct, frozen=True):
@@ -42,7 +50,7 @@ class SessionCursor(Struct, frozen=True):
             return cls()
         seq, _, named = text.partition(":")
         try:
-            at = _parse_number(seq, 0)
+            at = parse_cursor_number(seq, 0)
             steps = tuple(_parse_step(step) for step in named.split(";")) if named else ()
         except ValueError:
             return cls()
@@ -51,31 +59,9 @@ class SessionCursor(Struct, frozen=True):
         return cls(at, tuple(sorted(dict(steps).items())))
 
 
-def _parse_number(text: str, least: int) -> int:
-    if len(text) > 20:
-        raise ValueError(text)
-    return min(max(int(text), least), SEQ_LIMIT)
-
-
 def _parse_step(text: str) -> tuple[int, tuple[int, ...]]:
     start, _, seen = text.partition("=")
-    return _parse_number(start, 1), tuple(_parse_number(offset, UNSEEN) for offset in seen.split(","))
-
-
-class _StreamingStep:
-    """A streaming step: where it started, and the offset shown of each of its parts."""
-
-    __slots__ = ("seen", "start")
-
-    def __init__(self, start: int, seen: Iterable[int] = ()) -> None:
-        self.start, self.seen = start, list(seen)
-
-    def note(self, delta: Delta) -> None:
-        if delta.part >= PARTS_LIMIT:
-            return
-        while len(self.seen) <= delta.part:
-            self.seen.append(UNSEEN)
-        self.seen[delta.part] = delta.offset + len(delta.text)
+    return parse_cursor_number(start, 1), tuple(parse_cursor_number(offset, UNSEEN) for offset in seen.split(","))
 
 
 class SessionReader:
@@ -85,7 +71,7 @@ class SessionReader:
         cursor = cursor or SessionCursor()
         self.seq = cursor.seq
         self._named = dict(cursor.steps)
-        self._steps: dict[str, _StreamingStep] = {}  # turn -> its streaming step
+        self._steps: dict[str, StreamingStep] = {}  # turn -> its streaming step
 
     @property
     def cursor(self) -> SessionCursor:
@@ -114,7 +100,7 @@ class SessionReader:
         """Add steps that stream now: turn -> where its step started."""
         for turn, start in steps.items():
             if start <= self.seq and turn not in self._steps:
-                self._steps[turn] = _StreamingStep(start)
+                self._steps[turn] = StreamingStep(start)
 
     def unknown_turns(self, entries: Sequence[Entry]) -> set[str]:
         """Turns with a step that ends in these entries and whose start this reader has not seen: it must be learned."""
@@ -150,7 +136,7 @@ class SessionReader:
     def _rest(self, turn: str, parts: Sequence[StreamedPart]) -> Iterator[Delta]:
         step = self._steps.get(turn)
         if step is None:  # its start is unknown: all of it is shown
-            step = self._steps[turn] = _StreamingStep(self.seq)
+            step = self._steps[turn] = StreamingStep(self.seq)
         for delta in missing_deltas(turn, step.start, parts, tuple(step.seen)):
             step.note(delta)
             yield delta
@@ -159,7 +145,7 @@ class SessionReader:
         event = entry.event
         match event:
             case StepStarted(turn=turn) | StepRestarted(turn=turn):
-                self._steps[turn] = _StreamingStep(entry.seq, self._named.pop(entry.seq, ()))
+                self._steps[turn] = StreamingStep(entry.seq, self._named.pop(entry.seq, ()))
             case StepFinished(turn=turn) | StepInterrupted(turn=turn):
                 self._steps.pop(turn, None)
             case _ if isinstance(event, Terminal):
@@ -174,19 +160,7 @@ class SessionReader:
     def delta(self, delta: Delta) -> Delta | None:
         """Show a delta, or the part of it that is new; None if it is old, of another step, or after a gap."""
         step = self._steps.get(delta.turn)
-        if step is None or delta.seq != step.start or delta.part >= PARTS_LIMIT:
-            return None
-        seen, part = step.seen, delta.part
-        if part < len(seen) and seen[part] == delta.offset and delta.text:  # the common case
-            seen[part] += len(delta.text)
-            return delta
-        shown = seen[part] if part < len(seen) else UNSEEN
-        have = max(shown, 0)
-        end = delta.offset + len(delta.text)
-        if delta.offset > have or (end <= have and shown != UNSEEN):
-            return None
-        step.note(delta)
-        return delta if delta.offset == have else replace(delta, offset=have, text=delta.text[have - delta.offset :])
+        return step.show(delta) if step is not None else None
 
 
 def merge_deltas(shown: Sequence[Delta | CallProgress]) -> list[Delta | CallProgress]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
@@ -47,6 +47,12 @@ class ModelFacts(Struct, frozen=True):
 
 
 NO_FACTS = ModelFacts()
+
+
+async def facts_of(model: object) -> ModelFacts:
+    """Return what a model says about itself; a model without `facts` says nothing."""
+    facts: Callable[[], Awaitable[ModelFacts]] | None = getattr(model, "facts", None)
+    return NO_FACTS if facts is None else await facts()
 
 
 def has_tables() -> bool:

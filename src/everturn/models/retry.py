@@ -20,7 +20,7 @@ from everturn.core.modality import Modality, modality_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
-from everturn.models.prices import NO_FACTS, ModelFacts
+from everturn.models.prices import ModelFacts, facts_of
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +68,7 @@ class RetryModel:
 
     async def facts(self) -> ModelFacts:
         """Return the model's price and context window, where they are known."""
-        facts = getattr(self._model, "facts", None)
-        return NO_FACTS if facts is None else await facts()
+        return await facts_of(self._model)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Send the request, and retry it."""

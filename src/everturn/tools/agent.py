@@ -5,7 +5,6 @@ A sub-agent may do, and spend, at most what its parent turn may; the options her
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Iterable
 from typing import Any
 
@@ -19,6 +18,7 @@ from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Rule
 from everturn.core.validate import validate_budget, validate_rules
 from everturn.errors import BadArguments, ConfigError
+from everturn.tools.tool_options import TOOL_NAME
 
 UNLIMITED = Budget()
 SUBAGENT_TIMEOUT = 10 * 365 * 86_400.0
@@ -26,7 +26,6 @@ SUBAGENT_TIMEOUT = 10 * 365 * 86_400.0
 of a gate (`gate_timeout`) are what bounds it.
 """
 
-NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # every provider accepts these
 TITLE = 80  # characters of the task in the title
 SCHEMA: JsonObject = {
     "type": "object",
@@ -72,7 +71,7 @@ class Agent:
         resumable: bool = False,
         detached: bool = False,
     ) -> None:
-        if not isinstance(name, str) or NAME.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(name, str) or TOOL_NAME.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{name!r} is not a name for an agent; letters, digits, '_' and '-', at most 64")
         if not isinstance(model, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"agent {name!r}: model is the name of one that the runtime knows, not {model!r}")

@@ -17,8 +17,7 @@ from everturn.core.parts import Output
 from everturn.core.ports import Question, ToolContext
 from everturn.core.requests import ToolSpec
 from everturn.errors import BadArguments, ConfigError, OutcomeUnknown, ToolError
-from everturn.tools.function import NAME
-from everturn.tools.tool_options import ToolOptions, spec_fields
+from everturn.tools.tool_options import TOOL_NAME, ToolOptions, spec_fields
 
 ORIGIN = "client"
 
@@ -102,7 +101,7 @@ def client_tool(
 
 
 def _check(declared: ClientTool) -> None:
-    if NAME.fullmatch(declared.name) is None:
+    if TOOL_NAME.fullmatch(declared.name) is None:
         raise ConfigError(f"{declared.name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
     if declared.schema.get("type") != "object":
         raise ConfigError(f'tool {declared.name!r}: its schema is that of an object: {{"type": "object", …}}')

@@ -21,7 +21,7 @@ from everturn.core.canonical_json import JsonObject
 from everturn.core.ports import Progress, ToolContext
 from everturn.core.requests import ToolSpec
 from everturn.errors import BadArguments, ConfigError, ToolError
-from everturn.tools.tool_options import ToolOptions, spec_fields
+from everturn.tools.tool_options import TOOL_NAME, ToolOptions, spec_fields
 from everturn.tools.validation_errors import ValidationProblem, explain_validation_errors
 
 if TYPE_CHECKING:
@@ -30,14 +30,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # every provider accepts these
-
 
 class FunctionTool(Generic[P, R]):
     """A tool made from a function; still callable as that function."""
 
     def __init__(self, function: Callable[P, R], *, name: str, **choices: Unpack[ToolOptions]):
-        if NAME.fullmatch(name) is None:
+        if TOOL_NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
         if next(iter(inspect.signature(function).parameters), "") in ("self", "cls"):
             raise ConfigError(f"tool {name!r} is a method; make a tool of the bound one: tool(thing.{name})")

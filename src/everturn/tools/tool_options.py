@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any, TypedDict, cast, get_args
+from typing import Any, Final, TypedDict, cast, get_args
 
 from everturn.core.hooks import CallContext
 from everturn.core.options import Approval, Review
 from everturn.core.rules.policy import SubjectKind
 from everturn.errors import ConfigError
 
+TOOL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # every provider accepts these names
 CallHook = Callable[[CallContext], Awaitable[None] | None]
 
 

@@ -13,7 +13,7 @@ from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, Re
 from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import AUDIO, as_base64, as_data_url, as_note, as_text, file_kind, move_files_to_user
 from everturn.models.formats.memo import Memo
-from everturn.models.formats.notices import CONTINUE, INTERRUPTED, notice_text
+from everturn.models.formats.notices import CONTINUE, INTERRUPTED, notice_text, user_content
 from everturn.models.formats.params import CACHE, encode_body, schema_name, take_params
 from everturn.models.formats.tool_names import CallIds, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
@@ -131,20 +131,7 @@ class _ChatMessages:
     def _user(self, parts: Sequence[RequestPart]) -> str | list[Json]:
         if len(parts) == 1 and type(parts[0]) is TextPart:
             return parts[0].text
-        return _short(list(self._user_parts(parts)))
-
-    def _user_parts(self, parts: Iterable[RequestPart]) -> Iterator[Json]:
-        for part in parts:
-            match part:
-                case TextPart(text=text):
-                    if text:
-                        yield _text(text)
-                case NoticePart():
-                    yield _text(notice_text(part))
-                case FilePart():
-                    yield self._file(part)
-                case _:
-                    pass
+        return _short(list(user_content(parts, _text, self._file)))
 
     def _file(self, file: FilePart) -> Json:
         files = self._request.files

@@ -16,7 +16,7 @@ from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestPart, RequestResult
 from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import as_data_url, as_note, as_text, file_kind, move_files_to_user
-from everturn.models.formats.notices import CONTINUE, notice_text
+from everturn.models.formats.notices import CONTINUE, notice_text, user_content
 from everturn.models.formats.params import RESERVED, encode_body, schema_name, take_params
 from everturn.models.formats.tool_names import CallIds, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
@@ -100,20 +100,7 @@ class _Items:
     def _user(self, parts: Sequence[RequestPart]) -> str | list[Json]:
         if len(parts) == 1 and type(parts[0]) is TextPart:
             return parts[0].text
-        return list(self._user_parts(parts))
-
-    def _user_parts(self, parts: Iterable[RequestPart]) -> Iterator[Json]:
-        for part in parts:
-            match part:
-                case TextPart(text=text):
-                    if text:
-                        yield _text(text)
-                case NoticePart():
-                    yield _text(notice_text(part))
-                case FilePart():
-                    yield self._file(part)
-                case _:
-                    pass
+        return list(user_content(parts, _text, self._file))
 
     def _assistant(self, parts: Iterable[RequestPart]) -> Iterator[Json]:
         thoughts: list[Json] = []  # held until an item follows: alone they are refused

@@ -29,7 +29,7 @@ from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
 from everturn.models.formats.think_tags import ThinkTagReader
-from everturn.models.prices import NO_FACTS, ModelFacts
+from everturn.models.prices import ModelFacts, facts_of
 from everturn.models.prompted.blocks import BlocksFormat
 from everturn.models.prompted.json import JsonFormat
 from everturn.models.prompted.request import build_prompted_request
@@ -80,8 +80,7 @@ class PromptedModel:
 
     async def facts(self) -> ModelFacts:
         """Return the model's price and context window, where they are known."""
-        facts = getattr(self._model, "facts", None)
-        return NO_FACTS if facts is None else await facts()
+        return await facts_of(self._model)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Send the request, in the tool format of this turn."""

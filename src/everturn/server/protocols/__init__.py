@@ -4,6 +4,7 @@ A route finds the session, sends what is new or answers gates, and streams the t
 `everturn.protocols`. The server keeps the history; what a client claims about earlier messages is never trusted.
 
 - `common`: finding the session and turn, and answering gates, for AI SDK and AG-UI
+- `data_url`: files in data URLs
 - `openai`: OpenAI Chat Completions and Responses
 - `ai_sdk`: the UI message stream of the AI SDK (`useChat`)
 - `ag_ui`: AG-UI runs

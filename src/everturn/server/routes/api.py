@@ -18,7 +18,8 @@ from everturn.access.gates import GateAccess
 from everturn.access.log import PAGE, LogAccess
 from everturn.access.roles import role_of
 from everturn.access.sessions import SessionAccess
-from everturn.core.session_reader import SEQ_LIMIT, TEXT_LIMIT
+from everturn.core.deltas import SEQ_LIMIT
+from everturn.core.session_reader import TEXT_LIMIT
 from everturn.errors import UnreadableLog
 from everturn.server.decode import clean_text
 from everturn.server.errors import RequestError

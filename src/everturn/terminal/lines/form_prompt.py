@@ -12,7 +12,15 @@ from everturn.core.canonical_json import encode_canonical, parse_json, replace_s
 from everturn.errors import ConfigError
 from everturn.terminal.lines.editor import editor_command
 from everturn.terminal.lines.gate_view import pretty_json
-from everturn.terminal.text.forms import EMPTY, KIND_LABELS, FormField, format_value, parse_form, parse_value
+from everturn.terminal.text.forms import (
+    EMPTY,
+    KIND_LABELS,
+    FormField,
+    default_answer,
+    format_value,
+    parse_form,
+    parse_value,
+)
 from everturn.terminal.text.screen import LineScreen
 from everturn.terminal.text.visible_text import (
     INDENT,
@@ -70,7 +78,9 @@ async def fill_form_as_json(prompter: FormPrompter, form: str, before: str) -> s
     """Ask for a form as JSON, in an editor or on a line; return `before` if the person goes back."""
     words = editor_command(os.environ)
     if words:
-        text = await prompter.edit_text(words, pretty_json(before or _skeleton(form)) + "\n", ".json")
+        text = await prompter.edit_text(
+            words, pretty_json(before or encode_canonical(default_answer(parse_form(form)))) + "\n", ".json"
+        )
     else:
         prompter.screen.end()
         print_lines(
@@ -84,14 +94,6 @@ async def fill_form_as_json(prompter: FormPrompter, form: str, before: str) -> s
         return encode_canonical(replace_surrogates_in(parse_json(text)))
     except ValueError:
         raise ConfigError(NO_JSON) from None
-
-
-def _skeleton(form: str) -> str:
-    """Return an answer with the defaults, as a start for editing."""
-    fields = parse_form(form) or []
-    if len(fields) == 1 and not fields[0].name:
-        return encode_canonical(None if fields[0].default is UNSET else fields[0].default)
-    return encode_canonical({field.name: None if field.default is UNSET else field.default for field in fields})
 
 
 def _draw(screen: LineScreen, field: FormField, position: str) -> None:

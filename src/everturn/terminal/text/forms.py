@@ -56,6 +56,13 @@ class FormField(Struct, frozen=True):
     options: tuple[tuple[Any, str], ...] = ()  # values to choose from, each with its label
 
 
+def default_answer(fields: list[FormField] | None) -> Any:
+    """Return an answer with the defaults, as a start for editing."""
+    if fields and len(fields) == 1 and not fields[0].name:
+        return None if fields[0].default is UNSET else fields[0].default
+    return {field.name: None if field.default is UNSET else field.default for field in fields or ()}
+
+
 def parse_form(form: str) -> list[FormField] | None:
     """Return the fields of a form in the order to ask for them; None if the form can only be filled in as JSON."""
     root = _read(form)

@@ -12,11 +12,11 @@ from everturn.core.parts import StepPart, Usage
 from everturn.core.state import Phase, TurnState
 from everturn.terminal.lines.turn_view import format_cost
 from everturn.terminal.text.screen import escape_prose
+from everturn.terminal.tui.render.canvas import draw_meter
 from everturn.terminal.tui.state import SessionState
 from everturn.terminal.tui.texts.app import AppTexts
 
 SPARE = 4  # columns that always stay empty between left and right
-METER = 8  # columns of the bar
 
 
 def describe_activity(state: SessionState, texts: AppTexts, now: float) -> str:
@@ -63,12 +63,6 @@ def context_usage(state: SessionState, models: list[api.ModelView]) -> tuple[int
             limit = next((model.context for model in models if message.by in (model.badge, model.name)), 0)
             return usage.input + usage.output, limit
     return 0, 0
-
-
-def draw_meter(part: float) -> str:
-    """Return a bar that is filled by this share."""
-    full = max(0, min(METER, round(part * METER)))
-    return "▰" * full + "▱" * (METER - full)
 
 
 class StatusLine(Static):

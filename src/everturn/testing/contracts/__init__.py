@@ -13,6 +13,7 @@ pytest-asyncio in auto mode, or mark your class. For readable failures call
 `pytest.register_assert_rewrite("everturn.testing.contracts")` in your conftest.py.
 
 - `samples`: the commands and events that the store suites use
+- `store_setup`: how the store suites make a store
 - `log`: log and projections
 - `admission`: admission of commands and answers
 - `claims`: claims of drivers

@@ -12,7 +12,6 @@ import pytest
 from everturn.core.commands import AnyCommand, Cancel, Delete, LateResult, ResolveGate, Select, Send
 from everturn.core.events import GateResolved
 from everturn.core.parts import Output, TextPart
-from everturn.core.ports import Store
 from everturn.errors import (
     EverturnError,
     GateClosed,
@@ -33,21 +32,11 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
+from everturn.testing.contracts.store_setup import StoreSetup
 
 
-class AdmissionContract:
+class AdmissionContract(StoreSetup):
     """Admission of commands and answers: checked and stored in one transaction, before the sender gets a receipt."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
-
-    async def make_waiting(self, expires: float = 0.0) -> Store:
-        """A store with a turn that waits for a person."""
-        store = await self.make()
-        await store.admit(send_message())
-        await store.append("s", 0, [*turn_started_events(), *gate_opened_events(expires=expires)])
-        return store
 
     async def test_a_command_is_admitted_once_however_often_it_comes(self) -> None:
         store = await self.make()

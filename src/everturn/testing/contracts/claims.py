@@ -32,6 +32,7 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
+from everturn.testing.contracts.store_setup import StoreSetup
 
 
 async def claim_session(store: Store, now: float = NOON) -> SessionClaim:
@@ -41,19 +42,8 @@ async def claim_session(store: Store, now: float = NOON) -> SessionClaim:
     return claim
 
 
-class ClaimSetup:
+class ClaimSetup(StoreSetup):
     """How the suites of this module make a store."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
-
-    async def make_waiting(self, expires: float = 0.0) -> Store:
-        """A store with a turn that waits for a person."""
-        store = await self.make()
-        await store.admit(send_message())
-        await store.append("s", 0, [*turn_started_events(), *gate_opened_events(expires=expires)])
-        return store
 
     async def quarantined(self) -> Store:
         """A store with a session that was claimed too often."""

@@ -40,6 +40,7 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
+from everturn.testing.contracts.store_setup import StoreSetup
 
 
 def call_claimed(by: str = "tab", until: float = NOON + 60, command: str = "c") -> CallClaimed:
@@ -58,12 +59,8 @@ async def visible_state(store: Store) -> Any:
     )
 
 
-class ClientSetup:
+class ClientSetup(StoreSetup):
     """How the suites of this module make a store."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
 
     async def make_offering(self, expires: float = 0.0, once: bool = True) -> Store:
         """A store with a turn that waits for a client."""

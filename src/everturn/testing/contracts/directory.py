@@ -11,7 +11,7 @@ from everturn.core.commands import Cancel, Send
 from everturn.core.events import CommandDropped, StepStarted
 from everturn.core.options import Lineage, Spent, TurnOptions
 from everturn.core.parts import FilePart, TextPart, Usage
-from everturn.core.ports import SessionInfo, Store
+from everturn.core.ports import SessionInfo
 from everturn.errors import KeyConflict, SessionBusy, UnknownSession
 from everturn.testing.contracts.samples import (
     NOON,
@@ -23,6 +23,7 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
+from everturn.testing.contracts.store_setup import StoreSetup
 
 DAY = 86_400.0
 WRITER = TurnOptions(agent="writer", by="ada")
@@ -45,12 +46,8 @@ def session_ids(page: list[SessionInfo]) -> list[str]:
     return [info.id for info in page]
 
 
-class DirectoryContract:
+class DirectoryContract(StoreSetup):
     """Lists of sessions, and the other queries over a tenant."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
 
     # Session info ------------------------------------------------------------------------------------------------
 

@@ -9,16 +9,13 @@ from everturn.core.options import Lineage, TurnOptions
 from everturn.core.ports import Store
 from everturn.errors import SessionBusy, UnknownSession
 from everturn.testing.contracts.samples import send_message, turn_ended_events, turn_started_events
+from everturn.testing.contracts.store_setup import StoreSetup
 
 BELOW = TurnOptions(lineage=Lineage("s", "t"))
 
 
-class ErasureContract:
+class ErasureContract(StoreSetup):
     """A session and its sub-agent sessions are erased together, all or none, and never while one of them is busy."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
 
     async def make_with_subagent(self) -> Store:
         """A store with a finished session, a sub-agent session that is not finished, and one with a similar name."""

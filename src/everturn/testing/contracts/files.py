@@ -26,6 +26,7 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
+from everturn.testing.contracts.store_setup import StoreSetup
 
 
 def files_changed_event(before: str, after: str, root: str = "") -> FilesChanged:
@@ -49,12 +50,8 @@ def notify_call(key: str = "w", turn: str = "t") -> NotifyCall:
     return NotifyCall(key=key, session="s", at=NOON, turn=turn, call=f"{turn}.call")
 
 
-class FilesSetup:
+class FilesSetup(StoreSetup):
     """How the suites of this module make a store."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
 
     async def make_working(self) -> Store:
         """A store with a turn whose call runs."""

@@ -22,6 +22,7 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
+from everturn.testing.contracts.store_setup import StoreSetup
 
 
 def revoke(key: str = "r", session: str = "s", grant: str = "t.gate", tenant: str = "local") -> Revoke:
@@ -34,12 +35,8 @@ def revoked(grant: str = "t.gate", command: str = "") -> list[Event]:
     return [GrantRevoked(at=NOON, grant=grant, by="ada", command=command)]
 
 
-class GrantSetup:
+class GrantSetup(StoreSetup):
     """How the suites of this module make a store."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
 
     async def begin(self, store: Store, session: str, turn: str, tenant: str = "local") -> None:
         """Start a turn in a session of its own that waits for a person."""

@@ -25,7 +25,6 @@ from everturn.core.events import (
 )
 from everturn.core.messages import Message
 from everturn.core.parts import Output
-from everturn.core.ports import Store
 from everturn.core.tree import MessageTree
 from everturn.errors import EverturnError, Stale, UnknownMessage
 from everturn.testing.contracts.samples import (
@@ -37,6 +36,7 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
+from everturn.testing.contracts.store_setup import StoreSetup
 
 
 async def cost_of(work: Awaitable[object]) -> int:
@@ -55,22 +55,7 @@ async def cost_of(work: Awaitable[object]) -> int:
     return calls
 
 
-class LogSetup:
-    """How the suites of this module make a store."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
-
-    async def make_waiting(self, expires: float = 0.0) -> Store:
-        """A store with a turn that waits for a person."""
-        store = await self.make()
-        await store.admit(send_message())
-        await store.append("s", 0, [*turn_started_events(), *gate_opened_events(expires=expires)])
-        return store
-
-
-class LogContract(LogSetup):
+class LogContract(StoreSetup):
     """The log and its projections: one writer, atomic appends, and the same view for every reader."""
 
     # The log ---------------------------------------------------------------------------------------------------
@@ -240,7 +225,7 @@ class LogContract(LogSetup):
         assert not await is_awake()
 
 
-class LogDirectoryContract(LogSetup):
+class LogDirectoryContract(StoreSetup):
     """The log as the directory reads it: many sessions at once, and search."""
 
     async def test_the_positions_of_many_sessions_are_read_at_once(self) -> None:
@@ -269,7 +254,7 @@ class LogDirectoryContract(LogSetup):
         assert await store.search("breakfast") == []
 
 
-class BlobStoreContract(LogSetup):
+class BlobStoreContract(StoreSetup):
     """Blobs: bytes by their hash."""
 
     async def test_bytes_are_kept_under_their_hash(self) -> None:

@@ -19,6 +19,7 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
+from everturn.testing.contracts.store_setup import StoreSetup
 
 PageCursor = tuple[float, str, str]
 
@@ -44,12 +45,8 @@ async def claim_until_quarantined(store: Store, session: str) -> None:
         now += 0.0 if is_quarantined(tries) else retry_pause(tries)
 
 
-class PaginationContract:
+class PaginationContract(StoreSetup):
     """Pages leave nothing out and repeat nothing, and their cost depends on their size only."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
 
     # Gates -------------------------------------------------------------------------------------------------------
 

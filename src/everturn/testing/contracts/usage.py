@@ -19,6 +19,7 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
+from everturn.testing.contracts.store_setup import StoreSetup
 
 SOME = Usage(10, 2, 3, 1, 4, cost=0.5)
 
@@ -28,12 +29,8 @@ def subagent_turn_options(session: str = "s", turn: str = "t") -> TurnOptions:
     return TurnOptions(lineage=Lineage(session, turn))
 
 
-class UsageSetup:
+class UsageSetup(StoreSetup):
     """How the suites of this module make a store."""
-
-    async def make(self) -> Store:
-        """An empty store."""
-        raise NotImplementedError
 
     async def make_with_usage(self, *used: Event, options: TurnOptions = PLAIN) -> Store:
         """A store with a turn that has used something."""

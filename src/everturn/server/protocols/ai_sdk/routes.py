@@ -5,10 +5,7 @@ Of a request the last message counts: the person's new message, or the approvals
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error as NotBase64
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from msgspec import UNSET
 
@@ -32,6 +29,7 @@ from everturn.server.protocols.common import (
     running_turn,
     send_message,
 )
+from everturn.server.protocols.data_url import decode_data_url
 from everturn.server.route import HttpRequestContext, Param, Response, Route
 from everturn.server.streams.registry import StreamSlot
 
@@ -150,15 +148,13 @@ async def _continue_after_other(
 
 
 async def _attach_file(access: Access, part: UIPart) -> str:
-    head, comma, data = part.url.partition(",")
-    if not head.startswith("data:") or not comma:
-        raise RequestError("unfit", "a file comes as a data: URL; nothing is fetched from elsewhere", "messages")
     try:
-        content = b64decode(data, validate=True) if head.endswith(";base64") else unquote_to_bytes(data)
-    except (NotBase64, ValueError):
+        file = decode_data_url(part.url)
+    except ValueError:
         raise RequestError("unfit", "a file is not what its data: URL says", "messages") from None
-    kind = part.mediaType or head.removeprefix("data:").partition(";")[0] or "application/octet-stream"
-    return (await access.files.upload(content, kind, part.filename or "")).file
+    if file is None:
+        raise RequestError("unfit", "a file comes as a data: URL; nothing is fetched from elsewhere", "messages")
+    return (await access.files.upload(file.content, part.mediaType or file.media_type, part.filename or "")).file
 
 
 async def _resume(context: HttpRequestContext) -> Response | None:

@@ -7,11 +7,9 @@ cannot be honoured are refused.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, cast
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,6 +18,7 @@ from everturn import api
 from everturn.access.access import Access
 from everturn.core.options import ClientTool
 from everturn.server.errors import RequestError
+from everturn.server.protocols.data_url import decode_data_url
 
 Json = dict[str, Any]
 Many = Meta(max_length=10_000)
@@ -133,15 +132,13 @@ async def store_files(access: Access, files: Sequence[str]) -> list[str]:
     """Store files of a message. A URL that would have to be fetched is refused, because it may lead anywhere."""
     names: list[str] = []
     for file in files:
-        head, comma, data = file.partition(",")
-        if not head.startswith("data:") or not comma:
-            raise bad_request("a file comes as a data: address with its bytes, or is uploaded to /api/files", "content")
-        media_type, *marks = head[5:].split(";")
         try:
-            raw = base64.b64decode(data, validate=True) if "base64" in marks else unquote_to_bytes(data)
+            decoded = decode_data_url(file)
         except ValueError:
             raise bad_request("this file is not base64", "content") from None
-        names.append((await access.files.upload(raw, media_type or "application/octet-stream", "")).file)
+        if decoded is None:
+            raise bad_request("a file comes as a data: address with its bytes, or is uploaded to /api/files", "content")
+        names.append((await access.files.upload(decoded.content, decoded.media_type, "")).file)
     return names
 
 

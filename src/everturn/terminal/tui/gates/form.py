@@ -17,7 +17,7 @@ from everturn.core.canonical_json import encode_canonical, parse_json, replace_s
 from everturn.core.gates import Gate
 from everturn.core.json_schema import validate_schema
 from everturn.errors import ConfigError
-from everturn.terminal.text.forms import FormField, parse_form
+from everturn.terminal.text.forms import FormField, default_answer, parse_form
 from everturn.terminal.tui.gates.fields import FieldBox
 from everturn.terminal.tui.gates.keys import Key
 from everturn.terminal.tui.gates.panels import Panel
@@ -72,7 +72,7 @@ class FormPanel(Panel):
 
     def _entry(self, value: Any) -> TextView | VerticalScroll:
         if self.is_json:
-            return TextView(editable_json(_skeleton(self.fields) if value is UNSET else value))
+            return TextView(editable_json(default_answer(self.fields) if value is UNSET else value))
         boxes = [FieldBox(field, _value_in(value, field), self.texts) for field in self.fields or ()]
         return VerticalScroll(*boxes, can_focus=False)
 
@@ -169,10 +169,3 @@ def _value_in(value: Any, field: FormField) -> Any:
         return field.default if value is UNSET else value
     current = cast("dict[str, Any]", value).get(field.name, UNSET) if isinstance(value, dict) else UNSET
     return field.default if current is UNSET else current
-
-
-def _skeleton(fields: list[FormField] | None) -> Any:
-    """Return an answer with the defaults, as a start for editing."""
-    if fields and len(fields) == 1 and not fields[0].name:
-        return None if fields[0].default is UNSET else fields[0].default
-    return {field.name: None if field.default is UNSET else field.default for field in fields or ()}

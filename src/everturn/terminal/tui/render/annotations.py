@@ -12,7 +12,7 @@ from everturn.core.parts import FileChange, FilePart, FilesPart, NoticePart, Ste
 from everturn.core.state import Phase, TurnState
 from everturn.terminal.lines.turn_view import format_cost
 from everturn.terminal.text.visible_text import escape_invisible
-from everturn.terminal.tui.render.canvas import Canvas, format_seconds
+from everturn.terminal.tui.render.canvas import Canvas, draw_meter, format_seconds
 from everturn.terminal.tui.render.text import (
     GUTTER,
     Line,
@@ -118,8 +118,7 @@ def draw_step(part: StepPart, times: StepTimes | None, context: int, has_said: b
 
 def format_meter(share: float) -> str:
     """`▰▰▱▱▱▱▱▱ 21%`."""
-    full = min(max(round(share * 8), 0), 8)
-    return f"{'▰' * full}{'▱' * (8 - full)} {min(share, 9.99):.0%}"
+    return f"{draw_meter(share)} {min(share, 9.99):.0%}"
 
 
 def draw_notice(part: NoticePart, by: str, canvas: Canvas) -> list[Line]:

@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from everturn.terminal.tui.texts.chat import EN, ChatTexts
 
+METER_WIDTH = 8  # columns of a bar
+
 
 class Canvas(Struct, frozen=True):
     """What a block needs to be drawn."""
@@ -14,6 +16,12 @@ class Canvas(Struct, frozen=True):
     is_open: bool = False
     now: float = 0.0
     texts: ChatTexts = EN
+
+
+def draw_meter(share: float) -> str:
+    """Return a bar that is filled by this share."""
+    full = max(0, min(METER_WIDTH, round(share * METER_WIDTH)))
+    return "▰" * full + "▱" * (METER_WIDTH - full)
 
 
 def format_seconds(time: float, digits: int = 1) -> str:
