@@ -82,7 +82,7 @@ def test_a_command_is_read_as_it_was_written(command: AnyCommand):
 
 @given(values(Frame))
 def test_a_frame_is_read_as_it_was_written(frame: Frame):
-    assert wire.load_frame(wire.dump_frame(frame)) == frame
+    assert wire.load_frames(wire.dump_frames([frame])) == [frame]
 
 
 # What cannot be read ------------------------------------------------------------------------------------------------

@@ -82,7 +82,6 @@ _decode_gate = msgspec.json.Decoder(_StoredGate).decode
 _decode_resolution = msgspec.json.Decoder(_StoredResolution).decode
 _decode_claim = msgspec.json.Decoder(_StoredClaim).decode
 _decode_command = msgspec.json.Decoder(_StoredCommand).decode
-_decode_frame = msgspec.json.Decoder(Frame).decode
 _decode_frames = msgspec.json.Decoder(list[Frame]).decode
 
 
@@ -205,16 +204,6 @@ def dump_command(command: AnyCommand) -> bytes:
 def load_command(data: bytes) -> AnyCommand:
     """Read a command; raises `UnreadableLog` if it is invalid."""
     return _read(_decode_command, data).command
-
-
-def dump_frame(frame: Frame) -> bytes:
-    """Write a live frame."""
-    return _encode(frame)
-
-
-def load_frame(data: bytes) -> Frame:
-    """Read a frame; raises `UnreadableLog` if it is invalid."""
-    return _read(_decode_frame, data)
 
 
 def _read(decode: Callable[[bytes], T], data: bytes) -> T:

@@ -98,7 +98,7 @@ def test_what_was_shown_is_always_the_beginning_of_what_is_stored(pieces: list[P
         assert delta.offset == len(shown[delta.part])
         shown[delta.part] += delta.text
         assert text_in(parts[delta.part]).startswith(shown[delta.part])
-        wire.dump_frame(delta)  # whatever a model wrote can be sent
+        wire.dump_frames([delta])  # whatever a model wrote can be sent
     assert shown == [text_in(part) for part in parts]
 
 

@@ -321,7 +321,7 @@ async def play(format: str, kept: RecordedResponse) -> tuple[list[Chunk], ModelE
         async for batch in stream:
             chunks += batch
             for frame in assembly.feed(batch):
-                wire.dump_frame(frame)
+                wire.dump_frames([frame])
             await assembly.store_files(keep)
     except ModelError as caught:
         error = caught

@@ -119,7 +119,7 @@ def stored(data: bytes) -> None:
         wire.load_resolution,
         wire.load_claim,
     )
-    for read in (*readers, wire.load_frame, wire.load_frames, wire.load_log):
+    for read in (*readers, wire.load_frames, wire.load_log):
         try:
             read(data)
         except UnreadableLog:

@@ -153,10 +153,6 @@ class SessionReader:
             case _:
                 pass
 
-    def is_ahead(self, delta: Delta) -> bool:
-        """Whether a delta belongs to a step that started after this reader's position: the log must be read first."""
-        return delta.seq > self.seq
-
     def delta(self, delta: Delta) -> Delta | None:
         """Show a delta, or the part of it that is new; None if it is old, of another step, or after a gap."""
         step = self._steps.get(delta.turn)

@@ -94,10 +94,6 @@ class ReplayScript:
         """Whether the turn was suspended before an event."""
         return id(event) in self._after_suspension
 
-    def is_known(self, turn: str) -> bool:
-        """Whether there is such a turn."""
-        return turn in self._of_turn
-
     def note_step_spoken(self, turn: str, step: int) -> None:
         """Note that the model has sent all recorded chunks of a step that it does not finish."""
         self.spoken_steps.add((turn, step))
