@@ -9,7 +9,7 @@ of this process was late meanwhile. `cores` says how busy each part was: where t
 times are those of a queue. `cpu us per delta` does not depend on who else uses it; the beginning and the end of turns are in
 it, too.
 
-With `--long` the acceptance of a cluster runs as well, at full size (`tests/cluster/campaign.py`).
+With `--long` the acceptance of a cluster runs as well, at full size (`tests/cluster/acceptance.py`).
 
 This is a report: it ends well whatever it finds, except for deltas that were lost.
 """
@@ -241,7 +241,7 @@ def main() -> None:
         given.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
     wrong = report(found)
     if given.long:
-        from tests.cluster.campaign import PARTS, run
+        from tests.cluster.acceptance import PARTS, run
 
         wrong += asyncio.run(run(list(PARTS)))
     sys.exit(1 if wrong else 0)

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from hypothesis import Phase, is_hypothesis_test, settings
 
-# Tests share helpers as `tests.core.simulate`; with import-mode=importlib nothing else puts the root there.
+# Tests share helpers as `tests.helpers.simulated_driver`; with import-mode=importlib nothing else puts the root there.
 ROOT = str(Path(__file__).parent.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
 
-from tests import records  # noqa: E402
+from tests.helpers import call_records  # noqa: E402
 
-records.install()
+call_records.install()
 
 PROPERTY_TIMEOUT = 600  # seconds
 
-pytest.register_assert_rewrite("everturn.testing.contracts", "tests.core.simulate")
+pytest.register_assert_rewrite("everturn.testing.contracts", "tests.helpers.simulated_driver")
 
 # The same examples every time: a change is judged by what it changed. The other profile is there to explore.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
@@ -71,7 +71,7 @@ def _clean_all(value: Any) -> Any:
 @pytest.fixture(autouse=True)
 def _records() -> Iterator[None]:
     """Whatever a test starts had been judged, once."""
-    records.forget()
+    call_records.forget()
     yield
-    records.check()
-    records.forget()
+    call_records.check()
+    call_records.forget()

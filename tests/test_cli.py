@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from everturn import __version__
-from tests.terminal.pseudo import Terminal
+from tests.helpers.pseudo_terminal import Terminal
 
 PLAIN = {**os.environ, "COLUMNS": "80", "PYTHONUTF8": "1", "TERM": "xterm"}
 for name in ("EVERTURN_MODEL", "EVERTURN_API_KEY", "OPENAI_API_KEY"):

@@ -15,7 +15,7 @@ from everturn.demo.view import DemoView
 from everturn.terminal.lines.gate_prompt import GatePrompt
 from everturn.terminal.text.screen import WIDTH, LineScreen
 from everturn.testing import ScriptedModel, call, calls, say, think
-from tests.terminal.pseudo import Terminal
+from tests.helpers.pseudo_terminal import Terminal
 
 PYTHON = [sys.executable, "-W", "error"]
 PLAY = "import sys; from everturn.demo import DemoOptions, run_demo; sys.exit(run_demo(DemoOptions({})))"

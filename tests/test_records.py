@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from everturn.core.events import CallStarted, Event, PermissionDecided
-from tests.records import check_log
+from tests.helpers.call_records import check_log
 
 
 def judged(call: str = "c", hash: str = "h", allowed: bool = True, tool: str = "t") -> PermissionDecided:

@@ -13,7 +13,7 @@ from everturn.access.server_context import ServerContext
 from everturn.core.accounts import Role, User
 from everturn.errors import ConfigError, EverturnError, Forbidden, NotRecognised, UnknownKey
 from everturn.testing import FakeClock
-from tests.access.house import a_house, somebody
+from tests.helpers.tenants import a_house, somebody
 
 
 def by(house: ServerContext, role: Role, tenant: str = "ada") -> Access:

@@ -34,9 +34,9 @@ from everturn.mcp.servers import McpServers
 from everturn.mcp.trust import ToolFacts, Trust, TrustAll, TrustFile
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore
-from tests.access.house import AGENTS, a_house, gate_in, model, over, said, somebody, until
-from tests.mcp.house import HOSTILE
-from tests.mcp_trust.authority import authority
+from tests.helpers.hostile_mcp import HOSTILE
+from tests.helpers.oauth_server import authority
+from tests.helpers.tenants import AGENTS, a_house, gate_in, model, over, said, somebody, until
 
 CANARY = "sk-canary-4711"
 RULES = (

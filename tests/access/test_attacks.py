@@ -32,7 +32,7 @@ from everturn.runtime import Runtime
 from everturn.stores.registry import get_store
 from everturn.testing import FakeClock, MemoryStore
 from everturn.tools.agent import Agent
-from tests.access.house import (
+from tests.helpers.tenants import (
     AGENTS,
     SECRET,
     a_house,

@@ -29,7 +29,7 @@ from everturn.core.accounts import (
 from everturn.errors import ConfigError, NotRecognised
 from everturn.stores.accounts import MemoryAccounts
 from everturn.testing import FakeClock
-from tests.access.house import settle
+from tests.helpers.tenants import settle
 
 
 class Counted(MemoryAccounts):

@@ -19,7 +19,7 @@ from everturn.access.upload_handles import decode_handle, encode_handle, sanitiz
 from everturn.core.parts import FilePart
 from everturn.errors import ConfigError, UnknownFile, UnknownSession, UnreadableLog
 from everturn.stores.registry import get_store
-from tests.access.house import a_house, over, said, somebody
+from tests.helpers.tenants import a_house, over, said, somebody
 
 SECRET = b"s" * 32
 names = st.text(max_size=200)

@@ -32,7 +32,7 @@ from everturn.errors import (
     UnknownGate,
     UnknownSession,
 )
-from tests.access.house import BELL, PRIVATE, SECRET, a_house, gate_in, over, said, somebody
+from tests.helpers.tenants import BELL, PRIVATE, SECRET, a_house, gate_in, over, said, somebody
 
 
 def by(house: ServerContext, role: Role, tenant: str = "ada") -> Access:

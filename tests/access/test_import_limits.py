@@ -18,7 +18,7 @@ from everturn.access.access import Access
 from everturn.errors import UnreadableLog
 from everturn.stores import export
 from everturn.stores.export import ENTRIES_LIMIT, INBOX, LOG, MANIFEST
-from tests.access.house import a_house, over, said, somebody
+from tests.helpers.tenants import a_house, over, said, somebody
 
 
 def crowded(entries: int) -> bytes:

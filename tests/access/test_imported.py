@@ -25,7 +25,7 @@ from everturn.stores.export import LOG, MANIFEST
 from everturn.stores.memory import MemoryStore
 from everturn.stores.registry import get_store
 from everturn.wire import dump_event, load_event
-from tests.access.house import AGENTS, a_house, look, model, over, said, settle, somebody
+from tests.helpers.tenants import AGENTS, a_house, look, model, over, said, settle, somebody
 
 Forge = Callable[[list[Event]], list[Event]]
 

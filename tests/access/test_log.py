@@ -5,7 +5,7 @@ from __future__ import annotations
 from everturn import api
 from everturn.access.access import Access
 from everturn.core.session_reader import SessionCursor
-from tests.access.house import a_house, gate_in, over, said, somebody
+from tests.helpers.tenants import a_house, gate_in, over, said, somebody
 
 
 async def test_pages_of_the_log_add_up_to_the_log() -> None:

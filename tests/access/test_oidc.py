@@ -29,7 +29,7 @@ from everturn.core.accounts import ROLES, AuditRecord, Credential, Tenant, User
 from everturn.errors import ConfigError, NotRecognised
 from everturn.stores.accounts import MemoryAccounts
 from everturn.testing import FakeClock
-from tests.access.house import settle
+from tests.helpers.tenants import settle
 
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 EC = ec.generate_private_key(ec.SECP256R1())

@@ -11,7 +11,7 @@ from everturn.stores.memory import MemoryStore
 from everturn.testing.contracts.directory import send_to_agent, subagent_session_options
 from everturn.testing.contracts.pagination import add_waiting_session
 from everturn.testing.contracts.samples import NOON, gate_opened_events, turn_ended_events, turn_started_events
-from tests.access.house import a_house, somebody
+from tests.helpers.tenants import a_house, somebody
 
 
 async def test_questions_come_page_by_page_and_none_is_left_out_or_told_twice() -> None:

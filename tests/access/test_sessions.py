@@ -26,7 +26,7 @@ from everturn.errors import (
     UnknownFile,
 )
 from everturn.testing import FakeClock
-from tests.access.house import AGENTS, BELL, a_house, over, said, somebody, until
+from tests.helpers.tenants import AGENTS, BELL, a_house, over, said, somebody, until
 
 
 async def started(house: ServerContext, sent: api.MessageReceipt) -> TurnOptions:

@@ -24,8 +24,8 @@ from everturn.errors import (
     UnknownSession,
     UnknownTurn,
 )
-from tests.access.house import a_house, gate_in, over, said, somebody
-from tests.access.methods import METHODS, RESOURCES, method_at, without_a_role
+from tests.helpers.access_methods import METHODS, RESOURCES, method_at, without_a_role
+from tests.helpers.tenants import a_house, gate_in, over, said, somebody
 
 HEX = "0" * 64
 

@@ -15,7 +15,7 @@ from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart, TextPart
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryStore
-from tests.access.house import a_house, gate_in, over, said, somebody
+from tests.helpers.tenants import a_house, gate_in, over, said, somebody
 
 LONG = "pay the invoice of the harbour office before the end of this month, please"
 TITLE = "pay the invoice of the harbour office before the end of…"

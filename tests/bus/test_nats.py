@@ -18,7 +18,7 @@ import nats
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.bus.nats_server import BINARY, NatsServer, free_port
+from tests.helpers.nats_server import BINARY, NatsServer, free_port
 
 from everturn.bus.nats import READ_LOG, NatsBus, tls_context
 from everturn.bus.nats.connection import NatsConnection

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from tests.cli.run_pipes import plain
-from tests.terminal.pseudo import Terminal
+from tests.helpers.cli_run import plain
+from tests.helpers.pseudo_terminal import Terminal
 
 from everturn.cli.first_run import list_model_choices, render_config, write_config
 from everturn.cli.first_run_texts import MESSAGES
@@ -19,7 +19,7 @@ from everturn.config.load import load_config
 
 pytestmark = pytest.mark.timeout(180)  # it starts processes, and a machine may be busy
 KEY = "sk-very-secret"
-START = [sys.executable, "-m", "tests.cli.first_starting"]
+START = [sys.executable, "-m", "tests.cli.first_run_program"]
 ROOT = str(Path(__file__).parents[2])
 WHICH, PROMPT = "[1]: ", "you> "
 Begin = Callable[..., Terminal]

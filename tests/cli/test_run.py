@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.cli.run_pipes import PATIENCE, RUN, TOOLS, Here, did, plain, run, start
+from tests.helpers.cli_run import PATIENCE, RUN, TOOLS, Here, did, plain, run, start
 
 from everturn import TextDelta, TurnCancelled, TurnCompleted, wire
 from everturn.cli.commands.run import STOP_SIGNALS, _on_stop_signal

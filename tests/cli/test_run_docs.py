@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.run_pipes import PATIENCE, plain
+from tests.helpers.cli_run import PATIENCE, plain
 
 GUIDES = Path(__file__).parents[2] / "docs_src" / "guides"
 WIDTH = 87

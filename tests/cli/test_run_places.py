@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.run_pipes import PATIENCE, RUN, plain, run
+from tests.helpers.cli_run import PATIENCE, RUN, plain, run
 
 from everturn import TextDelta
 from everturn.cli.run.output import JsonOutput

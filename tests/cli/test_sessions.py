@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.client.serving import Node
+from tests.helpers.server_process import Node
 
 from everturn import Chat, GateOpened, tool
 from everturn.cli import main

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client.serving import Node
+from tests.helpers.server_process import Node
 
 
 @pytest.fixture(scope="module")

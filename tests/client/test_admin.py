@@ -8,8 +8,8 @@ import pytest
 
 from everturn import api
 from everturn.errors import EverturnError, Forbidden, UnknownGrant
-from tests.client.serving import Node
 from tests.client.test_server import gate_of, key_for
+from tests.helpers.server_process import Node
 
 
 async def test_agents_come_with_their_models_and_the_set_up_says_which_answers(node: Node) -> None:

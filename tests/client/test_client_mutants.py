@@ -20,7 +20,7 @@ from everturn.runtime import Runtime
 from everturn.server.serve import serve
 from everturn.stores.memory import MemoryStore
 from everturn.testing import say
-from tests.server.asking import PlainDoor, make_house, word
+from tests.helpers.server_app import PlainDoor, make_house, word
 
 WORDS = [f"word{number} " for number in range(40)]
 

@@ -16,8 +16,8 @@ from everturn.core.events import StepRestarted, StepStarted, TurnCompleted, Turn
 from everturn.core.parts import TextPart, ToolPart
 from everturn.core.state import fold
 from everturn.errors import ConfigError, ServerUnavailable, UnknownSession
-from tests.client.serving import Node, losing
 from tests.client.test_server import gate_of
+from tests.helpers.server_process import Node, losing
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from everturn.errors import (
     UnknownSession,
     UnknownTurn,
 )
-from tests.client.serving import Node
+from tests.helpers.server_process import Node
 
 
 async def gate_of(server: Server, session: str) -> api.GateView:

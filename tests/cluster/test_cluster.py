@@ -1,6 +1,6 @@
 """Three nodes, three workers, real servers beneath, all of them programs: what is promised holds while they die.
 
-This is the short form; `python -m tests.cluster.campaign` is the whole of it.
+This is the short form; `python -m tests.cluster.acceptance` is the whole of it.
 """
 
 from __future__ import annotations

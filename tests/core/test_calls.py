@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.core.simulate import Dice, Play
+from tests.helpers.simulated_driver import Dice, Play
 
 from everturn.core.calls import CALL_TRANSITIONS, FINAL_CALL_STATES, CallRecord
 from everturn.core.calls import CallTransitionEvent as CallEvent

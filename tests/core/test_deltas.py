@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.core.simulate import Dice, dice
+from tests.helpers.simulated_driver import Dice, dice
 
 from everturn import wire
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, ReasoningChunk, TextChunk

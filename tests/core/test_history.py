@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.core.simulate import Dice, Play, dice, plays
+from tests.helpers.simulated_driver import Dice, Play, dice, plays
 
 from everturn.core.canonical_json import parse_object
 from everturn.core.history import (

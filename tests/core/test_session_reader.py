@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.core.simulate import Dice, dice
 from tests.core.test_deltas import ANY, Piece, assemble, streams, text_in
+from tests.helpers.simulated_driver import Dice, dice
 
 from everturn.core.deltas import SEQ_LIMIT, UNSEEN, CallProgress, Delta, ReasoningDelta, TextDelta, TurnItem
 from everturn.core.events import (

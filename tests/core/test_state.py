@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.core.simulate import BROKEN, PLUGINS, TERMINAL, Dice, Play, carry_out, dice, plays
-from tests.core.wild import MAKE, wild
+from tests.helpers.random_events import MAKE, wild
+from tests.helpers.simulated_driver import BROKEN, PLUGINS, TERMINAL, Dice, Play, carry_out, dice, plays
 
 from everturn.core.calls import FINAL_CALL_STATES
 from everturn.core.events import (

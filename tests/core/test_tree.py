@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.simulate import Dice, Play
+from tests.helpers.simulated_driver import Dice, Play
 
 from everturn.core.events import (
     AnswerStarted,

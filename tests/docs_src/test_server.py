@@ -20,7 +20,7 @@ from docs_src.guides.client_first import talk as client_talk
 from docs_src.guides.client_resume import two_halves
 from docs_src.guides.protocols_chat import talk as chat_talk
 from docs_src.guides.protocols_responses import talk as responses_talk
-from tests.protocols.streams import CLIENTS, with_clients
+from tests.helpers.recorded_streams import CLIENTS, with_clients
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDES = ROOT / "docs_src" / "guides"

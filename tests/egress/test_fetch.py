@@ -9,7 +9,7 @@ import tracemalloc
 import zlib
 
 import pytest
-from tests.egress.listeners import Listeners, Names, listening, moved, recorded, reply
+from tests.helpers.loopback_servers import Listeners, Names, listening, moved, recorded, reply
 
 from everturn.egress import EgressPolicy, FetchLimits, fetch
 from everturn.egress.fetch import _next, pinned_connector

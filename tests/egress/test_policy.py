@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tests.egress.listeners import Names, listening, recorded
+from tests.helpers.loopback_servers import Names, listening, recorded
 
 from everturn.core.rules.urls import Url, parse_url
 from everturn.egress import EgressPolicy, FetchLimits, fetch

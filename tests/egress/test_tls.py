@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.egress.listeners import Names, listening, moved
+from tests.helpers.loopback_servers import Names, listening, moved
 
 from everturn.egress import EgressPolicy, FetchLimits, fetch
 from everturn.errors import AddressRefused, FetchFailed

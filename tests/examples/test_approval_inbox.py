@@ -9,7 +9,16 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.examples.starting import check_recorded, commands, copied, is_there, recording_of, run, started, wait_for
+from tests.examples.example_process import (
+    check_recorded,
+    commands,
+    copied,
+    is_there,
+    recording_of,
+    run,
+    started,
+    wait_for,
+)
 from tools.servers.process import free_port
 
 NAME = "approval-inbox"

@@ -12,10 +12,10 @@ from playwright.sync_api import Browser, sync_playwright
 
 from everturn.replay import Recording
 from everturn.server.routes.web_ui import BUILD_DIRECTORY, BUILD_VARIABLE
-from tests.examples.starting import check_recorded, commands, copied, environment, says, started
+from tests.examples.example_process import check_recorded, commands, copied, environment, says, started
+from tests.helpers.browser import visitor
+from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import ARGUMENTS, CHROMIUM, missing
-from tests.web.driving import visitor
-from tests.web.rig import Rig
 from tools.servers.process import free_port
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]

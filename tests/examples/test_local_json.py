@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from everturn.core.events import CallFinished, TurnCompleted
-from tests.examples.starting import (
+from tests.examples.example_process import (
     EXAMPLES,
     check_recorded,
     commands,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from everturn.core.events import CallFinished, TurnCompleted
 from everturn.replay import Recording, differences, normalize_recording, replay_offline
-from tests.examples.starting import EXAMPLES, ROOT, commands, environment, run
+from tests.examples.example_process import EXAMPLES, ROOT, commands, environment, run
 
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 RECORDED = sorted(EXAMPLES.glob("*/recorded/*.jsonl"))

@@ -9,7 +9,7 @@ import pytest
 
 from everturn.core.events import CallFinished
 from everturn.replay import Recording
-from tests.examples.starting import EXAMPLES, commands, copied, run
+from tests.examples.example_process import EXAMPLES, commands, copied, run
 from tools.environment import child_environment
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]

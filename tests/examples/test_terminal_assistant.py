@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.starting import check_recorded, commands, copied, environment, recording_of
-from tests.terminal.pseudo import Terminal
+from tests.examples.example_process import check_recorded, commands, copied, environment, recording_of
+from tests.helpers.pseudo_terminal import Terminal
 
 NAME = "terminal-assistant"
 ASKED = "or why not: "

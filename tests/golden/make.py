@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.trust.talks import Scenes
+from tests.helpers.conversations import Scenes
 
 from everturn import (
     Chat,

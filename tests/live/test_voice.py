@@ -6,7 +6,7 @@ import wave
 from io import BytesIO
 
 import pytest
-from tests.live.voice import SENTENCE, voice
+from tests.live.voice_server import SENTENCE, voice
 
 from everturn import Chat, FilePart, get_model
 

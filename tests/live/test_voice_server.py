@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from tests.live.voice import SENTENCE, voice
+from tests.live.voice_server import SENTENCE, voice
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300), pytest.mark.xdist_group("local-voice")]
 

@@ -13,7 +13,7 @@ import pytest
 
 from everturn.core.ports import Tool
 from everturn.errors import BadArguments, OutcomeUnknown, ToolError, ToolTimeout
-from tests.mcp.house import House, Person, hostile, house, noted
+from tests.helpers.hostile_mcp import House, Person, hostile, house, noted
 
 both = pytest.mark.parametrize("mode", ["plain", "modern"])
 

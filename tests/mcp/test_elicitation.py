@@ -20,7 +20,7 @@ from everturn.mcp.elicitation import (
     make_sampling_request,
     next_round,
 )
-from tests.mcp.house import Person, hostile, house, noted
+from tests.helpers.hostile_mcp import Person, hostile, house, noted
 
 both = pytest.mark.parametrize("mode", ["plain", "modern"])
 

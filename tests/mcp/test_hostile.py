@@ -15,7 +15,7 @@ from everturn.errors import OutcomeUnknown, ToolError, ToolTimeout
 from everturn.mcp import connection, session
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.servers import McpServers
-from tests.mcp.house import hostile, house, noted
+from tests.helpers.hostile_mcp import hostile, house, noted
 
 
 def is_alive(pid: int) -> bool:
@@ -181,7 +181,7 @@ async def test_a_process_ends_when_we_are_killed(ledger: Path):
     code = f"""
 import asyncio
 from pathlib import Path
-from tests.mcp.house import hostile, house
+from tests.helpers.hostile_mcp import hostile, house
 async def main():
     async with house(hostile(Path({str(ledger)!r}), "stubborn")) as home:
         print(home.status().pid, flush=True)
@@ -202,7 +202,7 @@ SIZES = """
 import asyncio, resource, sys
 from pathlib import Path
 from everturn.errors import ToolError
-from tests.mcp.house import hostile, house
+from tests.helpers.hostile_mcp import hostile, house
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -10,8 +10,8 @@ import pytest
 
 from everturn.errors import OutcomeUnknown, ToolError, ToolTimeout
 from everturn.mcp.config import ServerSpec
+from tests.helpers.hostile_mcp import Person, house
 from tests.mcp.hostile_http import serving
-from tests.mcp.house import Person, house
 
 
 def at(url: str, **more: object) -> ServerSpec:

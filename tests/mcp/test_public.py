@@ -11,7 +11,7 @@ import pytest
 from everturn.core.gates import GateResolution
 from everturn.errors import ToolError
 from everturn.mcp.config import ServerSpec
-from tests.mcp.house import Person, house
+from tests.helpers.hostile_mcp import Person, house
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "everturn" / "mcp-servers" / "node_modules"
 SCOPE = CACHE / "@modelcontextprotocol"

@@ -11,8 +11,8 @@ from everturn.core.events import CallFinished, CallSuspended
 from everturn.core.gates import Gate
 from everturn.mcp.servers import McpServers
 from everturn.testing import ScriptedModel, call, calls, say
-from tests.mcp.house import hostile, noted
-from tests.trust.talks import Talk, eventually, once
+from tests.helpers.conversations import Talk, eventually, once
+from tests.helpers.hostile_mcp import hostile, noted
 
 
 def servers(ledger: Path, mode: str = "plain") -> McpServers:

@@ -16,10 +16,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from everturn.core.rules.policy import Rule
 from everturn.mcp_server import AgentServer
 from everturn.runtime import Runtime
-from tests.mcp_server import agent as house
+from tests.mcp_server import served_agent
 
-AGENT = Path(house.__file__)
-TOOLS = [house.look, house.burn, house.warm, house.forbidden, house.partly]
+AGENT = Path(served_agent.__file__)
+TOOLS = [served_agent.look, served_agent.burn, served_agent.warm, served_agent.forbidden, served_agent.partly]
 RULES = [
     Rule(tool="forbidden", action="deny"),
     Rule(tool="partly", match={"path": "secret*"}, action="deny"),
@@ -43,7 +43,7 @@ class Person:
 
 @asynccontextmanager
 async def serving(mode: str, person: Person | None = None, **given: Any) -> AsyncGenerator[tuple[Client, AgentServer]]:
-    runtime = Runtime(house.Obedient(), tools=TOOLS, rules=RULES, **given)
+    runtime = Runtime(served_agent.Obedient(), tools=TOOLS, rules=RULES, **given)
     agent = AgentServer(runtime, model="obedient", rules=RULES)
     try:
         await runtime.start()

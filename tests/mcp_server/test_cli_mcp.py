@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from everturn.cli.commands.mcp import mcp
+from tests.helpers.pseudo_terminal import Terminal
 from tests.mcp_server.clients import AGENT, environment
-from tests.terminal.pseudo import Terminal
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 from everturn.errors import ConfigError, NeedsLogin
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.oauth import TokenFile, auth_for, is_logged_in, login, logout
-from tests.mcp_trust.authority import Authority, authority
+from tests.helpers.oauth_server import Authority, authority
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from tests.models.prompted.writing import LOOSE, STRICT
+from tests.models.prompted.tool_format_writer import LOOSE, STRICT
 
 from everturn.testing.provider import Call
 from everturn.testing.provider.png import draw_png

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from tests.models.prompted.writing import Broken, Half, Told, bound, prompted, way_of
+from tests.models.prompted.tool_format_writer import Broken, Half, Told, bound, prompted, way_of
 
 from everturn.core.canonical_json import JsonObject, parse_object, replace_surrogates
 from everturn.core.ports import Model

@@ -1,4 +1,4 @@
-"""Tools of every kind that rules can be about, for `explained.py`."""
+"""Tools of every kind that rules can be about, for `random_configurations.py`."""
 
 from everturn import tool
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.permissions.corpus import BENIGN, HOSTILE
+from tests.helpers.shell_corpus import BENIGN, HOSTILE
 
 from everturn.core.rules.globs import TextMatcher, Token
 from everturn.core.rules.policy import Subject

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.access.house import settle, somebody, until
+from tests.helpers.tenants import settle, somebody, until
 from tests.permissions.explained_tools import shell
 
 from everturn import Chat, api

@@ -8,8 +8,8 @@ import time
 from contextlib import suppress
 
 import pytest
+from tests.helpers.server_app import ask, make, make_house, word
 from tests.permissions.slow_commands import LIMIT, STARTS, UNITS, loop_seconds, made
-from tests.server.asking import ask, make, make_house, word
 
 from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedModel

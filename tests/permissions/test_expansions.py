@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.permissions import fuzz_words
-from tests.permissions.everyday import ALLOWED, ASKED, REFUSED
+from tests.permissions.everyday_commands import ALLOWED, ASKED, REFUSED
 
 from everturn import Chat, GateOpened, tool
 from everturn.core.ports import Tool

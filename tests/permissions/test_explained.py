@@ -1,11 +1,11 @@
-"""What is explained is what happens; see `explained.py`."""
+"""What is explained is what happens; see `random_configurations.py`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tests.permissions.explained import disagreement, make_case
+from tests.permissions.random_configurations import disagreement, make_case
 
 from everturn.testing.provider import Provider
 

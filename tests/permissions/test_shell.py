@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.helpers.shell_corpus import ASKED, BENIGN, HOSTILE
 from tests.permissions import fuzz_shell
-from tests.permissions.corpus import ASKED, BENIGN, HOSTILE
 from tests.permissions.fuzz_shell import World
 
 from everturn.errors import ConfigError, ToolError

@@ -15,7 +15,7 @@ from everturn.core.parts import Output, ReasoningPart, TextPart, ToolPart
 from everturn.core.state import fold
 from everturn.protocols.ag_ui import AgUiEncoder
 from everturn.protocols.waiting_point import StreamPosition
-from tests.protocols.streams import NAMES, encoded, play, shown, turns_of, values, with_clients
+from tests.helpers.recorded_streams import NAMES, encoded, play, shown, turns_of, values, with_clients
 from tests.protocols.test_ai_sdk import ENDING, TURN, call, gate, opening, resolution, settled, started
 
 TURNS = [turn for name in NAMES for turn in turns_of(name)]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from everturn.testing import say
-from tests.protocols.streams import play, with_clients
-from tests.protocols.ui_house import BELL, MAILING, MAILS, PEEKING, RINGING, TALK, TWICE, Face, served
+from tests.helpers.recorded_streams import play, with_clients
+from tests.protocols.ui_server import BELL, MAILING, MAILS, PEEKING, RINGING, TALK, TWICE, Face, served
 
 TOOL = {"name": "bell", "description": "Ring a bell.", "parameters": BELL["schema"]}
 

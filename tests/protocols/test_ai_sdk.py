@@ -32,7 +32,7 @@ from everturn.core.parts import FilePart, Output, TextPart, ToolPart
 from everturn.protocols.ag_ui import AgUiEncoder
 from everturn.protocols.ai_sdk import AiSdkEncoder
 from everturn.protocols.waiting_point import HIDDEN_EVENTS, OpenItems, StreamPosition
-from tests.protocols.streams import NAMES, encoded, shown, turns_of, values
+from tests.helpers.recorded_streams import NAMES, encoded, shown, turns_of, values
 
 TURN = "t"
 HASH = "h" * 64

@@ -13,7 +13,7 @@ from everturn.core.parts import ReasoningPart, TextPart, ToolPart
 from everturn.core.state import TurnState, fold
 from everturn.protocols.ai_sdk import AiSdkEncoder
 from everturn.protocols.waiting_point import StreamPosition
-from tests.protocols.streams import NAMES, encoded, play, shown, turns_of, values, with_clients
+from tests.helpers.recorded_streams import NAMES, encoded, play, shown, turns_of, values, with_clients
 from tests.protocols.test_ai_sdk import TURN, call, opening
 
 pytestmark = with_clients

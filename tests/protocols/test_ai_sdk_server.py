@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everturn.testing import say
-from tests.protocols.ui_house import BELL, MAILING, MAILS, PEEKING, RINGING, TALK, TWICE, Face, served
+from tests.protocols.ui_server import BELL, MAILING, MAILS, PEEKING, RINGING, TALK, TWICE, Face, served
 
 CHAT = "/ai-sdk/chat"
 

@@ -14,7 +14,7 @@ from everturn.core.parts import FilePart
 from everturn.errors import ModelError
 from everturn.models.scripted import ScriptedFailure
 from everturn.testing import say
-from tests.protocols.openai_house import (
+from tests.protocols.openai_server import (
     BOTH,
     CHAT_BELL,
     HELLO,

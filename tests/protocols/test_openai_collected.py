@@ -14,9 +14,9 @@ from everturn.errors import ModelError
 from everturn.models.scripted import ScriptedFailure
 from everturn.server.streams import registry
 from everturn.testing import say
-from tests.protocols.openai_house import MAILING, Served, served
-from tests.server.asking import word
-from tests.server.streaming import so
+from tests.helpers.server_app import word
+from tests.helpers.server_streams import so
+from tests.protocols.openai_server import MAILING, Served, served
 
 WAIT = {"x-everturn-wait": "3600"}
 CHAT: dict[str, Any] = {"model": "assistant", "messages": [{"role": "user", "content": "Write to Ada."}]}

@@ -42,7 +42,7 @@ from everturn.models.scripted import think
 from everturn.protocols.openai_common import segments_of_log
 from everturn.protocols.responses import ResponseHeader, ResponsesEncoder
 from everturn.testing import ScriptedModel, call, calls, say
-from tests.protocols.openai_house import BELL, look, mail
+from tests.protocols.openai_server import BELL, look, mail
 
 SEEN = {
     *(CallFinished, CallStarted, GateOpened, StepFinished, StepInterrupted, StepRestarted, StepStarted),

@@ -12,7 +12,7 @@ from everturn.errors import ModelError
 from everturn.models.scripted import ScriptedFailure, ScriptedHang, think
 from everturn.server.protocols.openai.turns import ResponseId, parse_response_id
 from everturn.testing import call, calls, say
-from tests.protocols.openai_house import BOTH, HELLO, LOOKING, MAILING, MAILS, RESPONSES_BELL, RINGING, Served, served
+from tests.protocols.openai_server import BOTH, HELLO, LOOKING, MAILING, MAILS, RESPONSES_BELL, RINGING, Served, served
 
 LONG = "The quick brown fox jumps over the lazy dog, again and again, until it is tired of it. " * 4
 

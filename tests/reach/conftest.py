@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from everturn.core.ports import Store
-from tests.stores.kinds import ALL, opened
+from tests.helpers.stores import ALL, opened
 
 
 @pytest.fixture(params=ALL)

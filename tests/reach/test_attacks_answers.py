@@ -17,7 +17,7 @@ from everturn.errors import AnswerUnfit, ConfigError
 from everturn.runtime import Runtime
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from tests.trust.talks import Talk
+from tests.helpers.conversations import Talk
 
 AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 10}}, "required": ["amount"]}
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}

@@ -10,7 +10,7 @@ import pytest
 from everturn import Rule, ToolGroup, client_tool, files, rename_tool, run_javascript, run_python, tool, virtual_files
 from everturn.core.ports import ToolContext
 from everturn.testing import call, calls, say
-from tests.trust.talks import Talk
+from tests.helpers.conversations import Talk
 
 FIRST = "turn_s1x2-1-1"  # the first call of a talk
 TEXT = {"type": "object", "properties": {"text": {"type": "string", "maxLength": 14}}, "required": ["text"]}

@@ -37,7 +37,7 @@ from everturn.errors import StoreUnavailable
 from everturn.runtime import Runtime
 from everturn.testing import CountingIds, MemoryStore, call, calls, say
 from everturn.tools.files import SessionFileSystem
-from tests.trust.talks import Scenes, Talk
+from tests.helpers.conversations import Scenes, Talk
 
 KINDS = [
     *(

@@ -19,7 +19,7 @@ from everturn.engine import inline
 from everturn.errors import StoreUnavailable, ToolError
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from tests.trust.talks import Scenes, Talk, eventually, once, prompt_of
+from tests.helpers.conversations import Scenes, Talk, eventually, once, prompt_of
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 

@@ -8,8 +8,8 @@ from everturn.chat.tool_client import ToolClient
 from everturn.core.ports import Store
 from everturn.testing import call, calls, say
 from everturn.tools.browser import BROWSER_TOOLS
+from tests.helpers.conversations import Talk
 from tests.reach.test_clients import bell, serving
-from tests.trust.talks import Talk
 
 
 class Page:

@@ -17,8 +17,8 @@ from everturn.errors import ConfigError, StoreUnavailable
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.client import MAX_SCHEMA_BYTES, client_tool
+from tests.helpers.conversations import Talk, eventually
 from tests.reach.test_clients import bell, ringing, serving
-from tests.trust.talks import Talk, eventually
 
 
 @pytest.mark.parametrize("lease", [7200, -1, 3600.5, float("nan"), float("inf"), True, "60"])

@@ -27,7 +27,7 @@ from everturn.core.rules.policy import Rule
 from everturn.errors import AnswerUnfit, ClaimedOtherwise, ConfigError, NotClaimed
 from everturn.testing import call, calls, say
 from everturn.tools.client import ClientRunTool, client_tool
-from tests.trust.talks import Scenes, Talk
+from tests.helpers.conversations import Scenes, Talk
 
 TIMES: dict[str, Any] = {"type": "object", "properties": {"times": {"type": "integer"}}, "required": ["times"]}
 RUNG: dict[str, Any] = {"type": "object", "properties": {"rung": {"type": "integer"}}, "required": ["rung"]}

@@ -13,8 +13,8 @@ from everturn.core.events import CallClaimed, CallStarted, GateOpened
 from everturn.errors import ClaimedOtherwise
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import ScriptedModel
-from tests import records
-from tests.reach.dying import SESSION
+from tests.helpers import call_records
+from tests.reach.killed_client_process import SESSION
 from tests.reach.test_clients import bell, ringing
 
 ROOT = Path(__file__).parent.parent.parent
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.mark.parametrize("repeat", ["read_only", "at_most_once"])
 async def test_a_client_answers_though_the_process_that_asked_was_killed(repeat: str, tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    command = [sys.executable, "-m", "tests.reach.dying", str(path), repeat]
+    command = [sys.executable, "-m", "tests.reach.killed_client_process", str(path), repeat]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     turn = (await process.stdout.readline()).decode().strip()
@@ -41,6 +41,6 @@ async def test_a_client_answers_though_the_process_that_asked_was_killed(repeat:
         log = [entry.event for entry in await store.events(SESSION)]
     for kind in (CallStarted, GateOpened, CallClaimed):
         assert sum(isinstance(event, kind) for event in log) == 1
-    assert not list(records.check_log(log))
-    records.forget()  # what another process wrote, they have not seen
+    assert not list(call_records.check_log(log))
+    call_records.forget()  # what another process wrote, they have not seen
     await store.aclose()

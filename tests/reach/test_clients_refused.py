@@ -26,8 +26,8 @@ from everturn.errors import (
     UnknownSession,
 )
 from everturn.testing import call, calls, say
+from tests.helpers.conversations import Talk
 from tests.reach.test_clients import bell, parked, ringing
-from tests.trust.talks import Talk
 
 DONE: dict[str, Any] = {"result": '{"rung":1}'}
 

@@ -27,7 +27,7 @@ from everturn.core.rules.policy import Rule
 from everturn.errors import HashMismatch, ToolError
 from everturn.testing import call, calls, say
 from everturn.tools.manual import manual
-from tests.trust.talks import Talk, never, once
+from tests.helpers.conversations import Talk, never, once
 
 SCRIPT = [calls(call("work")), say("Done.")]
 

@@ -31,7 +31,7 @@ from everturn.core.rules.policy import Rule
 from everturn.errors import UnknownSession, UnknownTurn
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
-from tests.trust.talks import Scenes, Talk, eventually, prompt_of
+from tests.helpers.conversations import Scenes, Talk, eventually, prompt_of
 
 
 @tool(approval="always", repeatable=True)

@@ -24,7 +24,7 @@ from everturn.core.ports import Question, Store, SubagentRequest
 from everturn.core.requests import RequestResult, ToolSpec
 from everturn.errors import AnswerUnfit, ToolError
 from everturn.testing import call, calls, say
-from tests.trust.talks import Scenes, Talk
+from tests.helpers.conversations import Scenes, Talk
 
 COLOUR = {"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}, "required": ["colour"]}
 

@@ -16,8 +16,8 @@ from everturn.core.ports import Question, Store
 from everturn.errors import GateClosed
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
+from tests.helpers.conversations import Talk, eventually
 from tests.reach.test_suspend import COLOUR, Painter
-from tests.trust.talks import Talk, eventually
 
 RED = '{"colour": "red"}'
 SCRIPT = [calls(call("paint")), say("Nice.")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.trust.talks import Scenes, eventually
+from tests.helpers.conversations import Scenes, eventually
 
 from everturn import Chat, Runtime, tool
 from everturn.core.events import CallFinished

@@ -16,8 +16,8 @@ from everturn.server.protocols.openai import routes as openai_routes
 from everturn.server.route import Route
 from everturn.server.routes import accounts
 from everturn.server.routes import api as api_routes
-from tests.security.matrix import CANARY, World, a_world, absent, fitting, state_of
-from tests.server.asking import ask
+from tests.helpers.route_matrix import CANARY, World, a_world, absent, fitting, state_of
+from tests.helpers.server_app import ask
 
 OWN = {"put_user", "put_tenant"}
 WITH_IDS: list[Route] = [

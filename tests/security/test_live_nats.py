@@ -21,9 +21,9 @@ from everturn.core.parts import TextPart
 from everturn.running.follow import NUDGE_FRAMES, follow_turn
 from everturn.running.log_poll import LogPoll
 from everturn.stores.memory import MemoryStore
-from tests.bus.nats_server import BINARY
 from tests.bus.test_nats import Story
-from tests.security.peer_house import a_peer
+from tests.helpers.nats_server import BINARY
+from tests.security.peer_server import a_peer
 from tools.servers import Nats, private_nats
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(BINARY is None, reason="there is no nats-server here")]

@@ -17,7 +17,7 @@ from jwt import algorithms
 from everturn.access.agents import TenantLimits
 from everturn.access.auth_options import OidcOptions
 from everturn.core.accounts import User
-from tests.security.peer_house import Peer, a_peer
+from tests.security.peer_server import Peer, a_peer
 from tests.stores.test_postgres import Place
 
 pytestmark = pytest.mark.live

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from yarl import URL
 
 from everturn.engine.restate import RestateEngine
-from tests.security.peer_house import Peer, a_peer
+from tests.security.peer_server import Peer, a_peer
 from tests.stores.test_postgres import Place
 from tools.servers.restate import RestateServer, restate_server
 

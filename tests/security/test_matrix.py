@@ -16,8 +16,8 @@ from everturn.server.protocols.openai import routes as openai_routes
 from everturn.server.route import Route
 from everturn.server.routes import accounts, admin
 from everturn.server.routes import api as api_routes
-from tests.security.matrix import CANARY, Things, World, a_world, absent, may, state_of
-from tests.server.asking import Answer, ask
+from tests.helpers.route_matrix import CANARY, Things, World, a_world, absent, may, state_of
+from tests.helpers.server_app import Answer, ask
 
 ROUTES: list[Route] = [
     *api_routes.ROUTES,

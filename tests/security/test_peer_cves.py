@@ -67,9 +67,9 @@ from everturn.telemetry.tracer import Tracer
 from everturn.testing.provider import Provider, Status
 from everturn.tools.files import files
 from everturn.tools.web import fetch_url
-from tests.egress.listeners import listening, moved, recorded, reply
-from tests.mcp_trust.authority import authority
-from tests.security.peer_house import STARTS, Answer, Obedient, Peer, a_peer, a_trap, items_of, watched
+from tests.helpers.loopback_servers import listening, moved, recorded, reply
+from tests.helpers.oauth_server import authority
+from tests.security.peer_server import STARTS, Answer, Obedient, Peer, a_peer, a_trap, items_of, watched
 
 PNG = b"\x89PNG\r\n\x1a\n"
 EVIL = "https://evil.example"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.nodes import a_node
+from tests.helpers.node_process import a_node
 
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"

@@ -24,12 +24,12 @@ from everturn.stores.export import export_session
 from everturn.stores.registry import get_store
 from everturn.testing import ScriptedModel, say
 from everturn.testing.provider import Call, Provider, Say
-from tests.cli.run_pipes import Here, did
+from tests.helpers.cli_run import Here, did
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J\u202e"
 TOOLS = '''
 from everturn import tool
-from tests.cli.run_tools import _did
+from tests.helpers.cli_run_tools import _did
 
 @tool(approval="ask", subjects={"path": "path"})
 def save(path: str, text: str) -> str:

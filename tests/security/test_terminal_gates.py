@@ -30,9 +30,9 @@ from everturn.terminal.tui.inbox import InboxScreen
 from everturn.terminal.tui.mcp_servers import ServersScreen
 from everturn.terminal.tui.picker import PickerScreen
 from everturn.terminal.tui.transcript import Transcript
-from tests.tui.asking import Stand, harmless
-from tests.tui.hostile import MARKUP
-from tests.tui.stage import Stage, Writing
+from tests.helpers.gate_screen_app import Stand, harmless
+from tests.helpers.hostile_terminal_texts import MARKUP
+from tests.helpers.transcript_app import Stage, Writing
 from tests.tui.test_hostile import is_harmless
 
 SOURCE = Path(everturn.terminal.tui.__file__).parent

@@ -7,7 +7,7 @@ from everturn.models.scripted import ScriptedModel
 from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
 from everturn.tools.function import tool
-from tests.server.asking import ask, make, make_house, word
+from tests.helpers.server_app import ask, make, make_house, word
 
 
 @tool(approval="ask", idempotent=True)

@@ -20,8 +20,8 @@ from everturn.server.openapi import find_references
 from everturn.server.route import HttpRequestContext, Route
 from everturn.server.routes import accounts, admin
 from everturn.server.routes import api as api_routes
-from tests.access.methods import METHODS, RESOURCES
-from tests.server.asking import PORT, NoStreams, PlainDoor, ask, make, make_house, word
+from tests.helpers.access_methods import METHODS, RESOURCES
+from tests.helpers.server_app import PORT, NoStreams, PlainDoor, ask, make, make_house, word
 
 ROUTES = [*api_routes.ROUTES, *admin.ROUTES, *accounts.ROUTES]
 

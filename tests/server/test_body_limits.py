@@ -22,7 +22,7 @@ from everturn.server.body_limits import (
 from everturn.server.errors import RequestError
 from everturn.server.route import Route
 from everturn.server.streams.response import SlowReader
-from tests.server.asking import HOST, PORT, ask, make, make_house, word
+from tests.helpers.server_app import HOST, PORT, ask, make, make_house, word
 
 MB = 1024 * 1024
 

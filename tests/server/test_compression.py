@@ -11,7 +11,7 @@ import pytest
 from everturn.server.compression import MIN_COMPRESS_BYTES, accepts_gzip
 from everturn.server.route import HttpRequestContext, Route
 from everturn.server.routes import api
-from tests.server.asking import ask, make, make_house, word
+from tests.helpers.server_app import ask, make, make_house, word
 
 GZIP = {"accept-encoding": "gzip, deflate, br"}
 LONG = [f"a line of many, number {number}" for number in range(200)]

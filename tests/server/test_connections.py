@@ -16,7 +16,7 @@ from everturn.config.server_options import ServerOptions
 from everturn.server.body_limits import MIN_BYTES_PER_SECOND
 from everturn.server.route import HttpRequestContext, Route
 from everturn.server.serve import serve
-from tests.server.asking import NoStreams, PlainDoor, make_house, word
+from tests.helpers.server_app import NoStreams, PlainDoor, make_house, word
 
 FAST: dict[str, Any] = {"header_time": 0.4, "body_time": 0.6, "idle": 1.0, "drain": 3.0, "port": 0}
 SOON = 5.0

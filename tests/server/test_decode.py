@@ -25,7 +25,7 @@ from everturn.server.decode import (
 )
 from everturn.server.errors import RequestError
 from everturn.server.route import Param
-from tests.server.asking import ask, make, make_house, word
+from tests.helpers.server_app import ask, make, make_house, word
 
 
 def refused(code: str, data: bytes, kind: Any = None) -> RequestError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.security.matrix import World, a_world
-from tests.server.asking import HOST, PORT, Answer, ask
+from tests.helpers.route_matrix import World, a_world
+from tests.helpers.server_app import HOST, PORT, Answer, ask
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 

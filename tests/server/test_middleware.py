@@ -8,7 +8,7 @@ import pytest
 
 from everturn.config.server_options import ServerOptions
 from everturn.server.middleware import LOGGED_HOSTS_LIMIT, SECURITY
-from tests.server.asking import HOST, PORT, ask, make, make_house, word
+from tests.helpers.server_app import HOST, PORT, ask, make, make_house, word
 
 EVIL = "http://evil.example"
 

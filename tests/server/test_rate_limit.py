@@ -21,7 +21,7 @@ from everturn.server.rate_limit import (
     UNKNOWN_CREDENTIAL_RATE,
     AnonymousRateLimit,
 )
-from tests.server.asking import ask, make, make_house, word
+from tests.helpers.server_app import ask, make, make_house, word
 
 
 def at(address: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from everturn.server.routes.js_sandbox import PATH, sandbox_csp
-from tests.server.asking import ask, make, make_house
+from tests.helpers.server_app import ask, make, make_house
 
 SCRIPT = b"onmessage = () => {}"
 PAGE = b"<!doctype html><script>" + SCRIPT + b"</script>"

@@ -16,7 +16,7 @@ import pytest
 from everturn.config.server_options import ServerOptions
 from everturn.errors import ConfigError
 from everturn.server.serve import listen
-from tests.security.nodes import WorldNode, a_node
+from tests.helpers.node_process import WorldNode, a_node
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from everturn.models.scripted import ScriptedHang, ScriptedModel, call, calls, s
 from everturn.running import log_poll
 from everturn.runtime import Runtime
 from everturn.server.streams import registry, response, session_broadcast
-from tests.server.streaming import Page, Taps, house_of, serving, so, somebody
+from tests.helpers.server_streams import Page, Taps, house_of, serving, so, somebody
 
 TEXT = "".join(f"wörd{number} " for number in range(400))
 

@@ -11,7 +11,7 @@ from everturn.core.deltas import Delta, TurnItem
 from everturn.core.events import StepFinished, Terminal
 from everturn.runtime import Runtime
 from everturn.server.streams.open import StreamEndpoints
-from tests.server.streaming import Taps, house_of, serving, so
+from tests.helpers.server_streams import Taps, house_of, serving, so
 
 
 class Plain:

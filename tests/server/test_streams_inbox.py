@@ -16,7 +16,7 @@ from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedModel, call, calls, say
 from everturn.runtime import Runtime
 from everturn.server.streams import inbox
-from tests.server.streaming import Server, house_of, serving
+from tests.helpers.server_streams import Server, house_of, serving
 
 _decode = msgspec.json.Decoder(InboxItem).decode
 

@@ -12,8 +12,8 @@ from everturn.core.events import TurnCompleted
 from everturn.running import log_poll
 from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
-from tests.bus.nats_server import BINARY, NatsServer
-from tests.server.streaming import Page, Taps, house_of, serving, so
+from tests.helpers.nats_server import BINARY, NatsServer
+from tests.helpers.server_streams import Page, Taps, house_of, serving, so
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(BINARY is None, reason="there is no nats-server here")]
 

@@ -9,7 +9,7 @@ import pytest
 
 from everturn.config.server_options import ServerOptions
 from everturn.server.app import Application
-from tests.server.asking import Answer, ask, make, make_house
+from tests.helpers.server_app import Answer, ask, make, make_house
 
 SCRIPT = b"console.log('a page of some length');" * 40
 

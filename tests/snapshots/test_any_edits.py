@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from tests.snapshots.looking import Disk, git, in_tree, on_disk
+from tests.snapshots.folder_trees import Disk, git, in_tree, on_disk
 
 from everturn.errors import CommandRefused
 from everturn.tools.snapshots.store import FolderSnapshots

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.snapshots.looking import in_tree, names, on_disk
+from tests.snapshots.folder_trees import in_tree, names, on_disk
 
 from everturn.core.parts import FileChange
 from everturn.errors import CommandRefused, ConfigError

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.trust.talks import Scenes, eventually
+from tests.helpers.conversations import Scenes, eventually
 
 from everturn import Chat, Runtime, Turn, tool
 from everturn.core.events import FilesChanged, RevertStarted, TurnCancelled, TurnStarted

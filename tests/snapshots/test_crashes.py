@@ -13,7 +13,7 @@ TOP = Path(__file__).parents[2]
 async def test_a_restore_that_is_killed_at_any_point_ends_in_the_exact_tree_when_it_is_gone_on_with(
     tmp_path: Path,
 ) -> None:
-    line = [sys.executable, "-m", "tests.snapshots.dying", str(tmp_path)]
+    line = [sys.executable, "-m", "tests.snapshots.killed_restore_process", str(tmp_path)]
     done = await asyncio.to_thread(subprocess.run, line, capture_output=True, text=True, check=False, cwd=TOP)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 15, "it died often enough to mean something"

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.snapshots.looking import commit, git, hold, in_tree, names, new_repository, on_disk
+from tests.snapshots.folder_trees import commit, git, hold, in_tree, names, new_repository, on_disk
 
 from everturn.core.parts import FileChange
 from everturn.errors import CommandRefused, ConfigError, StoreUnavailable

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.snapshots.looking import in_tree, on_disk
+from tests.snapshots.folder_trees import in_tree, on_disk
 
 from everturn import Chat, tool
 from everturn.core.events import FilesChanged

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.stores.kinds import SQL, opened_sql
+from tests.helpers.stores import SQL, opened_sql
 from tests.stores.test_postgres import Place
 
 from everturn.core.accounts import Accounts, ConversationFingerprint, check_chain

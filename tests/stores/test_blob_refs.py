@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.stores.kinds import ALL, opened
+from tests.helpers.stores import ALL, opened
 
 from everturn.core.commands import LateResult
 from everturn.core.events import (

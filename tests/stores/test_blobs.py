@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.stores.kinds import SQL, opened_sql
+from tests.helpers.stores import SQL, opened_sql
 
 from everturn.errors import UnknownMessage, UnreadableLog
 from everturn.stores.sql.blobs import CHUNK, ROW_LIMIT

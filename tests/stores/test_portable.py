@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.core.simulate import Dice, Play
-from tests.stores.kinds import ALL, opened
+from tests.helpers.simulated_driver import Dice, Play
+from tests.helpers.stores import ALL, opened
 
 from everturn.core.commands import Send
 from everturn.core.events import (

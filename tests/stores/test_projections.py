@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.core.simulate import Dice
 from tests.core.test_tree import Session
+from tests.helpers.simulated_driver import Dice
 
 from everturn.core.commands import AnyCommand, ClaimCall, Delete, NotifyCall, ResolveGate, Revert, Revoke, Select, Send
 from everturn.core.events import (

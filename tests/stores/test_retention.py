@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.stores.kinds import SQL, opened_sql
+from tests.helpers.stores import SQL, opened_sql
 
 from everturn.core.commands import Cancel, Send
 from everturn.core.events import CallFinished, Event, LateResultReceived, TitleSet, TurnStarted

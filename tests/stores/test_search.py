@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.stores.kinds import ALL, opened
+from tests.helpers.stores import ALL, opened
 
 from everturn.core.events import AnswerStarted, Event, MessageAdded, MessageDeleted, StepFinished, StepStarted
 from everturn.core.messages import Message

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.stores.kinds import SQL, opened_sql
+from tests.helpers.stores import SQL, opened_sql
 
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Usage

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.turn.stories import STORIES
-from tests.turn.world import Process, Story, World, check, log_of, plain, unknown_calls, without_results
+from tests.helpers.crash_harness import Process, Story, World, check, log_of, plain, unknown_calls, without_results
+from tests.helpers.crash_scenarios import STORIES
 
 from everturn import failpoints
 from everturn.core.commands import Send

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.stores.kinds import ALL, opened
+from tests.helpers.stores import ALL, opened
 
 from everturn.core.options import Spent, TurnOptions
 from everturn.core.parts import Usage

@@ -39,8 +39,8 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
-from tests.server.asking import NoStreams, ask, make, make_house, word
-from tests.server.streaming import Page, house_of, serving, so, somebody
+from tests.helpers.server_app import NoStreams, ask, make, make_house, word
+from tests.helpers.server_streams import Page, house_of, serving, so, somebody
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = ("docs/guides/operations.md", "deploy/kubernetes.md")

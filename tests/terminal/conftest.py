@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.terminal.chatting import CHAT, PLAIN, PROMPT, Start
-from tests.terminal.pseudo import Terminal
+from tests.helpers.pseudo_terminal import Terminal
+from tests.terminal.chat_process import CHAT, PLAIN, PROMPT, Start
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from tests.terminal.chatting import CHAT, PLAIN, PROMPT, Start, ask, pipe
+from tests.terminal.chat_process import CHAT, PLAIN, PROMPT, Start, ask, pipe
 
 # A person
 

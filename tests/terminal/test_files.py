@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.terminal.chatting import PROMPT, Start, ask, pipe
+from tests.terminal.chat_process import PROMPT, Start, ask, pipe
 
 CAT = b"a cat" * 300
 ROW = "↓ cat.png  image/png, 1.5 kB\n"

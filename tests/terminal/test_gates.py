@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.terminal.chatting import PROMPT, Start, ask, pipe
+from tests.terminal.chat_process import PROMPT, Start, ask, pipe
 
-TOOLS = ("--tools", str(Path(__file__).parent / "tools.py"))
+TOOLS = ("--tools", str(Path(__file__).parent / "chat_tools.py"))
 ASKED = "[?] help\n> "
 NEXT = "> "
 
@@ -23,14 +23,14 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.touch()
     monkeypatch.setitem(os.environ, "EVERTURN_DONE", str(path))
     monkeypatch.setattr("tests.terminal.conftest.PLAIN", _without_editor(path))
-    monkeypatch.setattr("tests.terminal.chatting.PLAIN", _without_editor(path))
+    monkeypatch.setattr("tests.terminal.chat_process.PLAIN", _without_editor(path))
     return path
 
 
 def _without_editor(path: Path) -> dict[str, str]:
-    from tests.terminal import chatting
+    from tests.terminal import chat_process
 
-    plain = {name: value for name, value in chatting.PLAIN.items() if name not in ("EDITOR", "VISUAL")}
+    plain = {name: value for name, value in chat_process.PLAIN.items() if name not in ("EDITOR", "VISUAL")}
     return plain | {"EVERTURN_DONE": str(path)}
 
 

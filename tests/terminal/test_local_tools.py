@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.terminal.chatting import PROMPT, Start, ask, pipe
+from tests.terminal.chat_process import PROMPT, Start, ask, pipe
 
 from everturn.errors import ConfigError
 from everturn.mcp import ServerStatus
@@ -31,10 +31,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     for name, value in kept.items():
         monkeypatch.setenv(name, value)
-    for place in ("tests.terminal.conftest.PLAIN", "tests.terminal.chatting.PLAIN"):
-        from tests.terminal import chatting
+    for place in ("tests.terminal.conftest.PLAIN", "tests.terminal.chat_process.PLAIN"):
+        from tests.terminal import chat_process
 
-        monkeypatch.setattr(place, chatting.PLAIN | kept)
+        monkeypatch.setattr(place, chat_process.PLAIN | kept)
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ async def test_a_missing_extra_for_servers_is_told_with_the_command_that_brings_
 @pytest.fixture
 def servers(tmp_path: Path) -> Path:
     """A file that names a server; it notes that it was started."""
-    where = Path(__file__).parents[1] / "mcp" / "hostile.py"
+    where = Path(__file__).parents[1] / "helpers" / "hostile_mcp_server.py"
     words = ["-S", str(where), str(tmp_path / "ledger"), "plain", "two  blanks\u202e"]
     row = {"command": sys.executable, "args": words}
     path = tmp_path / "servers.json"

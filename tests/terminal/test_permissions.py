@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.terminal import tools
+from tests.terminal import chat_tools
 
 from everturn import Chat
 from everturn.terminal.text.tool_loader import load_tools
 from everturn.testing import ScriptedModel, call, calls, say
 
-TOOLS = ("--tools", tools.__file__)
+TOOLS = ("--tools", chat_tools.__file__)
 RULES = """\
 [[permissions]]
 tool = "run_shell"
@@ -127,7 +127,9 @@ async def test_remembered_answers_of_a_conversation_count(tmp_path: Path):
     store = str(tmp_path / "talks.db")
     words = ("explain", "send_mail", "to=ada", "text=Hi", *TOOLS)
     script = (calls(call("send_mail", to="ada", text="Hi")), say("bye"))
-    async with Chat(ScriptedModel(*script), tools=load_tools([tools.__file__]), store=store, session="lunch") as chat:
+    async with Chat(
+        ScriptedModel(*script), tools=load_tools([chat_tools.__file__]), store=store, session="lunch"
+    ) as chat:
         turn = await chat.send("Go")
         async for _ in turn:
             if gates := await chat.gates():

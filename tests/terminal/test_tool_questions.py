@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.terminal.asking_tools import agree, browse, held
-from tests.terminal.chatting import Start, ask, pipe
+from tests.terminal.chat_process import Start, ask, pipe
 
 from everturn import Chat
 from everturn.terminal.lines.gate_prompt import GatePrompt

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.trust.talks import Scenes
+from tests.helpers.conversations import Scenes
 
 from everturn import Chat, GateOpened, Runtime, TextDelta, ToolContext, Turn, TurnError, TurnOptions, tool
 from everturn.core.chunks import FileChunk, FinishChunk

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tools_files.doubles import Desk, folder_desk, virtual_desk
+from tests.tools_files.fake_runtime import Desk, folder_desk, virtual_desk
 
 from everturn.core.rules.subjects import build_cases
 from everturn.errors import BadArguments, ConfigError, ToolError

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.egress.listeners import Listeners, listening, moved, reply
+from tests.helpers.loopback_servers import Listeners, listening, moved, reply
 
 from everturn import Chat, GateOpened, Rule, rename_tool
 from everturn.core.parts import Output, ToolPart

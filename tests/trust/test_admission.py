@@ -13,8 +13,8 @@ from everturn.core.events import GrantRevoked
 from everturn.core.gates import GateResolution, Grant
 from everturn.core.ports import Store
 from everturn.errors import EverturnError, KeyConflict, UnknownGrant, UnknownSession
-from tests.stores.kinds import ALL, opened
-from tests.trust.asking import Asked
+from tests.helpers.stores import ALL, opened
+from tests.trust.open_gates import Asked
 from tests.trust.test_spoofing import ALTERED, OFFERED, spelled
 
 

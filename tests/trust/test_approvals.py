@@ -22,7 +22,7 @@ from everturn.core.gates import GateResolution
 from everturn.errors import AnsweredOtherwise, EverturnError, HashMismatch, UnknownGate, UnknownSession
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import Crash, MortalStore, call, calls, say
-from tests.trust.office import Office, asked, asks, count, log_of, rest
+from tests.trust.store_processes import Office, asked, asks, count, log_of, rest
 
 ROOT = Path(__file__).parent.parent.parent
 DAY = 24 * 3600.0

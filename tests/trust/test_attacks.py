@@ -18,7 +18,7 @@ from everturn.errors import AnswerUnfit, ConfigError
 from everturn.models.scripted import ScriptedCall
 from everturn.running.permissions import offer_grants
 from everturn.testing import MortalStore, call, calls, say
-from tests.trust.talks import Scenes, Talk, eventually, never
+from tests.helpers.conversations import Scenes, Talk, eventually, never
 
 
 class Foreign:

@@ -14,7 +14,7 @@ from everturn.core.ports import Store, SubagentRequest
 from everturn.core.state import fold
 from everturn.errors import InvalidEvent
 from everturn.testing import call, calls, say
-from tests.trust.talks import Scenes, Talk, costs
+from tests.helpers.conversations import Scenes, Talk, costs
 from tests.trust.test_attacks_subagents import DONE, helper, over
 
 

@@ -17,7 +17,7 @@ from everturn.core.options import Lineage
 from everturn.core.ports import Store, Tool
 from everturn.errors import ConfigError, GateClosed, TurnError, UnknownGate
 from everturn.testing import MortalStore, call, calls, say
-from tests.trust.talks import Scenes, Talk, eventually, once
+from tests.helpers.conversations import Scenes, Talk, eventually, once
 
 DONE = say("Done.")
 

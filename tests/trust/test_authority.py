@@ -14,7 +14,7 @@ from everturn.core.rules.policy import Layer, Policy, Rule
 from everturn.core.rules.shadowed_rules import find_shadowed_rules
 from everturn.running.permissions import Permissions
 from everturn.testing import call, calls, say
-from tests.trust.talks import Scenes, Talk, never, once
+from tests.helpers.conversations import Scenes, Talk, never, once
 from tests.trust.test_rules import none_of_it, reader
 
 

@@ -22,8 +22,8 @@ from everturn.core.events import (
 from everturn.core.options import Budget
 from everturn.core.ports import Store, SubagentRequest
 from everturn.testing import call, calls, say
-from tests.trust.endless import Endless, ask, work
-from tests.trust.talks import Scenes, Talk, notice_of, once
+from tests.helpers.conversations import Scenes, Talk, notice_of, once
+from tests.trust.endless_model import Endless, ask, work
 
 
 async def limit_of(talk: Talk, session: str = "") -> LimitReached:

@@ -15,8 +15,8 @@ from everturn.core.parts import TextPart
 from everturn.core.ports import Store
 from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedHang, ScriptedModel, call, calls, say
-from tests.trust.endless import Endless, ask, mortal, settings_of, work
-from tests.trust.talks import Talk, costs, eventually, notice_of
+from tests.helpers.conversations import Talk, costs, eventually, notice_of
+from tests.trust.endless_model import Endless, ask, mortal, settings_of, work
 
 
 async def limit_of(talk: Talk, session: str = "") -> LimitReached:

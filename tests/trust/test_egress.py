@@ -18,7 +18,7 @@ from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
-from tests.trust.talks import Scenes, Talk, never, once
+from tests.helpers.conversations import Scenes, Talk, never, once
 
 
 class House:

@@ -23,7 +23,7 @@ from everturn.core.state import TurnState
 from everturn.errors import InvalidEvent
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, MortalStore, ScriptedModel, call, calls, say
-from tests.trust.asking import Asked
+from tests.trust.open_gates import Asked
 
 
 def judged(hash: str = "h", tool: str = "t", allowed: bool = True) -> PermissionDecided:

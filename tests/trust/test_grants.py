@@ -19,7 +19,7 @@ from everturn.core.rules.policy import Rule
 from everturn.errors import AnswerUnfit, ConfigError, UnknownGrant
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from tests.trust.office import Office, asked, asks, count, log_of, rest
+from tests.trust.store_processes import Office, asked, asks, count, log_of, rest
 
 PATHS = ("notes/a.txt", "notes/b.txt", "notes/deep/c.txt", "plans/a.txt", "notes.txt")
 WRITES = calls(*(call("write", path=path) for path in PATHS))

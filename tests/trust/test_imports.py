@@ -15,8 +15,8 @@ from everturn.stores.export import export_session, import_session
 from everturn.stores.import_close import CALL_NOT_RUN
 from everturn.stores.memory import MemoryStore
 from everturn.testing import ScriptedModel, call, calls, say
-from tests.stores.kinds import ALL, opened
-from tests.trust.office import asks, count, rest
+from tests.helpers.stores import ALL, opened
+from tests.trust.store_processes import asks, count, rest
 
 BEFORE = (say("the steps"), say("in the file"))
 

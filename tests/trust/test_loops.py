@@ -14,7 +14,7 @@ from everturn.core.ports import Store, SubagentRequest, Tool
 from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedCall
 from everturn.testing import ScriptedHang, ScriptedModel, call, calls, say
-from tests.trust.talks import Reply, Scenes, Talk, eventually, never, once
+from tests.helpers.conversations import Reply, Scenes, Talk, eventually, never, once
 
 
 class World:

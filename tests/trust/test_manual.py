@@ -17,7 +17,7 @@ from everturn.core.requests import RequestResult
 from everturn.core.rules.policy import Rule
 from everturn.errors import AnsweredOtherwise
 from everturn.testing import call, calls, say
-from tests.trust.talks import Scenes, Talk, never, once
+from tests.helpers.conversations import Scenes, Talk, never, once
 
 HOW = ["a tool", "a session"]
 

@@ -19,8 +19,8 @@ from everturn.core.events import CallFinished, GateOpened, LateResultReceived, L
 from everturn.core.options import Budget
 from everturn.core.state import Phase
 from everturn.errors import AnswerUnfit, GateClosed
-from tests.trust.house import SECRET, House, calling, house, part_of, reviewing, text_of
-from tests.trust.office import count, happened, log_of, rest
+from tests.trust.review_server import SECRET, House, calling, house, part_of, reviewing, text_of
+from tests.trust.store_processes import count, happened, log_of, rest
 
 ROOT = Path(__file__).parent.parent.parent
 LEFT = "the code is [removed]"

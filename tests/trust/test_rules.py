@@ -17,8 +17,8 @@ from everturn.core.ports import Store, Tool
 from everturn.core.rules.policy import Layer, Rule
 from everturn.core.rules.shadowed_rules import find_shadowed_rules
 from everturn.testing import MemoryStore, call, calls, say
-from tests.permissions.corpus import ASKED, BENIGN, HOSTILE
-from tests.trust.talks import Talk, check_judged, never
+from tests.helpers.conversations import Talk, check_judged, never
+from tests.helpers.shell_corpus import ASKED, BENIGN, HOSTILE
 from tests.trust.vectors import AT_HOME, INSIDE, PATHS, SCOPED, SECRETS, URLS
 
 GIT_LOG = Rule("run_shell", "allow", {"command": "git log *"})

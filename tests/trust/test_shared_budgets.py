@@ -17,8 +17,8 @@ from everturn.core.ports import Store, SubagentRequest, Tool
 from everturn.core.requests import ModelRequest
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import call, calls, say
-from tests.trust.endless import Endless, delegate, mortal, settings_of, work
-from tests.trust.talks import Scenes, Talk, costs, end, notice_of
+from tests.helpers.conversations import Scenes, Talk, costs, end, notice_of
+from tests.trust.endless_model import Endless, delegate, mortal, settings_of, work
 
 
 class Crowd(Endless):

@@ -28,7 +28,7 @@ from everturn.errors import (
     UnknownSession,
 )
 from everturn.testing import MemoryStore
-from tests.trust.asking import Asked
+from tests.trust.open_gates import Asked
 
 OFFERED = Rule("mail", "allow", layer="grants")
 

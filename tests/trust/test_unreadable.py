@@ -24,8 +24,8 @@ from everturn.testing.contracts.samples import (
     turn_ended_events,
     turn_started_events,
 )
-from tests.stores.kinds import SQL, opened_sql
-from tests.trust.asking import Asked
+from tests.helpers.stores import SQL, opened_sql
+from tests.trust.open_gates import Asked
 
 ODD: list[Any] = [
     {"until": nan},

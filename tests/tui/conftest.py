@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.web.rig import Rig, a_rig
+from tests.helpers.scripted_server.server import Rig, a_rig
 
 
 @pytest.fixture(scope="session")

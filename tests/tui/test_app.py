@@ -15,8 +15,8 @@ from everturn.terminal.tui.settings import SettingsScreen, load_user_settings
 from everturn.terminal.tui.sidebar import Sidebar
 from everturn.terminal.tui.texts.app import get_app_texts
 from everturn.terminal.tui.themes import CONTRAST, LIGHT
-from tests.tui.person import person
-from tests.web.rig import Rig
+from tests.helpers.scripted_server.server import Rig
+from tests.tui.screen_user import person
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 HOSTILE = "[bold]no[/nope] \x1b[2J\x1b]8;;https://x\x07y \u202egnp [@click=app.quit]z[/]"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.terminal import PATIENCE, Terminal, environment, terminal
-from tests.web.rig import Rig
+from tests.helpers.scripted_server.server import Rig
+from tests.tui.terminal_emulator import PATIENCE, Terminal, environment, terminal
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 BEGUN = r"What is it about\?"

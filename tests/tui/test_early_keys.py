@@ -14,9 +14,9 @@ import pytest
 from textual.events import Paste
 
 from everturn.terminal.tui.key_buffer import keys_from_text
-from tests.tui.person import person
-from tests.tui.terminal import Terminal, terminal
-from tests.web.rig import Rig
+from tests.helpers.scripted_server.server import Rig
+from tests.tui.screen_user import person
+from tests.tui.terminal_emulator import Terminal, terminal
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 LOADING = """

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from everturn.client import Server
 from everturn.terminal.tui.app import TerminalApp
 from everturn.terminal.tui.key_buffer import keys_from_text
-from tests.tui.person import Hasty
+from tests.tui.screen_user import Hasty
 
 NOBODY = "http://127.0.0.1:1"
 

@@ -15,8 +15,8 @@ from everturn.terminal.tui.gates.form import FormPanel
 from everturn.terminal.tui.gates.keys import Checkbox
 from everturn.terminal.tui.gates.text_view import TextView
 from everturn.terminal.tui.texts.gates import EN
-from tests.tui.asking import at
-from tests.web.rig import Rig
+from tests.helpers.gate_screen_app import at
+from tests.helpers.scripted_server.server import Rig
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -16,8 +16,8 @@ from everturn.terminal.tui.gates.panels import AlwaysPanel, DenyPanel, Panel, Te
 from everturn.terminal.tui.gates.scroll import ScrolledRows
 from everturn.terminal.tui.gates.text_view import TextView
 from everturn.terminal.tui.host import Language
-from tests.tui.asking import Desk, at
-from tests.web.rig import Rig
+from tests.helpers.gate_screen_app import Desk, at
+from tests.helpers.scripted_server.server import Rig
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -333,7 +333,7 @@ async def test_while_the_server_is_away_it_stays_and_is_answered_once(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from everturn.client import http
-    from tests.client.serving import losing
+    from tests.helpers.server_process import losing
 
     monkeypatch.setattr(http, "MAX_ATTEMPTS", 1)
     async with losing(rig.url) as proxy, at(rig, url=proxy.address) as desk:

@@ -34,8 +34,8 @@ from everturn.terminal.tui.render.markdown import draw_markdown
 from everturn.terminal.tui.render.markdown_split import MarkdownPiece, split_markdown
 from everturn.terminal.tui.render.text import GUTTER, Line, line_text
 from everturn.terminal.tui.state import SessionState
-from tests.tui.hostile import CORPUS, LONG, MARKDOWN, SHORT
-from tests.tui.stage import Stage, Writing, text_delta
+from tests.helpers.hostile_terminal_texts import CORPUS, LONG, MARKDOWN, SHORT
+from tests.helpers.transcript_app import Stage, Writing, text_delta
 
 OURS = " ▌"  # what may stand in the first column
 

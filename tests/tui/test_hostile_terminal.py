@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.hostile import CONTROLS, LOOKALIKES, MARKUP, SEQUENCES, UNICODE
-from tests.tui.terminal import terminal
-from tests.web.rig import Rig
+from tests.helpers.hostile_terminal_texts import CONTROLS, LOOKALIKES, MARKUP, SEQUENCES, UNICODE
+from tests.helpers.scripted_server.server import Rig
+from tests.tui.terminal_emulator import terminal
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 SEQUENCE = re.compile(

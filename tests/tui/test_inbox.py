@@ -11,8 +11,8 @@ from everturn.core.gates import Gate
 from everturn.terminal.tui.gates.dialog import GateScreen
 from everturn.terminal.tui.gates.table import RowTable
 from everturn.terminal.tui.inbox import InboxScreen
-from tests.tui.asking import Desk, at, harmless
-from tests.web.rig import Rig
+from tests.helpers.gate_screen_app import Desk, at, harmless
+from tests.helpers.scripted_server.server import Rig
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 

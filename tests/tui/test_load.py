@@ -9,10 +9,10 @@ import pytest
 from everturn import api
 from everturn.core.deltas import TextDelta
 from everturn.core.parts import TextPart
-from tests.tui.person import person
-from tests.tui.stage import Stage, Writing
-from tests.web import texts
-from tests.web.rig import Rig
+from tests.helpers.scripted_server import texts
+from tests.helpers.scripted_server.server import Rig
+from tests.helpers.transcript_app import Stage, Writing
+from tests.tui.screen_user import person
 
 MOST = 6.0  # CPU seconds
 CHUNKS = 3000

@@ -15,7 +15,7 @@ from everturn.config.load import load_config
 from everturn.config.tools import ConfiguredTools
 from everturn.errors import ConfigError, NotRecognised, StoreBusy
 from everturn.models.offline import OFFLINE
-from tests.web.rig import Rig
+from tests.helpers.scripted_server.server import Rig
 
 CONFIG = """\
 [agents.writer]

@@ -9,8 +9,8 @@ from everturn.core.accounts import Role
 from everturn.terminal.tui.gates.scroll import ScrolledRows
 from everturn.terminal.tui.gates.table import RowTable
 from everturn.terminal.tui.permissions import PermissionsScreen
-from tests.tui.asking import Desk, at
-from tests.web.rig import Rig
+from tests.helpers.gate_screen_app import Desk, at
+from tests.helpers.scripted_server.server import Rig
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 

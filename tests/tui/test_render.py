@@ -28,8 +28,8 @@ from everturn.terminal.tui.render.markdown_split import MarkdownPiece, MarkdownS
 from everturn.terminal.tui.render.text import escape_text, line_text, runs_width, truncate, wrap, wrap_anywhere
 from everturn.terminal.tui.status import context_usage
 from everturn.terminal.tui.texts.chat import EN, ZH
-from tests.tui.stage import Writing, text_delta
-from tests.web import texts
+from tests.helpers.scripted_server import texts
+from tests.helpers.transcript_app import Writing, text_delta
 
 MIXED = (
     f"{texts.TABLE}\n\n{texts.CODE}\n\n{texts.MATH}\n\n1. one\n\n   ```py\n   x\n\n   y\n   ```\n2. two\n\n> quote\n"

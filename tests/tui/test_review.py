@@ -10,9 +10,9 @@ from everturn.terminal.tui.gates.keys import KeyBar
 from everturn.terminal.tui.gates.panels import DenyPanel
 from everturn.terminal.tui.gates.review import RewritePanel
 from everturn.terminal.tui.gates.text_view import TextView
-from tests.tui.asking import Desk, at
-from tests.web.deeds import SECRET
-from tests.web.rig import Rig
+from tests.helpers.gate_screen_app import Desk, at
+from tests.helpers.scripted_server.server import Rig
+from tests.helpers.scripted_server.tools import SECRET
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 

@@ -10,8 +10,8 @@ from everturn.terminal.tui.gates.rows import rows_text
 from everturn.terminal.tui.gates.table import RowTable
 from everturn.terminal.tui.mcp_servers import ServersScreen, server_rows
 from everturn.terminal.tui.texts.mcp_servers import EN
-from tests.tui.asking import Desk, at, harmless
-from tests.web.rig import Rig
+from tests.helpers.gate_screen_app import Desk, at, harmless
+from tests.helpers.scripted_server.server import Rig
 
 
 async def shown(desk: Desk) -> ServersScreen:

@@ -15,8 +15,8 @@ from everturn.core.messages import Message
 from everturn.core.parts import TextPart
 from everturn.errors import EverturnError, UnknownSession
 from everturn.terminal.tui.session_follower import SessionFollower
-from tests.tui.stage import text_delta
-from tests.web.rig import Rig
+from tests.helpers.scripted_server.server import Rig
+from tests.helpers.transcript_app import text_delta
 
 BEGUN = TurnStarted(turn="t", input=Message("in", None, "user", (TextPart("hello"),), turn="t"))
 

@@ -10,8 +10,8 @@ import pytest
 from textual.widgets import Input
 
 from everturn.terminal.tui.sessions import SessionsScreen, match_excerpt
-from tests.tui.person import Person, person
-from tests.web.rig import Rig
+from tests.helpers.scripted_server.server import Rig
+from tests.tui.screen_user import Person, person
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 

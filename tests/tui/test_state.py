@@ -24,7 +24,7 @@ from everturn.core.events import (
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, TextPart
 from everturn.terminal.tui.state import MAX_PROGRESS_ROWS, SessionState
-from tests.tui.stage import Writing, text_delta
+from tests.helpers.transcript_app import Writing, text_delta
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden" / "v1").glob("*.jsonl"))
 

@@ -9,9 +9,9 @@ from textual.widgets import Input, TextArea
 
 from everturn.core.parts import ToolPart
 from everturn.terminal.tui import chat
-from tests.tui.person import Person, person
-from tests.web.deeds import SECRET
-from tests.web.rig import Rig
+from tests.helpers.scripted_server.server import Rig
+from tests.helpers.scripted_server.tools import SECRET
+from tests.tui.screen_user import Person, person
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 

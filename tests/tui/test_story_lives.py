@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tui.person import person
-from tests.web import texts
-from tests.web.rig import Rig, a_rig
+from tests.helpers.scripted_server import texts
+from tests.helpers.scripted_server.server import Rig, a_rig
+from tests.tui.screen_user import person
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 

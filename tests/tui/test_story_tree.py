@@ -8,8 +8,8 @@ from everturn.terminal.tui.branches import BranchesScreen
 from everturn.terminal.tui.compare import CompareScreen
 from everturn.terminal.tui.picker import PickerScreen
 from everturn.terminal.tui.revert import FilesScreen
-from tests.tui.person import Person, person
-from tests.web.rig import Rig
+from tests.helpers.scripted_server.server import Rig
+from tests.tui.screen_user import Person, person
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from everturn.core.events import GateOpened
 from everturn.core.gates import Gate
 from everturn.core.parts import ReasoningPart, TextPart, ToolPart
-from tests.tui.stage import Stage, Writing, text_delta
+from tests.helpers.transcript_app import Stage, Writing, text_delta
 
 
 def long(count: int = 40) -> Writing:

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from tests.tui.terminal import PATIENCE, Terminal, environment
+from tests.tui.terminal_emulator import PATIENCE, Terminal, environment
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(420)]
 BEGUN = r"What is it about\?"

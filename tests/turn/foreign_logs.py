@@ -19,8 +19,8 @@ from everturn.errors import InvalidEvent
 from everturn.running.active_turn import TurnSettings
 from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedModel, call, calls, say
-from tests.core.simulate import NOTES, PLUGINS, Dice, carry_out
-from tests.core.wild import wild
+from tests.helpers.random_events import wild
+from tests.helpers.simulated_driver import NOTES, PLUGINS, Dice, carry_out
 
 SESSION, KEY = "s", "k"
 OURS = ("hook", "internal")  # a problem of these kinds is a fault of the driver's own

@@ -17,7 +17,7 @@ from everturn.core.parts import NoticePart, ToolPart
 from everturn.core.ports import Tool
 from everturn.errors import GateClosed, TurnClosed
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say
-from tests.turn.world import validate
+from tests.helpers.crash_harness import validate
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from everturn.core.events import StepRestarted
-from tests.turn.stories import NEVER_LATE, STORIES
-from tests.turn.world import Story, check, log_of, plain, tell, unknown_calls, without_results
+from tests.helpers.crash_harness import Story, check, log_of, plain, tell, unknown_calls, without_results
+from tests.helpers.crash_scenarios import NEVER_LATE, STORIES
 
 names = [story.name for story in STORIES]
 

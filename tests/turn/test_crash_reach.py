@@ -18,8 +18,9 @@ from everturn.core.ports import Question, SubagentRequest, Tool
 from everturn.errors import ToolError
 from everturn.testing import call, calls, say
 from everturn.tools.client import client_tool
-from tests.trust.talks import Scenes
-from tests.turn.stories import model, one
+from tests.helpers.conversations import Scenes
+from tests.helpers.crash_harness import SESSION, Story, World, log_of, tell
+from tests.helpers.crash_scenarios import model, one
 from tests.turn.test_crash import (
     test_a_story_told_twice_leaves_the_same_log as told_twice,
 )
@@ -29,7 +30,6 @@ from tests.turn.test_crash import (
 from tests.turn.test_crash import (
     test_stopped_before_any_event_nothing_is_lost_or_done_twice as stopped_before,
 )
-from tests.turn.world import SESSION, Story, World, log_of, tell
 
 
 def reaching(world: World) -> list[Tool]:

@@ -16,7 +16,8 @@ from everturn.core.options import Budget
 from everturn.core.ports import Tool
 from everturn.core.rules.policy import Rule
 from everturn.testing import call, calls, say
-from tests.turn.stories import model, one
+from tests.helpers.crash_harness import SESSION, Story, World, log_of, tell, watch
+from tests.helpers.crash_scenarios import model, one
 from tests.turn.test_crash import (
     test_a_story_told_twice_leaves_the_same_log as told_twice,
 )
@@ -26,7 +27,6 @@ from tests.turn.test_crash import (
 from tests.turn.test_crash import (
     test_stopped_before_any_event_nothing_is_lost_or_done_twice as stopped_before,
 )
-from tests.turn.world import SESSION, Story, World, log_of, tell, watch
 
 
 def trusted(world: World) -> list[Tool]:

@@ -22,8 +22,8 @@ from everturn.core.events import (
 from everturn.core.messages import Message
 from everturn.core.parts import ToolPart
 from everturn.core.state import Phase
-from tests import records
-from tests.core.simulate import Dice, dice
+from tests.helpers import call_records
+from tests.helpers.simulated_driver import Dice, dice
 from tests.turn.foreign_logs import KEY, drive_to_an_end, foreign_log
 
 JUDGED = PermissionDecided(
@@ -34,9 +34,9 @@ STARTED = CallStarted(turn="t", call="c", tool="look", arguments="{}", hash="has
 
 @pytest.fixture(autouse=True)
 def _records() -> Iterator[None]:
-    """Not what `tests/records.py` looks at: in these logs calls were judged, and never started, by nobody of ours."""
+    """Not what `tests/helpers/call_records.py` looks at: in these logs calls were judged, and never started, by nobody of ours."""
     yield
-    records.forget()
+    call_records.forget()
 
 
 # Dice that failed once, and are thrown every time since.
@@ -67,7 +67,7 @@ def one_call(*events: TurnEvent) -> list[TurnEvent]:
 @example(Dice(bytes.fromhex(GATE)))  # a question of a plugin while a step streamed
 @example(Dice(bytes.fromhex(BELOW)))  # a call that waited for a sub-agent run nobody had begun
 def test_whatever_the_fold_lets_in_a_real_driver_brings_to_an_end(dice: Dice) -> None:
-    records.forget()
+    call_records.forget()
     if log := foreign_log(dice):
         assert asyncio.run(drive_to_an_end(log)).phase.is_terminal
 

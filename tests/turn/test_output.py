@@ -19,7 +19,7 @@ from everturn.errors import BadArguments
 from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel, say
 from everturn.tools.read_result import DEFAULT_RANGE_LENGTH, MAX_RANGE_LENGTH, ReadResultTool
-from tests.turn.results import READ, Given, Peek, outputs, returns, run_through, talk, then, told
+from tests.helpers.tool_results import READ, Given, Peek, outputs, returns, run_through, talk, then, told
 
 LINES = "".join(f"line {n}\n" for n in range(20_000))
 

@@ -17,7 +17,7 @@ from everturn.calls.output import OutputLimits, failure_output, prepare_output
 from everturn.calls.private_values import PRIVACY_RULE, PlaceholderMask
 from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel, call, calls, say
-from tests.turn.results import READ, Given, Peek, everything, outputs, returns, run_through, talk, then, told
+from tests.helpers.tool_results import READ, Given, Peek, everything, outputs, returns, run_through, talk, then, told
 
 CANARY = "canary-7f3a@example.org"
 ACCENT = 'Renée "Ré" O\'Hara\n42'

@@ -19,7 +19,7 @@ from everturn.models.registry import get_model
 from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.testing.provider import Call, Provider, Say
-from tests.turn.results import Given, Peek, everything, made, outputs, returns, run_through, talk, then
+from tests.helpers.tool_results import Given, Peek, everything, made, outputs, returns, run_through, talk, then
 
 SHORT = OutputLimits(output=200)
 

@@ -17,7 +17,7 @@ from everturn.core.parts import NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
 from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedHang, ScriptedModel, call, calls, say, think
-from tests.turn.world import validate
+from tests.helpers.crash_harness import validate
 
 DAY = 86_400
 NOON = 1_699_963_200.0  # 2023-11-14 12:00 UTC

@@ -40,7 +40,7 @@ from everturn.testing import (
     say,
     think,
 )
-from tests.turn.world import SESSION, World, check, validate
+from tests.helpers.crash_harness import SESSION, World, check, validate
 
 driver.MAX_THIRD_TRY_DELAY = 0.0  # this world has no time to lose
 TOOLS = ["look", "put", "pay", "mail", "fall", "wait", "linger", "nope"]

@@ -14,7 +14,7 @@ from everturn.core.ports import Store
 from everturn.core.requests import RequestResult
 from everturn.errors import KeyConflict
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from tests.turn.steered import SOON, Slow, asked, heard, log_of, pay, said, store, texts, turns_of
+from tests.turn.steering import SOON, Slow, asked, heard, log_of, pay, said, store, texts, turns_of
 
 __all__ = ["store"]
 

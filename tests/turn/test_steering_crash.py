@@ -14,11 +14,11 @@ from everturn import Chat, StepStarted, TurnOptions
 from everturn.core.events import MessageAdded, StepRestarted, TurnStarted, TurnSuspended
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import ScriptedModel, call, calls, say
-from tests import records
-from tests.stores.kinds import ALL, opened
-from tests.turn.dying_steered import SESSION, pay
-from tests.turn.stories import model
-from tests.turn.world import Process, Story, World, check, log_of, plain
+from tests.helpers import call_records
+from tests.helpers.crash_harness import Process, Story, World, check, log_of, plain
+from tests.helpers.crash_scenarios import model
+from tests.helpers.stores import ALL, opened
+from tests.turn.killed_steering_process import SESSION, pay
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -111,7 +111,7 @@ async def test_stopped_anywhere_it_is_there_once(story: Story, before_next: bool
 
 async def test_the_process_is_killed_while_it_waits_and_another_lets_it_join(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    command = [sys.executable, "-m", "tests.turn.dying_steered", str(path)]
+    command = [sys.executable, "-m", "tests.turn.killed_steering_process", str(path)]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     turn = (await process.stdout.readline()).decode().strip()
@@ -130,5 +130,5 @@ async def test_the_process_is_killed_while_it_waits_and_another_lets_it_join(tmp
         log = [entry.event for entry in await store.events(SESSION)]
     assert [event.command for event in log if isinstance(event, MessageAdded)] == ["k"]
     assert [event.turn for event in log if isinstance(event, TurnStarted)] == [turn]
-    records.forget()  # what another process wrote, they have not seen
+    call_records.forget()  # what another process wrote, they have not seen
     await store.aclose()

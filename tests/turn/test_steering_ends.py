@@ -18,7 +18,7 @@ from everturn.errors import CommandRefused, ConfigError, UnknownTurn
 from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedFailure, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
-from tests.turn.steered import SOON, Slow, asked, heard, log_of, pay, said, store, texts, turns_of
+from tests.turn.steering import SOON, Slow, asked, heard, log_of, pay, said, store, texts, turns_of
 
 __all__ = ["store"]
 

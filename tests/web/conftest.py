@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from everturn.server.routes.web_ui import BUILD_DIRECTORY, BUILD_VARIABLE
-from tests.web.driving import Screen, Visitor, visitor
-from tests.web.rig import Rig, a_rig
+from tests.helpers.browser import Screen, Visitor, visitor
+from tests.helpers.scripted_server.server import Rig, a_rig
 
 CHROMIUM: Final = os.environ.get("EVERTURN_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
 ARGUMENTS: Final = ("--no-sandbox", "--disable-dev-shm-usage")

@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Route, expect
 
+from tests.helpers.browser import PHONE, Screen
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit
-from tests.web.driving import PHONE, Screen
-from tests.web.model import wait_for
-from tests.web.rig import Rig
 
 OPTION: Final[dict[str, Any]] = {
     "kind": "server",

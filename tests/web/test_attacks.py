@@ -8,12 +8,12 @@ from typing import Final
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.asking import Question
+from tests.helpers.browser import Screen
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
+from tests.helpers.scripted_server.tools import SECRET
 from tests.web.conftest import Visit
-from tests.web.deeds import SECRET
-from tests.web.driving import Screen
-from tests.web.model import wait_for
-from tests.web.rig import Rig
+from tests.web.question_cards import Question
 
 FETCH: Final = "async (path) => { const got = await fetch(path); return [got.status, await got.text(), got.headers.get('cache-control')]; }"
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.helpers.browser import PHONE, Screen, Visitor, visitor
+from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit, missing
-from tests.web.driving import PHONE, Screen, Visitor, visitor
-from tests.web.measuring import AXE, axe
-from tests.web.rig import Rig
+from tests.web.page_measurements import AXE, axe
 
 PAGES: Final = ("inbox", "permissions", "mcp", "usage", "settings")
 LOOKS: Final[dict[str, dict[str, Any]]] = {

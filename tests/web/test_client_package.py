@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.serving import Node
+from tests.helpers.server_process import Node
 from tests.web.conftest import missing
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,10 +6,10 @@ import re
 
 from playwright.sync_api import Page, Route, expect
 
+from tests.helpers.browser import Screen
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit
-from tests.web.driving import Screen
-from tests.web.model import wait_for
-from tests.web.rig import Rig
 
 PASTE = """
 (box) => {

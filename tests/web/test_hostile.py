@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Request, Route, expect
 
-from tests.web import hostile, past
+from tests.helpers.browser import Screen, Visitor
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
+from tests.web import hostile_texts, past_conversation
 from tests.web.conftest import Visit
-from tests.web.driving import Screen, Visitor
-from tests.web.measuring import Meter
-from tests.web.model import wait_for
-from tests.web.rig import Rig
+from tests.web.page_measurements import Meter
 
 LOOK: Final = """
 () => {
@@ -88,22 +88,24 @@ def unfold(screen: Screen) -> None:
 
 
 def test_there_is_enough_of_it() -> None:
-    assert len(set(hostile.ALL)) == len(hostile.ALL) >= 150
+    assert len(set(hostile_texts.ALL)) == len(hostile_texts.ALL) >= 150
 
 
 @pytest.mark.timeout(180)
 def test_what_is_stored_does_nothing(rig: Rig, visit: Visit) -> None:
-    said = [past.Said(text, text, text, text) for text in hostile.ALL if len(text) < 50_000]
-    session = past.bring(rig, [*said, past.Said("end", past.LAST)])
+    said = [past_conversation.Said(text, text, text, text) for text in hostile_texts.ALL if len(text) < 50_000]
+    session = past_conversation.bring(rig, [*said, past_conversation.Said("end", past_conversation.LAST)])
     visitor, asked = come(visit)
     screen = visitor.open(session)
-    screen.sees(past.LAST, 30)
+    screen.sees(past_conversation.LAST, 30)
     unfold(screen)
     judge(visitor, screen, asked)
     assert screen.log.locator("[data-gate]").count() == 0  # whatever an answer looks like
     for place in (screen.said(), screen.log.locator('[data-message][data-role="assistant"] .part.text')):
         whole = "\n".join(place.all_text_contents())
-        assert [text for text in (*hostile.HTML, *hostile.SPOOFS[1:4]) if text not in whole] == []  # all there, as text
+        assert [
+            text for text in (*hostile_texts.HTML, *hostile_texts.SPOOFS[1:4]) if text not in whole
+        ] == []  # all there, as text
 
 
 @pytest.mark.timeout(180)
@@ -111,8 +113,13 @@ def test_what_streams_does_nothing_and_ends_as_what_is_stored(rig: Rig, visit: V
     visitor, asked = come(visit)
     screen = visitor.open(rig.say("hello")["session"])
     screen.sees("You said")
-    rest = (*hostile.CODE, *hostile.TERMINAL, *hostile.BIDI, *hostile.SPOOFS)
-    for corpus in (hostile.HTML, (*hostile.LINKS, *hostile.PRETENDING), hostile.MATH[:-3], rest):
+    rest = (*hostile_texts.CODE, *hostile_texts.TERMINAL, *hostile_texts.BIDI, *hostile_texts.SPOOFS)
+    for corpus in (
+        hostile_texts.HTML,
+        (*hostile_texts.LINKS, *hostile_texts.PRETENDING),
+        hostile_texts.MATH[:-3],
+        rest,
+    ):
         rig.say("echo:" + "\n\n".join(corpus) + "\n\nthe end pace 2", screen.session)
         wait_for(lambda: rig.is_idle(screen.session), 60)
         expect(screen.answer()).to_contain_text("the end pace 2")
@@ -128,10 +135,10 @@ def test_what_streams_does_nothing_and_ends_as_what_is_stored(rig: Rig, visit: V
 
 def test_a_link_says_where_it_leads(rig: Rig, visit: Visit) -> None:
     visitor, asked = come(visit)
-    screen = visitor.open(rig.say("echo:" + "\n\n".join((*hostile.PRETENDING, "the end")))["session"])
+    screen = visitor.open(rig.say("echo:" + "\n\n".join((*hostile_texts.PRETENDING, "the end")))["session"])
     expect(screen.answer()).to_contain_text("the end")
     told = screen.answer().locator("p:has(a)").all_text_contents()
-    assert len(told) == len(hostile.PRETENDING)
+    assert len(told) == len(hostile_texts.PRETENDING)
     assert [text for text in told if not text.endswith("(evil.example)")] == []
     judge(visitor, screen, asked)
 
@@ -142,7 +149,7 @@ def test_deep_and_wide_shapes_do_not_stop_the_page(rig: Rig, visit: Visit) -> No
     screen = visitor.open(rig.say("hello")["session"])
     screen.sees("You said")
     slow: list[tuple[str, float]] = []
-    for at, shape in enumerate((*hostile.SHAPES, *hostile.MATH[-3:])):
+    for at, shape in enumerate((*hostile_texts.SHAPES, *hostile_texts.MATH[-3:])):
         used = _drawn(rig, screen, shape, f"and on {at}")
         slow += [(shape[:20], used)] if used > MOST_DRAWN else []
     assert slow == []
@@ -158,24 +165,24 @@ def _drawn(rig: Rig, screen: Screen, shape: str, end: str) -> float:
 
 
 def test_a_million_characters_do_not_stop_the_page(rig: Rig, visit: Visit) -> None:
-    said = [past.Said("a question", text) for text in hostile.HUGE]
+    said = [past_conversation.Said("a question", text) for text in hostile_texts.HUGE]
     visitor, asked = come(visit)
-    screen = visitor.open(past.bring(rig, [*said, past.Said("end", past.LAST)]))
-    screen.sees(past.LAST, 30)
+    screen = visitor.open(past_conversation.bring(rig, [*said, past_conversation.Said("end", past_conversation.LAST)]))
+    screen.sees(past_conversation.LAST, 30)
     unfold(screen)
     assert screen.page.evaluate("window.longest") < BLOCKED
-    assert len(screen.log.text_content() or "") > sum(map(len, hostile.HUGE))
+    assert len(screen.log.text_content() or "") > sum(map(len, hostile_texts.HUGE))
     judge(visitor, screen, asked)
 
 
 @pytest.mark.timeout(180)
 def test_questions_and_results_do_nothing(rig: Rig, visit: Visit) -> None:
-    some = [text for text in hostile.ALL if len(text) < 1000]
+    some = [text for text in hostile_texts.ALL if len(text) < 1000]
     mails = [
         {"to": one, "subject": two, "body": three}
         for one, two, three in zip(*(some[at::3] for at in range(3)), strict=False)
     ]
-    calls = [("send_mail", given) for given in (*mails[::3], *hostile.JSON)] + [("run", {"command": some[0]})]
+    calls = [("send_mail", given) for given in (*mails[::3], *hostile_texts.JSON)] + [("run", {"command": some[0]})]
     calls += [(name, {key: text}) for text in some[::8] for name, key in (("fail", "why"), ("look", "place"))]
     text = " ".join(f"call {name} {json.dumps(given)}" for name, given in calls)
     session = rig.say(text)["session"]
@@ -195,7 +202,7 @@ def test_questions_and_results_do_nothing(rig: Rig, visit: Visit) -> None:
 
 @pytest.mark.timeout(300)
 def test_names_titles_and_what_was_found_do_nothing(rig: Rig, visit: Visit) -> None:
-    some = (*hostile.HTML[:8], *hostile.LINKS[:4], *hostile.BIDI, *hostile.TERMINAL[:2])
+    some = (*hostile_texts.HTML[:8], *hostile_texts.LINKS[:4], *hostile_texts.BIDI, *hostile_texts.TERMINAL[:2])
     sessions = [rig.say(f"{text} needle")["session"] for text in some]  # each is named after what was said first
     rig.say("echo:" + "\n\n".join(some), sessions[-1])
     visitor, asked = come(visit)
@@ -267,7 +274,7 @@ def test_the_judge_can_tell_a_page_that_trusts_a_link(rig: Rig, visit: Visit) ->
 
     visitor, asked = come(visit)
     visitor.context.route("**/assets/*.js", serve)
-    screen = visitor.open(rig.say(f"echo:{hostile.LINKS[0]} the end")["session"])
+    screen = visitor.open(rig.say(f"echo:{hostile_texts.LINKS[0]} the end")["session"])
     screen.sees("the end")
     assert broken
     with pytest.raises(AssertionError, match="javascript"):

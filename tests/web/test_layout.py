@@ -14,10 +14,10 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.helpers.browser import DESK, PHONE
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit
-from tests.web.driving import DESK, PHONE
-from tests.web.model import wait_for
-from tests.web.rig import Rig
 
 SHOTS: Final = os.environ.get("EVERTURN_SHOTS", "")
 PAGES: Final = ("", "#/inbox", "#/permissions", "#/mcp", "#/usage", "#/settings")

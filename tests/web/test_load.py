@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.web import past
+from tests.helpers.browser import Screen
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
+from tests.web import past_conversation
 from tests.web.conftest import Visit
-from tests.web.driving import Screen
-from tests.web.measuring import SHOWN, Meter, Sizes
-from tests.web.model import wait_for
-from tests.web.rig import Rig
+from tests.web.page_measurements import SHOWN, Meter, Sizes
 
 FIRST = 60 * 1024  # bytes, packed
 SCRIPT = 2.0  # seconds of script for three thousand pieces
@@ -50,7 +50,7 @@ def _cpu(rig: Rig, visit: Visit, session: str) -> tuple[float, float]:
     """CPU seconds of the page's main thread until the last message is painted, and for scrolling through all of it."""
     visitor = visit()
     page = visitor.context.new_page()
-    page.add_init_script(f"({SHOWN})({past.LAST!r})")
+    page.add_init_script(f"({SHOWN})({past_conversation.LAST!r})")
     opening = Meter(page)
     page.goto(f"{rig.url}/#/s/{session}")
     wait_for(lambda: page.evaluate("window.shownAt ?? 0"), 60)
@@ -69,7 +69,7 @@ def _cpu(rig: Rig, visit: Visit, session: str) -> tuple[float, float]:
 
 @pytest.mark.timeout(300)
 def test_five_hundred_messages_open_at_once_and_scroll(rig: Rig, visit: Visit) -> None:
-    session = past.bring(rig, past.long(500))
+    session = past_conversation.bring(rig, past_conversation.long(500))
     opened, scrolled = _cpu(rig, visit, session)
     print(f"CPU: opened {opened:.2f} s, scrolled {scrolled:.2f} s")
     assert opened <= OPENS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, expect
 
+from tests.helpers.browser import visitor
+from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit
-from tests.web.driving import visitor
-from tests.web.rig import Rig
 
 
 def test_a_stranger_is_told_how_to_come_in(rig: Rig, browser: Browser) -> None:

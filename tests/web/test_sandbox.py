@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from everturn.server.routes import js_sandbox
-from tests.web.rig import Rig
-from tests.web.sandboxed import LAX, NO_WORKER, Bench, Canary, a_browser, bare
+from tests.helpers.scripted_server.server import Rig
+from tests.web.sandbox_page import LAX, NO_WORKER, Bench, Canary, a_browser, bare
 
 WAYS: Final = {
     "fetch": "await fetch('{there}/fetch')",

@@ -9,9 +9,9 @@ import msgspec
 from playwright.sync_api import Page, Route
 
 from everturn.tools.browser import BROWSER_TOOLS
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit
-from tests.web.model import wait_for
-from tests.web.rig import Rig
 
 COUNTS = "const n = await files.read('n').catch(() => ''); await files.write('n', n + 'x');"
 

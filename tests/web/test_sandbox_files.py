@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.web.rig import Rig
-from tests.web.sandboxed import RUN, Bench
+from tests.helpers.scripted_server.server import Rig
+from tests.web.sandbox_page import RUN, Bench
 
 WITHOUT = "delete FileSystemFileHandle.prototype.createWritable"
 

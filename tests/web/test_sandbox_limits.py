@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser
 
-from tests.web.model import wait_for
-from tests.web.rig import Rig
-from tests.web.sandboxed import RUN, Bench, Ran, a_browser
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
+from tests.web.sandbox_page import RUN, Bench, Ran, a_browser
 
 LIMIT: Final = 800  # milliseconds
 GRACE: Final = 1000

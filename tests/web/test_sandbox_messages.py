@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser
 
-from tests.web.rig import Rig
-from tests.web.sandboxed import Bench, a_browser
+from tests.helpers.scripted_server.server import Rig
+from tests.web.sandbox_page import Bench, a_browser
 
 LIMIT: Final = 2000  # milliseconds
 HUGE: Final = 20_000_000  # characters

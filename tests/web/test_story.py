@@ -7,12 +7,12 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.web.asking import CHINESE
+from tests.helpers.browser import PHONE, Screen
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
+from tests.helpers.scripted_server.tools import SECRET
 from tests.web.conftest import Visit
-from tests.web.deeds import SECRET
-from tests.web.driving import PHONE, Screen
-from tests.web.model import wait_for
-from tests.web.rig import Rig
+from tests.web.question_cards import CHINESE
 
 
 def test_reasoning_is_open_while_it_streams_and_folds_after(screen: Screen) -> None:

@@ -7,10 +7,10 @@ import re
 import pytest
 from playwright.sync_api import Route, expect
 
+from tests.helpers.browser import Screen
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit
-from tests.web.driving import Screen
-from tests.web.model import wait_for
-from tests.web.rig import Rig
 
 EAGER = """
 () => {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.web.driving import Screen
-from tests.web.rig import Rig
+from tests.helpers.browser import Screen
+from tests.helpers.scripted_server.server import Rig
 
 
 def versions(message: Locator) -> Locator:

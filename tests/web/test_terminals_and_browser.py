@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.tui.test_two_terminals import BEGUN, command, owner_of, watched
-from tests.web.asking import Question
+from tests.web.question_cards import Question
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(420)]
 SLOW = 60_000  # ms: a new process takes the store over meanwhile, on a machine that may be busy

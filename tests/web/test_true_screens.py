@@ -8,10 +8,10 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, Request, Route, expect
 
+from tests.helpers.browser import Screen
+from tests.helpers.scripted_server.model import wait_for
+from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit
-from tests.web.driving import Screen
-from tests.web.model import wait_for
-from tests.web.rig import Rig
 
 LONG = "Tell me the weather in parallel for the two cities that I am going to visit in spring"
 TITLE = "Tell me the weather in parallel for the two cities that I…"
@@ -289,7 +289,7 @@ def test_a_file_beside_a_picture_keeps_its_own_height(rig: Rig, visit: Visit) ->
 
 
 def _png() -> bytes:
-    from tests.web.deeds import drawn
+    from tests.helpers.scripted_server.tools import drawn
 
     return drawn(b"a picture")
 

@@ -6,8 +6,8 @@ import asyncio
 import json
 from typing import Any, Final
 
-from tests.models.prompted.talk import PNG, SOON, Play, Scenario, Talk
-from tests.models.prompted.writing import Broken, Half, MadeUp, Own, call, strictly
+from tests.models.prompted.scenario_run import PNG, SOON, Play, Scenario, Talk
+from tests.models.prompted.tool_format_writer import Broken, Half, MadeUp, Own, call, strictly
 
 from everturn import CallDelta, TextDelta, TextPart, TurnSuspended
 from everturn.core.hooks import CallContext, RequestContext

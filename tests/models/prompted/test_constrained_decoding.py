@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from inline_snapshot import snapshot
-from tests.models.prompted.hearing import asked, hear, pieces_of
+from tests.models.prompted.parsed_output import asked, hear, pieces_of
 
 from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import TextPart

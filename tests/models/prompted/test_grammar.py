@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.prompted.gbnf import Gbnf
-from tests.models.prompted.hearing import hear
+from tests.models.prompted.parsed_output import hear
 
 from everturn.core.canonical_json import JsonObject, encode_canonical
 from everturn.core.requests import RequestCall, ToolSpec

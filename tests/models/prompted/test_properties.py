@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.models.prompted.hearing import (
+from tests.models.prompted.parsed_output import (
     CODE,
     CODING,
     LOOK,
@@ -24,7 +24,7 @@ from tests.models.prompted.hearing import (
     heard,
     pieces_of,
 )
-from tests.models.prompted.writing import LOOSE, call
+from tests.models.prompted.tool_format_writer import LOOSE, call
 
 from everturn.core.chunks import Chunk
 from everturn.models.prompted import TOOL_FORMATS, OfferedTools

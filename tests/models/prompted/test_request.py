@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 from msgspec.structs import replace
-from tests.models.prompted.hearing import WAYS, Recited, asked, hear
+from tests.models.prompted.parsed_output import WAYS, Recited, asked, hear
 
 from everturn.core.parts import FilePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec

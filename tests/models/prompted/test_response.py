@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 import pytest
-from tests.models.prompted.hearing import (
+from tests.models.prompted.parsed_output import (
     CODING,
     LOOK,
     LOOKED,
@@ -20,7 +20,7 @@ from tests.models.prompted.hearing import (
     heard,
     pieces_of,
 )
-from tests.models.prompted.writing import LOOSE, call
+from tests.models.prompted.tool_format_writer import LOOSE, call
 
 from everturn.core.canonical_json import parse_object
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk

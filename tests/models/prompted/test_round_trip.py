@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.models.prompted.hearing import LOOKED, WAYS, calling, hear, pieces_of
+from tests.models.prompted.parsed_output import LOOKED, WAYS, calling, hear, pieces_of
 
 from everturn.core.requests import RequestCall
 from everturn.models.prompted import TOOL_FORMATS

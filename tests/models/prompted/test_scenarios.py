@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from inline_snapshot import snapshot
+from tests.models.prompted.scenario_run import Record, Scenario, tell
 from tests.models.prompted.scenarios import SCENARIOS, switches
-from tests.models.prompted.talk import Record, Scenario, tell
-from tests.models.prompted.writing import can_be_bound
+from tests.models.prompted.tool_format_writer import can_be_bound
 
 WAYS = [(way, is_loose) for way in ("json", "xml", "blocks") for is_loose in (False, True)]
 _native: dict[str, Record] = {}  # each is told natively once

@@ -1,5 +1,5 @@
 /// <reference types="node" />
-/** A recorded stream of the server (tests/web/record.py), and a server that replays it from any cursor over bad connections. */
+/** A recorded stream of the server (tests/web/record_stream.py), and a server that replays it from any cursor over bad connections. */
 import { readFileSync } from "node:fs";
 import { Everturn } from "../src/client";
 import { SseParser, type StreamMessage } from "../src/sse";

@@ -1,0 +1,232 @@
+"""A house with two tenants who have one of everything, and every route asked for by everybody.
+
+What is expected comes from the routes themselves: `needs` says who may. What is theirs must look as if it were not there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from everturn import api
+from everturn.access.access import Access
+from everturn.access.agents import Agents, AgentSpec, TenantLimits
+from everturn.access.authentication import Authenticator
+from everturn.access.server_context import ServerContext
+from everturn.clock import SystemClock
+from everturn.config.server_options import ServerOptions
+from everturn.core.accounts import ROLES, Principal, Role, Tenant, User
+from everturn.core.options import TurnOptions
+from everturn.core.parts import TextPart
+from everturn.core.requests import ModelRequest
+from everturn.runtime import Runtime
+from everturn.server.app import Application, make_app
+from everturn.server.protocols.openai.turns import ResponseId
+from everturn.server.route import Route
+from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
+from everturn.tools.function import tool
+from tests.helpers.server_app import Answer, NoStreams, ask
+
+SOON = 10.0
+CANARY = "canary-of-{tenant}-0815"
+"""A word that stands in everything that a tenant has."""
+
+
+@tool(approval="ask", idempotent=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+@tool(approval="ask", idempotent=True)
+def sell(amount: int) -> str:
+    """Sell."""
+    return f"sold {amount}"
+
+
+def _answer(request: ModelRequest) -> Sequence[Any]:
+    last = request.messages[-1]
+    text = "".join(part.text for part in last.parts if isinstance(part, TextPart)) if last.role == "user" else ""
+    for name in ("pay", "sell"):
+        if name in text:
+            return calls(call(name, amount=7))
+    return say("Done.")
+
+
+class Things(Struct):
+    """One of everything that a tenant has."""
+
+    session: str
+    message: str
+    answer: str
+    turn: str
+    gate: str
+    hash: str
+    grant: str
+    blob: str
+    file: str
+    key: str
+    response: str
+
+    def ids(self) -> dict[str, str]:
+        """By the names that paths have for them."""
+        named = {"id": self.response, "chat": self.session, "user": "viewer", "tenant": "ours", "server": "files"}
+        return {**msgspec.to_builtins(self), **named}
+
+
+class World:
+    """The house, the keys of everybody in it, and what they have."""
+
+    def __init__(self, app: Application, house: ServerContext, keys: dict[tuple[str, str], str]) -> None:
+        self.app, self.house, self.keys = app, house, keys
+        self.things: dict[str, Things] = {}
+
+    def key(self, tenant: str, role: str) -> str:
+        return self.keys[tenant, role]
+
+    @property
+    def routes(self) -> list[Route]:
+        return self.app.table.routes
+
+    async def ask(self, route: Route, who: str, ids: dict[str, str], body: Any = None) -> Answer:
+        """Ask a route with ids, and a body that fits it."""
+        path = "/".join(ids[part[1:-1]] if part.startswith("{") else part for part in route.path.split("/"))
+        query = "&".join(f"{param.name}=canary" for param in route.query if param.is_needed)
+        more: dict[str, Any] = {}
+        if route.takes == "bytes":
+            kind = "image/png" if route.media == ("*/*",) else route.media[0]
+            more = {"body": b"data", "headers": {"content-type": kind}}
+        elif route.body is not None:
+            more = {"json": fitting(route, ids) if body is None else body}
+        return await ask(self.app, route.method, f"{path}?{query}" if query else path, who, **more)
+
+
+def fitting(route: Route, ids: dict[str, str]) -> dict[str, Any]:
+    """A body that a route takes, with ids in it where it has any."""
+    bodies: dict[str, dict[str, Any]] = {
+        "answer": {"hash": ids["hash"], "allow": "once"},
+        "claim": {"hash": ids["hash"], "claim": "c" * 16},
+        "revert": {"root": "", "tree": "t"},
+        "start": {"text": "hello"},
+        "send": {"text": "hello", "after": ids["answer"]},
+        "edit": {"text": "hello again"},
+        "select": {"message": ids["message"]},
+        "put_user": {"role": "viewer"},
+        "explain": {"tool": "pay", "arguments": {"amount": 7}, "session": ids["session"]},
+        "trust_server": {"hash": "h"},
+        "openai_chat": {"model": "assistant", "messages": [{"role": "user", "content": "hello"}]},
+        "openai_create": {"model": "assistant", "input": "hello", "previous_response_id": ids["response"]},
+        "ai_sdk_chat": {
+            "id": ids["session"],
+            "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "hello"}]}],
+            "trigger": "submit-message",
+        },
+        "ai_sdk_answer": {"approved": True},
+        "ag_ui_run": {
+            "threadId": ids["session"],
+            "runId": "r",
+            "state": {},
+            "messages": [{"id": "m", "role": "user", "content": "hello"}],
+            "tools": [],
+            "context": [],
+            "forwardedProps": {},
+        },
+    }
+    return bodies.get(route.name, {})
+
+
+@asynccontextmanager
+async def a_world(streams: Any = None, options: ServerOptions | None = None) -> AsyncGenerator[World]:
+    """A house that is lived in, until the end."""
+    store = MemoryStore()
+    runtime = Runtime(ScriptedModel(*[_answer] * 100), tools=[pay, sell], store=store)
+    agents = Agents([AgentSpec("assistant", TurnOptions())], default_limits=TenantLimits(requests=0))
+    house = ServerContext(runtime, store.accounts, agents)
+    entrance = Authenticator(house.accounts, SystemClock())
+    parts: Any = streams or NoStreams()
+    keys: dict[tuple[str, str], str] = {}
+    await runtime.start()
+    try:
+        for tenant in ("ours", "theirs"):
+            await house.accounts.put_tenant(Tenant(tenant))
+            for role in ROLES:
+                await house.accounts.put_user(User(tenant, role, role=role))
+                top = Access(house, Principal(tenant, "operator", "operator", "c"))
+                keys[tenant, role] = (await top.accounts.create_key(api.NewKey(user=role, role=role))).secret
+        world = World(make_app(house, entrance, parts, options or ServerOptions()), house, keys)
+        for tenant in ("ours", "theirs"):
+            world.things[tenant] = await fill(house, tenant)
+        yield world
+    finally:
+        await runtime.aclose()
+
+
+async def fill(house: ServerContext, tenant: str) -> Things:
+    """Let a tenant have one of everything."""
+    access = Access(house, Principal(tenant, "owner", "owner", "c"))
+    word = CANARY.format(tenant=tenant)
+    file = await access.files.upload(b"\x89PNG\r\n\x1a\n" + word.encode(), "image/png", f"{word}.png")
+    first = await access.sessions.start(api.NewSession(text=f"pay {word}", files=[file.file]))
+    gate = (await _until(access, first.session))[0].gate
+    always = api.ResolveGate(hash=gate.hash, allow="always", rule=gate.offers[0])
+    await access.gates.resolve(first.session, gate.id, always)
+    async with asyncio.timeout(SOON):
+        while not (await access.sessions.turn(first.session, first.turn)).phase.is_terminal:  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+    answer = (await access.sessions.messages(first.session)).messages[-1].id
+    second = await access.sessions.send(first.session, api.NewMessage(text=f"sell {word}"))
+    waiting = (await _until(access, first.session))[0].gate
+    return Things(
+        session=first.session,
+        message=first.message,
+        answer=answer,
+        turn=second.turn,
+        gate=waiting.id,
+        hash=waiting.hash,
+        grant=(await access.gates.grants(first.session)).grants[0].id,
+        blob=file.part.blob,
+        file=file.file,
+        key=(await access.accounts.create_key(api.NewKey(user="viewer", role="viewer"))).id,
+        response=ResponseId(first.session, first.turn).id,
+    )
+
+
+async def _until(access: Access, session: str) -> list[api.GateView]:
+    async with asyncio.timeout(SOON):
+        while not (found := (await access.gates.page(session)).gates):  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+    return found
+
+
+def absent(things: Things) -> Things:
+    """Ids of the same shape that nobody has."""
+    mixed = {name: value[:4] + value[4:][::-1] for name, value in msgspec.to_builtins(things).items()}
+    mixed["response"] = ResponseId(mixed["session"], mixed["turn"]).id
+    return Things(**mixed)
+
+
+async def state_of(world: World, tenant: str) -> dict[str, Any]:
+    """All that a tenant has, to be compared."""
+    store, accounts = world.house.runtime.store, world.house.accounts
+    sessions = [info.id for info in await store.sessions() if info.tenant == tenant]
+    return {
+        "logs": {session: await store.events(session) for session in sessions},
+        "inboxes": {session: await store.inbox(session) for session in sessions},
+        "leaves": {session: (await store.info(session)).leaf for session in sessions},
+        "users": await accounts.users(tenant),
+        "credentials": await accounts.credentials(tenant),
+        "tenants": [one for one in await accounts.tenants() if one.id == tenant],
+    }
+
+
+def may(role: Role | None, route: Route) -> bool:
+    """Whether a role is enough for a route."""
+    return route.needs is None or (role is not None and ROLES.index(role) >= ROLES.index(route.needs))
+
+
+__all__ = ["CANARY", "Things", "World", "a_world", "absent", "fitting", "may", "state_of"]

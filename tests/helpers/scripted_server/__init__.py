@@ -1,0 +1,1 @@
+"""The real server with a scripted model behind it."""
