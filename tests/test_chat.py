@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from everturn.running.active_turn import Prompt, TurnSettings
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.wire import dump_log
+from tests.helpers.waiting import wait_until
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 
@@ -52,12 +52,6 @@ def quiet(name: str, ran: list[str] | None = None, **how: Any) -> Tool:
         return "ran"
 
     return tool(name=name, **how)(function)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SOON):
-        while not condition():  # noqa: ASYNC110 - what is waited for rings no bell
-            await asyncio.sleep(0)
 
 
 async def parked(turn: Turn) -> None:
@@ -280,7 +274,7 @@ async def test_a_call_that_asks_parks_its_turn_and_nothing_is_held_in_memory() -
     chat = Chat(model, tools=tools, store=store, session="s")
     turn = await chat.send("please")
     await parked(turn)
-    await until(lambda: asyncio.all_tasks() == before)
+    await wait_until(lambda: asyncio.all_tasks() == before)
     assert ran == []
     await chat.aclose()
 

@@ -7,22 +7,16 @@ import asyncio
 import pytest
 
 from everturn import api
-from everturn.access import Access
 from everturn.access.authentication import Authenticator
-from everturn.access.server_context import ServerContext
-from everturn.core.accounts import Role, User
+from everturn.core.accounts import User
 from everturn.errors import ConfigError, EverturnError, Forbidden, NotRecognised, UnknownKey
 from everturn.testing import FakeClock
-from tests.helpers.tenants import a_house, somebody
-
-
-def by(house: ServerContext, role: Role, tenant: str = "ada") -> Access:
-    return Access(house, somebody(tenant, role))
+from tests.helpers.tenants import a_house, access_of
 
 
 async def test_an_owner_makes_users_up_to_their_own_role() -> None:
     async with a_house() as house:
-        owner = by(house, "owner")
+        owner = access_of(house, "owner")
         for role in ("viewer", "member", "approver", "owner"):
             assert (await owner.accounts.put_user(f"new-{role}", api.PutUser(role=role))).role == role
         with pytest.raises(Forbidden, match="above yours"):
@@ -35,7 +29,7 @@ async def test_an_owner_makes_users_up_to_their_own_role() -> None:
 
 async def test_an_owner_does_not_touch_an_operator() -> None:
     async with a_house() as house:
-        owner, operator = by(house, "owner", "local"), by(house, "operator", "local")
+        owner, operator = access_of(house, "owner", "local"), access_of(house, "operator", "local")
         key = await operator.accounts.create_key(api.NewKey(role="operator"))
         for refused in (
             lambda: owner.accounts.put_user("operator-local", api.PutUser(role="viewer")),
@@ -50,7 +44,7 @@ async def test_an_owner_does_not_touch_an_operator() -> None:
 
 async def test_the_last_owner_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_house() as house:
-        owner = by(house, "owner")
+        owner = access_of(house, "owner")
         for put in (api.PutUser(role="member"), api.PutUser(role="owner", is_active=False)):
             with pytest.raises(Forbidden, match="last owner"):
                 await owner.accounts.put_user("owner-ada", put)
@@ -77,13 +71,13 @@ async def test_the_last_owner_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_nobody_is_called_what_would_be_taken_for_something_else(user: str) -> None:
     async with a_house() as house:
         with pytest.raises(ConfigError):
-            await by(house, "owner").accounts.put_user(user, api.PutUser())
+            await access_of(house, "owner").accounts.put_user(user, api.PutUser())
 
 
 async def test_a_key_is_shown_once_holds_for_its_role_and_is_revoked() -> None:
     clock = FakeClock()
     async with a_house(clock=clock) as house:
-        owner, door = by(house, "owner"), Authenticator(house.accounts, clock)
+        owner, door = access_of(house, "owner"), Authenticator(house.accounts, clock)
         key = await owner.accounts.create_key(api.NewKey(name="ci", user="approver-ada", role="member"))
         assert key.secret.startswith("evk_")
         assert len(key.secret) >= 47
@@ -106,23 +100,23 @@ async def test_a_key_is_shown_once_holds_for_its_role_and_is_revoked() -> None:
 
 async def test_a_key_of_another_tenant_is_an_absent_one() -> None:
     async with a_house() as house:
-        theirs = await by(house, "owner", "bob").accounts.create_key(api.NewKey())
+        theirs = await access_of(house, "owner", "bob").accounts.create_key(api.NewKey())
         answers: set[tuple[type[EverturnError], str]] = set()
         for key in (theirs.id, "key_never", "", "\0"):
             with pytest.raises(UnknownKey) as raised:
-                await by(house, "owner").accounts.revoke_key(key)
+                await access_of(house, "owner").accounts.revoke_key(key)
             answers.add((type(raised.value), str(raised.value)))
         assert len(answers) == 1
         for user in ("owner-bob", "nobody"):
             with pytest.raises(ConfigError, match="there is no user"):
-                await by(house, "owner").accounts.create_key(api.NewKey(user=user))
+                await access_of(house, "owner").accounts.create_key(api.NewKey(user=user))
         assert await Authenticator(house.accounts, house.runtime.clock).authenticate(f"Bearer {theirs.secret}")
 
 
 async def test_whoever_is_deactivated_has_no_key_and_gets_none() -> None:
     clock = FakeClock()
     async with a_house(clock=clock) as house:
-        owner, door = by(house, "owner"), Authenticator(house.accounts, clock)
+        owner, door = access_of(house, "owner"), Authenticator(house.accounts, clock)
         key = await owner.accounts.create_key(api.NewKey(user="member-ada"))
         await owner.accounts.put_user("member-ada", api.PutUser(is_active=False))
         clock.advance(2)
@@ -136,7 +130,7 @@ async def test_whoever_is_deactivated_has_no_key_and_gets_none() -> None:
 async def test_a_key_expires_and_does_not_begin_in_the_past() -> None:
     clock = FakeClock()
     async with a_house(clock=clock) as house:
-        owner, door = by(house, "owner"), Authenticator(house.accounts, clock)
+        owner, door = access_of(house, "owner"), Authenticator(house.accounts, clock)
         with pytest.raises(ConfigError, match="expires"):
             await owner.accounts.create_key(api.NewKey(expires=clock.now()))
         key = await owner.accounts.create_key(api.NewKey(expires=clock.now() + 1))
@@ -148,7 +142,7 @@ async def test_a_key_expires_and_does_not_begin_in_the_past() -> None:
 
 async def test_tenants_are_seen_to_by_operators_who_do_not_lock_themselves_out() -> None:
     async with a_house() as house:
-        operator = by(house, "operator", "local")
+        operator = access_of(house, "operator", "local")
         assert (await operator.accounts.put_tenant("new", api.PutTenant(name="New"))).id == "new"
         assert {one.id for one in (await operator.accounts.tenants()).tenants} == {"ada", "bob", "local", "new"}
         with pytest.raises(Forbidden, match="lock"):
@@ -165,7 +159,7 @@ async def test_tenants_are_seen_to_by_operators_who_do_not_lock_themselves_out()
 async def test_a_user_of_another_tenant_with_the_same_name_is_somebody_else() -> None:
     async with a_house() as house:
         await house.accounts.put_user(User("bob", "same", role="owner"))
-        await by(house, "owner").accounts.put_user("same", api.PutUser(role="viewer", is_active=False))
+        await access_of(house, "owner").accounts.put_user("same", api.PutUser(role="viewer", is_active=False))
         found = await house.accounts.user("bob", "same")
         assert found is not None
         assert (found[0].role, found[0].is_active) == ("owner", True)

@@ -16,7 +16,6 @@ from everturn import api
 from everturn.access import Access
 from everturn.access.agents import Agents, AgentSpec
 from everturn.access.server_context import ServerContext
-from everturn.core.accounts import Role
 from everturn.core.options import TurnOptions
 from everturn.core.rules.policy import Rule
 from everturn.errors import (
@@ -36,17 +35,14 @@ from everturn.runtime import Runtime
 from everturn.testing import MemoryStore
 from tests.helpers.hostile_mcp import HOSTILE
 from tests.helpers.oauth_server import authority
-from tests.helpers.tenants import AGENTS, a_house, gate_in, model, over, said, somebody, until
+from tests.helpers.tenants import AGENTS, a_house, access_of, gate_in, model, over, said
+from tests.helpers.waiting import wait_until
 
 CANARY = "sk-canary-4711"
 RULES = (
     Rule("pay", "allow", {"amount": "7"}, source="/srv/secret/everturn.toml:4"),
     Rule("pay", "deny", source="/srv/secret/everturn.toml:9"),
 )
-
-
-def by(house: ServerContext, role: Role, tenant: str = "ada") -> Access:
-    return Access(house, somebody(tenant, role))
 
 
 def asked(tool: str = "pay", **how: Any) -> api.ExplainCall:
@@ -62,7 +58,7 @@ async def test_rules_are_told_with_their_layers_and_those_that_can_never_decide(
         AgentSpec("strict", TurnOptions(rules=(Rule("look", "ask", layer="agent", source="a:1"),), review="always")),
     )
     async with a_house(rules=RULES, agents=agents) as house:
-        view = await by(house, "member").admin.rules()
+        view = await access_of(house, "member").admin.rules()
     assert view.agent == "strict"
     assert [(one.rule.layer, one.rule.tool, bool(one.shadow)) for one in view.rules] == [
         ("config", "pay", True),
@@ -77,9 +73,9 @@ async def test_rules_are_told_with_their_layers_and_those_that_can_never_decide(
 
 async def test_only_an_operator_is_told_where_the_files_lie() -> None:
     async with a_house(rules=RULES) as house:
-        ours = await by(house, "owner").admin.rules("helper")
-        theirs = await by(house, "operator", "local").admin.rules("helper")
-        told = await by(house, "owner").admin.explain(asked())
+        ours = await access_of(house, "owner").admin.rules("helper")
+        theirs = await access_of(house, "operator", "local").admin.rules("helper")
+        told = await access_of(house, "owner").admin.explain(asked())
     assert {one.rule.source for one in ours.rules} == {"everturn.toml:4", "everturn.toml:9"}
     assert "/srv/secret" not in str(told)
     assert theirs.rules[0].rule.source == "/srv/secret/everturn.toml:4"
@@ -87,11 +83,11 @@ async def test_only_an_operator_is_told_where_the_files_lie() -> None:
 
 async def test_an_agent_has_its_own_tools_and_one_that_is_not_there_has_none() -> None:
     async with a_house() as house:
-        assert [tool.name for tool in (await by(house, "member").admin.rules("reader")).tools] == ["look"]
+        assert [tool.name for tool in (await access_of(house, "member").admin.rules("reader")).tools] == ["look"]
         with pytest.raises(UnknownAgent):
-            await by(house, "member").admin.rules("nobody")
+            await access_of(house, "member").admin.rules("nobody")
         with pytest.raises(Forbidden):
-            await by(house, "viewer").admin.rules()
+            await access_of(house, "viewer").admin.rules()
 
 
 # What would become of a call --------------------------------------------------------------------------------------------
@@ -99,17 +95,17 @@ async def test_an_agent_has_its_own_tools_and_one_that_is_not_there_has_none() -
 
 async def test_a_call_is_explained_by_the_rule_that_decides_and_nothing_is_run() -> None:
     async with a_house(rules=RULES) as house:
-        told = await by(house, "member").admin.explain(asked())
+        told = await access_of(house, "member").admin.explain(asked())
         assert told.action == "deny"
         assert told.rule is not None
         assert told.rule.rule.action == "deny"
         assert [one.rule.match for one in told.others] == [{"amount": "7"}]
-        assert not (await by(house, "member").sessions.list()).sessions
+        assert not (await access_of(house, "member").sessions.list()).sessions
 
 
 async def test_what_no_rule_fits_is_asked_and_what_was_allowed_in_a_session_counts_there() -> None:
     async with a_house() as house:
-        owner = by(house, "owner")
+        owner = access_of(house, "owner")
         before = await owner.admin.explain(asked())
         assert (before.action, before.rule, before.is_final) == ("ask", None, False)
         sent = await said(owner, "pay")
@@ -122,22 +118,22 @@ async def test_what_no_rule_fits_is_asked_and_what_was_allowed_in_a_session_coun
         assert after.rule.rule.layer == "grants"
         assert (await owner.admin.explain(asked())).action == "ask"
         with pytest.raises(UnknownSession):
-            await by(house, "owner", "bob").admin.explain(asked(session=sent.session))
+            await access_of(house, "owner", "bob").admin.explain(asked(session=sent.session))
 
 
 async def test_arguments_that_do_not_fit_are_said_so_and_tools_that_are_not_there_are_refused() -> None:
     async with a_house() as house:
-        told = await by(house, "member").admin.explain(asked(arguments={"amount": "much"}))
+        told = await access_of(house, "member").admin.explain(asked(arguments={"amount": "much"}))
         assert "amount" in told.problem
         with pytest.raises(UnknownTool, match="look"):
-            await by(house, "member").admin.explain(asked(agent="reader"))
+            await access_of(house, "member").admin.explain(asked(agent="reader"))
 
 
 # Remembered answers -----------------------------------------------------------------------------------------------------
 
 
 async def _granted(house: ServerContext, everywhere: bool) -> tuple[api.MessageReceipt, str]:
-    owner = by(house, "owner")
+    owner = access_of(house, "owner")
     sent = await said(owner, "pay")
     gate = (await gate_in(owner, sent.session)).gate
     await owner.gates.resolve(
@@ -151,19 +147,19 @@ async def _granted(house: ServerContext, everywhere: bool) -> tuple[api.MessageR
 async def test_remembered_answers_are_found_and_revoked_without_knowing_where_they_were_given(everywhere: bool) -> None:
     async with a_house() as house:
         sent, gate = await _granted(house, everywhere)
-        (one,) = (await by(house, "viewer").admin.grants()).grants
+        (one,) = (await access_of(house, "viewer").admin.grants()).grants
         assert (one.grant.id, one.origin, bool(one.grant.session)) == (gate, sent.session, not everywhere)
         assert one.title
-        assert not (await by(house, "viewer", "bob").admin.grants()).grants
+        assert not (await access_of(house, "viewer", "bob").admin.grants()).grants
         with pytest.raises(UnknownGrant):
-            await by(house, "owner", "bob").admin.revoke_grant(gate)
+            await access_of(house, "owner", "bob").admin.revoke_grant(gate)
         if everywhere:
             with pytest.raises(Forbidden, match="owner"):
-                await by(house, "approver").admin.revoke_grant(gate)
-        await by(house, "owner" if everywhere else "approver").admin.revoke_grant(gate)
-        assert not (await by(house, "viewer").admin.grants()).grants
+                await access_of(house, "approver").admin.revoke_grant(gate)
+        await access_of(house, "owner" if everywhere else "approver").admin.revoke_grant(gate)
+        assert not (await access_of(house, "viewer").admin.grants()).grants
         with pytest.raises(UnknownGrant):
-            await by(house, "owner").admin.revoke_grant(gate)
+            await access_of(house, "owner").admin.revoke_grant(gate)
 
 
 # MCP servers -----------------------------------------------------------------------------------------------------------
@@ -187,14 +183,14 @@ async def _in_state(access: Access, state: str) -> api.McpView:
         (view,) = (await access.admin.servers()).servers
         return view if view.state == state else None
 
-    return await until(look)
+    return await wait_until(look)
 
 
 async def test_a_server_is_trusted_as_it_was_shown_and_first_of_all_its_start(tmp_path: Path) -> None:
     args = ("-S", str(HOSTILE), str(tmp_path / "ledger"), "plain")
     spec = ServerSpec("h", command=sys.executable, args=args, env={"H_TOKEN": CANARY})
     async with with_servers(spec, trust=TrustFile(tmp_path / "trust.json"), tokens=tmp_path) as house:
-        operator = by(house, "operator", "local")
+        operator = access_of(house, "operator", "local")
         first = await _in_state(operator, "untrusted")
         assert (first.transport, first.tools, first.variables) == ("stdio", [], ["H_TOKEN"])
         with pytest.raises(HashMismatch):
@@ -213,7 +209,7 @@ async def test_a_server_is_trusted_as_it_was_shown_and_first_of_all_its_start(tm
             (view,) = (await operator.admin.servers()).servers
             return bool(view.tools) and not any(tool.is_changed for tool in view.tools)
 
-        await until(trusted)
+        await wait_until(trusted)
         records = (await operator.accounts.audit()).records
         assert [record.did for record in records if record.did.startswith("mcp")] == ["mcp.trust"] * 2
 
@@ -234,22 +230,22 @@ def test_what_code_trusts_is_shown_as_it_is_now_where_it_has_changed() -> None:
 async def test_what_a_server_runs_and_why_it_fails_only_an_operator_is_told(tmp_path: Path) -> None:
     spec = ServerSpec("h", command="/nonexistent/program", args=(CANARY,))
     async with with_servers(spec, trust=None, tokens=tmp_path) as house:
-        view = await _in_state(by(house, "operator", "local"), "failed")
+        view = await _in_state(access_of(house, "operator", "local"), "failed")
         assert view.runs == "/nonexistent/program"
         assert view.reason
         assert CANARY not in str(view)
-        ours = await _in_state(by(house, "owner"), "failed")
+        ours = await _in_state(access_of(house, "owner"), "failed")
         assert (ours.reason, ours.runs, ours.hash, ours.problems) == ("", "", "", [])
         for deed in (
-            by(house, "owner").admin.trust_server("h", api.TrustServer(hash=view.hash)),
-            by(house, "owner").admin.log_in_server("h"),
-            by(house, "owner").admin.retry_server("h"),
+            access_of(house, "owner").admin.trust_server("h", api.TrustServer(hash=view.hash)),
+            access_of(house, "owner").admin.log_in_server("h"),
+            access_of(house, "owner").admin.retry_server("h"),
         ):
             with pytest.raises(Forbidden):
                 await deed
         with pytest.raises(UnknownServer):
-            await by(house, "operator", "local").admin.retry_server("another")
-        await by(house, "operator", "local").admin.retry_server("h")
+            await access_of(house, "operator", "local").admin.retry_server("another")
+        await access_of(house, "operator", "local").admin.retry_server("h")
 
 
 async def test_a_login_gives_an_address_and_goes_on_by_itself_when_somebody_was_there(tmp_path: Path) -> None:
@@ -257,7 +253,7 @@ async def test_a_login_gives_an_address_and_goes_on_by_itself_when_somebody_was_
         inside = giver.base.removeprefix("http://")  # it is on this machine, and so the operator has to name it
         spec = ServerSpec("far", url=f"{giver.resource}/mcp?key={CANARY}", auth="oauth", login_hosts=(inside,))
         async with with_servers(spec, trust=None, tokens=tmp_path) as house:
-            operator = by(house, "operator", "local")
+            operator = access_of(house, "operator", "local")
             before = await _in_state(operator, "needs_login")
             assert before.can_log_in
             assert CANARY not in before.runs
@@ -272,13 +268,13 @@ async def test_a_login_gives_an_address_and_goes_on_by_itself_when_somebody_was_
                 (view,) = (await operator.admin.servers()).servers
                 return not view.is_logging_in and view.state != "needs_login"
 
-            await until(over_now)
+            await wait_until(over_now)
 
 
 async def test_a_login_to_a_server_that_cannot_be_reached_says_so(tmp_path: Path) -> None:
     spec = ServerSpec("far", url="http://127.0.0.1:9/mcp", auth="oauth")
     async with with_servers(spec, trust=None, tokens=tmp_path) as house:
-        operator = by(house, "operator", "local")
+        operator = access_of(house, "operator", "local")
         with pytest.raises(NeedsLogin, match="cannot be reached"):
             await operator.admin.log_in_server("far")
         assert "cannot be reached" in (await operator.admin.servers()).servers[0].login_problem
@@ -286,7 +282,7 @@ async def test_a_login_to_a_server_that_cannot_be_reached_says_so(tmp_path: Path
 
 async def test_without_a_configuration_the_setup_says_which_model_answers() -> None:
     async with a_house() as house:
-        view = await by(house, "operator", "local").admin.setup()
+        view = await access_of(house, "operator", "local").admin.setup()
         assert (view.agent, view.model, view.is_offline, view.options) == ("helper", "scripted", False, [])
         with pytest.raises(Forbidden):
-            await by(house, "owner").admin.setup()
+            await access_of(house, "owner").admin.setup()

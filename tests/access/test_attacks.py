@@ -32,20 +32,8 @@ from everturn.runtime import Runtime
 from everturn.stores.registry import get_store
 from everturn.testing import FakeClock, MemoryStore
 from everturn.tools.agent import Agent
-from tests.helpers.tenants import (
-    AGENTS,
-    SECRET,
-    a_house,
-    gate_in,
-    look,
-    model,
-    over,
-    peek,
-    said,
-    settle,
-    somebody,
-    until,
-)
+from tests.helpers.tenants import AGENTS, SECRET, a_house, gate_in, look, model, over, peek, said, settle, somebody
+from tests.helpers.waiting import wait_until
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -66,7 +54,7 @@ async def test_turns_beside_each_other_in_one_session_are_counted_one_by_one(sto
             return len(await house.runtime.store.open_turns(sent.session)) == accepted
 
         for _ in range(3):
-            await until(all_begun)
+            await wait_until(all_begun)
             for _ in range(4):
                 try:
                     await ada.sessions.send(sent.session, api.NewMessage(text="hang", busy="fork"))
@@ -87,7 +75,7 @@ async def test_a_turn_that_waits_for_a_person_does_not_keep_others_out() -> None
         async def is_quiet() -> bool:
             return not await house.runtime.store.count_active_turns("ada")
 
-        await until(is_quiet)
+        await wait_until(is_quiet)
         house.meter._readings.clear()
         assert (await said(ada, "hello")).is_new
 

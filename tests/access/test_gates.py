@@ -32,17 +32,13 @@ from everturn.errors import (
     UnknownGate,
     UnknownSession,
 )
-from tests.helpers.tenants import BELL, PRIVATE, SECRET, a_house, gate_in, over, said, somebody
-
-
-def by(house: ServerContext, role: Role, tenant: str = "ada") -> Access:
-    return Access(house, somebody(tenant, role))
+from tests.helpers.tenants import BELL, PRIVATE, SECRET, a_house, access_of, gate_in, over, said, somebody
 
 
 async def asking(house: ServerContext, text: str, **how: Any) -> tuple[api.MessageReceipt, api.GateView]:
     """A turn that waits at a gate."""
-    sent = await said(by(house, "member"), text, **how)
-    return sent, await gate_in(by(house, "owner"), sent.session)
+    sent = await said(access_of(house, "member"), text, **how)
+    return sent, await gate_in(access_of(house, "owner"), sent.session)
 
 
 def yes(view: api.GateView, **how: Any) -> api.ResolveGate:
@@ -74,14 +70,16 @@ async def test_an_answer_takes_the_role_for_its_kind(name: str) -> None:
         sent, view = await asking(house, text)
         for role in order[: order.index(needed)]:
             with pytest.raises(Forbidden, match=needed if role != "viewer" else "member"):
-                await by(house, role).gates.resolve(sent.session, view.gate.id, yes(view, **reply))
-        assert (await by(house, "owner").gates.page(sent.session)).gates == [view], "nothing was answered"
-        await by(house, needed).gates.resolve(sent.session, view.gate.id, yes(view, **reply))
-        await over(by(house, "owner"), sent)
+                await access_of(house, role).gates.resolve(sent.session, view.gate.id, yes(view, **reply))
+        assert (await access_of(house, "owner").gates.page(sent.session)).gates == [view], "nothing was answered"
+        await access_of(house, needed).gates.resolve(sent.session, view.gate.id, yes(view, **reply))
+        await over(access_of(house, "owner"), sent)
         log = await house.runtime.store.events(sent.session)
         (answered,) = [entry.event for entry in log if isinstance(entry.event, GateResolved)]
         assert answered.resolution.by == f"{needed}-ada"
-        (noted,) = [one for one in (await by(house, "owner").accounts.audit()).records if one.did == "gate.answer"]
+        (noted,) = [
+            one for one in (await access_of(house, "owner").accounts.audit()).records if one.did == "gate.answer"
+        ]
         assert (noted.on, noted.by) == (view.gate.id, f"{needed}-ada")
         assert SECRET not in noted.detail
         assert "amount" not in noted.detail
@@ -101,7 +99,7 @@ async def test_a_key_with_a_lower_role_answers_no_more_than_that_role() -> None:
 async def test_an_answer_is_for_the_bytes_that_were_shown() -> None:
     async with a_house() as house:
         (sent, view), (other, theirs) = await asking(house, "pay"), await asking(house, "pay")
-        approver = by(house, "approver")
+        approver = access_of(house, "approver")
         texts: set[str] = set()
         for hash in (theirs.gate.hash, view.gate.hash[:-1] + "0", view.gate.hash.upper(), "x", " " + view.gate.hash):
             if hash == view.gate.hash:
@@ -120,14 +118,14 @@ async def test_an_answer_is_for_the_bytes_that_were_shown() -> None:
 async def test_the_same_answer_again_is_no_news_and_another_is_refused() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
-        approver = by(house, "approver")
+        approver = access_of(house, "approver")
         await approver.gates.resolve(sent.session, view.gate.id, yes(view))
         await approver.gates.resolve(sent.session, view.gate.id, yes(view))
         done = await over(approver, sent)
         await approver.gates.resolve(sent.session, view.gate.id, yes(view))  # also when it is long over
         for reply in ({"allow": None, "deny": True}, {"arguments": {"amount": 8}}, {"allow": "always"}):
             with pytest.raises(AnsweredOtherwise):
-                await by(house, "owner").gates.resolve(sent.session, view.gate.id, yes(view, **reply))
+                await access_of(house, "owner").gates.resolve(sent.session, view.gate.id, yes(view, **reply))
         log = await house.runtime.store.events(sent.session)
         assert sum(isinstance(entry.event, GateResolved) for entry in log) == 1
         (paid,) = [part for part in done.messages[1].parts if isinstance(part, ToolPart)]
@@ -140,14 +138,14 @@ async def test_of_many_who_answer_at_once_one_is_first() -> None:
         sent, view = await asking(house, "pay")
         replies = [yes(view) if at % 2 else yes(view, allow=None, deny=True) for at in range(40)]
         said_so = await asyncio.gather(
-            *(by(house, "approver").gates.resolve(sent.session, view.gate.id, reply) for reply in replies),
+            *(access_of(house, "approver").gates.resolve(sent.session, view.gate.id, reply) for reply in replies),
             return_exceptions=True,
         )
         taken = [reply for reply, came in zip(replies, said_so, strict=True) if came is None]
         assert len(taken) == 20
         assert len({reply.allow for reply in taken}) == 1
         assert {type(came) for came in said_so if came is not None} == {AnsweredOtherwise}
-        await over(by(house, "viewer"), sent)
+        await over(access_of(house, "viewer"), sent)
         log = await house.runtime.store.events(sent.session)
         assert sum(isinstance(entry.event, GateResolved) for entry in log) == 1
 
@@ -155,18 +153,18 @@ async def test_of_many_who_answer_at_once_one_is_first() -> None:
 async def test_nothing_is_answered_after_a_cancel() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
-        await by(house, "member").sessions.cancel_turn(sent.session, sent.turn, api.CancelTurn())
+        await access_of(house, "member").sessions.cancel_turn(sent.session, sent.turn, api.CancelTurn())
         with pytest.raises(GateClosed):
-            await by(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
-        await over(by(house, "viewer"), sent)
+            await access_of(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
+        await over(access_of(house, "viewer"), sent)
         with pytest.raises(GateClosed):
-            await by(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
+            await access_of(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
 
 
 async def test_only_what_the_gate_offers_is_remembered() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
-        owner = by(house, "owner")
+        owner = access_of(house, "owner")
         for reply, error in (
             ({"allow": "always", "rule": Rule(tool="*", action="allow")}, AnswerUnfit),
             ({"allow": "once", "rule": view.gate.offers[0]}, ConfigError),
@@ -185,13 +183,15 @@ async def test_only_what_the_gate_offers_is_remembered() -> None:
 async def test_what_holds_everywhere_is_revoked_by_an_owner() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
-        await by(house, "owner").gates.resolve(sent.session, view.gate.id, yes(view, allow="always", everywhere=True))
-        await over(by(house, "owner"), sent)
-        (grant,) = (await by(house, "viewer").gates.grants(sent.session)).grants
+        await access_of(house, "owner").gates.resolve(
+            sent.session, view.gate.id, yes(view, allow="always", everywhere=True)
+        )
+        await over(access_of(house, "owner"), sent)
+        (grant,) = (await access_of(house, "viewer").gates.grants(sent.session)).grants
         with pytest.raises(Forbidden, match="owner"):
-            await by(house, "approver").gates.revoke_grant(sent.session, grant.id)
-        await by(house, "owner").gates.revoke_grant(sent.session, grant.id)
-        assert not (await by(house, "viewer").gates.grants(sent.session)).grants
+            await access_of(house, "approver").gates.revoke_grant(sent.session, grant.id)
+        await access_of(house, "owner").gates.revoke_grant(sent.session, grant.id)
+        assert not (await access_of(house, "viewer").gates.grants(sent.session)).grants
         _, view = await asking(house, "pay")
         assert view.gate.tool == "pay"
 
@@ -202,7 +202,7 @@ async def test_what_holds_everywhere_is_revoked_by_an_owner() -> None:
 async def test_a_claim_is_its_makers_and_what_others_see_of_it_is_no_key_to_it() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "bell", clients=[BELL])
-        mine, eve = by(house, "member"), Access(house, somebody(user="eve"))
+        mine, eve = access_of(house, "member"), Access(house, somebody(user="eve"))
         claim, hash = "a-name-nobody-guesses", view.gate.hash
         with pytest.raises(NotClaimed):
             await mine.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=hash, result="rung", claim=claim))
@@ -228,7 +228,7 @@ async def test_no_client_claims_what_is_for_a_person() -> None:
     async with a_house() as house:
         sent, view = await asking(house, "pay")
         with pytest.raises(AnswerUnfit):
-            await by(house, "owner").gates.claim(
+            await access_of(house, "owner").gates.claim(
                 sent.session, view.gate.id, api.ClaimCall(hash=view.gate.hash, claim="a-name-nobody-guesses")
             )
 
@@ -260,21 +260,21 @@ async def test_a_result_that_is_reviewed_is_for_approvers_also_when_it_was_withh
     async with a_house() as house:
         sent, view = await asking(house, "peek")
         for role in ("viewer", "member"):
-            shown = await everything(by(house, role), sent)
+            shown = await everything(access_of(house, role), sent)
             assert SECRET not in shown
             assert view.gate.hash not in shown
             assert view.gate.id in shown
-            assert await by(house, role).follow(sent.session) is True
-        assert SECRET in await everything(by(house, "approver"), sent)
-        assert await by(house, "approver").follow(sent.session) is False
+            assert await access_of(house, role).follow(sent.session) is True
+        assert SECRET in await everything(access_of(house, "approver"), sent)
+        assert await access_of(house, "approver").follow(sent.session) is False
         with pytest.raises(Forbidden, match="approver"):
-            await by(house, "member").sessions.export(sent.session, tmp_path / "open.zip")
-        await by(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view, **reply))
-        await over(by(house, "viewer"), sent)
-        assert SECRET not in await everything(by(house, "member"), sent)
+            await access_of(house, "member").sessions.export(sent.session, tmp_path / "open.zip")
+        await access_of(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view, **reply))
+        await over(access_of(house, "viewer"), sent)
+        assert SECRET not in await everything(access_of(house, "member"), sent)
         with pytest.raises(Forbidden, match="approver"):
-            await by(house, "member").sessions.export(sent.session, tmp_path / "closed.zip")
-        await by(house, "approver").sessions.export(sent.session, tmp_path / "out.zip")
+            await access_of(house, "member").sessions.export(sent.session, tmp_path / "closed.zip")
+        await access_of(house, "approver").sessions.export(sent.session, tmp_path / "out.zip")
         log = await house.runtime.store.events(sent.session)
         assert SECRET in repr(log)
         assert SECRET not in repr([redact_event(entry.event) for entry in log])
@@ -282,7 +282,7 @@ async def test_a_result_that_is_reviewed_is_for_approvers_also_when_it_was_withh
 
 async def test_private_values_and_their_hash_are_for_approvers(tmp_path: Path) -> None:
     async with a_house() as house:
-        member, approver = by(house, "member"), by(house, "approver")
+        member, approver = access_of(house, "member"), access_of(house, "approver")
         sent = await said(member, "whois")
         done = await over(approver, sent)
         (part,) = [part for part in done.messages[1].parts if isinstance(part, ToolPart)]
@@ -320,19 +320,19 @@ async def test_a_gate_of_a_sub_turn_is_answered_in_the_session_above_and_its_own
         assert view.session != sent.session
         assert view.session.startswith(sent.session)
         for refused in (
-            lambda: by(house, "member").sessions.send(view.session, api.NewMessage(text="x")),
-            lambda: by(house, "owner").sessions.erase(view.session),
-            lambda: by(house, "owner").sessions.export(view.session, Path("/nowhere")),
+            lambda: access_of(house, "member").sessions.send(view.session, api.NewMessage(text="x")),
+            lambda: access_of(house, "owner").sessions.erase(view.session),
+            lambda: access_of(house, "owner").sessions.export(view.session, Path("/nowhere")),
         ):
             with pytest.raises(Forbidden, match="sub-agent run"):
                 await refused()
-        below = await by(house, "viewer").sessions.get(view.session)
+        below = await access_of(house, "viewer").sessions.get(view.session)
         assert (below.parent, below.by) == (sent.session, "member-ada")
-        assert len((await by(house, "viewer").sessions.list()).sessions) == 1
+        assert len((await access_of(house, "viewer").sessions.list()).sessions) == 1
         with pytest.raises(UnknownSession):
-            await by(house, "owner", "bob").gates.resolve(view.session, view.gate.id, yes(view))
-        other = await said(by(house, "member"), "hello")
+            await access_of(house, "owner", "bob").gates.resolve(view.session, view.gate.id, yes(view))
+        other = await said(access_of(house, "member"), "hello")
         with pytest.raises(UnknownGate):  # it is below another session
-            await by(house, "owner").gates.resolve(other.session, view.gate.id, yes(view))
-        await by(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
-        assert (await over(by(house, "viewer"), sent)).phase.value == "completed"
+            await access_of(house, "owner").gates.resolve(other.session, view.gate.id, yes(view))
+        await access_of(house, "approver").gates.resolve(sent.session, view.gate.id, yes(view))
+        assert (await over(access_of(house, "viewer"), sent)).phase.value == "completed"

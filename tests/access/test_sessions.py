@@ -26,7 +26,8 @@ from everturn.errors import (
     UnknownFile,
 )
 from everturn.testing import FakeClock
-from tests.helpers.tenants import AGENTS, BELL, a_house, over, said, somebody, until
+from tests.helpers.tenants import AGENTS, BELL, a_house, over, said, somebody
+from tests.helpers.waiting import wait_until
 
 
 async def started(house: ServerContext, sent: api.MessageReceipt) -> TurnOptions:
@@ -36,7 +37,7 @@ async def started(house: ServerContext, sent: api.MessageReceipt) -> TurnOptions
         log = await house.runtime.store.events(sent.session, turn=sent.turn)
         return next((entry.event.options for entry in log if isinstance(entry.event, TurnStarted)), None)
 
-    return await until(look)
+    return await wait_until(look)
 
 
 async def test_a_turn_knows_its_agent_its_user_and_its_tenant() -> None:
@@ -158,7 +159,7 @@ async def test_a_message_that_steers_joins_the_turn_that_waits_and_the_queue_say
     async with a_house() as house:
         access = Access(house, somebody())
         running = await said(access, "pay")
-        [view] = await until(lambda: gates_of(access))
+        [view] = await wait_until(lambda: gates_of(access))
         sent = [
             await access.sessions.send(running.session, api.NewMessage(text="look", busy="steer"), "k")
             for _ in range(2)
@@ -183,7 +184,7 @@ async def test_a_turn_with_tools_of_a_client_is_steered_by_whoever_began_it() ->
     async with a_house() as house:
         access, other = Access(house, somebody()), Access(house, somebody(user="else"))
         running = await said(access, "pay", clients=[BELL])
-        await until(lambda: gates_of(access))
+        await wait_until(lambda: gates_of(access))
         with pytest.raises(CommandRefused, match="send this as the next message"):
             await other.sessions.send(running.session, api.NewMessage(text="bell", busy="steer"))
         assert not (await access.log.queue(running.session)).queued

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from tests.helpers.events import wait_for_event
 
 from everturn import Chat, LateResultReceived, TextDelta, Turn
 from everturn.cluster.watchdog import BLOCKED_EXIT_CODE
@@ -25,15 +26,6 @@ async def send(runtime: Runtime, scenario: str, session: str, **options: float) 
     return await Chat(runtime.model_for(""), runtime=runtime, session=session).send(
         ask(scenario, session, 0, **options)
     )
-
-
-async def until(runtime: Runtime, session: str, kind: type, seconds: float = 60) -> object:
-    async with asyncio.timeout(seconds):
-        while True:
-            found = [entry.event for entry in await runtime.store.events(session) if isinstance(entry.event, kind)]
-            if found:
-                return found[-1]
-            await asyncio.sleep(0.05)
 
 
 async def test_a_cell() -> None:
@@ -55,7 +47,7 @@ async def cancels_are_heard_at_once(here: Runtime, there: Runtime) -> None:
                 break
         asked = time.time()
         await Turn(there, turn.session, turn.id, "").cancel()
-        ended = await until(here, turn.session, TurnCancelled)
+        ended = await wait_for_event(here.store, turn.session, TurnCancelled)
         assert isinstance(ended, TurnCancelled)
         seconds.append(ended.at - asked)
     assert sorted(seconds)[len(seconds) * 3 // 4] < 0.1, seconds  # a loaded machine may be late now and then
@@ -63,16 +55,16 @@ async def cancels_are_heard_at_once(here: Runtime, there: Runtime) -> None:
 
 async def a_tool_whose_process_died_after_its_turn_is_told_of(where: Cell, here: Runtime) -> None:
     turn = await send(here, "lingers", "linger", seconds=300)
-    await until(here, "linger", CallStarted)
+    await wait_for_event(here.store, "linger", CallStarted)
     await turn.cancel()
-    await until(here, "linger", TurnCancelled)
+    await wait_for_event(here.store, "linger", TurnCancelled)
     effect = [line for line in where.lines() if line.kind == "effect" and line.session == "linger"]
     (worker,) = [worker for worker in where.workers if worker.name == effect[0].worker]
 
     await worker.kill9()
     where.workers.remove(worker)
 
-    late = await until(here, "linger", LateResultReceived)
+    late = await wait_for_event(here.store, "linger", LateResultReceived)
     assert isinstance(late, LateResultReceived)
     assert late.output.code == "outcome_unknown"
     await where.start_worker(pace=0.01)
@@ -127,6 +119,6 @@ async def a_session_that_kills_its_workers_is_parked_and_blocks_nobody(where: Ce
 
     await (await send(here, "echo", "well-after-all"))
     await poisonous.cancel()  # a new command gives it another chance, and this one ends it
-    await until(here, "poison", TurnCancelled)
+    await wait_for_event(here.store, "poison", TurnCancelled)
     assert deaths >= MAX_QUICK_CLAIMS + 1
     keeping.cancel()

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.helpers.tools import mail
 
-from everturn import Chat, TurnOptions, tool
+from everturn import Chat, TurnOptions
 from everturn.cli import main
 from everturn.cli.commands.replay import export_turn
 from everturn.core.events import TurnEvent, TurnSuspended
@@ -28,12 +29,6 @@ async def mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"{SAYS} {to}"
 '''
-
-
-@tool(idempotent=True, approval="always")
-async def mail(to: str, text: str) -> str:
-    """Send a mail."""
-    return f"sent to {to}"
 
 
 async def _talk(file: Path) -> Recording:

@@ -44,7 +44,7 @@ def in_front_of(terminal: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
 
-def until(master: int, text: bytes) -> bytes:
+def read_until(master: int, text: bytes) -> bytes:
     shown = b""
     while text not in shown:
         shown += os.read(master, 4096)
@@ -69,7 +69,7 @@ def answer(home: Path, typed: bytes, *words: str) -> tuple[bytes, bytes]:
         process.stdin = None
         shown = b""
         for line in typed.splitlines(keepends=True):
-            shown += until(master, b"> ")
+            shown += read_until(master, b"> ")
             os.write(master, line)
         out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, err) == (0, b"")

@@ -13,7 +13,6 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
@@ -22,6 +21,7 @@ from everturn.client.server import RemoteTurn
 from everturn.core.events import StepRestarted
 from everturn.errors import EverturnError
 from everturn.testing.provider import Call, Say
+from tests.helpers.waiting import wait_until
 from tools.chaos.api import ApiCell, ApiTurnScreen
 from tools.chaos.api_tools import VERSION
 from tools.chaos.resume import compare_with_stored
@@ -154,7 +154,8 @@ async def _roll(cell: ApiCell, sizes: Sizes) -> tuple[int, int]:
     for pid in house.worker_pids()[: sizes.same]:
         known = set(house.worker_pids())
         os.kill(pid, signal.SIGTERM)
-        await _until(lambda known=known: _is_replaced(cell, known), sizes.rest)
+        await wait_until(lambda known=known: _is_replaced(cell, known), 90, pause=0.1)
+        await asyncio.sleep(sizes.rest)
         workers += 1
     beside = {VERSION: str(NEXT), WRITES: str(NOW)}
     count = len(house.worker_pids())
@@ -180,10 +181,3 @@ async def _is_replaced(cell: ApiCell, known: set[int]) -> bool:
     now = set(cell.house.worker_pids())
     said = parent.stderr.read_text(encoding="utf-8", errors="replace")
     return len(now) == len(known) and all(f"worker {pid} drives" in said for pid in now) and now != known
-
-
-async def _until(is_so: Callable[[], Awaitable[bool]], rest: float) -> None:
-    async with asyncio.timeout(90):
-        while not await is_so():  # noqa: ASYNC110 - it happens in other processes
-            await asyncio.sleep(0.1)
-    await asyncio.sleep(rest)

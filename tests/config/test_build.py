@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.helpers.waiting import wait_until
 
 from everturn.access.agents import Agents
 from everturn.access.server_context import ServerContext
@@ -240,14 +240,6 @@ async def test_a_house_is_open_until_its_block_ends(tmp_path: Path):
 RULES = '[agents.a]\nmodel = "offline:demo"\nsystem = "{system}"\n[[permissions]]\ntool = "take_note"\naction = "{action}"\n'
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(2000):
-        if holds():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it never came to that")
-
-
 def house_of(loaded: LoadedConfig) -> ServerContext:
     runtime = make(loaded)
     return ServerContext(runtime, MemoryStore().accounts, Agents(configured_agents(loaded, "offline:demo")))
@@ -266,7 +258,7 @@ async def test_a_changed_file_replaces_agents_and_rules(tmp_path: Path, caplog: 
         new = tmp_path / "new.toml"
         new.write_text(RULES.format(system="new", action="deny") + "[server]\nport = 1\n", encoding="utf-8")
         new.rename(tmp_path / "everturn.toml")
-        await until(lambda: house.agents.get("a").options.system == "new")
+        await wait_until(lambda: house.agents.get("a").options.system == "new")
     finally:
         watching.cancel()
     assert [rule.action for rule in house.runtime.permissions.policy.rules] == ["deny"]
@@ -344,7 +336,7 @@ async def test_a_worker_makes_the_same_runtime_of_the_file_that_is_named(
     assert runtime.model_for("fast").name == "fast"
     assert [rule.tool for rule in runtime.permissions.policy.rules] == ["x"]
     read(tmp_path, AGENTS + '[[permissions]]\ntool = "y"\naction = "deny"\n')
-    await until(lambda: [rule.tool for rule in runtime.permissions.policy.rules] == ["y"])
+    await wait_until(lambda: [rule.tool for rule in runtime.permissions.policy.rules] == ["y"])
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
 

@@ -12,11 +12,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.helpers.waiting import wait_until_sync
 
 PLAIN = {key: value for key, value in os.environ.items() if not key.startswith("EVERTURN_") and "API_KEY" not in key}
 
@@ -64,14 +65,6 @@ class Serving:
         return self.process.returncode, out + err
 
 
-def eventually(look: Callable[[], Any]) -> Any:
-    for _ in range(200):
-        if found := look():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it never came to that")
-
-
 @pytest.fixture
 def serving(tmp_path: Path) -> Iterator[Serving]:
     one = Serving(tmp_path)
@@ -95,7 +88,7 @@ def test_a_new_user_has_a_turn_answered_and_a_question_asked_without_any_configu
     assert "offline:demo" in serving.line("agent")
 
     sent = serving.ask("/api/sessions", key, {"text": "note that it rains"})
-    gates = eventually(lambda: serving.ask("/api/gates", key)["gates"])
+    gates = wait_until_sync(lambda: serving.ask("/api/gates", key)["gates"])
     gate = cast("dict[str, Any]", gates[0]["gate"])
     shown = serving.run("ps")
     assert f"{sent['session']!r}" in shown.stdout
@@ -148,7 +141,7 @@ def test_a_changed_file_is_read_at_once_on_sighup_and_a_broken_one_is_told(tmp_p
 
         file.write_text("[agents.two]\nmodel = 'offline:demo'\n", encoding="utf-8")
         one.process.send_signal(signal.SIGHUP)
-        assert eventually(lambda: names() == ["two"])
+        assert wait_until_sync(lambda: names() == ["two"])
         file.write_text("[agents.two]\nmodle = 'offline:demo'\n", encoding="utf-8")
         one.process.send_signal(signal.SIGHUP)
         time.sleep(0.5)

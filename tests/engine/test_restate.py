@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from msgspec import Struct
+from tests.helpers.waiting import wait_until
 
 from everturn.core.ports import Engine
 from everturn.engine.restate import RestateEngine, RestateHealth, open_worker_socket
@@ -37,12 +38,6 @@ names = (f"everturn{number}" for number in count())
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RestateServer]:
     async with restate_server(tmp_path_factory.mktemp("restate")) as server:
         yield server
-
-
-async def until(what: Callable[[], bool], seconds: float = 30.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not what():  # noqa: ASYNC110  (some of it happens in other processes)
-            await asyncio.sleep(0.02)
 
 
 # The contract ---------------------------------------------------------------------------------------------------------
@@ -114,7 +109,7 @@ async def test_a_session_may_have_any_name(server: RestateServer):
     for session in wanted:
         await engine.wake(session)
 
-    await until(lambda: len(driven) == len(wanted))
+    await wait_until(lambda: len(driven) == len(wanted))
     assert sorted(driven) == sorted(wanted)
     await engine.aclose()
 
@@ -128,9 +123,9 @@ async def test_wakes_that_wait_to_be_sent_are_one_request_and_a_later_one_is_ano
     engine = RestateEngine(server.ingress, server.admin, listen=HERE, service=next(names))
     await engine.serve(drive)
     await asyncio.gather(*(engine.wake("s") for _ in range(100)))
-    await until(lambda: len(driven) == 1)
+    await wait_until(lambda: len(driven) == 1)
     await engine.wake("s")
-    await until(lambda: len(driven) == 2)
+    await wait_until(lambda: len(driven) == 2)
     await asyncio.sleep(0.5)
 
     assert len(driven) == 2
@@ -151,7 +146,7 @@ async def test_who_is_overtaken_or_refused_leaves_the_session_alone(server: Rest
     engine = RestateEngine(server.ingress, server.admin, listen=HERE, service=next(names))
     await engine.serve(drive)
     await engine.wake("s")
-    await until(lambda: begun == 1)
+    await wait_until(lambda: begun == 1)
     await asyncio.sleep(1.0)  # a second try would come after a tenth of that
 
     assert begun == 1
@@ -171,9 +166,9 @@ async def test_two_hundred_sessions_are_driven_at_once(server: RestateServer):
     await engine.serve(drive)
     await asyncio.gather(*(engine.wake(f"s{number}") for number in range(200)))
 
-    await until(lambda: now == 200)
+    await wait_until(lambda: now == 200)
     open_again.set()
-    await until(lambda: now == 0)
+    await wait_until(lambda: now == 0)
     await engine.aclose()
 
 
@@ -191,7 +186,7 @@ async def test_a_drive_that_takes_long_is_not_driven_a_second_time(tmp_path: Pat
         engine = RestateEngine(server.ingress, server.admin, listen=HERE)
         await engine.serve(drive)
         await engine.wake("s")
-        await until(lambda: ended == 1)
+        await wait_until(lambda: ended == 1)
         await engine.aclose()
 
     assert begun == 1
@@ -207,7 +202,7 @@ async def test_a_finished_drive_leaves_nothing_behind_in_restate(server: Restate
     engine = RestateEngine(server.ingress, server.admin, listen=HERE, service=service)
     await engine.serve(drive)
     await asyncio.gather(*(engine.wake(f"s{number}") for number in range(100)))
-    await until(lambda: ended == 100)
+    await wait_until(lambda: ended == 100)
     async with asyncio.timeout(10):
         while await invocations(server, service):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
@@ -320,17 +315,17 @@ async def test_when_restate_dies_its_drives_are_let_go_and_every_wake_is_kept(tm
         for number in range(20):
             await engine.wake(f"held{number}")
             await engine.wake(f"later{number}", due)
-        await until(lambda: len(begun) == 20)
+        await wait_until(lambda: len(begun) == 20)
         await engine.wake("held0")
 
         server.kill9()
-        await until(lambda: cancelled.total() == 20)
+        await wait_until(lambda: cancelled.total() == 20)
         waking = asyncio.gather(*(engine.wake(f"during{number}") for number in range(5)))
         await server.start()
         await waking
         hold.set()
         wanted = [f"{kind}{number}" for kind in ("held", "later") for number in range(20)]
-        await until(lambda: all(ended[session] for session in wanted) and ended["held0"] == 2, 60)
+        await wait_until(lambda: all(ended[session] for session in wanted) and ended["held0"] == 2, 60)
 
         assert all(ended[f"during{number}"] for number in range(5))
         assert ended["held1"] == 1
@@ -361,7 +356,7 @@ class Workers:
         command = [sys.executable, str(script), *arguments]
         process = subprocess.Popen(command, pass_fds=[fd], stdin=subprocess.PIPE)  # noqa: ASYNC220
         self.processes.append(process)
-        await until(lambda: any(note.pid == process.pid for note in self.notes("serving")))
+        await wait_until(lambda: any(note.pid == process.pid for note in self.notes("serving")))
         return process.pid
 
     def notes(self, what: str, session: str = "") -> list[Note]:
@@ -401,7 +396,7 @@ async def test_a_session_is_driven_by_one_of_two_processes_at_a_time(tmp_path: P
         sessions = [f"long{number}" for number in range(200)]
         for _ in range(2):
             await asyncio.gather(*(engine.wake(session) for session in sessions for engine in (waker, other)))
-        await until(lambda: len(workers.notes("end")) == 800, 60)
+        await wait_until(lambda: len(workers.notes("end")) == 800, 60)
         await other.aclose()
 
         assert len({note.pid for note in workers.notes("end")}) == 2
@@ -415,9 +410,9 @@ async def test_when_a_worker_is_killed_another_one_drives_on(tmp_path: Path):
         for number in range(3):
             session = f"long{number}"
             await waker.wake(session)
-            await until(lambda session=session: bool(workers.notes("begin", session)))
+            await wait_until(lambda session=session: bool(workers.notes("begin", session)))
             os.kill(workers.notes("begin", session)[0].pid, signal.SIGKILL)
-            await until(lambda session=session: bool(workers.notes("end", session)))
+            await wait_until(lambda session=session: bool(workers.notes("end", session)))
             first, second = workers.notes("begin", session)
             assert first.pid != second.pid
             await workers.start()
@@ -426,10 +421,10 @@ async def test_when_a_worker_is_killed_another_one_drives_on(tmp_path: Path):
 async def test_a_worker_that_is_told_to_stop_hands_its_drive_over(tmp_path: Path):
     async with two_workers(tmp_path, 2.0) as (workers, waker):
         await waker.wake("long")
-        await until(lambda: bool(workers.notes("begin", "long")))
+        await wait_until(lambda: bool(workers.notes("begin", "long")))
         first = workers.notes("begin", "long")[0].pid
         os.kill(first, signal.SIGTERM)
-        await until(lambda: bool(workers.notes("end", "long")))
+        await wait_until(lambda: bool(workers.notes("end", "long")))
 
         assert [note.pid for note in workers.notes("closed")] == [first]
         assert len({note.pid for note in workers.notes("begin", "long")}) == 2
@@ -438,12 +433,12 @@ async def test_a_worker_that_is_told_to_stop_hands_its_drive_over(tmp_path: Path
 async def test_a_worker_that_has_stopped_is_left_by_what_it_drove_and_by_what_comes(tmp_path: Path):
     async with two_workers(tmp_path, 1.0) as (workers, waker):
         await waker.wake("long")
-        await until(lambda: bool(workers.notes("begin", "long")))
+        await wait_until(lambda: bool(workers.notes("begin", "long")))
         stopped = workers.notes("begin", "long")[0].pid
         os.kill(stopped, signal.SIGSTOP)
         comes = [f"quick{number}" for number in range(50)]
         await asyncio.gather(*(waker.wake(session) for session in comes))
-        await until(lambda: all(workers.notes("end", session) for session in ("long", *comes)))
+        await wait_until(lambda: all(workers.notes("end", session) for session in ("long", *comes)))
         ended = {note.pid for note in workers.notes("end")}
         os.kill(stopped, signal.SIGCONT)
 
@@ -461,15 +456,15 @@ async def test_of_reminders_one_stands_in_line(server: RestateServer) -> None:
     engine = RestateEngine(server.ingress, server.admin, listen=HERE, service=next(names))
     await engine.serve(drive)
     await engine.wake("s")
-    await until(lambda: bool(drives))
+    await wait_until(lambda: bool(drives))
 
     for _ in range(20):
         await engine.wake("s", is_reminder=True)
     hold.set()
-    await until(lambda: len(drives) == 2)
+    await wait_until(lambda: len(drives) == 2)
     await asyncio.sleep(0.5)
     assert drives == ["s", "s"]
 
     await engine.wake("s", is_reminder=True)  # the line is empty again, and takes another one
-    await until(lambda: len(drives) == 3)
+    await wait_until(lambda: len(drives) == 3)
     await engine.aclose()

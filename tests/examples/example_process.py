@@ -12,13 +12,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from everturn.replay import Recording, differences, normalize_recording
 from everturn.stores.registry import get_store
@@ -100,15 +99,6 @@ def says(program: subprocess.Popen[str], what: str) -> re.Match[str]:
         if found := re.search(what, line):
             return found
     raise AssertionError(f"it ended without {what!r}: {''.join(said)}")
-
-
-def wait_for(what: Callable[[], Any], why: str, seconds: float = PATIENCE) -> Any:
-    """What a function says once it is something."""
-    until = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < until, why
-        time.sleep(0.05)
-    return found
 
 
 def is_there(url: str) -> bool:

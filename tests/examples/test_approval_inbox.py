@@ -9,16 +9,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.examples.example_process import (
-    check_recorded,
-    commands,
-    copied,
-    is_there,
-    recording_of,
-    run,
-    started,
-    wait_for,
-)
+from tests.examples.example_process import check_recorded, commands, copied, is_there, recording_of, run, started
+from tests.helpers.waiting import wait_until_sync
 from tools.servers.process import free_port
 
 NAME = "approval-inbox"
@@ -62,22 +54,22 @@ async def test_a_request_outlives_the_process_and_is_paid_once(tmp_path: Path) -
     service, send, look = commands(NAME)
     url = f"http://127.0.0.1:{port}"
     with started(service, there, PORT=str(port)) as first:
-        wait_for(lambda: is_there(f"{url}/inbox"), "it does not serve")
+        wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve")
         assert curl(send, url, there) == {"id": "may-1", "is_new": True}
-        wait_for(lambda: phase(url, "may-1") == "waiting", "nothing is asked")
+        wait_until_sync(lambda: phase(url, "may-1") == "waiting", why="nothing is asked")
         (before,) = curl(look, url, there)
         first.kill()  # SIGKILL: nothing can be put in order
         first.wait()
     assert not (there / "inbox-data" / "ledger.db").exists()
 
     with started(service, there, PORT=str(port)):
-        wait_for(lambda: is_there(f"{url}/inbox"), "it does not serve again")
+        wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve again")
         assert curl(look, url, there) == [before]
         assert curl(send, url, there) == {"id": "may-1", "is_new": False}  # sent again, it is the same
         answer = f"{url}/inbox/{before['gate']}"
         assert ask(answer, {"hash": "another", "allow": True})[0] == 409
         assert ask(answer, {"hash": before["hash"], "allow": True, "by": "the till"}) == (200, {"taken": True})
-        wait_for(lambda: phase(url, "may-1") == "completed", "it is not done")
+        wait_until_sync(lambda: phase(url, "may-1") == "completed", why="it is not done")
         assert ask(f"{url}/requests/may-1")[1]["answer"] == "Done: paid 40.00 to Ada."
         assert ask(answer, {"hash": before["hash"], "allow": True})[0] == 409
         assert ask(f"{url}/inbox")[1] == []
@@ -92,27 +84,27 @@ def test_a_process_that_dies_over_the_answer_pays_once(tmp_path: Path) -> None:
     service, send, look = commands(NAME)
     url = f"http://127.0.0.1:{port}"
     with started(service, there, PORT=str(port)) as first:
-        wait_for(lambda: is_there(f"{url}/inbox"), "it does not serve")
+        wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve")
         curl(send, url, there)
-        wait_for(lambda: phase(url, "may-1") == "waiting", "nothing is asked")
+        wait_until_sync(lambda: phase(url, "may-1") == "waiting", why="nothing is asked")
         (asked,) = curl(look, url, there)
         assert ask(f"{url}/inbox/{asked['gate']}", {"hash": asked["hash"], "allow": True})[0] == 200
         first.kill()  # before it has paid, after it, or in the middle: the answer is safe, and the key is the same
         first.wait()
     with started(service, there, PORT=str(port)):
-        wait_for(lambda: is_there(f"{url}/inbox"), "it does not serve again")
-        wait_for(lambda: phase(url, "may-1") == "completed", "it is not done")
+        wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve again")
+        wait_until_sync(lambda: phase(url, "may-1") == "completed", why="it is not done")
     assert paid(there) == [("Ada", 40.0)]
 
 
 def refuse_on_the_page(url: str) -> None:
     """A person says no, and why; whatever a colleague wrote is text on the page."""
     assert ask(f"{url}/requests", {"id": "may-2", "text": "pay Bob 7 <b>now</b>"})[0] == 202
-    wait_for(lambda: phase(url, "may-2") == "waiting", "nothing is asked")
+    wait_until_sync(lambda: phase(url, "may-2") == "waiting", why="nothing is asked")
     ((gate, hash),) = [(one["gate"], one["hash"]) for one in ask(f"{url}/inbox")[1]]
     assert f'action="/inbox/{gate}"' in ask(url)[1]
     assert ask(f"{url}/inbox/{gate}", form=f"hash={hash}&button=deny&why=paid+in+April")[0] == 200
-    wait_for(lambda: phase(url, "may-2") == "completed", "it is not done")
+    wait_until_sync(lambda: phase(url, "may-2") == "completed", why="it is not done")
     assert "paid in April" in ask(f"{url}/requests/may-2")[1]["answer"]
 
 
@@ -120,7 +112,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(tmp_path: Path) -> None:
     there, port = copied(NAME, tmp_path), free_port()
     url = f"http://127.0.0.1:{port}"
     with started(commands(NAME)[0], there, PORT=str(port)) as service:
-        wait_for(lambda: is_there(f"{url}/inbox"), "it does not serve")
+        wait_until_sync(lambda: is_there(f"{url}/inbox"), why="it does not serve")
         assert ask(f"{url}/requests", {"id": "a/b", "text": "x"})[0] == 400
         assert ask(f"{url}/requests", ["not", "an", "object"]) == (
             400,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.conversations import Scenes
+from tests.helpers.tools import look, mail
 
 from everturn import (
     Chat,
@@ -51,18 +52,6 @@ from everturn.wire import VERSION, dump_log
 FOLDER = Path(__file__).parent
 
 
-@tool(read_only=True)
-async def look(at: str) -> str:
-    """Look at something."""
-    return f"{at} is there"
-
-
-@tool(idempotent=True, approval="always")
-async def mail(to: str, text: str) -> str:
-    """Send a mail."""
-    return f"sent to {to}"
-
-
 @tool(idempotent=True, approval="ask")
 async def note(text: str) -> str:
     """Write something down."""
@@ -76,7 +65,7 @@ async def chatting(*script: Any, tools: tuple[Tool, ...] = (), **options: Any) -
         yield chat
 
 
-async def log_of(chat: Chat) -> bytes:
+async def dumped_log(chat: Chat) -> bytes:
     return dump_log(await chat.runtime.store.events(chat.session))
 
 
@@ -84,13 +73,13 @@ async def plain() -> bytes:
     async with chatting(say("Hello, Ada."), say("Fine, and you?")) as chat:
         await (await chat.send("Hello! I am Ada – 你好 👋"))
         await (await chat.send("How are you?", params={"temperature": 0.5}))
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def reasoning() -> bytes:
     async with chatting([think("She greets me."), say("Hello.")]) as chat:
         await (await chat.send("Hello"))
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def gate_edited() -> bytes:
@@ -100,7 +89,7 @@ async def gate_edited() -> bytes:
         async for event in turn:
             if isinstance(event, GateOpened):
                 await turn.answer(event.gate, allow="once", arguments={"to": "Ada", "text": "Lunch at noon"})
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def denied() -> bytes:
@@ -109,7 +98,7 @@ async def denied() -> bytes:
         async for event in turn:
             if isinstance(event, GateOpened):
                 await turn.answer(event.gate, deny="He is asleep")
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def granted() -> bytes:
@@ -123,23 +112,23 @@ async def granted() -> bytes:
         [grant] = await chat.grants()
         await chat.revoke(grant)
         await written(chat, GrantRevoked)
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def limited() -> bytes:
     script = calls(call("look", at="a")), calls(call("look", at="b")), say("I saw only a.")
     async with chatting(*script, tools=(look,), options=TurnOptions(budget=Budget(calls=1))) as chat:
         await (await chat.send("Look everywhere"))
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def cancelled() -> bytes:
     async with chatting([say("One two "), ScriptedHang()]) as chat:
         turn = await chat.send("Count")
-        await until(turn, lambda event: isinstance(event, TextDelta) and event.text == "two ")
+        await wait_for_turn_event(turn, lambda event: isinstance(event, TextDelta) and event.text == "two ")
         await turn.cancel()
         await turn
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def error() -> bytes:
@@ -147,7 +136,7 @@ async def error() -> bytes:
         try:
             await (await chat.send("Count"))
         except TurnError:
-            return await log_of(chat)
+            return await dumped_log(chat)
         raise AssertionError("this turn fails")
 
 
@@ -155,7 +144,7 @@ async def max_steps() -> bytes:
     script = calls(call("look", at="a")), calls(call("look", at="b")), say("I saw only a.")
     async with chatting(*script, tools=(look,)) as chat:
         await (await chat.send("Look everywhere", max_steps=2))
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def late() -> bytes:
@@ -176,7 +165,7 @@ async def late() -> bytes:
         go_on.set()
         await written(chat, LateResultReceived)
         await (await chat.send("And?"))
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def fork() -> bytes:
@@ -188,13 +177,13 @@ async def fork() -> bytes:
         await (await chat.insert(answer.id, "Go on"))
         await chat.fork(answer.id)
         await chat.delete(question.id)
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def restarted() -> bytes:
     async with chatting([say("One two "), ScriptedHang()]) as chat:
         turn = await chat.send("Count")
-        await until(turn, lambda event: isinstance(event, TextDelta) and event.text == "two ")
+        await wait_for_turn_event(turn, lambda event: isinstance(event, TextDelta) and event.text == "two ")
     model, store = ScriptedModel(say("One two three")), chat.runtime.store
     runtime = Runtime(model, store=store, clock=FakeClock(), ids=CountingIds("b"))
     async with Chat(model, runtime=runtime, session=chat.session) as again:
@@ -202,7 +191,7 @@ async def restarted() -> bytes:
         await turn
         await turn.cancel()  # too late
         await written(again, CommandDropped)
-        return await log_of(again)
+        return await dumped_log(again)
 
 
 @tool(idempotent=True)
@@ -245,7 +234,7 @@ async def reached_out() -> bytes:
         assert message is not None
         [files] = [part for part in message.parts if isinstance(part, FilesPart)]
         await chat.revert(files)
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def reviewed() -> bytes:
@@ -261,7 +250,7 @@ async def reviewed() -> bytes:
                 await turn.answer(event.gate, allow="once", text="it is there")
             elif isinstance(event, GateOpened):
                 await turn.answer(event.gate, deny="Not for a model")
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def steered() -> bytes:
@@ -278,7 +267,7 @@ async def steered() -> bytes:
             elif isinstance(event, StepStarted) and event.step == 2:
                 after = await chat.send("Thanks", steer=True)
         await after
-        return await log_of(chat)
+        return await dumped_log(chat)
 
 
 async def written(chat: Chat, kind: type[Event]) -> None:
@@ -288,7 +277,7 @@ async def written(chat: Chat, kind: type[Event]) -> None:
         await asyncio.sleep(0)
 
 
-async def until(turn: Turn, is_it: Callable[[object], bool]) -> None:
+async def wait_for_turn_event(turn: Turn, is_it: Callable[[object], bool]) -> None:
     events = turn.events()
     async for event in events:
         if is_it(event):

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, expect
 
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web.question_cards import ENGLISH, Question
 
 NOISY: Final = ("error", "warning")
@@ -128,7 +128,9 @@ class Screen:
 
     def wait_idle(self, seconds: float = 15.0) -> None:
         """Wait until the session is at rest, and the page shows it."""
-        wait_for(lambda: self.session and self.rig.is_idle(self.session), seconds, "the session did not come to rest")
+        wait_until_sync(
+            lambda: self.session and self.rig.is_idle(self.session), seconds, "the session did not come to rest"
+        )
         expect(self.log.locator(".turn-status")).to_have_count(0, timeout=10_000)
 
     # -------------------------------------------------------------------------------------------------- what one does

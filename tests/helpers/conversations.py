@@ -43,15 +43,6 @@ def never(gate: Gate) -> dict[str, Any]:
     return {"deny": "no"}
 
 
-async def eventually(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    for _ in range(SOON):
-        if is_so():
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError("it never came to that")
-
-
 def prompt_of(request: ModelRequest) -> str:
     """What the person said first."""
     return next(part.text for part in request.messages[0].parts if isinstance(part, TextPart))

@@ -224,7 +224,7 @@ async def tell(story: Story, lives: int | None = None, before_next: bool = False
 _ID = re.compile(r"\b(turn|msg|gate|cmd)_[a-h]\d+")
 
 
-async def log_of(world: World) -> list[Entry]:
+async def entries_in(world: World) -> list[Entry]:
     return await world.store.events(SESSION)
 
 
@@ -296,7 +296,7 @@ def _untold(event: dict[str, Any], calls: set[str]) -> dict[str, Any]:
 async def check(world: World) -> None:
     """The invariants, whatever happened: terminal turns, one result per call, effects at most once, valid history."""
     assert world.wrongs == []
-    entries = await log_of(world)
+    entries = await entries_in(world)
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))  # I4
     for turn in {entry.event.turn for entry in entries if isinstance(entry.event, TurnEvent)}:
         events = [entry.event for entry in entries if isinstance(entry.event, TurnEvent) and entry.event.turn == turn]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -17,6 +16,7 @@ from everturn.mcp.config import ServerSpec
 from everturn.mcp.connection import ServerStatus
 from everturn.mcp.servers import McpServers
 from everturn.mcp.trust import Trust
+from tests.helpers.waiting import wait_until
 
 HOSTILE = Path(__file__).with_name("hostile_mcp_server.py")
 PATIENCE = 20.0  # seconds for what must come in the end
@@ -113,9 +113,7 @@ class House:
         return self.servers._connections["h"]
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not is_so():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await wait_until(is_so, PATIENCE)
 
 
 @asynccontextmanager

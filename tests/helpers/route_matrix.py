@@ -31,16 +31,12 @@ from everturn.server.route import Route
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.function import tool
 from tests.helpers.server_app import Answer, NoStreams, ask
+from tests.helpers.tools import pay
+from tests.helpers.waiting import wait_until
 
 SOON = 10.0
 CANARY = "canary-of-{tenant}-0815"
 """A word that stands in everything that a tenant has."""
-
-
-@tool(approval="ask", idempotent=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
 
 
 @tool(approval="ask", idempotent=True)
@@ -172,7 +168,7 @@ async def fill(house: ServerContext, tenant: str) -> Things:
     word = CANARY.format(tenant=tenant)
     file = await access.files.upload(b"\x89PNG\r\n\x1a\n" + word.encode(), "image/png", f"{word}.png")
     first = await access.sessions.start(api.NewSession(text=f"pay {word}", files=[file.file]))
-    gate = (await _until(access, first.session))[0].gate
+    gate = (await _wait_for_gates(access, first.session))[0].gate
     always = api.ResolveGate(hash=gate.hash, allow="always", rule=gate.offers[0])
     await access.gates.resolve(first.session, gate.id, always)
     async with asyncio.timeout(SOON):
@@ -180,7 +176,7 @@ async def fill(house: ServerContext, tenant: str) -> Things:
             await asyncio.sleep(0.002)
     answer = (await access.sessions.messages(first.session)).messages[-1].id
     second = await access.sessions.send(first.session, api.NewMessage(text=f"sell {word}"))
-    waiting = (await _until(access, first.session))[0].gate
+    waiting = (await _wait_for_gates(access, first.session))[0].gate
     return Things(
         session=first.session,
         message=first.message,
@@ -196,11 +192,11 @@ async def fill(house: ServerContext, tenant: str) -> Things:
     )
 
 
-async def _until(access: Access, session: str) -> list[api.GateView]:
-    async with asyncio.timeout(SOON):
-        while not (found := (await access.gates.page(session)).gates):  # noqa: ASYNC110
-            await asyncio.sleep(0.002)
-    return found
+async def _wait_for_gates(access: Access, session: str) -> list[api.GateView]:
+    async def find() -> list[api.GateView]:
+        return (await access.gates.page(session)).gates
+
+    return await wait_until(find, SOON)
 
 
 def absent(things: Things) -> Things:

@@ -53,3 +53,10 @@ async def opened(kind: str, folder: Path) -> AsyncGenerator[Store]:
     else:
         async with opened_sql(kind, folder) as store:
             yield store
+
+
+@pytest.fixture(params=ALL)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Store]:
+    """An empty one of each kind; the conftest of a folder imports it."""
+    async with opened(request.param, tmp_path) as store:
+        yield store

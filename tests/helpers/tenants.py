@@ -5,8 +5,7 @@ The model does what it is told: the first word of a message says which tool it c
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,6 +24,8 @@ from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
 from everturn.tools.function import tool
+from tests.helpers.tools import pay
+from tests.helpers.waiting import wait_until
 
 SOON = 60  # seconds after which something that should have happened is taken to hang
 SECRET = "the-result-that-waits-0815"
@@ -37,12 +38,6 @@ BELL = ClientTool("bell", "Ring a bell.", {"type": "object", "properties": {}})
 def look() -> str:
     """Look."""
     return "it is empty"
-
-
-@tool(approval="ask", idempotent=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
 
 
 @tool(read_only=True, review="always")
@@ -130,14 +125,6 @@ async def said(access: Access, text: str, **how: Any) -> api.MessageReceipt:
     return await access.sessions.start(api.NewSession(text=text, **how))
 
 
-async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
-    """Wait until something holds, and return it."""
-    async with asyncio.timeout(SOON):
-        while not (found := await condition()):  # noqa: ASYNC110 - what is waited for rings no bell
-            await asyncio.sleep(0.005)
-    return found
-
-
 async def over(access: Access, sent: api.MessageReceipt) -> api.TurnView:
     """Wait until a turn is over."""
 
@@ -145,7 +132,7 @@ async def over(access: Access, sent: api.MessageReceipt) -> api.TurnView:
         view = await access.sessions.turn(sent.session, sent.turn)
         return view if view.phase.is_terminal else None
 
-    return await until(look_again)
+    return await wait_until(look_again)
 
 
 async def gate_in(access: Access, session: str) -> api.GateView:
@@ -154,4 +141,9 @@ async def gate_in(access: Access, session: str) -> api.GateView:
     async def look_again() -> list[api.GateView]:
         return (await access.gates.page(session)).gates
 
-    return (await until(look_again))[0]
+    return (await wait_until(look_again))[0]
+
+
+def access_of(context: ServerContext, role: Role, tenant: str = "ada") -> Access:
+    """The access of a tenant's user with that role."""
+    return Access(context, somebody(tenant, role))

@@ -11,8 +11,10 @@ from everturn.core.events import CallFinished, CallSuspended
 from everturn.core.gates import Gate
 from everturn.mcp.servers import McpServers
 from everturn.testing import ScriptedModel, call, calls, say
-from tests.helpers.conversations import Talk, eventually, once
+from tests.helpers.conversations import Talk, once
+from tests.helpers.events import wait_for_event
 from tests.helpers.hostile_mcp import hostile, noted
+from tests.helpers.waiting import wait_until
 
 
 def servers(ledger: Path, mode: str = "plain") -> McpServers:
@@ -39,7 +41,7 @@ async def test_a_tool_that_changes_between_offer_and_call_is_not_called(ledger: 
         turn = await chat.send("go")
         gates = {gate.tool: gate for gate in await talk.waiting(chat, 2)}
         await chat.answer(gates["h_change"], allow="once")
-        await eventually(lambda: source.status()[0].changed == ("h_echo",))
+        await wait_until(lambda: source.status()[0].changed == ("h_echo",))
         await chat.answer(gates["h_echo"], allow="once")
         result = await turn
     [echo] = [event for event in await talk.settled() if event.output.code]
@@ -66,13 +68,13 @@ async def test_what_a_server_asked_is_answered_after_a_restart_once_its_call_was
         await chat.answer(gate, allow="once")
         await _gates(chat, "form")
         # The question can be seen a moment before the call can be gone on with; a stop in between loses the call.
-        await _until(chat, CallSuspended)
+        await wait_for_event(chat.runtime.store, "s", CallSuspended)
     assert noted(ledger) == ["ask"]
 
     source = servers(ledger, "modern")
     async with Chat(ScriptedModel(*script), tools=[source], store=store, session="s") as chat:
         turn = await chat.send("go", key="k")  # the same one
-        await eventually(lambda: state_of(source) == "ready")
+        await wait_until(lambda: state_of(source) == "ready")
         [gate] = await _gates(chat, "form")
         assert gate.why == "Server h asks: who?"
         await chat.answer(gate, result='{"name": "Ada"}')
@@ -93,11 +95,3 @@ async def _gates(chat: Chat, kind: str) -> list[Gate]:
             return found
         await asyncio.sleep(0.001)
     raise AssertionError(f"nobody asked for a {kind}")
-
-
-async def _until(chat: Chat, kind: type[object]) -> None:
-    for _ in range(10_000):
-        if any(isinstance(entry.event, kind) for entry in await chat.runtime.store.events("s")):
-            return
-        await asyncio.sleep(0.001)
-    raise AssertionError(f"there was no {kind.__name__}")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.models.test_requests import assistant, call, result, results, user
+from tests.helpers.messages import assistant_message, tool_message
+from tests.models.test_requests import call, result, user
 
 from everturn import Chat, tool
 from everturn.core.canonical_json import encode_canonical
@@ -108,8 +109,8 @@ def test_the_system_prompt_stands_apart() -> None:
 def test_results_stand_together_right_behind_their_calls() -> None:
     found = contents(
         user("hi"),
-        assistant("Looking.", call("c1"), call("c2")),
-        results(result("c1", "one"), result("c2", "two", is_error=True)),
+        assistant_message("Looking.", call("c1"), call("c2")),
+        tool_message(result("c1", "one"), result("c2", "two", is_error=True)),
         user("and?"),
     )
     assert found[1:] == [
@@ -133,15 +134,17 @@ def test_results_stand_together_right_behind_their_calls() -> None:
 
 
 def test_an_id_goes_back_where_the_provider_gave_one_and_never_twice() -> None:
-    calling = assistant(call("c1", provider_id="g"), call("c2", provider_id="g"), call("c3"))
-    found = contents(user("hi"), calling, results(result("c1"), result("c2"), result("c3")))
+    calling = assistant_message(call("c1", provider_id="g"), call("c2", provider_id="g"), call("c3"))
+    found = contents(user("hi"), calling, tool_message(result("c1"), result("c2"), result("c3")))
     for (_, parts), name in zip(found[1:], ("functionCall", "functionResponse"), strict=True):
         assert [part[name].get("id") for part in parts] == ["g", "c2", None]
 
 
 def test_users_and_models_take_turns_and_a_user_has_the_first_and_the_last_word() -> None:
     assert [role for role, _ in contents()] == ["user"]
-    found = contents(assistant("a"), assistant("b"), user("c"), user(" "), user("d"), assistant("e"))
+    found = contents(
+        assistant_message("a"), assistant_message("b"), user("c"), user(" "), user("d"), assistant_message("e")
+    )
     assert found == [
         ("user", [{"text": "Go on."}]),
         ("model", [{"text": "a"}, {"text": "b"}]),
@@ -152,7 +155,7 @@ def test_users_and_models_take_turns_and_a_user_has_the_first_and_the_last_word(
 
 
 def test_what_is_empty_is_not_sent() -> None:
-    found = contents(user("a", ""), assistant("", ReasoningPart("cut off")), user(NoticePart("k", "n")))
+    found = contents(user("a", ""), assistant_message("", ReasoningPart("cut off")), user(NoticePart("k", "n")))
     assert found == [("user", [{"text": "a"}, {"text": "<notice kind='k'>\nn\n</notice>"}])]
 
 
@@ -175,23 +178,25 @@ def test_a_file_it_cannot_read_is_told_of() -> None:
 
 def test_files_of_results_come_behind_all_of_them() -> None:
     found = contents(
-        user("hi"), assistant(call("c1"), call("c2")), results(result("c1", files=(PICTURE,)), result("c2"))
+        user("hi"),
+        assistant_message(call("c1"), call("c2")),
+        tool_message(result("c1", files=(PICTURE,)), result("c2")),
     )
     assert [next(iter(part)) for part in found[2][1]] == ["functionResponse", "functionResponse", "text", "inlineData"]
 
 
 def test_a_picture_the_model_made_goes_back_with_its_seal() -> None:
-    painted = assistant("Here.", PICTURE, TextPart("", sealed(on="file")), "Like it?")
+    painted = assistant_message("Here.", PICTURE, TextPart("", sealed(on="file")), "Like it?")
     found = contents(user("paint"), painted, user("bluer"), model=NEW)
     data = {"mimeType": "image/png", "data": base64.b64encode(PNG).decode()}
     assert found[1] == ("model", [{"text": "Here."}, {"inlineData": data, **SIGNED}, {"text": "Like it?"}])
 
 
 def test_a_seal_goes_back_on_the_part_it_came_on() -> None:
-    answer = assistant(
+    answer = assistant_message(
         ReasoningPart("hm", sealed()), TextPart("so", sealed()), call("c1", opaque=sealed()), TextPart("", sealed())
     )
-    found = contents(user("hi"), answer, results(result("c1")), model=NEW)
+    found = contents(user("hi"), answer, tool_message(result("c1")), model=NEW)
     assert found[1][1] == [
         {"text": "hm", "thought": True, **SIGNED},
         {"text": "so", **SIGNED},
@@ -209,16 +214,16 @@ def test_a_seal_goes_back_on_the_part_it_came_on() -> None:
     ],
 )
 def test_what_another_sealed_goes_back_without_its_seal(other: Opaque) -> None:
-    answer = assistant(ReasoningPart("hm", other), TextPart("so", other), PICTURE, TextPart("", other))
+    answer = assistant_message(ReasoningPart("hm", other), TextPart("so", other), PICTURE, TextPart("", other))
     found = contents(user("hi"), answer, user("and?"), model=OLD)
     assert [list(part) for part in found[1][1]] == [["text"], ["inlineData"]]
 
 
 def test_what_gemini_3_misses_a_seal_on_gets_a_stand_in() -> None:
     def turn(id: str) -> list[RequestMessage]:
-        return [assistant(call(id), call(id + "b")), results(result(id), result(id + "b"))]
+        return [assistant_message(call(id), call(id + "b")), tool_message(result(id), result(id + "b"))]
 
-    asked = [user("a"), *turn("1"), assistant("so", PICTURE), user("b"), *turn("2"), *turn("3")]
+    asked = [user("a"), *turn("1"), assistant_message("so", PICTURE), user("b"), *turn("2"), *turn("3")]
     parts = [part for _, parts in contents(*asked, model=NEW) for part in parts]
     assert [part.get("thoughtSignature") for part in parts if "functionCall" in part] == [
         *(None, None),
@@ -230,7 +235,11 @@ def test_what_gemini_3_misses_a_seal_on_gets_a_stand_in() -> None:
 
 
 def test_a_seal_is_not_replaced_by_a_stand_in() -> None:
-    asked = [user("a"), assistant(call("1", opaque=sealed()), call("2")), results(result("1"), result("2"))]
+    asked = [
+        user("a"),
+        assistant_message(call("1", opaque=sealed()), call("2")),
+        tool_message(result("1"), result("2")),
+    ]
     found = contents(*asked, model=NEW)[1][1]
     assert [part.get("thoughtSignature") for part in found] == [SIGNED["thoughtSignature"], None]
 
@@ -288,10 +297,10 @@ def test_names_begin_with_a_letter_and_come_back_as_ours() -> None:
     declared = json.loads(found.body)["tools"][0]["functionDeclarations"]
     assert [one["name"] for one in declared] == ["_1_1_x", "_1_x", "_-", "ok"]
     assert found.names == {"_1_1_x": "1.x", "_-": "-"}
-    gone = assistant(RequestCall("c", "2 gone", "{}"))
-    assert contents(user("a"), gone, results(RequestResult("c", "2 gone", "")))[1][1][0]["functionCall"]["name"] == (
-        "_2_gone"
-    )
+    gone = assistant_message(RequestCall("c", "2 gone", "{}"))
+    assert contents(user("a"), gone, tool_message(RequestResult("c", "2 gone", "")))[1][1][0]["functionCall"][
+        "name"
+    ] == ("_2_gone")
 
 
 def test_a_tool_that_takes_nothing_says_nothing() -> None:
@@ -645,7 +654,7 @@ async def test_a_seal_that_is_missed_in_the_stream_is_asked_for_once_more_withou
     missed = RecordedResponse([events(ended("MISSING_THOUGHT_SIGNATURE"))])
     replay = ReplayTransport([missed, RecordedResponse([events(said("hi"), ended())])])
     model = get_model(f"gemini:{NEW}", key="k" * 20, transport=replay, retry=RetryPolicy(attempts=1))
-    asked = [user("a"), assistant(call("1", opaque=sealed())), results(result("1"))]
+    asked = [user("a"), assistant_message(call("1", opaque=sealed())), tool_message(result("1"))]
     chunks = [chunk async for batch in model.stream(ModelRequest("m", "", asked, [LOOK], {})) for chunk in batch]
     assert chunks[0] == TextChunk("hi")
     assert [PLACEHOLDER_SIGNATURE in post.body.decode() for post in replay.posts] == [False, True]

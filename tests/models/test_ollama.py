@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.helpers.messages import assistant_message, tool_message
 
 from everturn.core.chunks import CallChunk, Chunk, FileChunk, FinishChunk, ReasoningChunk, TextChunk, UsageChunk
 from everturn.core.history import NO_RESULT
@@ -36,14 +37,6 @@ SIZES = pytest.mark.parametrize("size", [0, 1, 7])  # of the pieces; 0 is the wh
 
 def user(*parts: RequestPart | str) -> RequestMessage:
     return RequestMessage("user", tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
-
-
-def assistant(*parts: RequestPart | str) -> RequestMessage:
-    return RequestMessage("assistant", tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
-
-
-def results(*parts: RequestResult) -> RequestMessage:
-    return RequestMessage("tool", parts)
 
 
 def call(id: str = "c1", arguments: str = '{"q":"x"}') -> RequestCall:
@@ -121,9 +114,9 @@ async def test_of_a_choice_of_tools_only_none_is_heard(choice: str, offered: int
 async def test_calls_and_results_find_each_other_by_name_and_by_id() -> None:
     body = await asked(
         user("hi"),
-        assistant(ReasoningPart("I should look."), "Looking.", call("c1"), call("c2", "")),
-        results(result("c1"), result("c2", "")),
-        assistant(ReasoningPart("I know."), "It is so."),
+        assistant_message(ReasoningPart("I should look."), "Looking.", call("c1"), call("c2", "")),
+        tool_message(result("c1"), result("c2", "")),
+        assistant_message(ReasoningPart("I know."), "It is so."),
         user("thanks"),
         tools=TOOLS,
     )
@@ -146,23 +139,25 @@ async def test_calls_and_results_find_each_other_by_name_and_by_id() -> None:
 
 async def test_a_result_bears_the_name_of_its_call_whatever_it_calls_itself() -> None:
     memo: dict[str, Any] = {}
-    odd = results(RequestResult("c1", "another", "found"))
-    await asked(user("hi"), assistant(call()), odd, memo=memo)
-    body = await asked(user("hi"), assistant(call()), odd, assistant(call("c2")), results(result("c2")), memo=memo)
+    odd = tool_message(RequestResult("c1", "another", "found"))
+    await asked(user("hi"), assistant_message(call()), odd, memo=memo)
+    body = await asked(
+        user("hi"), assistant_message(call()), odd, assistant_message(call("c2")), tool_message(result("c2")), memo=memo
+    )
 
     assert [message["tool_name"] for message in body["messages"] if message["role"] == "tool"] == ["look", "look"]
 
 
 async def test_a_thought_that_another_sealed_is_not_told() -> None:
     sealed = ReasoningPart("secret", Opaque("anthropic:claude", "{}"))
-    body = await asked(user("hi"), assistant(sealed, call()), results(result()))
+    body = await asked(user("hi"), assistant_message(sealed, call()), tool_message(result()))
 
     assert "thinking" not in body["messages"][1]
 
 
 @pytest.mark.parametrize("arguments", ['{"q":', "[1]", "null", "nonsense", '{"q":"\ud800"', "\udfff"])
 async def test_arguments_are_an_object_whatever_the_model_wrote(arguments: str) -> None:
-    body = await asked(user("\ud800"), assistant(call("c1", arguments)), results(result()))
+    body = await asked(user("\ud800"), assistant_message(call("c1", arguments)), tool_message(result()))
 
     assert list(body["messages"][1]["tool_calls"][0]["function"]["arguments"]) == ["invalid_json"]
 
@@ -190,8 +185,8 @@ async def test_the_files_of_results_come_behind_all_results() -> None:
     png = FilePart("b1", "image/png", 48)
     body = await asked(
         user("hi"),
-        assistant(call("c1"), call("c2")),
-        results(result("c1", files=(png,)), result("c2")),
+        assistant_message(call("c1"), call("c2")),
+        tool_message(result("c1", files=(png,)), result("c2")),
         files={"b1": PNG},
     )
 
@@ -201,18 +196,18 @@ async def test_the_files_of_results_come_behind_all_results() -> None:
 
 async def test_a_picture_that_the_model_made_is_shown_to_it() -> None:
     png = FilePart("b1", "image/png", 48, "cat.png")
-    body = await asked(user("Draw."), assistant("Here:", png), user("Larger."), files={"b1": PNG})
+    body = await asked(user("Draw."), assistant_message("Here:", png), user("Larger."), files={"b1": PNG})
 
     assert [len(message.get("images", ())) for message in body["messages"]] == [0, 0, 1, 0]
 
 
-@pytest.mark.parametrize("history", [[], [assistant("so")], [user("hi"), assistant("so")], [user("")]])
+@pytest.mark.parametrize("history", [[], [assistant_message("so")], [user("hi"), assistant_message("so")], [user("")]])
 async def test_a_history_that_ends_with_the_models_own_words_is_led_on(history: list[RequestMessage]) -> None:
     assert (await asked(*history))["messages"][-1]["role"] == "user"
 
 
 async def test_two_answers_in_a_row_are_one_for_the_server_would_lose_the_calls() -> None:
-    body = await asked(user("hi"), assistant("a"), assistant("b", call()), results(result()))
+    body = await asked(user("hi"), assistant_message("a"), assistant_message("b", call()), tool_message(result()))
 
     said = body["messages"][1]
     assert (said["content"], len(said["tool_calls"])) == ("a\n\nb", 1)
@@ -222,10 +217,10 @@ async def test_two_answers_in_a_row_are_one_for_the_server_would_lose_the_calls(
 async def test_what_an_abort_left_behind_is_repaired() -> None:
     body = await asked(
         user("hi"),
-        results(result("orphan")),
-        assistant("a", call("c1"), call("c2")),
+        tool_message(result("orphan")),
+        assistant_message("a", call("c1"), call("c2")),
         user("stop"),
-        results(result("c2", "late")),
+        tool_message(result("c2", "late")),
     )
 
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool", "tool", "user"]
@@ -234,7 +229,7 @@ async def test_what_an_abort_left_behind_is_repaired() -> None:
 
 async def test_a_turn_that_goes_on_writes_what_a_fresh_one_would() -> None:
     memo: dict[str, Any] = {}
-    history = [user("hi"), assistant("a"), assistant("b", call("c1")), results(result("c1"))]
+    history = [user("hi"), assistant_message("a"), assistant_message("b", call("c1")), tool_message(result("c1"))]
     await asked(*history[:2], memo=memo)
     grown = await asked(*history, memo=memo)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.helpers.messages import assistant_message, tool_message
 
 from everturn import Chat
 from everturn.core.canonical_json import JsonObject, encode_canonical
@@ -35,14 +36,6 @@ THREE = ["openai-chat", "anthropic", "openai"]
 
 def user(*parts: RequestPart | str) -> RequestMessage:
     return RequestMessage("user", tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
-
-
-def assistant(*parts: RequestPart | str) -> RequestMessage:
-    return RequestMessage("assistant", tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
-
-
-def results(*parts: RequestResult) -> RequestMessage:
-    return RequestMessage("tool", parts)
 
 
 def call(id: str = "c1", provider_id: str = "", **more: Any) -> RequestCall:
@@ -78,11 +71,11 @@ def test_31_reasoning_goes_back_beside_the_calls_it_led_to(vendor: str, filler: 
     body = build(
         vendor,
         user("hi"),
-        assistant(ReasoningPart("I should look."), "Looking.", call("c1")),
-        results(result("c1")),
-        assistant(call("c2")),
-        results(result("c2")),
-        assistant(ReasoningPart("I know."), "It is so."),
+        assistant_message(ReasoningPart("I should look."), "Looking.", call("c1")),
+        tool_message(result("c1")),
+        assistant_message(call("c2")),
+        tool_message(result("c2")),
+        assistant_message(ReasoningPart("I know."), "It is so."),
         user("thanks"),
     )
 
@@ -93,7 +86,7 @@ def test_31_reasoning_goes_back_beside_the_calls_it_led_to(vendor: str, filler: 
 
 
 def test_31_reasoning_stays_away_where_nobody_asks_for_it() -> None:
-    body = build("groq", user("hi"), assistant(ReasoningPart("hm"), call()), results(result()))
+    body = build("groq", user("hi"), assistant_message(ReasoningPart("hm"), call()), tool_message(result()))
 
     assert "hm" not in json.dumps(body)
 
@@ -103,7 +96,7 @@ def test_32_thinking_goes_back_verbatim_with_its_seal() -> None:
     body = build(
         "anthropic",
         user("hi"),
-        assistant(
+        assistant_message(
             ReasoningPart(text, sealed("anthropic", {"signature": sign("m", text)})),
             ReasoningPart(
                 "", sealed("anthropic", {"type": "redacted_thinking", "data": seal_reasoning("red", "m", "secret")})
@@ -111,7 +104,7 @@ def test_32_thinking_goes_back_verbatim_with_its_seal() -> None:
             ReasoningPart("", sealed("anthropic", {"signature": sign("m", "")})),
             call(),
         ),
-        results(result()),
+        tool_message(result()),
         params={"thinking": {"type": "adaptive"}},
     )
 
@@ -124,24 +117,26 @@ def test_32_thinking_goes_back_verbatim_with_its_seal() -> None:
 
 @pytest.mark.parametrize("opaque", [None, sealed("anthropic", {"signature": "s"}, "another"), sealed("openai", {})])
 def test_33_thinking_without_a_seal_of_this_model_is_dropped(opaque: Opaque | None) -> None:
-    body = build("anthropic", user("hi"), assistant(ReasoningPart("hm", opaque), "so"), user("and?"))
+    body = build("anthropic", user("hi"), assistant_message(ReasoningPart("hm", opaque), "so"), user("and?"))
 
     assert body["messages"][1]["content"] == [{"type": "text", "text": "so"}]
 
 
 def test_33_thinking_is_not_asked_for_in_the_middle_of_calls_that_lost_theirs() -> None:
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
-    calling = [user("hi"), assistant(ReasoningPart("cut off"), call()), results(result())]
+    calling = [user("hi"), assistant_message(ReasoningPart("cut off"), call()), tool_message(result())]
 
     assert build("anthropic", *calling, params=thinking)["thinking"] == {"type": "disabled"}
-    later = build("anthropic", *calling, assistant("so"), user("and?"), params=thinking)
+    later = build("anthropic", *calling, assistant_message("so"), user("and?"), params=thinking)
     assert later["thinking"] == thinking["thinking"]
 
 
 def test_34_what_is_sealed_to_a_call_goes_back_with_it() -> None:
     extra = {"google": {"thought_signature": "AA"}}
-    calling = assistant(call("c1", opaque=sealed("gemini-chat", extra)), call("c2", opaque=sealed("openai", extra)))
-    body = build("gemini-chat", user("hi"), calling, results(result("c1"), result("c2")))
+    calling = assistant_message(
+        call("c1", opaque=sealed("gemini-chat", extra)), call("c2", opaque=sealed("openai", extra))
+    )
+    body = build("gemini-chat", user("hi"), calling, tool_message(result("c1"), result("c2")))
 
     first, second = body["messages"][1]["tool_calls"]
     assert first["extra_content"] == extra
@@ -150,7 +145,7 @@ def test_34_what_is_sealed_to_a_call_goes_back_with_it() -> None:
 
 def test_15_sealed_thoughts_go_back_as_they_came() -> None:
     details = [{"type": "reasoning.encrypted", "data": "AA", "index": 0}]
-    said = assistant(ReasoningPart("hm", sealed("openrouter", details)), "so")
+    said = assistant_message(ReasoningPart("hm", sealed("openrouter", details)), "so")
 
     assert build("openrouter", user("hi"), said, user("and?"))["messages"][1]["reasoning_details"] == details
     assert "reasoning_details" not in build("groq", user("hi"), said, user("and?"))["messages"][1]
@@ -161,9 +156,9 @@ def test_35_reasoning_stands_in_front_of_what_it_led_to_and_has_no_id() -> None:
     body = build(
         "openai",
         user("hi"),
-        assistant(ReasoningPart("hm", sealed("openai", item)), call()),
-        results(result()),
-        assistant("so", ReasoningPart("cut off before it led to anything", sealed("openai", item))),
+        assistant_message(ReasoningPart("hm", sealed("openai", item)), call()),
+        tool_message(result()),
+        assistant_message("so", ReasoningPart("cut off before it led to anything", sealed("openai", item))),
         user("and?"),
     )
 
@@ -178,8 +173,8 @@ def test_36_the_ids_of_kimi_are_echoed_unchanged() -> None:
     body = build(
         "kimi",
         user("hi"),
-        assistant(call("c1", provider_id="functions.look:7"), call("c2"), call("c3", provider_id="call_abc")),
-        results(result("c1"), result("c2"), result("c3")),
+        assistant_message(call("c1", provider_id="functions.look:7"), call("c2"), call("c3", provider_id="call_abc")),
+        tool_message(result("c1"), result("c2"), result("c3")),
     )
 
     asked = [call["id"] for call in body["messages"][1]["tool_calls"]]
@@ -190,8 +185,8 @@ def test_36_the_ids_of_kimi_are_echoed_unchanged() -> None:
 def test_37_the_ids_of_mistral_have_nine_letters_and_digits() -> None:
     calling = [
         user("hi"),
-        assistant(call("turn-1-1"), call("turn-1-2")),
-        results(result("turn-1-1"), result("turn-1-2")),
+        assistant_message(call("turn-1-1"), call("turn-1-2")),
+        tool_message(result("turn-1-1"), result("turn-1-2")),
     ]
     body = build("mistral", *calling)
 
@@ -203,7 +198,7 @@ def test_37_the_ids_of_mistral_have_nine_letters_and_digits() -> None:
 
 
 def test_37_between_a_result_and_a_user_mistral_hears_the_assistant() -> None:
-    body = build("mistral", user("hi"), assistant(call()), results(result()), user("stop"))
+    body = build("mistral", user("hi"), assistant_message(call()), tool_message(result()), user("stop"))
 
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool", "assistant", "user"]
     assert "stream_options" not in body
@@ -213,9 +208,9 @@ def test_38_anthropic_is_sent_nothing_blank() -> None:
     body = build(
         "anthropic",
         user("hi"),
-        assistant("", " \n", call()),
-        results(result(text="", is_error=True)),
-        assistant("so \n"),
+        assistant_message("", " \n", call()),
+        tool_message(result(text="", is_error=True)),
+        assistant_message("so \n"),
         user("", "and?", " "),
         system=" ",
     )
@@ -233,11 +228,11 @@ def test_39_what_an_abort_left_behind_is_repaired(vendor: str) -> None:
     body = build(
         vendor,
         user("hi"),
-        results(result("orphan")),
-        assistant("a", call("c1"), call("c2"), call("c1")),
+        tool_message(result("orphan")),
+        assistant_message("a", call("c1"), call("c2"), call("c1")),
         user("stop"),
-        results(result("c2", "late"), result("c2", "twice")),
-        assistant(call("c1"), "again"),
+        tool_message(result("c2", "late"), result("c2", "twice")),
+        assistant_message(call("c1"), "again"),
         user("and?"),
     )
 
@@ -349,7 +344,7 @@ def test_a_schema_for_the_answer(vendor: str) -> None:
 
 
 def test_anthropic_marks_at_most_four_places_for_its_cache() -> None:
-    long = [message for _ in range(5) for message in (user("hi"), assistant("so"))]
+    long = [message for _ in range(5) for message in (user("hi"), assistant_message("so"))]
     body = build("anthropic", *long, user("and?"), system="Be brief.")
 
     assert json.dumps(body).count("cache_control") == 4
@@ -360,7 +355,7 @@ def test_anthropic_marks_nothing_where_nobody_wants_a_cache() -> None:
 
 
 def test_anthropic_is_told_of_tools_that_were_called_once() -> None:
-    body = build("anthropic", user("hi"), assistant(call()), results(result()), tools=[])
+    body = build("anthropic", user("hi"), assistant_message(call()), tool_message(result()), tools=[])
 
     assert [tool["name"] for tool in body["tools"]] == ["look"]
     assert body["tool_choice"] == {"type": "none"}
@@ -368,7 +363,7 @@ def test_anthropic_is_told_of_tools_that_were_called_once() -> None:
 
 @pytest.mark.parametrize("vendor", THREE)
 def test_a_history_that_ends_with_the_models_own_words_is_led_on(vendor: str) -> None:
-    for history in ([], [assistant("so")], [user("hi"), assistant("so")], [user("")]):
+    for history in ([], [assistant_message("so")], [user("hi"), assistant_message("so")], [user("")]):
         body = build(vendor, *history)
         assert (body.get("messages") or body["input"])[-1]["role"] == "user"
 
@@ -504,15 +499,15 @@ def test_no_history_that_a_user_begins_is_refused_where_two_take_turns(history: 
 
 
 def test_a_history_that_the_assistant_begins_is_not_refused_where_two_take_turns() -> None:
-    check_any("alternate", [assistant("Welcome."), user("hi")], TOOLS, {})
+    check_any("alternate", [assistant_message("Welcome."), user("hi")], TOOLS, {})
 
 
 def test_what_a_plugin_changed_is_written_again() -> None:
     memo: dict[str, Any] = {}
-    first = [user("hi"), assistant(call()), results(result())]
+    first = [user("hi"), assistant_message(call()), tool_message(result())]
     build("openai-chat", *first, memo=memo)
 
-    more = build("openai-chat", *first, assistant(call("c2")), results(result("c2")), memo=memo)
+    more = build("openai-chat", *first, assistant_message(call("c2")), tool_message(result("c2")), memo=memo)
     assert [message["role"] for message in more["messages"]] == ["user", "assistant", "tool", "assistant", "tool"]
     other = build("openai-chat", user("ho"), *first[1:], memo=memo)
     assert [message["content"] for message in other["messages"]] == ["ho", None, "found"]
@@ -520,7 +515,7 @@ def test_what_a_plugin_changed_is_written_again() -> None:
 
 @pytest.mark.parametrize("vendor", THREE)
 def test_a_tools_message_may_hold_anything(vendor: str) -> None:
-    build(vendor, user("hi"), assistant(call()), RequestMessage("tool", (result(), TextPart("and so on"))))
+    build(vendor, user("hi"), assistant_message(call()), RequestMessage("tool", (result(), TextPart("and so on"))))
 
 
 @pytest.mark.parametrize("vendor", THREE)
@@ -532,7 +527,7 @@ def test_half_a_character_can_be_sent(vendor: str) -> None:
 
 
 @given(histories("m", RESULTS | st.builds(TextPart, TEXTS)))
-@example([user("hi"), assistant(call()), results(result(), result())])
+@example([user("hi"), assistant_message(call()), tool_message(result(), result())])
 def test_what_was_tidied_is_tidy(history: list[RequestMessage]) -> None:
     once = repair_history(history)
 
@@ -544,18 +539,23 @@ def test_what_was_tidied_is_tidy(history: list[RequestMessage]) -> None:
 
 
 def test_a_history_in_order_is_handed_on_untouched() -> None:
-    history = [user("hi"), assistant("a", call("c1"), call("c2")), results(result("c1"), result("c2")), assistant("b")]
+    history = [
+        user("hi"),
+        assistant_message("a", call("c1"), call("c2")),
+        tool_message(result("c1"), result("c2")),
+        assistant_message("b"),
+    ]
 
     assert repair_history(history) is history
 
 
 def test_a_result_is_found_by_its_id_wherever_it_stands() -> None:
-    history = [results(result("c2")), user("hi", result("c1", "mine")), assistant(call("c1"), call("c2"))]
+    history = [tool_message(result("c2")), user("hi", result("c1", "mine")), assistant_message(call("c1"), call("c2"))]
 
     assert repair_history(history) == [
         user("hi"),
-        assistant(call("c1"), call("c2")),
-        results(result("c1", "mine"), result("c2")),
+        assistant_message(call("c1"), call("c2")),
+        tool_message(result("c1", "mine"), result("c2")),
     ]
 
 
@@ -695,7 +695,9 @@ def test_a_file_as_a_format_wants_it() -> None:
 def test_files_of_a_person_and_of_a_tool_reach_the_model(vendor: str) -> None:
     image, *others = FILES
     profile = replace(VENDORS[vendor], inputs=ALL - {"audio"})
-    body = build(profile, user("look", *FILES), assistant(call()), results(result(files=(image,))), files=BLOBS)
+    body = build(
+        profile, user("look", *FILES), assistant_message(call()), tool_message(result(files=(image,))), files=BLOBS
+    )
 
     said = json.dumps(body)
     assert said.count(base64.b64encode(b"png").decode()) == 2

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.models.test_requests import assistant, build, call, result, results, sealed, user
+from tests.helpers.messages import assistant_message, tool_message
+from tests.models.test_requests import build, call, result, sealed, user
 
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
 from everturn.core.parts import ReasoningPart, Usage
@@ -64,21 +65,21 @@ def test_a_model_that_thinks_unasked_keeps_its_thoughts_in_a_turn_that_goes_on()
     from everturn.models.http_model import FORMATS
     from everturn.models.profile import Origin
 
-    request = ModelRequest("m", "", [user("hi"), assistant(thought(), call()), results(result())], [], {})
+    request = ModelRequest("m", "", [user("hi"), assistant_message(thought(), call()), tool_message(result())], [], {})
     body = json.loads(FORMATS["messages"].build(request, VENDORS["anthropic"], Origin("anthropic", "m")).body)
     assert kinds(body, 1) == ["thinking", "tool_use"]
 
 
 def test_thinking_that_is_switched_off_is_off() -> None:
     off = {"thinking": {"type": "disabled"}}
-    body = build("anthropic", user("hi"), assistant(thought(), call()), results(result()), params=off)
+    body = build("anthropic", user("hi"), assistant_message(thought(), call()), tool_message(result()), params=off)
     assert body["thinking"] == {"type": "disabled"}
     assert kinds(body, 1) == ["tool_use"]
 
 
 def test_an_answer_that_lost_its_thought_switches_thinking_off() -> None:
     on = {"thinking": {"type": "adaptive"}}
-    body = build("anthropic", user("hi"), assistant(call()), results(result()), params=on)
+    body = build("anthropic", user("hi"), assistant_message(call()), tool_message(result()), params=on)
     assert body["thinking"] == {"type": "disabled"}
 
 
@@ -112,12 +113,19 @@ async def test_kimi_counts_in_places_of_its_own() -> None:
 
 
 def test_what_another_has_sealed_is_not_told() -> None:
-    body = build("deepseek", user("hi"), assistant(thought(), call()), results(result()))
+    body = build("deepseek", user("hi"), assistant_message(thought(), call()), tool_message(result()))
     assert body["messages"][1]["reasoning_content"] == ""
 
 
 def test_the_last_things_a_user_said_are_marked_after_calls_too() -> None:
-    body = build("openrouter", user("hi"), assistant(call()), results(result()), model="anthropic/claude", system="Be.")
+    body = build(
+        "openrouter",
+        user("hi"),
+        assistant_message(call()),
+        tool_message(result()),
+        model="anthropic/claude",
+        system="Be.",
+    )
     assert ["cache_control" in json.dumps(message) for message in body["messages"]] == [True, True, False, False]
 
 
@@ -170,7 +178,9 @@ async def test_what_a_provider_does_not_take_back_is_left_out_once() -> None:
     replay = ReplayTransport([refusal, done])
     model = get_model("openai:m", key="k" * 20, transport=replay, retry=RetryPolicy(attempts=1))
     seal = sealed("openai", {"type": "reasoning", "summary": [], "encrypted_content": "x"}, "m")
-    request = ModelRequest("m", "", [user("hi"), assistant(ReasoningPart("", seal), "hello"), user("and?")], [], {})
+    request = ModelRequest(
+        "m", "", [user("hi"), assistant_message(ReasoningPart("", seal), "hello"), user("and?")], [], {}
+    )
     assert [chunk async for batch in model.stream(request) for chunk in batch] == [FinishChunk("stop", "completed")]
     assert ['encrypted_content":"x' in post.body.decode() for post in replay.posts] == [True, False]
 

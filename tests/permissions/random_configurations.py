@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 from tests.helpers.cli_run import run
-from tests.helpers.tenants import settle, somebody, until
+from tests.helpers.tenants import settle, somebody
+from tests.helpers.waiting import wait_until
 from tests.permissions import explained_tools
 
 from everturn import Chat, api
@@ -304,7 +305,7 @@ async def _settled(access: Access, store: Any, sent: Any, how: str) -> None:
             await access.gates.resolve(sent.session, gate.id, reply)
         return (await access.sessions.turn(sent.session, sent.turn)).phase.is_terminal
 
-    await until(step)
+    await wait_until(step)
 
 
 async def main(count: int, with_processes: bool) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.helpers.tenants import settle, somebody, until
+from tests.helpers.tenants import settle, somebody
+from tests.helpers.waiting import wait_until
 from tests.permissions.explained_tools import shell
 
 from everturn import Chat, api
@@ -145,15 +146,15 @@ async def test_a_command_that_was_allowed_is_allowed_to_whoever_asked_and_to_nob
     async with a_server() as house:
         member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
         sent = await member.sessions.start(api.NewSession(text="go"))
-        (view,) = await until(lambda: _gates(approver, sent.session))
+        (view,) = await wait_until(lambda: _gates(approver, sent.session))
         await approver.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=view.gate.hash, allow="always"))
-        await until(lambda: _events(house, sent.session, sent.turn, CallStarted))
+        await wait_until(lambda: _events(house, sent.session, sent.turn, CallStarted))
         again = await member.sessions.send(sent.session, api.NewMessage(text="go"))
-        await until(lambda: _events(house, sent.session, again.turn, CallStarted))
+        await wait_until(lambda: _events(house, sent.session, again.turn, CallStarted))
         about = api.ExplainCall(tool="shell", arguments={"command": "git log"}, session=sent.session)
         assert [(await who.admin.explain(about)).action for who in (member, approver)] == ["allow", "ask"]
         other = await approver.sessions.send(sent.session, api.NewMessage(text="go"))
-        await until(lambda: _events(house, sent.session, other.turn, GateOpened))
+        await wait_until(lambda: _events(house, sent.session, other.turn, GateOpened))
 
 
 async def _gates(access: Access, session: str) -> list[api.GateView]:
@@ -164,7 +165,7 @@ async def test_a_command_is_not_allowed_everywhere() -> None:
     async with a_server() as house:
         owner = Access(house, somebody(role="owner"))
         sent = await owner.sessions.start(api.NewSession(text="go"))
-        (view,) = await until(lambda: _gates(owner, sent.session))
+        (view,) = await wait_until(lambda: _gates(owner, sent.session))
         assert view.gate.session_only  # and no screen offers more
         answered = api.ResolveGate(hash=view.gate.hash, allow="always", everywhere=True)
         with pytest.raises(ConfigError, match="in one session"):

@@ -19,7 +19,8 @@ from everturn.engine import inline
 from everturn.errors import StoreUnavailable, ToolError
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from tests.helpers.conversations import Scenes, Talk, eventually, once, prompt_of
+from tests.helpers.conversations import Scenes, Talk, once, prompt_of
+from tests.helpers.waiting import wait_until
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -103,7 +104,7 @@ async def test_a_sub_turn_that_was_on_its_way_when_its_turn_was_cancelled_asks_n
         await turn.cancel(hard=hard)
         await talk.until(TurnCancelled)
         store.through.set()
-        await eventually(lambda: not chat.runtime.tool_tasks.has_undelivered(turn.id))
+        await wait_until(lambda: not chat.runtime.tool_tasks.has_undelivered(turn.id))
         for name in await talk.sessions():
             for _ in range(100):
                 await asyncio.sleep(0)
@@ -320,5 +321,5 @@ async def test_a_tool_that_is_held_for_a_call_of_its_own_hears_that_its_turn_was
         await talk.waiting(chat)
         await turn.cancel()
         await talk.until(TurnCancelled)
-        await eventually(lambda: not chat.runtime.tool_tasks.has_undelivered(turn.id))
+        await wait_until(lambda: not chat.runtime.tool_tasks.has_undelivered(turn.id))
     assert heard == ["the turn that would need it is over"]

@@ -17,7 +17,8 @@ from everturn.errors import ConfigError, StoreUnavailable
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.client import MAX_SCHEMA_BYTES, client_tool
-from tests.helpers.conversations import Talk, eventually
+from tests.helpers.conversations import Talk
+from tests.helpers.waiting import wait_until
 from tests.reach.test_clients import bell, ringing, serving
 
 
@@ -99,7 +100,7 @@ class Looking(ToolClient):
     async def again(self) -> None:
         """Until it has looked a few times more, whatever the time is."""
         enough = self.looks + 3
-        await eventually(lambda: self.looks >= enough)
+        await wait_until(lambda: self.looks >= enough)
 
 
 async def test_a_call_that_cannot_be_claimed_is_tried_less_and_less_often(
@@ -114,7 +115,7 @@ async def test_a_call_that_cannot_be_claimed_is_tried_less_and_less_often(
         async with serving(client):
             turn = await chat.send("Ring.")
             for tries, rest in ((1, 1), (2, 2), (3, 4)):
-                await eventually(lambda tries=tries: len(caplog.messages) == tries)
+                await wait_until(lambda tries=tries: len(caplog.messages) == tries)
                 assert caplog.messages[-1].endswith(f"tries again in {rest} s: StoreUnavailable: no claimcall now")
                 talk.clock.advance(rest - 0.1)
                 await client.again()

@@ -31,7 +31,8 @@ from everturn.core.rules.policy import Rule
 from everturn.errors import UnknownSession, UnknownTurn
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
-from tests.helpers.conversations import Scenes, Talk, eventually, prompt_of
+from tests.helpers.conversations import Scenes, Talk, prompt_of
+from tests.helpers.waiting import wait_until
 
 
 @tool(approval="always", repeatable=True)
@@ -409,7 +410,7 @@ async def test_a_turn_whose_word_from_below_was_lost_can_still_be_cancelled() ->
         await talk.until(TurnSuspended)
         await chat.answer(gate, allow="once")
         await talk.until(TurnCompleted, session=gate.session)
-        await eventually(lambda: not chat.runtime.tool_tasks.running_calls(turn.id))
+        await wait_until(lambda: not chat.runtime.tool_tasks.running_calls(turn.id))
         state = await turn.state()
         assert state.calls[(await talk.events(SubagentStarted))[0].call].state == "waiting"
         await turn.cancel()

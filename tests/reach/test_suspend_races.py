@@ -16,7 +16,8 @@ from everturn.core.ports import Question, Store
 from everturn.errors import GateClosed
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from tests.helpers.conversations import Talk, eventually
+from tests.helpers.conversations import Talk
+from tests.helpers.waiting import wait_until
 from tests.reach.test_suspend import COLOUR, Painter
 
 RED = '{"colour": "red"}'
@@ -175,7 +176,7 @@ async def test_a_cancel_while_somebody_is_asked_closes_the_gate(repeat: str, har
         assert await chat.gates() == []
         with pytest.raises(GateClosed):
             await chat.answer(gate, result=RED)
-        await eventually(lambda: not chat.runtime.tool_tasks.has_undelivered(turn.id))
+        await wait_until(lambda: not chat.runtime.tool_tasks.has_undelivered(turn.id))
         assert not chat.runtime.tool_tasks.running_calls(turn.id)
     assert (painter.begun, painter.painted) == (1, 0)
     assert [one.state for one in await talk.settled()] == ["cancelled"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.helpers.conversations import Scenes, eventually
+from tests.helpers.conversations import Scenes
+from tests.helpers.waiting import wait_until
 
 from everturn import Chat, Runtime, tool
 from everturn.core.events import CallFinished
@@ -90,7 +91,7 @@ async def test_programs_of_one_session_that_wait_leave_workers_to_another(monkey
     runtime = Runtime(model, tools=[run_python(), slow], store=store)
     async with Chat(model, runtime=runtime, session="greedy") as chat:
         turn = await chat.send("greedy")
-        await eventually(lambda: begun == 2)
+        await wait_until(lambda: begun == 2)
         await (await Chat(model, runtime=runtime, session="poor").send("poor"))
         assert begun == 2
         go.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from yarl import URL
 
 from everturn.engine.restate import RestateEngine
+from tests.helpers.waiting import wait_until
 from tests.security.peer_server import Peer, a_peer
 from tests.stores.test_postgres import Place
 from tools.servers.restate import RestateServer, restate_server
@@ -67,12 +67,6 @@ async def a_cluster(restate: RestateServer, **more: Any) -> AsyncGenerator[tuple
         await place.aclose()
 
 
-async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SOON):
-        while not what():  # noqa: ASYNC110 - it happens in another process
-            await asyncio.sleep(0.02)
-
-
 async def call(restate: RestateServer, session: str, how: str = "drive/send", **more: Any) -> int:
     """Call the ingress as anybody can who reaches it."""
     url = f"{restate.ingress}/everturn/{quote(session, safe='')}/{how}"
@@ -100,7 +94,7 @@ async def test_the_ingress_wakes_a_session_and_changes_none(tmp_path: Path) -> N
         over, waiting = await peer.say("say hello"), await peer.say('call pay {"amount": 5}', "theirs/owner")
         await peer.rest(over)
         await peer.gates(waiting.session, "theirs/owner")
-        await until(lambda: engine.driven[waiting.session] == engine.begun[waiting.session] > 0)
+        await wait_until(lambda: engine.driven[waiting.session] == engine.begun[waiting.session] > 0)
         before, logs = await everything(place), await _logs(peer, over.session, waiting.session)
         engine.driven.clear()
 
@@ -112,7 +106,7 @@ async def test_the_ingress_wakes_a_session_and_changes_none(tmp_path: Path) -> N
             assert await call(restate, waiting.session, how) in (400, 404, 405)
 
         wanted = {over.session, waiting.session, *(name for name in MADE_UP if "\0" not in name)}
-        await until(lambda: wanted <= set(engine.driven))
+        await wait_until(lambda: wanted <= set(engine.driven))
         assert engine.failed == []
         assert await everything(place) == before
         assert await _logs(peer, over.session, waiting.session) == logs
@@ -132,7 +126,7 @@ async def test_a_worker_called_by_a_strangers_restate_drives_what_was_asked_for_
     ):
         waiting = await peer.say('call pay {"amount": 5}')
         await peer.gates(waiting.session)
-        await until(lambda: engine.driven[waiting.session] == engine.begun[waiting.session] > 0)
+        await wait_until(lambda: engine.driven[waiting.session] == engine.begun[waiting.session] > 0)
         before, logs = await everything(place), await _logs(peer, waiting.session)
         engine.driven.clear()
 
@@ -140,16 +134,16 @@ async def test_a_worker_called_by_a_strangers_restate_drives_what_was_asked_for_
         for session in (waiting.session, "made up"):
             assert await call(stranger, session) == 202
 
-        await until(lambda: {waiting.session, "made up"} <= set(engine.driven))
+        await wait_until(lambda: {waiting.session, "made up"} <= set(engine.driven))
         assert await everything(place) == before
         assert await _logs(peer, waiting.session) == logs
         assert peer.ledger.done == []
 
         # A step under way is begun again, which is why nobody should reach a worker; the turn still ends well.
         streaming = await peer.say("hang")
-        await until(lambda: engine.begun[streaming.session] == 1 and len(peer.model.requests) == 2)
+        await wait_until(lambda: engine.begun[streaming.session] == 1 and len(peer.model.requests) == 2)
         assert await call(stranger, streaming.session) == 202
-        await until(lambda: engine.begun[streaming.session] > 1)
+        await wait_until(lambda: engine.begun[streaming.session] > 1)
         peer.model.go_on.set()
         assert (await peer.rest(streaming))["phase"] == "completed"
 

@@ -6,14 +6,8 @@ from everturn import api
 from everturn.models.scripted import ScriptedModel
 from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
-from everturn.tools.function import tool
 from tests.helpers.server_app import ask, make, make_house, word
-
-
-@tool(approval="ask", idempotent=True)
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
+from tests.helpers.tools import pay
 
 
 def runtime() -> Runtime:

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+
+from tests.helpers.waiting import wait_until_sync
 
 PLAIN = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ} | {"PYTHONUTF8": "1"}
 with_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
@@ -76,12 +77,8 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     one.end()
 
 
-def eventually(look: Callable[[], Any], says: str) -> None:
-    for _ in range(100):
-        if says in json.dumps(look()):
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{says!r} never came")
+def wait_for_text(look: Callable[[], Any], says: str) -> None:
+    wait_until_sync(lambda: says in json.dumps(look()), why=f"{says!r} never came")
 
 
 @with_curl
@@ -91,7 +88,7 @@ def test_the_lines_that_are_printed_can_be_pasted_as_they_are(door: Door) -> Non
     assert sent["is_new"]
     assert door.said[at + 2].startswith("  answer")
     see = door.said[at + 3].replace("SESSION", sent["session"])
-    eventually(lambda: door.pasted(see), "current_time says: ")
+    wait_for_text(lambda: door.pasted(see), "current_time says: ")
 
 
 @with_curl
@@ -102,7 +99,7 @@ def test_the_lines_on_the_page_can_be_pasted_too(door: Door) -> None:
     first, _, second = lines.partition("# SESSION is the id that comes back\n")
     token = (door.home / ".local/share/everturn/operator.token").read_text().strip()
     sent = door.pasted(first, TOKEN=token)
-    eventually(lambda: door.pasted(second, TOKEN=token, SESSION=sent["session"]), "current_time says: ")
+    wait_for_text(lambda: door.pasted(second, TOKEN=token, SESSION=sent["session"]), "current_time says: ")
 
 
 class Browser(Protocol):

@@ -48,7 +48,7 @@ async def items(server: Server, role: str = "owner") -> AsyncIterator[InboxItem]
                 yield _decode(line[6:])
 
 
-async def until(found: AsyncIterator[InboxItem], holds: Callable[[InboxItem], bool]) -> list[InboxItem]:
+async def read_items_until(found: AsyncIterator[InboxItem], holds: Callable[[InboxItem], bool]) -> list[InboxItem]:
     seen: list[InboxItem] = []
     async for item in found:
         seen.append(item)
@@ -72,8 +72,8 @@ async def test_what_happens_on_one_node_is_told_on_another(tmp_path: Path):
         assert (await anext(viewer)).snapshot is not None
 
         turn = await chat.send("go")
-        [*_, told] = await until(owner, waits)
-        [*_, veiled] = await until(viewer, waits)
+        [*_, told] = await read_items_until(owner, waits)
+        [*_, veiled] = await read_items_until(viewer, waits)
 
         assert told.session is not None
         assert told.waits is not None
@@ -88,7 +88,7 @@ async def test_what_happens_on_one_node_is_told_on_another(tmp_path: Path):
 
         await turn.answer(told.waits[0].gate, allow="once")
         await turn
-        seen = await until(owner, lambda item: item.session is not None and not item.session.is_awake)
+        seen = await read_items_until(owner, lambda item: item.session is not None and not item.session.is_awake)
         assert seen[-1].waits == []
         for stream in (owner, viewer):
             await stream.aclose()  # type: ignore[attr-defined]
@@ -107,7 +107,7 @@ async def test_nothing_is_told_while_nothing_moves_and_nothing_of_other_tenants(
         await anext(found)
         await (await theirs.send("go"))
         await (await ours.send("go"))
-        seen = await until(found, lambda item: item.session is not None and not item.session.is_awake)
+        seen = await read_items_until(found, lambda item: item.session is not None and not item.session.is_awake)
         assert {item.session.id for item in seen if item.session is not None} == {"ours"}
 
         with pytest.raises(TimeoutError):

@@ -17,13 +17,6 @@ MIB = 2**20
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "folder"
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
 def shadow(folder: Path, tmp_path: Path) -> FolderSnapshots:
     return FolderSnapshots(folder, tmp_path / "store")
 

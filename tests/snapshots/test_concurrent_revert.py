@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers.conversations import Scenes, eventually
+from tests.helpers.conversations import Scenes
+from tests.helpers.waiting import wait_until
 
 from everturn import Chat, Runtime, Turn, tool
 from everturn.core.events import FilesChanged, RevertStarted, TurnCancelled, TurnStarted
@@ -19,13 +20,6 @@ from everturn.errors import CommandRefused
 from everturn.plugins.file_snapshots import FileSnapshots
 from everturn.testing import MemoryStore, call, calls, say
 from everturn.tools.snapshots.store import FolderSnapshots
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "folder"
-    made.mkdir()
-    return made
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
@@ -56,7 +50,7 @@ async def test_a_folder_in_which_another_session_works_is_reverted_only_after_th
         assert result.message is not None
         [files] = [part for part in result.message.parts if isinstance(part, FilesPart)]
         turn = await Chat(model, runtime=runtime, session="b").send("two")
-        await eventually((folder / "two").exists)
+        await wait_until((folder / "two").exists)
         with pytest.raises(CommandRefused, match="is under way, maybe in another session: wait until it is over"):
             await chat.revert(files)
         assert (folder / "one").exists()
@@ -66,7 +60,7 @@ async def test_a_folder_in_which_another_session_works_is_reverted_only_after_th
             await turn.cancel(hard=True)
         go.set()
         await asyncio.gather(_ended(turn), return_exceptions=True)
-        await eventually(lambda: not plugin.folders["work"].users.count)
+        await wait_until(lambda: not plugin.folders["work"].users.count)
         await chat.revert(files)
         assert not (folder / "one").exists()
 

@@ -21,13 +21,6 @@ from everturn.tools.snapshots.walk import RACY_NANOSECONDS, UNKNOWN_STAMP, walk_
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "folder"
-    made.mkdir()
-    return made
-
-
-@pytest.fixture
 def shadow(folder: Path, tmp_path: Path) -> FolderSnapshots:
     return FolderSnapshots(folder, tmp_path / "store")
 

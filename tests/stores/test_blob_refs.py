@@ -1,11 +1,10 @@
 """What a log speaks of and what it says of permissions: blobs wherever they are named, grants, calls that were judged."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.helpers.stores import ALL, opened
+from tests.helpers.stores import opened
 
 from everturn.core.commands import LateResult
 from everturn.core.events import (
@@ -43,12 +42,6 @@ from everturn.testing.contracts.samples import (
 
 WHOLE, PRIVATE, PICTURE = "a" * 64, "b" * 64, "c" * 64
 OUTPUT = Output("…", blob=WHOLE, private=PRIVATE, attachments=(FilePart(PICTURE, "image/png", 1),))
-
-
-@pytest.fixture(params=ALL)
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    async with opened(request.param, tmp_path) as store:
-        yield store
 
 
 def review(output: Output | None) -> GateOpened:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.helpers.simulated_driver import Dice, Play
-from tests.helpers.stores import ALL, opened
+from tests.helpers.stores import opened
 
 from everturn.core.commands import Send
 from everturn.core.events import (
@@ -50,12 +50,6 @@ from everturn.testing.contracts.samples import (
 from everturn.wire import load_event
 
 PICTURE, SOUND = b"a picture" * 100, b"a sound" * 20_000
-
-
-@pytest.fixture(params=ALL)
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    async with opened(request.param, tmp_path) as store:
-        yield store
 
 
 async def with_picture(store: Store) -> Send:

@@ -1,13 +1,11 @@
 """Messages are found by their words, the same ones in every store."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.helpers.stores import ALL, opened
 
 from everturn.core.events import AnswerStarted, Event, MessageAdded, MessageDeleted, StepFinished, StepStarted
 from everturn.core.messages import Message
@@ -16,12 +14,6 @@ from everturn.core.ports import Store
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import send_message, turn_ended_events, turn_started_events
-
-
-@pytest.fixture(params=ALL)
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    async with opened(request.param, tmp_path) as store:
-        yield store
 
 
 def said(turn: str, text: str) -> list[Event]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.helpers.crash_harness import Process, Story, World, check, log_of, plain, unknown_calls, without_results
+from tests.helpers.crash_harness import Process, Story, World, check, entries_in, plain, unknown_calls, without_results
 from tests.helpers.crash_scenarios import STORIES
 
 from everturn import failpoints
@@ -515,12 +515,12 @@ TOLD = ("parallel calls", "two gates", "cancel while a tool runs", "plugins appe
 async def test_a_story_stopped_after_any_event_ends_as_if_it_had_not_been(story: Story, tmp_path: Path) -> None:
     whole = await tell(tmp_path / "whole.db", story)
     await check(whole)
-    expected, length = plain(await log_of(whole)), len(await log_of(whole))
+    expected, length = plain(await entries_in(whole)), len(await entries_in(whole))
     await cast("SqlStore", whole.store).aclose()
     for stop in range(0, length, 3):
         world = await tell(tmp_path / f"{stop}.db", story, lives=stop)
         await check(world)
-        log = plain(await log_of(world))
+        log = plain(await entries_in(world))
         unknown = unknown_calls(log)
         await cast("SqlStore", world.store).aclose()
         if story.name != "a late result":  # what comes late depends on who lives to hand it in

@@ -18,14 +18,10 @@ from everturn.telemetry.store_observer import observe_store
 from everturn.telemetry.turn_metrics import TurnMetrics
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.crash import MortalStore
+from tests.helpers.tools import look
 from tests.telemetry.strict_prometheus import read
 
 WHOSE = ("tenant", "user", "session", "turn", "key", "name", "tool", "path", "ip", "agent", "id")
-
-
-@tool(read_only=True)
-async def look(at: str) -> str:
-    return f"{at} is there"
 
 
 @tool(idempotent=True, approval="always")

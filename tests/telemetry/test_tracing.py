@@ -22,15 +22,11 @@ from everturn.telemetry.store_observer import observe_store
 from everturn.telemetry.tracer import Tracer
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say
 from everturn.testing.crash import MortalStore
+from tests.helpers.tools import look
 from tests.telemetry.collector import collector
 
 SECRET = "sk-canary0123456789abcdef"
 PRIVATE = "ada.canary@example.com"
-
-
-@tool(read_only=True)
-async def look(at: str) -> str:
-    return f"{at} is there"
 
 
 @tool(idempotent=True, approval="always")

@@ -46,3 +46,8 @@ def pipe(
         encoding="utf-8",
         check=False,
     )
+
+
+def one_line(text: str) -> str:
+    """A text as it reads however it was wrapped."""
+    return " ".join(text.split())

@@ -5,15 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.terminal.chat_process import PROMPT, Start, ask, pipe
+from tests.terminal.chat_process import PROMPT, Start, ask, one_line, pipe
 
 TOOLS = ("--tools", str(Path(__file__).parent / "chat_tools.py"))
 ASKED = "[?] help\n> "
 NEXT = "> "
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 @pytest.fixture
@@ -119,7 +115,7 @@ def test_what_is_denied_never_runs_and_the_model_reads_why(start: Start, done: P
     terminal.type("n\n")
     terminal.until(NEXT)
 
-    assert told in flat(ask(terminal, reason))
+    assert told in one_line(ask(terminal, reason))
     assert did(done) == ""
 
 
@@ -170,7 +166,7 @@ def test_one_denial_can_be_that_of_all_that_is_asked(start: Start, done: Path):
     terminal.type("n all\n")
     terminal.until(NEXT)
 
-    assert flat(ask(terminal, "enough")).count("said why: enough") >= 3
+    assert one_line(ask(terminal, "enough")).count("said why: enough") >= 3
     assert "2 of 3" not in terminal.text
     assert did(done) == ""
 
@@ -209,9 +205,9 @@ def test_nothing_is_cut_off_however_long_it_is(start: Start, done: Path, columns
 
     assert all(f"│ line {at}\n" in asked for at in range(60))
     assert asked.count("Z") == 500
-    assert "Z the end to ada@example.org" in flat(asked)
+    assert "Z the end to ada@example.org" in one_line(asked)
     assert "…" not in asked
-    assert "scroll up to read all of them" in flat(asked)
+    assert "scroll up to read all of them" in one_line(asked)
     assert max(len(line) for line in asked.splitlines()) <= int(columns)
 
 
@@ -347,7 +343,7 @@ def test_a_result_is_sent_redacted_or_withheld(start: Start, done: Path, keys: l
         terminal.until(NEXT)
     shown = ask(terminal, keys[-1])
 
-    assert told in flat(shown)
+    assert told in one_line(shown)
     assert ("hunter2" in shown) is (keys == ["y"])
 
 
@@ -420,7 +416,7 @@ def test_without_the_tool_the_next_process_says_what_is_missing(start: Start, do
     assert terminal.end() == 0
 
     again = start(*kept, until=ASKED)
-    assert "there is no tool of this name here, so it would fail; --tools brings one" in flat(again.text)
+    assert "there is no tool of this name here, so it would fail; --tools brings one" in one_line(again.text)
 
 
 def test_a_gate_that_expires_while_it_is_asked_says_so_and_the_turn_goes_on(start: Start, done: Path):

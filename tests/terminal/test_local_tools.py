@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.terminal.chat_process import PROMPT, Start, ask, pipe
+from tests.terminal.chat_process import PROMPT, Start, ask, one_line, pipe
 
 from everturn.errors import ConfigError
 from everturn.mcp import ServerStatus
@@ -45,10 +45,6 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 # Files
 
 
@@ -83,7 +79,7 @@ def test_a_step_that_changed_files_is_told_listed_reverted_and_unreverted(start:
     assert sorted(path.name for path in folder.iterdir()) == ["a.txt", "by-hand.txt", "notes.txt"]
     assert notes.read_text(encoding="utf-8") == "one\n2\n"
     for wrong in ("/revert", "/revert 3", "/revert 0", "/revert x", f"/revert {'9' * 5000}"[:900]):
-        assert "takes the number of a step, 1 to 2" in flat(ask(terminal, wrong))
+        assert "takes the number of a step, 1 to 2" in one_line(ask(terminal, wrong))
 
 
 def test_ctrl_c_at_the_question_changes_nothing_and_the_chat_goes_on(start: Start):
@@ -110,7 +106,7 @@ def test_a_hostile_name_of_a_file_stays_a_name(start: Start, folder: Path):
     (folder / EVIL).write_text("x\n", encoding="utf-8")
     shown = ask(terminal, "y")
 
-    assert '± 2 files: "\\x1b[2J\\u202e\\u3164evil, +9 −9" new +1, notes.txt new +2' in flat(shown)
+    assert '± 2 files: "\\x1b[2J\\u202e\\u3164evil, +9 −9" new +1, notes.txt new +2' in one_line(shown)
     terminal.type("/revert 1\n")
     terminal.until(YES_NO)
     after = terminal.text.partition("± 2 files")[2]
@@ -130,7 +126,7 @@ def test_a_folder_that_is_only_read_has_no_tools_that_write(start: Start, folder
 def test_where_no_snapshots_can_be_taken_that_is_said_and_files_can_be_worked_on(start: Start, folder: Path):
     terminal = start("--files", str(folder), XDG_STATE_HOME=str(folder / "state"))
 
-    assert "no snapshots are taken, so that /revert cannot take back" in flat(terminal.text)
+    assert "no snapshots are taken, so that /revert cannot take back" in one_line(terminal.text)
     assert "write_file" in ask(terminal, "/tools")
 
 
@@ -324,4 +320,4 @@ def test_a_pipe_is_told_how_to_trust_a_server_and_nothing_is_started(servers: Pa
 
 
 def test_without_tools_it_is_said_how_to_have_some(start: Start):
-    assert "--tools FILE, --files DIR" in flat(ask(start(), "/tools"))
+    assert "--tools FILE, --files DIR" in one_line(ask(start(), "/tools"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.terminal.asking_tools import agree, browse, held
-from tests.terminal.chat_process import Start, ask, pipe
+from tests.terminal.chat_process import Start, ask, one_line, pipe
 
 from everturn import Chat
 from everturn.terminal.lines.gate_prompt import GatePrompt
@@ -21,10 +21,6 @@ ASKED = "[?] help\n> "
 NEXT = "\n> "
 BACK = "Ctrl-D: back\n> "
 PLAIN = {"EDITOR": "", "VISUAL": ""}
-
-
-def flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_a_form_is_filled_in_field_by_field_and_shown_whole_before_it_is_sent(start: Start):
@@ -69,7 +65,7 @@ def test_what_the_door_does_not_take_leads_back_to_the_question(start: Start):
     terminal.until(ASKED)
     terminal.type("y\n")
     terminal.until(ASKED)
-    assert "the result does not fit: a: " in flat(terminal.text)
+    assert "the result does not fit: a: " in one_line(terminal.text)
     terminal.type("j\n")
     terminal.until("Enter: back\n> ")
     terminal.type('{"a": 1}\n')
@@ -114,7 +110,7 @@ def test_a_line_of_which_the_end_is_lost_is_no_answer_and_no_default_either(star
     for key, shown in (("f", BACK), ("1", BACK), ("x" * 4200, BACK)):
         terminal.type(key + "\n")
         terminal.until(shown)
-    assert "the end of this one is lost" in flat(terminal.text)
+    assert "the end of this one is lost" in one_line(terminal.text)
     terminal.type("mine\n")
     terminal.until(BACK)
     terminal.type("\n")

@@ -34,8 +34,8 @@ from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, MortalStore
 from tools.chaos import (
     CHECKS,
+    EffectLedger,
     Evidence,
-    Ledger,
     LedgerLine,
     ScenarioModel,
     acknowledge,
@@ -62,7 +62,7 @@ class World:
 
     @asynccontextmanager
     async def process(self, store: Store | None = None, pause: float = 0.0) -> AsyncGenerator[Runtime]:
-        ledger = Ledger(self.path)
+        ledger = EffectLedger(self.path)
         runtime = Runtime(ScenarioModel(ledger), tools=make_tools(ledger, pause), store=store or self.store)
         try:
             await runtime.start()
@@ -72,7 +72,7 @@ class World:
             ledger.close()
 
     async def command(self, runtime: Runtime, command: Any) -> None:
-        ledger = Ledger(self.path, worker="client")
+        ledger = EffectLedger(self.path, worker="client")
         acknowledge(ledger, await runtime.command(command))
         ledger.close()
 

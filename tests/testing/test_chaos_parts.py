@@ -16,9 +16,9 @@ import pytest
 from everturn import Chat, failpoints
 from everturn.errors import ConfigError
 from tools.chaos import (
+    EffectLedger,
     FaultInjected,
     FaultPlan,
-    Ledger,
     LedgerLine,
     ScenarioModel,
     ask,
@@ -33,9 +33,9 @@ from tools.environment import child_environment
 PASSES = """
 import sys
 from everturn import failpoints
-from tools.chaos import Ledger, install_from_environment
+from tools.chaos import EffectLedger, install_from_environment
 install_from_environment()
-ledger = Ledger(sys.argv[1])
+ledger = EffectLedger(sys.argv[1])
 for number in range(3):
     ledger.write("effect", name=str(number))
     failpoints.hit_failpoint("here")
@@ -88,7 +88,7 @@ def test_of_many_processes_with_one_plan_a_token_lets_one_die(tmp_path: Path):
 
 
 async def test_a_trace_names_the_points_a_scenario_passes(tmp_path: Path):
-    ledger = Ledger(tmp_path / "ledger")
+    ledger = EffectLedger(tmp_path / "ledger")
     failpoints.install_plan(
         FaultPlan.parse(msgspec.json.encode({"*": {"do": "trace", "file": str(tmp_path / "trace")}}).decode())
     )
@@ -131,7 +131,7 @@ def test_what_is_no_plan_is_refused(text: str, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_line_says_who_wrote_it_and_when(tmp_path: Path):
-    ledger = Ledger(tmp_path / "ledger", worker="w1", now=lambda: 12.5)
+    ledger = EffectLedger(tmp_path / "ledger", worker="w1", now=lambda: 12.5)
     ledger.write("effect", session="s", turn="t", call="c", key="k", name="pay", hash="h")
     ledger.close()
     assert read_ledger(tmp_path / "ledger").lines == [
@@ -141,7 +141,7 @@ def test_a_line_says_who_wrote_it_and_when(tmp_path: Path):
 
 def test_a_torn_line_is_counted_and_takes_no_other_along(tmp_path: Path):
     path = tmp_path / "ledger"
-    ledger = Ledger(path)
+    ledger = EffectLedger(path)
     ledger.write("effect", name="one")
     os.truncate(path, path.stat().st_size - 9)
     ledger.write("effect", name="two")
@@ -154,7 +154,7 @@ def test_a_torn_line_is_counted_and_takes_no_other_along(tmp_path: Path):
 
 def test_a_last_line_without_its_end_is_still_a_line(tmp_path: Path):
     path = tmp_path / "ledger"
-    ledger = Ledger(path)
+    ledger = EffectLedger(path)
     ledger.write("note", name="one")
     ledger.close()
     os.truncate(path, path.stat().st_size - 1)
@@ -163,8 +163,8 @@ def test_a_last_line_without_its_end_is_still_a_line(tmp_path: Path):
 
 def test_many_processes_write_one_ledger_and_no_line_is_lost(tmp_path: Path):
     script = (
-        "import sys; from tools.chaos import Ledger\n"
-        "ledger = Ledger(sys.argv[1], worker=sys.argv[2])\n"
+        "import sys; from tools.chaos import EffectLedger\n"
+        "ledger = EffectLedger(sys.argv[1], worker=sys.argv[2])\n"
         "for n in range(500): ledger.write('effect', name=str(n), hash='x' * 200)\n"
     )
     path = tmp_path / "ledger"
@@ -178,7 +178,7 @@ def test_many_processes_write_one_ledger_and_no_line_is_lost(tmp_path: Path):
 
 def test_several_ledgers_are_read_as_one_and_one_that_is_not_there_is_empty(tmp_path: Path):
     for name in ("a", "b"):
-        ledger = Ledger(tmp_path / name)
+        ledger = EffectLedger(tmp_path / name)
         ledger.write("note", name=name)
         ledger.close()
     assert [line.name for line in read_ledger(tmp_path / "a", tmp_path / "b", tmp_path / "c").lines] == ["a", "b"]

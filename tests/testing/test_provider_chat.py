@@ -1,8 +1,9 @@
 """What the provider refuses in the chat format, and the nearest thing to it that it takes."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from tests.testing.provider_rules import Rule
 
 from everturn.testing.provider.faults import Refused
 from everturn.testing.provider.strict import check
@@ -41,13 +42,6 @@ def user(*parts: Any) -> Json:
 def called(*calls: Json) -> Json:
     """A request in which these calls were made and answered."""
     return chat(USER, calling(*calls), *(result(one["id"]) for one in calls))
-
-
-class Rule(NamedTuple):
-    says: str
-    refused: Json
-    words: str
-    taken: Json
 
 
 URL = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}

@@ -3,11 +3,12 @@
 import copy
 import json
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.testing.provider_rules import Rule
 from tests.testing.test_provider_fuzz import VALUES, places
 from tests.testing.test_provider_http import Reply, send, wire
 
@@ -92,13 +93,6 @@ def choice(tools: Any = (TOOL,), **fields: Any) -> Json:
 
 def third(*contents: Any) -> Json:
     return turn(*contents, model=THIRD)
-
-
-class Rule(NamedTuple):
-    says: str
-    refused: Json
-    words: str
-    taken: Json
 
 
 PAIR = turn(model(call()), user(result()))

@@ -1,8 +1,9 @@
 """What the provider refuses in the messages format, and the nearest thing to it that it takes."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from tests.testing.provider_rules import Rule
 
 from everturn.testing.provider.faults import Refused
 from everturn.testing.provider.signatures import seal_reasoning, sign
@@ -59,13 +60,6 @@ def image(**source: Any) -> Json:
 
 def document(**source: Any) -> Json:
     return messages(user({"type": "document", "source": source}))
-
-
-class Rule(NamedTuple):
-    says: str
-    refused: Json
-    words: str
-    taken: Json
 
 
 PAIR = turn(assistant(use()), user(result()))

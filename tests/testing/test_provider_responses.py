@@ -1,8 +1,9 @@
 """What the provider refuses in the responses format, and the nearest thing to it that it takes."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from tests.testing.provider_rules import Rule
 
 from everturn.testing.provider.faults import Refused
 from everturn.testing.provider.signatures import seal_reasoning
@@ -30,13 +31,6 @@ def output(id: Any = "call_1", output: Any = "ok") -> Json:
 
 def says(role: str, *parts: Any) -> Json:
     return responses({"type": "message", "role": role, "content": list(parts)})
-
-
-class Rule(NamedTuple):
-    says: str
-    refused: Json
-    words: str
-    taken: Json
 
 
 PAIR = responses(USER, call(), output())

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.helpers.tools import look
 
-from everturn import Chat, Output, tool
+from everturn import Chat, Output
 from everturn.core import history
 from everturn.core.events import CallFinished, Problem, SubagentStarted, TurnCompleted, TurnFailed, TurnStarted
 from everturn.core.messages import Message
@@ -30,12 +31,6 @@ from everturn.testing import ScriptedModel, call, calls, say
 from everturn.turn import request
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden/v1").glob("*.jsonl"))
-
-
-@tool(read_only=True)
-async def look(at: str) -> str:
-    """Look at something."""
-    return f"{at} is there"
 
 
 async def recorded(file: Path) -> Recording:

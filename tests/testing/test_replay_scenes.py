@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.helpers.conversations import Scenes
+from tests.helpers.tools import look
 
 from everturn import Chat, GateOpened, Runtime, TextDelta, ToolContext, Turn, TurnError, TurnOptions, tool
 from everturn.core.chunks import FileChunk, FinishChunk
@@ -27,12 +28,6 @@ from everturn.testing import CountingIds, FakeClock, ScriptedHang, ScriptedModel
 from everturn.tools.files import files, virtual_files
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"at": {"type": "string"}}}
-
-
-@tool(read_only=True)
-async def look(at: str) -> str:
-    """Look at something."""
-    return f"{at} is there"
 
 
 @tool(idempotent=True, approval="always")

@@ -16,6 +16,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import nats
 import pytest
 import pytest_asyncio
+from tests.helpers.waiting import wait_until
 
 from everturn.errors import ConfigError
 from tools.environment import child_environment
@@ -68,11 +69,6 @@ def is_gone(pid: int) -> bool:
 
 def is_missing(path: Path) -> bool:
     return not os.path.lexists(path)
-
-
-async def eventually(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110 - what is waited for is another process
-        await asyncio.sleep(0.02)
 
 
 # PostgreSQL -------------------------------------------------------------------------------------------------------
@@ -172,8 +168,8 @@ async def test_servers_die_with_a_test_process_that_is_killed(tmp_path: Path):
     segment = segment_of(Path(home))
     process.kill()
     await process.wait()
-    await eventually(lambda: is_gone(int(postgres)) and is_gone(int(server)))
-    await eventually(lambda: is_missing(Path(home).parent) and not list(tmp_path.glob("nats-*/")))
+    await wait_until(lambda: is_gone(int(postgres)) and is_gone(int(server)))
+    await wait_until(lambda: is_missing(Path(home).parent) and not list(tmp_path.glob("nats-*/")))
     assert not has_segment(segment)
 
 

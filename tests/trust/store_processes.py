@@ -19,6 +19,7 @@ from everturn.core.requests import RequestResult
 from everturn.engine.inline import InlineEngine
 from everturn.runtime import Runtime
 from everturn.testing import FakeClock, ScriptedModel
+from tests.helpers.events import events_of
 
 NOW = 1_700_000_000.0
 
@@ -127,11 +128,11 @@ def _about(gate: Gate) -> list[str]:
     return [arguments[name] for name in ("to", "path") if name in arguments]
 
 
-async def log_of(chat: Chat, session: str = "s1") -> list[Event]:
+async def events_in(chat: Chat, session: str = "s1") -> list[Event]:
     """What is in the log."""
-    return [entry.event for entry in await chat.runtime.store.events(session)]
+    return await events_of(chat.runtime.store, session)
 
 
 async def count(chat: Chat, kind: type[Event]) -> int:
     """How often something happened."""
-    return sum(isinstance(event, kind) for event in await log_of(chat, chat.session))
+    return sum(isinstance(event, kind) for event in await events_in(chat, chat.session))

@@ -22,7 +22,7 @@ from everturn.core.gates import GateResolution
 from everturn.errors import AnsweredOtherwise, EverturnError, HashMismatch, UnknownGate, UnknownSession
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import Crash, MortalStore, call, calls, say
-from tests.trust.store_processes import Office, asked, asks, count, log_of, rest
+from tests.trust.store_processes import Office, asked, asks, count, events_in, rest
 
 ROOT = Path(__file__).parent.parent.parent
 DAY = 24 * 3600.0
@@ -128,7 +128,7 @@ async def test_a_batch_is_answered_in_parts_over_days_and_processes_and_each_cal
 async def check_the_end(chat: Chat, office: Office) -> None:
     """Everything ran once, as it was allowed, and the model knows what became of each."""
     assert office.done == ["mail ada: hi", "mail bob: hi", "mail cem: good morning", "mail eve: hi"]
-    log = await log_of(chat)
+    log = await events_in(chat)
     started = [event for event in log if isinstance(event, CallStarted)]
     judged = {event.call: event for event in log if isinstance(event, PermissionDecided)}
     gates = {event.gate.call: event.gate for event in log if isinstance(event, GateOpened)}

@@ -18,6 +18,7 @@ from everturn import Chat
 from everturn.core.events import CallFinished, CallStarted, Event, GateOpened, GateResolved, TurnCompleted
 from everturn.core.gates import Gate
 from everturn.runtime import Runtime
+from tests.helpers.events import events_of, wait_for_event
 from tools.chaos import ask
 from tools.chaos.cell import Cell, cell
 from tools.chaos.scenario import ASKED_FIVE, REVIEWED, ScenarioModel, effect_hash
@@ -31,16 +32,6 @@ SIGNS = {chr(code) for code in range(0x2800, 0x2900)}
 
 def chat_of(runtime: Runtime, session: str) -> Chat:
     return Chat(ScenarioModel(), runtime=runtime, session=session)
-
-
-async def log_of(runtime: Runtime, session: str) -> list[Event]:
-    return [entry.event for entry in await runtime.store.events(session)]
-
-
-async def until(runtime: Runtime, session: str, kind: type[Event], times: int = 1) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while sum(isinstance(event, kind) for event in await log_of(runtime, session)) < times:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
 
 
 async def gates_of(runtime: Runtime, session: str, count: int) -> dict[str, Gate]:
@@ -106,17 +97,17 @@ async def a_batch_is_answered_in_parts_while_workers_are_killed(where: Cell, her
     signal_all(where, signal.SIGCONT)
     await died(where)  # each of the two by an answer of its own
     assert effects(where, session) == Counter()
-    assert sum(isinstance(event, GateResolved) for event in await log_of(here, session)) == 2
+    assert sum(isinstance(event, GateResolved) for event in await events_of(here.store, session)) == 2
 
     await where.start_workers(2)
     left = await gates_of(here, session, 1)
     assert list(left) == ["eve"]
     assert effects(where, session) == mails("ada", "bob", "cem@home")
     await chat_of(here, session).answer(left["eve"], allow="once")
-    await until(here, session, TurnCompleted)
+    await wait_for_event(here.store, session, TurnCompleted)
 
     assert effects(where, session) == mails("ada", "bob", "cem@home", "eve")
-    log = await log_of(there, session)
+    log = await events_of(there.store, session)
     assert Counter(type(event) for event in log if isinstance(event, GateOpened | GateResolved | CallStarted)) == {
         GateOpened: 5,
         GateResolved: 5,
@@ -148,7 +139,7 @@ async def a_review_outlives_its_worker_and_nothing_of_the_result_is_sent(
     assert (len(requests), signs_in(requests)) == (2, set())
     assert "the code is [removed]" in requests[-1]
     assert effects(where, session) == Counter([effect_hash("report", {"about": "the code"})])
-    log = await log_of(there, session)
+    log = await events_of(there.store, session)
     assert (states(log), sum(isinstance(event, GateOpened) for event in log)) == (["completed"], 1)
 
 

@@ -18,7 +18,8 @@ from everturn.errors import AnswerUnfit, ConfigError
 from everturn.models.scripted import ScriptedCall
 from everturn.running.permissions import offer_grants
 from everturn.testing import MortalStore, call, calls, say
-from tests.helpers.conversations import Scenes, Talk, eventually, never
+from tests.helpers.conversations import Scenes, Talk, never
+from tests.helpers.waiting import wait_until
 
 
 class Foreign:
@@ -225,7 +226,7 @@ async def test_a_rule_that_came_with_a_restart_is_asked_before_a_call_is_run_aga
     talk, mortal = Talk(read, store=store), MortalStore(store)
     async with talk.process(made, say("Done."), store=mortal) as chat:
         turn = await chat.send("go")
-        await eventually(lambda: len(ran) == 2)
+        await wait_until(lambda: len(ran) == 2)
         mortal.kill()
     talk.rules = [Rule("read", "deny", {"path": "/etc/**"})]
     async with talk.process(made, say("Done.")) as chat:

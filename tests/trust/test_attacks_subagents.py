@@ -17,7 +17,8 @@ from everturn.core.options import Lineage
 from everturn.core.ports import Store, Tool
 from everturn.errors import ConfigError, GateClosed, TurnError, UnknownGate
 from everturn.testing import MortalStore, call, calls, say
-from tests.helpers.conversations import Scenes, Talk, eventually, once
+from tests.helpers.conversations import Scenes, Talk, once
+from tests.helpers.waiting import wait_until
 
 DONE = say("Done.")
 
@@ -122,7 +123,7 @@ async def test_a_sub_turn_starts_nothing_more_when_the_turn_was_cancelled() -> N
     talk = Talk(work, helper(max_steps=30))
     async with talk.process(model=helped(*(calls(call("work", number=at)) for at in range(20)))) as chat:
         turn = await chat.send("go")
-        await eventually(lambda: len(ran) >= 3)
+        await wait_until(lambda: len(ran) >= 3)
         await turn.cancel()
         await over(turn)
         [below] = [name for name in await talk.sessions() if name != talk.session]

@@ -15,7 +15,8 @@ from everturn.core.parts import TextPart
 from everturn.core.ports import Store
 from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedHang, ScriptedModel, call, calls, say
-from tests.helpers.conversations import Talk, costs, eventually, notice_of
+from tests.helpers.conversations import Talk, costs, notice_of
+from tests.helpers.waiting import wait_until
 from tests.trust.endless_model import Endless, ask, mortal, settings_of, work
 
 
@@ -180,7 +181,7 @@ async def test_what_was_paid_before_a_restart_is_counted_after_it(store: Store) 
     first = ScriptedModel(script[0], script[1], [ScriptedHang()])
     async with talk.process(model=first) as chat:
         turn = await chat.send("go")
-        await eventually(lambda: len(first.requests) == 3)
+        await wait_until(lambda: len(first.requests) == 3)
     second = ScriptedModel(*script[:3], lambda request: [say(notice_of(request))])
     async with talk.process(model=second) as chat:
         result = await chat.turn(turn.id)

@@ -19,7 +19,7 @@ from everturn.core.rules.policy import Rule
 from everturn.errors import AnswerUnfit, ConfigError, UnknownGrant
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from tests.trust.store_processes import Office, asked, asks, count, log_of, rest
+from tests.trust.store_processes import Office, asked, asks, count, events_in, rest
 
 PATHS = ("notes/a.txt", "notes/b.txt", "notes/deep/c.txt", "plans/a.txt", "notes.txt")
 WRITES = calls(*(call("write", path=path) for path in PATHS))
@@ -55,7 +55,7 @@ async def test_always_settles_what_it_covers_and_nothing_else(offer: int, covere
         await chat.answer(gates["notes/a.txt"], allow=offers[offer], by="ada")
         assert await settled(chat, turn) == sorted(set(PATHS) - set(covered))
         assert office.done == [f"write {path}" for path in covered]
-        answers = [event for event in await log_of(chat) if isinstance(event, GateResolved)]
+        answers = [event for event in await events_in(chat) if isinstance(event, GateResolved)]
         assert len(answers) == len(covered)
         assert [event.grant is not None for event in answers].count(True) == 1  # the others are told why, once each
         assert sum(gates["notes/a.txt"].id in event.resolution.by for event in answers) == len(covered) - 1
@@ -96,7 +96,7 @@ async def test_a_grant_holds_after_a_restart_until_it_is_revoked(tmp_path: Path)
         kept = Grant(gate.id, rule, "s1", "ada", office.clock.now(), tool="write", identity=gate.identity)
         assert await chat.grants() == [kept]
         assert (await (await chat.send("again"))).text == "Two."
-        judged = [event for event in await log_of(chat) if isinstance(event, PermissionDecided)]
+        judged = [event for event in await events_in(chat) if isinstance(event, PermissionDecided)]
         assert judged[-1].rule == rule  # and it is on record why nobody was asked
         assert (await count(chat, GateOpened), len(office.done)) == (1, 2)
     async with office.process(*script) as chat:

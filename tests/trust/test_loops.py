@@ -14,7 +14,8 @@ from everturn.core.ports import Store, SubagentRequest, Tool
 from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedCall
 from everturn.testing import ScriptedHang, ScriptedModel, call, calls, say
-from tests.helpers.conversations import Reply, Scenes, Talk, eventually, never, once
+from tests.helpers.conversations import Reply, Scenes, Talk, never, once
+from tests.helpers.waiting import wait_until
 
 
 class World:
@@ -258,7 +259,7 @@ async def test_it_is_found_although_the_process_ends_in_the_middle(pattern: str,
     model = ScriptedModel(*steps(rounds)[:stop], [ScriptedHang()])
     async with talk.process(model=model) as chat:
         turn = await chat.send("go")
-        await eventually(lambda: len(model.requests) > stop)
+        await wait_until(lambda: len(model.requests) > stop)
     async with talk.process(*steps(rounds)) as chat:
         await talk.play(chat, chat.turn(turn.id), never)
     assert (looked_at(talk.asked), world.ran) == ([pattern[-1]], list(rounds[:-1]))

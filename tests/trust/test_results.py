@@ -20,7 +20,7 @@ from everturn.core.options import Budget
 from everturn.core.state import Phase
 from everturn.errors import AnswerUnfit, GateClosed
 from tests.trust.review_server import SECRET, House, calling, house, part_of, reviewing, text_of
-from tests.trust.store_processes import count, happened, log_of, rest
+from tests.trust.store_processes import count, events_in, happened, rest
 
 ROOT = Path(__file__).parent.parent.parent
 LEFT = "the code is [removed]"
@@ -110,7 +110,7 @@ async def test_on_error_asks_for_errors_only(tmp_path: Path) -> None:
         async with here.process() as chat:
             await chat.answer(gate, allow="once", text="it broke")
             await chat.turn(gate.turn)
-            states = [event.state for event in await log_of(chat) if isinstance(event, CallFinished)]
+            states = [event.state for event in await events_in(chat) if isinstance(event, CallFinished)]
         assert (states, here.told(), here.leaked()) == (["completed", "failed"], ["it works", "it broke"], [])
 
 

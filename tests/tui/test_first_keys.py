@@ -31,21 +31,21 @@ async def started(early: Sequence[Event]) -> AsyncGenerator[tuple[TerminalApp, P
             yield app, pilot
 
 
-async def until(pilot: Pilot[int], is_so: Callable[[], bool]) -> None:
+async def pause_until(pilot: Pilot[int], is_so: Callable[[], bool]) -> None:
     while not is_so():  # pytest has a time limit
         await pilot.pause(0.01)
 
 
 async def test_keys_that_come_before_the_box_has_the_focus_wait_for_it() -> None:
     async with started([*keys_from_text("one "), Paste("two"), *keys_from_text(" three")]) as (app, pilot):
-        await until(pilot, lambda: app.chat_screen.composer.text != "")
+        await pause_until(pilot, lambda: app.chat_screen.composer.text != "")
         await pilot.pause()
         assert app.chat_screen.composer.text == "one two three"
 
 
 async def test_a_session_that_opens_leaves_in_the_box_what_was_typed_for_it() -> None:
     async with started([*keys_from_text("one")]) as (app, pilot):
-        await until(pilot, lambda: app.chat_screen.composer.text == "one")
+        await pause_until(pilot, lambda: app.chat_screen.composer.text == "one")
         await app.open_session("s_1", keeps_text=True)
         assert app.chat_screen.composer.text == "one"
         await app.open_session("")
@@ -54,7 +54,9 @@ async def test_a_session_that_opens_leaves_in_the_box_what_was_typed_for_it() ->
 
 async def test_a_message_that_is_refused_is_put_back_in_front_of_what_was_typed_after_it() -> None:
     async with started([*keys_from_text("one\rtwo")]) as (app, pilot):
-        await until(pilot, lambda: "one" in app.chat_screen.composer.text and "two" in app.chat_screen.composer.text)
+        await pause_until(
+            pilot, lambda: "one" in app.chat_screen.composer.text and "two" in app.chat_screen.composer.text
+        )
         assert app.chat_screen.composer.text == "one\ntwo"
 
 

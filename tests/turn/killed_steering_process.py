@@ -6,23 +6,18 @@ import asyncio
 import sys
 from pathlib import Path
 
-from everturn import Chat, tool
+from everturn import Chat
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import ScriptedModel, call, calls
+from tests.helpers.tools import pay_with_approval
 
 SESSION = "s"
-
-
-@tool(approval="always")
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
 
 
 async def main(path: str) -> None:
     """Wait at a gate, be told something more, say so, and go no further."""
     model, store = ScriptedModel(calls(call("pay", amount=1))), SqlStore.sqlite(Path(path))
-    async with Chat(model, tools=[pay], store=store, session=SESSION) as chat:
+    async with Chat(model, tools=[pay_with_approval], store=store, session=SESSION) as chat:
         turn = await chat.send("pay")
         while not await chat.gates():  # noqa: ASYNC110 - what is waited for rings no bell
             await asyncio.sleep(0.01)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, tool
+from everturn import Chat
 from everturn.core.commands import NotifyCall
 from everturn.core.events import Event, TurnStarted
 from everturn.core.ports import Store
@@ -17,6 +17,7 @@ from everturn.core.requests import ModelRequest
 from everturn.errors import CommandRefused
 from everturn.testing import ScriptedModel
 from tests.helpers.crash_harness import validate
+from tests.helpers.events import events_of
 from tests.helpers.stores import ALL, opened
 
 SOON = 5  # seconds after which something that should have happened is taken to hang
@@ -43,12 +44,6 @@ class Slow(ScriptedModel):
             yield batch
 
 
-@tool(approval="always")
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
-
-
 async def heard(chat: Chat) -> None:
     """Wait until the driver has looked at everything that was sent: what comes behind it was acted on."""
     runtime, [turn, *_] = chat.runtime, await turns_of(chat)
@@ -59,12 +54,12 @@ async def heard(chat: Chat) -> None:
             await runtime.wait_until_carried_out(stir, 0)
 
 
-async def log_of(chat: Chat) -> list[Event]:
-    return [entry.event for entry in await chat.runtime.store.events(chat.session)]
+async def events_in(chat: Chat) -> list[Event]:
+    return await events_of(chat.runtime.store, chat.session)
 
 
 async def turns_of(chat: Chat) -> list[str]:
-    return [event.turn for event in await log_of(chat) if isinstance(event, TurnStarted)]
+    return [event.turn for event in await events_in(chat) if isinstance(event, TurnStarted)]
 
 
 def said(request: ModelRequest) -> list[str]:

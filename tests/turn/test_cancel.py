@@ -42,7 +42,7 @@ class Slow:
         return dig
 
 
-def log_of(chat: Chat) -> Any:
+def entries_in(chat: Chat) -> Any:
     return chat.runtime.store.events(chat.session)
 
 
@@ -92,7 +92,7 @@ async def test_a_hard_cancel_stops_the_tool_and_nothing_comes_late() -> None:
         async with asyncio.timeout(SOON):
             await slow.stopped.wait()
             await chat.runtime.tool_tasks.wait_idle()
-        assert not any(isinstance(entry.event, LateResultReceived) for entry in await log_of(chat))
+        assert not any(isinstance(entry.event, LateResultReceived) for entry in await entries_in(chat))
 
 
 async def test_what_had_been_said_is_kept() -> None:
@@ -117,7 +117,7 @@ async def test_a_second_cancel_and_one_after_the_end_change_nothing() -> None:
         assert (await turn).phase is Phase.CANCELLED
         await settled_inbox(chat)
         assert await chat.runtime.store.events(chat.session, turn=turn.id) == before
-        dropped = [entry.event for entry in await log_of(chat) if isinstance(entry.event, CommandDropped)]
+        dropped = [entry.event for entry in await entries_in(chat) if isinstance(entry.event, CommandDropped)]
     assert len(dropped) == 3
 
 
@@ -160,10 +160,10 @@ async def test_an_answer_after_the_cancel_is_refused() -> None:
                 await turn.cancel()
                 with pytest.raises(GateClosed):
                     await turn.answer(event.gate, allow="once")
-        [gate] = [entry.event.gate for entry in await log_of(chat) if isinstance(entry.event, GateOpened)]
+        [gate] = [entry.event.gate for entry in await entries_in(chat) if isinstance(entry.event, GateOpened)]
         with pytest.raises(GateClosed):
             await turn.answer(gate, allow="once")
-        assert not any(isinstance(entry.event, CallStarted) for entry in await log_of(chat))
+        assert not any(isinstance(entry.event, CallStarted) for entry in await entries_in(chat))
 
 
 async def test_a_reader_that_leaves_does_not_cancel() -> None:
@@ -308,7 +308,7 @@ async def late_by(policy: LatePolicy) -> tuple[ScriptedModel, Chat, Callable[[st
 
 async def test_a_late_result_is_attached_and_told_once_without_rewriting_what_was_sent() -> None:
     model, chat, say_again = await late_by("inject")
-    [call_] = [e.event for e in await log_of(chat) if isinstance(e.event, LateResultReceived)]
+    [call_] = [e.event for e in await entries_in(chat) if isinstance(e.event, LateResultReceived)]
     assert call_.output.text == "gold at 1"
     [told] = await say_again("and?")
     assert msgspec.json.decode(told)["late_tool_result"] == {
@@ -342,14 +342,16 @@ async def test_what_was_sent_before_a_late_result_came_is_sent_again_unchanged()
 
 async def test_a_held_late_result_is_attached_and_not_told() -> None:
     _, chat, say_again = await late_by("keep")
-    assert [e.event.output.text for e in await log_of(chat) if isinstance(e.event, LateResultReceived)] == ["gold at 1"]
+    assert [e.event.output.text for e in await entries_in(chat) if isinstance(e.event, LateResultReceived)] == [
+        "gold at 1"
+    ]
     assert await say_again("and?") == []
     await chat.aclose()
 
 
 async def test_a_discarded_late_result_leaves_nothing() -> None:
     _, chat, say_again = await late_by("discard")
-    assert not any(isinstance(entry.event, LateResultReceived) for entry in await log_of(chat))
+    assert not any(isinstance(entry.event, LateResultReceived) for entry in await entries_in(chat))
     assert await say_again("and?") == []
     await chat.aclose()
 

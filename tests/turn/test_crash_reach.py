@@ -19,7 +19,7 @@ from everturn.errors import ToolError
 from everturn.testing import call, calls, say
 from everturn.tools.client import client_tool
 from tests.helpers.conversations import Scenes
-from tests.helpers.crash_harness import SESSION, Story, World, log_of, tell
+from tests.helpers.crash_harness import SESSION, Story, World, entries_in, tell
 from tests.helpers.crash_scenarios import model, one
 from tests.turn.test_crash import (
     test_a_story_told_twice_leaves_the_same_log as told_twice,
@@ -165,7 +165,7 @@ async def test_stopped_before_any_event_nothing_is_lost_or_done_twice(story: Sto
 
 @pytest.mark.parametrize("story", STORIES, ids=names)
 async def test_wherever_it_is_stopped_nothing_is_asked_or_started_twice(story: Story) -> None:
-    for stop in range(len(await log_of(await tell(story)))):
+    for stop in range(len(await entries_in(await tell(story)))):
         for before_next in (False, True):
             world = await tell(story, lives=stop, before_next=before_next)
             events = [

@@ -16,7 +16,7 @@ from everturn.core.options import Budget
 from everturn.core.ports import Tool
 from everturn.core.rules.policy import Rule
 from everturn.testing import call, calls, say
-from tests.helpers.crash_harness import SESSION, Story, World, log_of, tell, watch
+from tests.helpers.crash_harness import SESSION, Story, World, entries_in, tell, watch
 from tests.helpers.crash_scenarios import model, one
 from tests.turn.test_crash import (
     test_a_story_told_twice_leaves_the_same_log as told_twice,
@@ -173,10 +173,10 @@ async def test_stopped_before_any_event_nothing_is_lost_or_done_twice(story: Sto
 @pytest.mark.parametrize("story", STORIES, ids=names)
 async def test_wherever_it_is_stopped_nothing_is_asked_twice_and_no_limit_is_passed(story: Story) -> None:
     limit = story.options.budget.calls
-    for stop in range(len(await log_of(await tell(story)))):
+    for stop in range(len(await entries_in(await tell(story)))):
         for before_next in (False, True):
             world = await tell(story, lives=stop, before_next=before_next)
-            events = [entry.event for entry in await log_of(world)]
+            events = [entry.event for entry in await entries_in(world)]
             asked = Counter((e.gate.call, e.gate.kind) for e in events if isinstance(e, GateOpened))
             assert max(asked.values(), default=0) <= 1
             started = sum(isinstance(event, CallStarted) for event in events)
@@ -189,7 +189,7 @@ async def test_wherever_it_is_stopped_nothing_is_asked_twice_and_no_limit_is_pas
 
 async def test_what_was_granted_is_granted_once_wherever_it_is_stopped() -> None:
     story = STORIES[1]
-    for stop in range(len(await log_of(await tell(story)))):
+    for stop in range(len(await entries_in(await tell(story)))):
         world = await tell(story, lives=stop)
         grants = await world.store.grants(SESSION, 0.0)
         assert [grant.rule.tool for grant in grants] == ["send"]

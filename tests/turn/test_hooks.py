@@ -28,6 +28,7 @@ from everturn.core.hooks import HOOKS
 from everturn.core.parts import TextPart
 from everturn.errors import ConfigError, HookError
 from everturn.testing import ScriptedModel, call, calls, say
+from tests.helpers.tools import pay_with_approval
 
 Log = list[str]
 
@@ -36,12 +37,6 @@ Log = list[str]
 def add(a: int, b: int) -> int:
     """Add."""
     return a + b
-
-
-@tool(approval="always")
-def pay(amount: int) -> str:
-    """Pay."""
-    return f"paid {amount}"
 
 
 def recorder(name: str, log: Log, fail: str = "", cleanup: str = "") -> Any:
@@ -71,7 +66,7 @@ async def test_every_hook_is_called_in_its_order() -> None:
     log: Log = []
     chat = Chat(
         ScriptedModel(calls(call("add", a=1, b=2), call("pay", amount=3)), say("Done.")),
-        tools=[add, pay],
+        tools=[add, pay_with_approval],
         plugins=[recorder("one", log), recorder("two", log)],
     )
     turn = await chat.send("go")
@@ -154,7 +149,7 @@ async def test_a_failure_around_a_call_fails_the_call_and_the_turn_goes_on(hook:
 async def test_a_failing_gate_hook_leaves_the_gate_to_the_person() -> None:
     log: Log = []
     model = ScriptedModel(calls(call("pay", amount=1)), say("Well."))
-    chat = Chat(model, tools=[pay], plugins=[recorder("one", log, fail="on_gate")])
+    chat = Chat(model, tools=[pay_with_approval], plugins=[recorder("one", log, fail="on_gate")])
     turn = await chat.send("go")
     async for event in turn:
         if isinstance(event, GateOpened):
@@ -346,7 +341,7 @@ async def test_a_gate_hook_may_answer_and_cannot_widen() -> None:
                 ctx.deny("too much")
 
     model = ScriptedModel(calls(call("pay", amount=1), call("pay", amount=9)), say("Ok."))
-    chat = Chat(model, tools=[pay], plugins=[Cautious()])
+    chat = Chat(model, tools=[pay_with_approval], plugins=[Cautious()])
     settled = [event async for event in await chat.send("go") if isinstance(event, CallFinished)]
     assert sorted((event.state, event.output.text) for event in settled) == snapshot(
         [("completed", "paid 1"), ("denied", "The plugin cautious did not allow this call and said why: too much.")]

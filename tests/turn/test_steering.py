@@ -14,7 +14,8 @@ from everturn.core.ports import Store
 from everturn.core.requests import RequestResult
 from everturn.errors import KeyConflict
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
-from tests.turn.steering import SOON, Slow, asked, heard, log_of, pay, said, store, texts, turns_of
+from tests.helpers.tools import pay_with_approval
+from tests.turn.steering import SOON, Slow, asked, events_in, heard, said, store, texts, turns_of
 
 __all__ = ["store"]
 
@@ -36,7 +37,7 @@ async def test_what_is_said_while_a_model_answers_is_answered_in_the_same_turn(s
         assert await texts(chat) == ["How is the weather?", "It is warm.", "And in Rome?", "In Rome, too."]
         assert await turns_of(chat) == [turn.id]
         assert await store.inbox(chat.session) == []
-        [added] = [event for event in await log_of(chat) if isinstance(event, MessageAdded)]
+        [added] = [event for event in await events_in(chat) if isinstance(event, MessageAdded)]
         assert (added.command, added.request, added.message.role) == ("k", True, "user")
     assert [said(request) for request in model.requests] == [
         ["How is the weather?"],
@@ -46,7 +47,7 @@ async def test_what_is_said_while_a_model_answers_is_answered_in_the_same_turn(s
 
 async def test_it_waits_until_every_call_has_its_result_and_the_gate_its_answer(store: Store) -> None:
     model = ScriptedModel(calls(call("pay", amount=1), call("pay", amount=2)), say("Paid."))
-    async with Chat(model, tools=[pay], store=store) as chat:
+    async with Chat(model, tools=[pay_with_approval], store=store) as chat:
         turn = await chat.send("pay")
         await asked(chat, 2)
         await chat.send("and say thanks", steer=turn)
@@ -54,7 +55,7 @@ async def test_it_waits_until_every_call_has_its_result_and_the_gate_its_answer(
         first, second = await chat.gates()
         await chat.answer(first, allow="once")
         await heard(chat)
-        assert not [event for event in await log_of(chat) if isinstance(event, MessageAdded)]
+        assert not [event for event in await events_in(chat) if isinstance(event, MessageAdded)]
         await chat.answer(second, allow="once")
         assert (await turn).text == "Paid."
     last = model.requests[-1]
@@ -152,10 +153,10 @@ async def test_no_step_is_begun_before_what_was_said_is_in_the_log(store: Store)
         await heard(chat)
         model.go_on.set()
         await turn
-        kinds = [type(e).__name__ for e in await log_of(chat) if not isinstance(e, CommandDropped)]
+        kinds = [type(e).__name__ for e in await events_in(chat) if not isinstance(e, CommandDropped)]
         at = kinds.index("MessageAdded")
         assert kinds[at - 1 : at + 3] == ["StepFinished", "MessageAdded", "AnswerStarted", "StepStarted"]
-        assert [e.step for e in await log_of(chat) if isinstance(e, StepStarted)] == [1, 2]
+        assert [e.step for e in await events_in(chat) if isinstance(e, StepStarted)] == [1, 2]
 
 
 async def test_sent_again_with_its_key_it_is_the_same_message_whatever_runs_by_then(store: Store) -> None:

@@ -15,10 +15,11 @@ from everturn.core.events import MessageAdded, StepRestarted, TurnStarted, TurnS
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import ScriptedModel, call, calls, say
 from tests.helpers import call_records
-from tests.helpers.crash_harness import Process, Story, World, check, log_of, plain
+from tests.helpers.crash_harness import Process, Story, World, check, entries_in, plain
 from tests.helpers.crash_scenarios import model
 from tests.helpers.stores import ALL, opened
-from tests.turn.killed_steering_process import SESSION, pay
+from tests.helpers.tools import pay_with_approval
+from tests.turn.killed_steering_process import SESSION
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -70,7 +71,7 @@ async def tell(story: Story, kind: str, folder: Path, lives: int | None = None, 
         if not await Process(story, world, lives, before_next).tell():
             assert await Process(story, world).tell()
         await check(world)
-        world.log = await log_of(world)  # pyright: ignore[reportAttributeAccessIssue]
+        world.log = await entries_in(world)  # pyright: ignore[reportAttributeAccessIssue]
         return world
 
 
@@ -120,7 +121,7 @@ async def test_the_process_is_killed_while_it_waits_and_another_lets_it_join(tmp
     assert turn
     store = SqlStore.sqlite(path)
     script = ScriptedModel(calls(call("pay", amount=1)), say("Paid, with thanks."))
-    async with Chat(script, tools=[pay], store=store, session=SESSION) as chat:
+    async with Chat(script, tools=[pay_with_approval], store=store, session=SESSION) as chat:
         again = await chat.send("and say thanks", steer=True, key="k")
         assert (again.id, again.is_new) == (turn, False)
         [gate] = await chat.gates()

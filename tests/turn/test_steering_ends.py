@@ -18,7 +18,8 @@ from everturn.errors import CommandRefused, ConfigError, UnknownTurn
 from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedFailure, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent
-from tests.turn.steering import SOON, Slow, asked, heard, log_of, pay, said, store, texts, turns_of
+from tests.helpers.tools import pay_with_approval
+from tests.turn.steering import SOON, Slow, asked, events_in, heard, said, store, texts, turns_of
 
 __all__ = ["store"]
 
@@ -96,7 +97,7 @@ async def test_of_a_cancel_and_a_message_that_race_neither_is_lost() -> None:
             await turn.cancel()
             async with asyncio.timeout(SOON):
                 result = await steering
-            log = await log_of(chat)
+            log = await events_in(chat)
             taken = [e for e in log if isinstance(e, MessageAdded | TurnStarted) and e.command == steering._key]
             assert len(taken) == 1
             assert [message.id for message in result.messages].count(steering.message) == 1
@@ -121,7 +122,7 @@ async def test_it_can_be_taken_back_until_it_has_joined(store: Store) -> None:
         await chat.turn(own[1]).cancel()  # too late, and nothing comes of it
         await heard(chat)
         assert await texts(chat) == ["one", "One.", "three", "Three."]
-        dropped = [event.reason for event in await log_of(chat) if isinstance(event, CommandDropped)]
+        dropped = [event.reason for event in await events_in(chat) if isinstance(event, CommandDropped)]
         assert [why for why in dropped if why != "nobody waits for it"] == [
             "cancelled before it began",
             *["the turn is not under way"] * 2,
@@ -166,7 +167,7 @@ async def test_a_sub_turn_is_not_steered_but_the_turn_above_it_is(store: Store) 
         return calls(call("helper", task="pay") if is_above else call("pay", amount=1))
 
     model = ScriptedModel(answer, answer)
-    async with Chat(model, tools=[pay, Agent("helper", "Helps.", tools=["pay"])], store=store) as chat:
+    async with Chat(model, tools=[pay_with_approval, Agent("helper", "Helps.", tools=["pay"])], store=store) as chat:
         turn = await chat.send("go")
         await asked(chat, 1)
         [gate] = await chat.gates()

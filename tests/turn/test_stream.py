@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -38,6 +38,7 @@ from everturn.core.requests import ModelRequest, RequestCall
 from everturn.runtime import Runtime
 from everturn.testing import FakeClock, MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.wire import dump_log, load_log
+from tests.helpers.waiting import wait_until
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 SETTINGS = TurnSettings(first_chunk_timeout=30, idle_timeout=10)
@@ -243,16 +244,10 @@ async def test_the_stream_of_a_model_is_closed_when_its_turn_is_cancelled() -> N
         async for event in turn:
             if isinstance(event, TextDelta):
                 await turn.cancel()
-        await until(lambda: model.is_closed)
+        await wait_until(lambda: model.is_closed)
 
 
 # Silence --------------------------------------------------------------------------------------------------------------
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(SOON):
-        while not condition():  # noqa: ASYNC110 - what is waited for rings no bell
-            await asyncio.sleep(0)
 
 
 async def collected(turn: Turn) -> TurnResult:
@@ -263,7 +258,7 @@ async def test_a_model_that_never_says_anything_is_given_up() -> None:
     clock, silent = FakeClock(), ScriptedModel([ScriptedHang()])
     async with Chat(silent, runtime=Runtime(silent, clock=clock, settings=SETTINGS)) as chat:
         result = asyncio.ensure_future(collected(await chat.send("please")))
-        await until(lambda: clock.waiting)
+        await wait_until(lambda: clock.waiting)
         clock.advance(29)
         await asyncio.sleep(0)
         assert not result.done()

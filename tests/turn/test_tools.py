@@ -24,6 +24,7 @@ from everturn.models.scripted import ScriptedCall
 from everturn.runtime import Runtime
 from everturn.testing import FakeClock, ScriptedFailure, ScriptedModel, call, calls, say
 from everturn.wire import dump_log, load_log
+from tests.helpers.waiting import wait_until
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
 
@@ -50,12 +51,6 @@ def chat_on(model: ScriptedModel, tools: Sequence[Tool], **ports: Any) -> Chat:
     return Chat(model, runtime=Runtime(model, tools=tools, **ports))
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SOON):
-        while not condition():  # noqa: ASYNC110 - what is waited for rings no bell
-            await asyncio.sleep(0)
-
-
 # When and how many ------------------------------------------------------------------------------------------------
 
 
@@ -72,7 +67,7 @@ async def test_calls_of_a_step_run_at_once_and_never_more_than_the_cap() -> None
     model = ScriptedModel(calls(*(call("work", n=n) for n in range(7))), say("Done."))
     async with chat_on(model, [work], limits=OutputLimits(parallel=3)) as chat:
         turn = await chat.send("please")
-        await until(lambda: inside >= 3)  # three are inside together
+        await wait_until(lambda: inside >= 3)  # three are inside together
         for _ in range(20):
             await asyncio.sleep(0)
         assert inside == 3
@@ -359,7 +354,7 @@ async def test_a_tool_that_hangs_is_given_up_after_its_time(kind: str) -> None:
     hanging = tool(name="hang", timeout=7)(functions[kind])
     async with chat_on(ScriptedModel(calls(call("hang")), say("Done.")), [hanging], clock=clock) as chat:
         turn = await chat.send("please")
-        await until(started.is_set)
+        await wait_until(started.is_set)
         clock.advance(7)
         async with asyncio.timeout(SOON):
             result = await turn

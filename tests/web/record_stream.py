@@ -9,26 +9,15 @@ from pathlib import Path
 
 import aiohttp
 
-from everturn import Chat, GateOpened, Turn, tool
+from everturn import Chat, GateOpened, Turn
 from everturn.config.server_options import ServerOptions
 from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, ScriptedModel, call, calls, say, think
 from tests.helpers.server_streams import house_of, serving, so
+from tests.helpers.tools import look, mail
 
 TO = Path(__file__).parents[2] / "web" / "client" / "tests" / "recorded.sse"
 TEXT = "Grüße 👋🏽, 你好! 👨‍👩‍👧‍👦 \U0001d518\U0001d52b\U0001d526 𠜎𠜱 — the end.\r\n\n| a | b |\u2028data: not a field\n\n"
-
-
-@tool(read_only=True)
-async def look(at: str) -> str:
-    """Look at something."""
-    return f"{at} is there"
-
-
-@tool(idempotent=True, approval="always")
-async def mail(to: str, text: str) -> str:
-    """Send a mail."""
-    return f"sent to {to}"
 
 
 async def finish(turn: Turn) -> None:

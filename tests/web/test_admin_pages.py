@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.helpers.browser import PHONE, Screen
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 
 OPTION: Final[dict[str, Any]] = {
@@ -58,7 +58,7 @@ def test_arguments_begin_with_what_a_tool_needs(visit: Visit) -> None:
 
 def test_what_was_allowed_is_listed_and_taken_back_by_whoever_may(rig: Rig, visit: Visit) -> None:
     session = rig.say('call run {"command": "make it so"}')["session"]
-    (waits,) = wait_for(lambda: rig.gates(session))
+    (waits,) = wait_until_sync(lambda: rig.gates(session))
     gate = waits["gate"]
     rig.api("POST", f"/api/sessions/{session}/gates/{gate['id']}/answer", {"hash": gate["hash"], "allow": "always"})
     label = f"Revoke what was allowed for {gate['tool']}"

@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.helpers.browser import Screen
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
 from tests.helpers.scripted_server.tools import SECRET
+from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 from tests.web.question_cards import Question
 
@@ -50,7 +50,7 @@ def test_a_key_that_is_pressed_twice_answers_one_question(rig: Rig, visit: Visit
     screen.page.clock.pause_at(screen.page.evaluate("Date.now()") + 1000)
     screen.page.keyboard.press("y")
     # As soon as the focus has gone on, more of them come, as from somebody who is in a hurry.
-    wait_for(lambda: _goes_on(screen, name), 20)
+    wait_until_sync(lambda: _goes_on(screen, name), 20)
     for _ in range(4):
         screen.page.keyboard.press("y")
         screen.page.clock.run_for(50)

@@ -7,8 +7,8 @@ import re
 from playwright.sync_api import Page, Route, expect
 
 from tests.helpers.browser import Screen
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 
 PASTE = """
@@ -100,7 +100,7 @@ def test_escape_stops_the_turn_and_says_what_still_runs(rig: Rig, screen: Screen
     _escape(screen.page)
     screen.sees("Stopped.")
     screen.sees("One tool still runs")
-    wait_for(lambda: rig.is_idle(session), 15, "the tool did not end")
+    wait_until_sync(lambda: rig.is_idle(session), 15, "the tool did not end")
     screen.sees("One result came after the end")
 
 

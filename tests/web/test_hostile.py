@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Request, Route, expect
 
 from tests.helpers.browser import Screen, Visitor
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web import hostile_texts, past_conversation
 from tests.web.conftest import Visit
 from tests.web.page_measurements import Meter
@@ -121,7 +121,7 @@ def test_what_streams_does_nothing_and_ends_as_what_is_stored(rig: Rig, visit: V
         rest,
     ):
         rig.say("echo:" + "\n\n".join(corpus) + "\n\nthe end pace 2", screen.session)
-        wait_for(lambda: rig.is_idle(screen.session), 60)
+        wait_until_sync(lambda: rig.is_idle(screen.session), 60)
         expect(screen.answer()).to_contain_text("the end pace 2")
         judge(visitor, screen, asked)
     screen.page.wait_for_timeout(500)  # until what is fetched with the first formula has drawn the last
@@ -186,7 +186,7 @@ def test_questions_and_results_do_nothing(rig: Rig, visit: Visit) -> None:
     calls += [(name, {key: text}) for text in some[::8] for name, key in (("fail", "why"), ("look", "place"))]
     text = " ".join(f"call {name} {json.dumps(given)}" for name, given in calls)
     session = rig.say(text)["session"]
-    wait_for(lambda: len(rig.gates(session)) >= len(mails[::3]), 30)
+    wait_until_sync(lambda: len(rig.gates(session)) >= len(mails[::3]), 30)
     visitor, asked = come(visit)
     screen = visitor.open(session)
     expect(screen.page.locator("[data-gate][data-open]").first).to_be_visible(timeout=60_000)

@@ -15,8 +15,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.helpers.browser import DESK, PHONE
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 
 SHOTS: Final = os.environ.get("EVERTURN_SHOTS", "")
@@ -65,7 +65,7 @@ LOOKS: Final = [
 def talks(rig: Rig) -> dict[str, str]:
     """A conversation of each kind, as far as it goes without anybody."""
     made = {word: rig.say(word)["session"] for word in TALKS}
-    wait_for(lambda: len(rig.gates()) == 3, 15, "the three questions were not asked")
+    wait_until_sync(lambda: len(rig.gates()) == 3, 15, "the three questions were not asked")
     for word in ("parallel", "table", "error"):
         rig.wait_idle(made[word])
     return made

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.helpers.browser import Screen
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web import past_conversation
 from tests.web.conftest import Visit
 from tests.web.page_measurements import SHOWN, Meter, Sizes
@@ -53,7 +53,7 @@ def _cpu(rig: Rig, visit: Visit, session: str) -> tuple[float, float]:
     page.add_init_script(f"({SHOWN})({past_conversation.LAST!r})")
     opening = Meter(page)
     page.goto(f"{rig.url}/#/s/{session}")
-    wait_for(lambda: page.evaluate("window.shownAt ?? 0"), 60)
+    wait_until_sync(lambda: page.evaluate("window.shownAt ?? 0"), 60)
     opened = opening.since()["TaskDuration"]
     page.wait_for_timeout(1500)  # what is drawn in idle time
     scrolling = Meter(page)

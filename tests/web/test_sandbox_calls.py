@@ -9,8 +9,8 @@ import msgspec
 from playwright.sync_api import Page, Route
 
 from everturn.tools.browser import BROWSER_TOOLS
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 
 COUNTS = "const n = await files.read('n').catch(() => ''); await files.write('n', n + 'x');"
@@ -26,7 +26,7 @@ def allow(rig: Rig, session: str) -> None:
     def asked() -> list[dict[str, Any]]:
         return [one for one in rig.gates(session) if one["gate"].get("kind", "call") == "call"]
 
-    wait_for(lambda: bool(asked()), 15.0, "nothing was asked")
+    wait_until_sync(lambda: bool(asked()), 15.0, "nothing was asked")
     for one in asked():
         rig.api(
             "POST",
@@ -42,7 +42,7 @@ def ran(rig: Rig, session: str, turns: int = 1) -> str:
         said = [one for one in rig.messages(session) if one["role"] == "assistant"]
         return len(said) == turns and rig.is_idle(session) and bool(rig.stored_text(session))
 
-    wait_for(is_answered, 40.0, "there is no answer")
+    wait_until_sync(is_answered, 40.0, "there is no answer")
     return rig.stored_text(session)
 
 
@@ -113,7 +113,7 @@ def test_what_a_closed_tab_has_begun_another_takes_over_when_its_time_is_over(ri
     code = f"{COUNTS} if (!n) await new Promise(() => 0); return 'taken over'"
     session = screen.say(call("browser_js_eval", code=code, timeout_ms=4000))
     allow(rig, session)
-    wait_for(lambda: any(one["claim"] for one in rig.gates(session)), 15.0, "nobody has claimed it")
+    wait_until_sync(lambda: any(one["claim"] for one in rig.gates(session)), 15.0, "nobody has claimed it")
     screen.page.wait_for_timeout(1000)
     screen.page.close()
     [left] = rig.gates(session)  # nobody runs it now, and it waits
@@ -171,7 +171,7 @@ def test_a_call_for_somebody_elses_client_is_left_alone(rig: Rig, visit: Visit) 
     """An editor brings a tool of the same name: its files are not ours."""
     theirs = {"name": "browser_read_file", "description": "Read a file in the editor.", "schema": {"type": "object"}}
     session = rig.say(call("browser_read_file", path="a"), clients=[theirs])["session"]
-    wait_for(lambda: bool(rig.gates(session)), 15.0, "nothing was asked")
+    wait_until_sync(lambda: bool(rig.gates(session)), 15.0, "nothing was asked")
     screen = visit().open(session)
     screen.sees("browser_read_file")
     screen.page.wait_for_timeout(1000)
@@ -185,7 +185,7 @@ def test_a_sub_turn_has_the_files_of_its_conversation(rig: Rig, visit: Visit) ->
     def below() -> list[str]:  # what is below a session is named after it; other tests leave questions, too
         return [one["session"] for one in rig.gates() if one["session"].startswith(f"{session}-")]
 
-    wait_for(lambda: bool(below()), 15.0, "nothing was asked")
+    wait_until_sync(lambda: bool(below()), 15.0, "nothing was asked")
     allow(rig, below()[0])
     assert '{"value":"below"}' in ran(rig, session)
     assert how_often(rig, session, screen.page) == 1

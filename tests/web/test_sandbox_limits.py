@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser
 
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web.sandbox_page import RUN, Bench, Ran, a_browser
 
 LIMIT: Final = 800  # milliseconds
@@ -191,7 +191,7 @@ def test_a_heap_that_is_full_ends_the_call_and_not_the_page(rig: Rig, browser: B
     def ran() -> Any:
         return json.loads(watching.evaluate("localStorage.getItem('ran')") or "null")
 
-    wait_for(lambda: ran() is not None, 30.0, "the page did not live to tell")
+    wait_until_sync(lambda: ran() is not None, 30.0, "the page did not live to tell")
     assert ran()["failed"]
     assert "stopped after 6000 ms" in ran()["text"]
     assert ran()["ticks"] >= 0.8 * (ran()["ms"] / 50 - 1)

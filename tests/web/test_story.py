@@ -8,9 +8,9 @@ import re
 from playwright.sync_api import expect
 
 from tests.helpers.browser import PHONE, Screen
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
 from tests.helpers.scripted_server.tools import SECRET
+from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 from tests.web.question_cards import CHINESE
 
@@ -96,7 +96,7 @@ def test_always_is_asked_once(rig: Rig, screen: Screen) -> None:
     screen.question("run").always()
     screen.wait_idle()
     screen.say('call run {"command": "git status"}')
-    wait_for(lambda: len(rig.deeds("run")) == before + 2)
+    wait_until_sync(lambda: len(rig.deeds("run")) == before + 2)
     screen.wait_idle()
     assert not rig.gates(session)
 
@@ -105,7 +105,7 @@ def test_keys_answer_a_question(rig: Rig, screen: Screen) -> None:
     before = len(rig.deeds("mail"))
     screen.say("mail")
     screen.question("send_mail").press("y")
-    wait_for(lambda: len(rig.deeds("mail")) == before + 1)
+    wait_until_sync(lambda: len(rig.deeds("mail")) == before + 1)
     screen.wait_idle()
     screen.say("mail")
     question = screen.question("send_mail")
@@ -113,7 +113,7 @@ def test_keys_answer_a_question(rig: Rig, screen: Screen) -> None:
     screen.page.keyboard.type("no, by key")
     question.is_steady()
     screen.page.keyboard.press("Enter")
-    wait_for(lambda: any(rig.model.bodies("no, by key")))
+    wait_until_sync(lambda: any(rig.model.bodies("no, by key")))
     screen.wait_idle()
     assert len(rig.deeds("mail")) == before + 1
 
@@ -142,14 +142,14 @@ def test_a_loop_is_stopped(screen: Screen) -> None:
 def test_the_inbox_has_all_questions_and_answers_them(rig: Rig, visit: Visit) -> None:
     sessions = [rig.say("mail")["session"] for _ in range(2)]
     for session in sessions:
-        wait_for(lambda session=session: rig.gates(session))
+        wait_until_sync(lambda session=session: rig.gates(session))
     before = len(rig.deeds("mail"))
     screen = visit().open(path="#/inbox")
     for at, session in enumerate(sessions):
         question = screen.question_of(rig.gates(session)[0]["gate"]["id"])
         question.allow()
         expect(question.place).to_have_count(0)
-        wait_for(lambda at=at: len(rig.deeds("mail")) == before + at + 1)
+        wait_until_sync(lambda at=at: len(rig.deeds("mail")) == before + at + 1)
 
 
 def test_a_question_on_a_phone(rig: Rig, visit: Visit) -> None:

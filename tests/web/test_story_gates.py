@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.helpers.browser import Screen
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 
 EAGER = """
@@ -51,7 +51,7 @@ def test_what_runs_below_asks_above(rig: Rig, screen: Screen) -> None:
     screen.wait_idle()
     screen.say("trip")
     screen.question("send_mail").allow()
-    wait_for(lambda: len(rig.deeds("mail")) == before + 2)
+    wait_until_sync(lambda: len(rig.deeds("mail")) == before + 2)
     screen.wait_idle()
 
 
@@ -109,12 +109,12 @@ def test_what_has_just_appeared_cannot_be_clicked(rig: Rig, screen: Screen) -> N
     before = len(rig.deeds("mail"))
     screen.page.evaluate(EAGER)
     session = screen.say("mail")
-    wait_for(lambda: screen.page.evaluate("window.early ?? 0"))
+    wait_until_sync(lambda: screen.page.evaluate("window.early ?? 0"))
     screen.page.wait_for_timeout(600)
     assert rig.gates(session)
     assert len(rig.deeds("mail")) == before
     screen.question("send_mail").allow()
-    wait_for(lambda: len(rig.deeds("mail")) == before + 1)
+    wait_until_sync(lambda: len(rig.deeds("mail")) == before + 1)
 
 
 def test_nobody_answers_in_time(rig: Rig, visit: Visit) -> None:

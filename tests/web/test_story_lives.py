@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 
 from tests.helpers.browser import Screen
 from tests.helpers.scripted_server import texts
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 
 BREAKS = """
@@ -144,9 +144,9 @@ def test_a_message_waits_its_turn_and_can_be_taken_back(rig: Rig, screen: Screen
     screen.sees("word5")
     screen.queue("first in the queue")
     screen.queue("second in the queue")
-    wait_for(lambda: len(rig.api("GET", f"/api/sessions/{session}/queue")["queued"]) == 2)
+    wait_until_sync(lambda: len(rig.api("GET", f"/api/sessions/{session}/queue")["queued"]) == 2)
     screen.take_back("second in the queue")
-    wait_for(lambda: len(rig.api("GET", f"/api/sessions/{session}/queue")["queued"]) == 1)
+    wait_until_sync(lambda: len(rig.api("GET", f"/api/sessions/{session}/queue")["queued"]) == 1)
     screen.sees("You said: first in the queue", 30)
     screen.wait_idle(30)
     said = [part["text"] for one in rig.messages(session) for part in one["parts"] if one["role"] == "user"]

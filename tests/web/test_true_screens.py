@@ -9,8 +9,8 @@ from typing import Any
 from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from tests.helpers.browser import Screen
-from tests.helpers.scripted_server.model import wait_for
 from tests.helpers.scripted_server.server import Rig
+from tests.helpers.waiting import wait_until_sync
 from tests.web.conftest import Visit
 
 LONG = "Tell me the weather in parallel for the two cities that I am going to visit in spring"
@@ -46,10 +46,10 @@ def test_a_card_says_that_arguments_were_changed_only_where_they_were(screen: Sc
 
 def test_a_conversation_has_its_title_in_every_tab_while_it_waits(rig: Rig, visit: Visit) -> None:
     sent = rig.say(f"{LONG}, then mail")
-    wait_for(lambda: rig.gates(sent["session"]) or rig.is_idle(sent["session"]), 15, "nothing came of it")
+    wait_until_sync(lambda: rig.gates(sent["session"]) or rig.is_idle(sent["session"]), 15, "nothing came of it")
     mailed = rig.say("mail the harbour office that the boat is late again this week, please")
     title = "mail the harbour office that the boat is late again this…"
-    wait_for(lambda: rig.gates(mailed["session"]), 15, "nobody is asked")
+    wait_until_sync(lambda: rig.gates(mailed["session"]), 15, "nobody is asked")
     screen = visit().open()
     rows = screen.page.locator(".sidebar .session .title")
     expect(rows.filter(has_text=title)).to_have_count(1)
@@ -66,7 +66,7 @@ def test_a_conversation_has_its_title_in_every_tab_while_it_waits(rig: Rig, visi
 
 def test_a_click_that_comes_too_early_is_answered_with_a_sign(rig: Rig, visit: Visit) -> None:
     session = rig.say("mail")["session"]
-    wait_for(lambda: rig.gates(session), 15, "nobody is asked")
+    wait_until_sync(lambda: rig.gates(session), 15, "nobody is asked")
     screen = visit().open()
     posts: list[str] = []
     screen.page.on("request", lambda one: posts.append(one.url) if one.method == "POST" else None)
@@ -145,7 +145,7 @@ def test_a_tool_that_runs_on_is_not_said_to_be_cancelled(rig: Rig, screen: Scree
     card = screen.log.locator("[data-call]").first
     expect(card).to_have_attribute("aria-label", "slow: Still running")
     expect(card.locator("summary").first).not_to_contain_text("Cancelled")
-    wait_for(lambda: rig.is_idle(session), 20, "the tool did not end")
+    wait_until_sync(lambda: rig.is_idle(session), 20, "the tool did not end")
     expect(card).to_have_attribute("aria-label", "slow: Cancelled")
     expect(card).to_contain_text("Late result")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from everturn.testing.provider import Item, Provider, RecordedRequest, ScriptedUsage
@@ -88,17 +87,3 @@ class ModelServer:
         asked.asked = times
         length = len(key) // 4
         return [*choose(asked), ScriptedUsage(input=length, output=40, cached=length // 2)]
-
-
-def wait_for(what: Callable[[], Any], seconds: float = 15.0, why: str = "") -> Any:
-    """What a function says once it is something; looks twenty times a second.
-
-    Raises:
-        TimeoutError: it stayed nothing.
-    """
-    until = time.monotonic() + seconds
-    while not (found := what()):
-        if time.monotonic() > until:
-            raise TimeoutError(why or "it did not come")
-        time.sleep(0.05)
-    return found

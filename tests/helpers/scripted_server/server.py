@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.helpers.scripted_server.config import CONFIG, USERS
-from tests.helpers.scripted_server.model import NAMES, ModelServer, wait_for
+from tests.helpers.scripted_server.model import NAMES, ModelServer
 from tests.helpers.scripted_server.replies import WORDS
+from tests.helpers.waiting import wait_until_sync
 from tools.servers.process import free_port
 
 HERE: Final = Path(__file__).parent
@@ -179,7 +180,7 @@ class Rig:
 
     def wait_idle(self, session: str, seconds: float = 15.0) -> None:
         """Wait until nothing is under way in a session."""
-        wait_for(lambda: self.is_idle(session), seconds, f"session {session} did not come to rest")
+        wait_until_sync(lambda: self.is_idle(session), seconds, f"session {session} did not come to rest")
 
     def deeds(self, what: str = "") -> list[dict[str, Any]]:
         """What the tools did, oldest first."""
