@@ -134,7 +134,7 @@ async def test_a_message_may_bring_files() -> None:
     assert model.requests[0].messages[0].parts == parts
 
 
-async def test_text_that_is_no_text_is_mended_at_the_door() -> None:
+async def test_text_that_is_no_text_is_mended_on_arrival() -> None:
     model = ScriptedModel(say("Hello."))
     async with Chat(model) as chat:
         await (await chat.send("a\ud800b"))
@@ -442,7 +442,7 @@ async def test_a_gate_of_one_session_cannot_be_answered_from_another() -> None:
 # What is refused before anything is admitted --------------------------------------------------------------------------
 
 
-async def test_parameters_that_cannot_be_kept_are_refused_at_the_door() -> None:
+async def test_parameters_that_cannot_be_kept_are_refused_on_arrival() -> None:
     async with Chat(ScriptedModel()) as chat:
         with pytest.raises(ConfigError, match="plain JSON"):
             await chat.send("hi", params={"x": object()})
@@ -593,7 +593,7 @@ def test_what_is_no_model_is_refused(model: Any) -> None:
         Chat(model)
 
 
-async def test_a_model_that_yields_chunks_and_not_batches_is_told() -> None:
+async def test_a_model_that_yields_chunks_and_not_batches_is_reported() -> None:
     class Single:
         name = "single"
 
@@ -623,7 +623,7 @@ async def test_an_answer_cannot_be_edited_as_if_a_person_had_said_it() -> None:
         await (await chat.edit(question, "hello"))  # a message is as good as its id
 
 
-async def test_a_plugins_no_is_told_as_the_plugins() -> None:
+async def test_a_plugins_no_is_reported_as_the_plugins() -> None:
     class Budget:
         name = "budget"
 

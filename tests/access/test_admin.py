@@ -53,7 +53,7 @@ def asked(tool: str = "pay", **how: Any) -> api.ExplainCall:
 # Rules -----------------------------------------------------------------------------------------------------------------
 
 
-async def test_rules_are_told_with_their_layers_and_those_that_can_never_decide() -> None:
+async def test_rules_are_reported_with_their_layers_and_those_that_can_never_decide() -> None:
     agents = (
         AgentSpec("strict", TurnOptions(rules=(Rule("look", "ask", layer="agent", source="a:1"),), review="always")),
     )

@@ -29,7 +29,7 @@ async def test_pages_of_the_log_add_up_to_the_log() -> None:
         assert SessionCursor.parse(str(found[-1].seq)).seq == await house.runtime.store.head(sent.session)
 
 
-async def test_what_is_under_review_is_veiled_in_the_log_as_well() -> None:
+async def test_what_is_under_review_is_redacted_in_the_log_as_well() -> None:
     async with a_house() as house:
         sent = await said(Access(house, somebody()), "peek")
         gate = await gate_in(Access(house, somebody(role="approver")), sent.session)

@@ -394,7 +394,7 @@ async def test_a_budget_that_is_used_up_stops_a_tenant_until_its_period_is_over(
         assert (await said(access, "hello")).is_new
 
 
-async def test_what_was_used_is_told_by_day_and_agent() -> None:
+async def test_what_was_used_is_reported_by_day_and_agent() -> None:
     async with a_house() as house:
         access = Access(house, somebody())
         await over(access, await said(access, "look"))

@@ -40,7 +40,7 @@ def test_every_name_is_there_before_it_was_asked_for():
     assert done.stdout == "[]\n"
 
 
-def test_a_name_that_is_not_there_is_told_as_python_tells_it():
+def test_a_name_that_is_not_there_is_reported_as_python_tells_it():
     with pytest.raises(AttributeError, match="module 'everturn' has no attribute 'Caht'"):
         everturn.Caht  # noqa: B018
     assert not hasattr(everturn, "_nothing")

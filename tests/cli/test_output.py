@@ -35,7 +35,7 @@ class Watched(io.StringIO):
         return size
 
 
-def test_what_takes_long_is_told_and_taken_back(monkeypatch: pytest.MonkeyPatch):
+def test_what_takes_long_is_reported_and_taken_back(monkeypatch: pytest.MonkeyPatch):
     out = Watched(True)
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setenv("COLUMNS", "40")

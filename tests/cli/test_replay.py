@@ -71,7 +71,7 @@ def test_a_turn_is_shown_and_is_the_same(run: Run, lunch: Path) -> None:
     assert "\x1b" not in out
 
 
-def test_an_edited_file_is_told(run: Run, lunch: Path) -> None:
+def test_an_edited_file_is_reported(run: Run, lunch: Path) -> None:
     lunch.write_bytes(lunch.read_bytes().replace(b"sent to ada", b"sent to eve"))
     code, out, _ = run("-q", lunch)
     assert code == 1

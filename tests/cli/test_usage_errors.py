@@ -112,6 +112,6 @@ def test_what_is_not_installed_is_named_with_the_line_that_installs_it(
     assert capsys.readouterr().err.endswith("`pip install 'everturn[tui]'`\n")
 
 
-def test_of_many_troubles_the_first_is_told_and_how_many_there_are(capsys: pytest.CaptureFixture[str]):
+def test_of_many_troubles_the_first_is_reported_and_how_many_there_are(capsys: pytest.CaptureFixture[str]):
     assert output.print_error("one\ntwo\nthree", 2) == 2
     assert capsys.readouterr().err == "everturn: one (and 2 more: `everturn config check` lists them)\n"

@@ -86,7 +86,9 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]):
     assert monty["guarantees"] == dict.fromkeys(GUARANTEES, "")
 
 
-def test_keys_are_told_by_name_and_never_by_value(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_keys_are_reported_by_name_and_never_by_value(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("OPENAI_API_KEY", "c4n4ry")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "  ")
     for words in ([], ["--json"]):
@@ -167,13 +169,13 @@ def test_the_extras_are_those_of_the_package():
         (SandboxReport("monty", "1", ALL), "ok", " ".join(GUARANTEES)),
     ],
 )
-def test_a_sandbox_is_told_by_what_holds_and_what_does_not(report: SandboxReport, state: str, text: str):
+def test_a_sandbox_is_described_by_what_holds_and_what_does_not(report: SandboxReport, state: str, text: str):
     check = doctor.check_sandbox(report)
     assert check.state == state
     assert text in "\n".join(render_checks([check]))
 
 
-def test_a_probe_that_fails_is_told_and_does_not_hide_the_rest(monkeypatch: pytest.MonkeyPatch):
+def test_a_probe_that_fails_is_reported_and_does_not_hide_the_rest(monkeypatch: pytest.MonkeyPatch):
     def fail() -> list[SandboxReport]:
         raise RuntimeError("no luck")
 
@@ -184,7 +186,7 @@ def test_a_probe_that_fails_is_told_and_does_not_hide_the_rest(monkeypatch: pyte
 
 
 @pytest.mark.parametrize("name", machine.PROGRAMS)
-def test_a_program_that_is_missing_or_does_not_start_is_told(
+def test_a_program_that_is_missing_or_does_not_start_is_reported(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PATH", str(tmp_path))

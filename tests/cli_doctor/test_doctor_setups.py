@@ -61,7 +61,7 @@ def test_a_configuration_that_makes_no_sense_is_broken_and_told_with_its_line(tm
     assert "sk-canary" not in f"{found}"
 
 
-def test_of_many_things_that_are_wrong_a_few_are_told_and_the_rest_counted(tmp_path: Path):
+def test_of_many_things_that_are_wrong_a_few_are_reported_and_the_rest_counted(tmp_path: Path):
     environment = write(tmp_path, "".join(f"wrong{n} = 1\n" for n in range(9)))
     found = [check for check in doctor.run_configured_checks(environment) if check.about == "Configuration"]
     assert len(found) == server.SHOWN
@@ -135,7 +135,7 @@ def test_without_any_model_the_demo_answers_and_that_is_no_fault(tmp_path: Path)
     assert of({"HOME": str(tmp_path), "EVERTURN_MODEL": "openai:x"})["assistant"].state == "broken"
 
 
-def test_a_server_for_models_on_this_machine_is_told_with_its_models(monkeypatch: pytest.MonkeyPatch):
+def test_a_server_for_models_on_this_machine_is_reported_with_its_models(monkeypatch: pytest.MonkeyPatch):
     told = b'{"models": [{"name": "a"}, {"name": "b\\u001b[2J"}, {"name": "c"}, {"name": "d"}, {"name": "e"}]}'
     with answering(b"HTTP/1.0 200 OK\r\n\r\n" + told) as port:
         monkeypatch.setattr(
@@ -169,7 +169,7 @@ def made(path: Path, version: str | None, table: str = "everturn_schema") -> Pat
         ("9999", "broken", "a newer one wrote it"),
     ],
 )
-def test_a_store_is_told_by_the_version_that_wrote_it(version: str, state: str, said: str, tmp_path: Path):
+def test_a_store_is_described_by_the_version_that_wrote_it(version: str, state: str, said: str, tmp_path: Path):
     file = made(tmp_path / "talks.db", version)
     before = sorted(tmp_path.iterdir())
     (check,) = store.check_store_file(file)
@@ -217,7 +217,7 @@ def test_a_store_that_is_locked_is_waited_for_a_moment_and_told(tmp_path: Path, 
 
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux says who has a lock")
-def test_a_store_that_a_process_drives_is_told_with_the_process_and_stays_its_own(tmp_path: Path):
+def test_a_store_that_a_process_drives_is_reported_with_the_process_and_stays_its_own(tmp_path: Path):
     file = made(tmp_path / "talks.db", HEAD)
     lock = os.open(tmp_path / "talks.db.lock", os.O_RDWR | os.O_CREAT)
     try:
@@ -236,7 +236,7 @@ def test_a_home_that_cannot_be_written_is_broken(tmp_path: Path, monkeypatch: py
     assert of({"HOME": str(tmp_path)})["store"].state == "absent"
 
 
-def test_nobody_who_says_where_home_is_is_told_and_not_a_traceback(monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_home_is_reported_and_not_a_traceback(monkeypatch: pytest.MonkeyPatch):
     def refuse(_: Path) -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -252,7 +252,7 @@ def test_a_file_that_is_configured_lies_beside_the_file_that_names_it(tmp_path: 
 
 
 @pytest.mark.parametrize(("free", "state"), [(10, "broken"), (500_000_000, "note"), (5_000_000_000, "ok")])
-def test_a_disk_that_is_nearly_full_is_told(free: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_disk_that_is_nearly_full_is_reported(free: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))
     check = machine.check_disk(tmp_path / "not" / "there")
@@ -293,7 +293,7 @@ def answering(answer: bytes) -> Generator[int]:
     thread.join(5)
 
 
-def test_a_port_that_somebody_has_is_told_with_who(tmp_path: Path):
+def test_a_port_that_somebody_has_is_reported_with_who(tmp_path: Path):
     with answering(b"HTTP/1.1 404 Not Found\r\n\r\n") as number:
         check = of({"EVERTURN_SERVER__PORT": str(number), "HOME": str(tmp_path)})["port"]
         assert (check.state, f"127.0.0.1:{number} is taken" in check.detail) == ("note", True)
@@ -436,7 +436,7 @@ def test_a_database_behind_a_file_is_reached_there(tmp_path: Path):
         ({"TERM": "dumb"}, (80, 24), "note", "80×24, no colours, for TERM is dumb"),
     ],
 )
-def test_a_terminal_is_told_by_what_can_be_drawn_in_it(
+def test_a_terminal_is_described_by_what_can_be_drawn_in_it(
     environment: dict[str, str], size: tuple[int, int], state: str, said: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
@@ -461,7 +461,7 @@ def test_how_to_get_an_extra_is_said_for_the_way_this_was_installed(
     assert checks.install_command("tui") == words
 
 
-def test_what_never_answers_is_told_and_keeps_nobody(monkeypatch: pytest.MonkeyPatch):
+def test_what_never_answers_is_reported_and_keeps_nobody(monkeypatch: pytest.MonkeyPatch):
     never = threading.Event()
     told: list[Sequence[str]] = []
     looks = {

@@ -209,7 +209,7 @@ MOVED = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length:
 
 
 @pytest.mark.parametrize("answer", [PAGE, MOVED, PAGE.replace(b"<h1>", b"\xff\xfe\xfd\xfc")])
-async def test_somebody_who_is_no_server_of_ours_is_told_apart_and_gets_no_further_token(answer: bytes) -> None:
+async def test_a_server_that_is_not_ours_is_recognised_and_gets_no_further_token(answer: bytes) -> None:
     async with a_stranger(answer) as (address, asked), Server(address, "evk_any") as server:
         with pytest.raises(ServerUnavailable, match="is it an everturn server"):
             await server.me()

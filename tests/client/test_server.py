@@ -124,7 +124,7 @@ async def test_a_gate_is_found_and_answered_and_a_late_no_is_refused(node: Node)
             await server.answer(asked, deny="no")
 
 
-async def test_a_denied_call_is_told_to_the_model(node: Node) -> None:
+async def test_a_denied_call_is_reported_to_the_model(node: Node) -> None:
     async with node.client() as server:
         turn = await server.start_session("note that it snows")
         await server.answer(await gate_of(server, turn.session), deny="not today")

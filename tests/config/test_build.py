@@ -151,7 +151,7 @@ def test_tools_of_a_file_are_meant_from_the_configuration_and_groups_can_be_had(
         ("[agents.a]\ntools = ['curent_time']", r"everturn\.toml:2:1: agents\.a\.tools: there is no tool or group"),
     ],
 )
-def test_what_cannot_be_had_here_is_told_with_its_place(tmp_path: Path, text: str, told: str):
+def test_what_cannot_be_had_here_is_reported_with_its_place(tmp_path: Path, text: str, told: str):
     loaded = read(tmp_path, text)
     with pytest.raises(ConfigError, match=told):
         make(loaded)
@@ -230,7 +230,7 @@ async def test_tenants_and_users_are_there_afterwards_and_what_was_there_stays(t
     assert (agents.limits("acme").requests, agents.limits("other").requests) == (7, 5)
 
 
-async def test_a_house_is_open_until_its_block_ends(tmp_path: Path):
+async def test_a_server_context_is_open_until_its_block_ends(tmp_path: Path):
     environ = {"XDG_DATA_HOME": str(tmp_path)}
     async with open_server(load_config(None, environ, NOWHERE), CommandLineOverrides(store="memory"), environ) as house:
         assert house.agents.get("").name == "assistant"

@@ -46,7 +46,7 @@ def ok(body: str) -> bytes:
     return b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + body.encode()
 
 
-async def test_keys_are_told_by_name_and_what_to_write_for_them_is_a_configuration(tmp_path: Path) -> None:
+async def test_keys_are_reported_by_name_and_what_to_write_for_them_is_a_configuration(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "DEEPSEEK_API_KEY": CANARY, "MISTRAL_API_KEY": " "}
     view = await discover_models(load_config(None, environ, NOWHERE), environ, ())("assistant", OFFLINE)
     assert [(way.kind, way.name, way.needs_restart) for way in view.options] == [("key", "DEEPSEEK_API_KEY", False)]
@@ -101,7 +101,7 @@ def test_a_server_at_its_usual_place_needs_no_table_of_its_own_and_no_restart(pl
     assert '[agents."a b"]' in way.toml
 
 
-async def test_a_house_that_is_made_of_a_configuration_can_be_surveyed(tmp_path: Path) -> None:
+async def test_a_server_context_that_is_made_of_a_configuration_can_be_surveyed(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "GROQ_API_KEY": CANARY}
     async with open_server(
         load_config(None, environ, NOWHERE), CommandLineOverrides(store=str(tmp_path / "e.db")), environ

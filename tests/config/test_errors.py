@@ -225,7 +225,7 @@ def test_a_password_keeps_its_place_in_an_address():
 @pytest.mark.parametrize(
     ("written", "told"), [("${env:NONE}", "NONE is not set"), ("${file:/nonexistent}", "No such file")]
 )
-def test_a_secret_that_is_not_there_is_told_by_its_reference(written: str, told: str):
+def test_a_secret_that_is_not_there_is_reported_by_its_reference(written: str, told: str):
     with pytest.raises(ConfigError, match=told) as failed:
         SecretRef(written).resolved({})
     assert written in str(failed.value)

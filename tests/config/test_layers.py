@@ -87,7 +87,7 @@ def test_a_variable_is_read_as_its_key_wants_it(name: str, value: str, path: tup
     assert found == meant
 
 
-def test_a_variable_for_a_key_that_is_not_there_is_told():
+def test_a_variable_for_a_key_that_is_not_there_is_reported():
     with pytest.raises(
         ConfigError, match=r"^EVERTURN_SERVR__PORT: servr: there is no 'servr'; did you mean 'server'\?$"
     ):
@@ -112,7 +112,7 @@ def test_a_hostile_file_in_the_current_folder_changes_nothing(tmp_path: Path, mo
         assert describe_config(loaded) == ["# no file; these are the defaults"]
 
 
-def test_a_named_file_that_is_not_there_is_told(tmp_path: Path):
+def test_a_named_file_that_is_not_there_is_reported(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"gone\.toml: the configuration cannot be read: No such file"):
         load_config(str(tmp_path / "gone.toml"), {}, NOWHERE)
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):

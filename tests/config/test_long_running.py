@@ -56,7 +56,7 @@ async def test_a_file_that_moves_away_for_a_moment_takes_no_rule_with_it(tmp_pat
     await runtime.aclose()
 
 
-async def test_a_store_keeps_house_again_and_again_and_a_failure_stops_nothing() -> None:
+async def test_a_store_cleans_up_again_and_again_and_a_failure_stops_nothing() -> None:
     asked: list[float | None] = []
     enough = asyncio.Event()
 
@@ -114,7 +114,7 @@ async def test_a_role_that_the_configuration_changes_is_written_down_once(tmp_pa
     assert (record.by, record.did, record.on) == ("configuration", "user.put", "ada")
 
 
-async def test_a_deny_that_is_misspelt_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_deny_that_is_misspelt_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "everturn.toml"
     rules = [f'[[permissions]]\ntool = "{name}"\naction = "deny"\n' for name in ("takenote", "take_*", "doom_loop")]
     file.write_text("\n".join(rules), encoding="utf-8")
@@ -150,7 +150,7 @@ async def test_a_deny_that_is_misspelt_is_told(tmp_path: Path, caplog: pytest.Lo
         ),
     ],
 )
-def test_what_would_not_work_is_told_before_it_does_not(text: str, said: str, tmp_path: Path) -> None:
+def test_what_would_not_work_is_reported_before_it_does_not(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "everturn.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=re.escape(said)):

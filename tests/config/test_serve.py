@@ -129,7 +129,7 @@ def test_a_second_server_on_the_same_store_says_who_has_it(serving: Serving):
 
 
 @pytest.mark.long
-def test_a_changed_file_is_read_at_once_on_sighup_and_a_broken_one_is_told(tmp_path: Path):
+def test_a_changed_file_is_read_at_once_on_sighup_and_a_broken_one_is_reported(tmp_path: Path):
     file = tmp_path / "own.toml"
     file.write_text("[agents.one]\nmodel = 'offline:demo'\n", encoding="utf-8")
     one = Serving(tmp_path, "--config", str(file), "--no-reload", "--json-logs")

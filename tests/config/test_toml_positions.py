@@ -124,7 +124,7 @@ def test_most_documents_of_the_property_are_toml():
     assert sum(kept) > len(kept) / 3
 
 
-def test_tables_in_lists_of_tables_are_told_apart():
+def test_tables_in_lists_of_tables_are_distinguished():
     text = "[[a]]\nx = 1\n[[a.b]]\ny = 1\n[[a.b]]\ny = 2\n[[a]]\n[[a.b]]\ny = 3\n[a.c]\nz = { q.r = [ { s = 1 } ] }\n"
     assert set(find_positions(text)) == paths(tomllib.loads(text))
     assert find_positions(text)["a", 1, "b", 0, "y"] == (9, 1)

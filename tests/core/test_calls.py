@@ -148,7 +148,7 @@ def test_a_call_that_runs_asks_about_its_result_or_what_its_tool_wants_to_know_a
             )
 
 
-def test_a_call_that_was_put_aside_runs_only_when_it_is_begun_again():
+def test_a_call_that_was_suspended_runs_only_when_it_is_begun_again():
     call = new_call(MAY, START, FORM, ASIDE, TOLD)
     assert (call.state, call.suspended) == ("waiting", ASIDE)
     call.advance(AGAIN)

@@ -259,7 +259,7 @@ GARBAGE = st.text(ANY) | st.text("0123456789:,-+_. e", max_size=20) | st.just("9
 @given(GARBAGE)
 @example("0:-1")
 @example("1:-5,3")
-def test_a_cursor_from_a_stranger_is_a_place_in_the_turn_whatever_it_says(text: str):
+def test_a_cursor_from_an_unknown_client_is_a_place_in_the_turn_whatever_it_says(text: str):
     cursor = Cursor.parse(text)
 
     assert cursor.seq >= 0

@@ -90,7 +90,7 @@ def test_what_fits_or_is_not_understood_passes(value: Any, schema: Any):
 
 
 @pytest.mark.parametrize(("value", "schema", "texts"), MISFITS, ids=str)
-def test_what_does_not_fit_is_told_with_its_place(value: Any, schema: Any, texts: list[str]):
+def test_what_does_not_fit_is_reported_with_its_place(value: Any, schema: Any, texts: list[str]):
     assert told(value, schema) == texts
 
 
@@ -190,7 +190,7 @@ values = st.recursive(
 
 
 @given(values, values | st.dictionaries(st.sampled_from(WORDS), values, max_size=5))
-def test_whatever_a_stranger_sends_there_is_an_answer(value: Any, schema: Any):
+def test_whatever_an_unknown_client_sends_there_is_an_answer(value: Any, schema: Any):
     found = validate_schema(value, schema)
 
     assert len(found) <= MAX_VIOLATIONS
@@ -242,5 +242,5 @@ def test_what_nothing_is_said_of_is_not_looked_at():
     assert validate_schema({"list": [1] * 200_000, "object": WIDE}, {"properties": {"list": {"type": "array"}}}) == []
 
 
-def test_a_long_name_is_told_in_short():
+def test_a_long_name_is_reported_in_short():
     assert len(str(validate_schema({}, {"required": [LONG]})[0])) < 200

@@ -184,7 +184,7 @@ def test_from_a_position_exactly_what_comes_behind_it_is_shown(
 
 
 @given(st.text(st.sampled_from("0123456789:=,;-x ٣_\x00"), max_size=40) | st.text(ANY, max_size=40))
-def test_a_cursor_from_a_stranger_is_read_or_is_the_beginning(text: str):
+def test_a_cursor_from_an_unknown_client_is_read_or_is_the_beginning(text: str):
     cursor = SessionCursor.parse(text)
 
     assert SessionCursor.parse(str(cursor)) == cursor

@@ -125,7 +125,7 @@ async def test_the_files_of_the_message_come_first_and_then_the_newest_of_the_br
     assert given[2]["sha256"] == made.blob.removeprefix("sha256:")
 
 
-async def test_what_was_there_at_the_door_and_is_gone_when_the_turn_begins_ends_it_as_input() -> None:
+async def test_what_was_there_on_arrival_and_is_gone_when_the_turn_begins_ends_it_as_input() -> None:
     async with Provider() as provider:
         provider.script("talks", [[Say("Hi."), Hang()]])
         async with Chat(here(provider, "talks")) as chat:

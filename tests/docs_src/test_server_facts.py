@@ -151,7 +151,7 @@ def test_the_configuration_on_the_page_makes_sense() -> None:
     ]
 
 
-def test_a_misspelt_key_is_told_as_on_the_page(tmp_path: Path) -> None:
+def test_a_misspelt_key_is_reported_as_on_the_page(tmp_path: Path) -> None:
     file = tmp_path / "everturn.toml"
     file.write_text('[agents.helper]\nmodle = "best"\n', encoding="utf-8")
     with pytest.raises(ConfigError) as refused:

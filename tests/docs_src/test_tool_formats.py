@@ -105,7 +105,7 @@ async def test_calls_that_a_model_makes_natively_all_the_same_run_too() -> None:
         assert [made.state for made in calls_of(await (await chat.send("Smell")))] == ["completed"]
 
 
-async def test_gates_are_the_same_and_a_denial_is_told_as_rejected() -> None:
+async def test_gates_are_the_same_and_a_denial_is_reported_as_rejected() -> None:
     @tool(approval="always")
     async def pay() -> str:
         """Pay."""

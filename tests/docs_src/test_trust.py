@@ -198,7 +198,7 @@ def test_the_guide_has_a_row_for_every_kind_of_gate() -> None:
     assert [words(row[0])[0] for row in rows("approving", "What is asked")] == list(get_args(GateKind))
 
 
-def test_the_errors_at_the_door_are_as_related_as_the_page_says() -> None:
+def test_the_errors_on_arrival_are_as_related_as_the_page_says() -> None:
     from everturn import errors
 
     for row in rows("approving", "What a gate is bound to"):

@@ -99,7 +99,7 @@ async def test_a_redirect_to_where_one_may_go_is_followed_and_told(status: str) 
         assert page.hops == (f"http://127.0.0.1:{listeners.port}/a/b",)
 
 
-async def test_a_redirect_that_is_not_wanted_is_told_and_not_followed() -> None:
+async def test_a_redirect_that_is_not_wanted_is_reported_and_not_followed() -> None:
     async with listening() as listeners:
         listeners.answers["/"] = moved("https://example.com/")
         page = await fetch(
@@ -300,7 +300,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_an_answer_that_is_none_is_told_as_such(name: str) -> None:
+async def test_an_answer_that_is_none_is_reported_as_such(name: str) -> None:
     async with listening() as listeners:
         listeners.answers["/"] = BROKEN[name]
         assert await failure(listeners, "/", SHORT) == "protocol"
@@ -343,7 +343,7 @@ async def test_a_type_nobody_wants_is_refused_before_its_body_with_its_type_and_
         assert caught.value.kind == "type"
 
 
-async def test_nobody_at_home_is_told() -> None:
+async def test_an_unreachable_server_is_reported() -> None:
     async with listening() as listeners:
         port = listeners.port
     with pytest.raises(FetchFailed, match="nobody answers") as caught:

@@ -251,7 +251,9 @@ async def test_a_name_that_turns_bad_between_two_fetches_is_refused_at_the_secon
 @pytest.mark.parametrize(
     "address", ["169.254.169.254", "169.254.1.1", "100.100.100.200", "fd00:ec2::254", "224.0.0.1", "0.0.0.0"]
 )
-async def test_a_name_that_is_an_exception_may_stand_for_a_house_but_not_for_its_metadata(address: str) -> None:
+async def test_a_name_that_is_an_exception_may_stand_for_a_private_network_but_not_for_its_metadata(
+    address: str,
+) -> None:
     guard = EgressPolicy(allow=["wiki.corp:443"], resolve=Names(wiki_corp=[[address]]))
     with pytest.raises(AddressRefused):
         await guard.resolve(guard.parse("https://wiki.corp/"))
@@ -341,7 +343,7 @@ async def test_a_name_nobody_answers_for_is_given_up_in_time() -> None:
 
 
 @pytest.mark.parametrize("answers", [[], [[]]])
-async def test_a_name_without_an_address_is_told(answers: list[list[str]]) -> None:
+async def test_a_name_without_an_address_is_reported(answers: list[list[str]]) -> None:
     with pytest.raises(FetchFailed, match=r"there is no www\.example\.com") as caught:
         await fetch(EgressPolicy(resolve=Names(www_example_com=answers)), "https://www.example.com/")
     assert caught.value.kind == "dns"

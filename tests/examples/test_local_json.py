@@ -36,7 +36,7 @@ async def test_it_is_started_offline(tmp_path: Path) -> None:
     check_recorded(fresh, NAME, "offline.jsonl")
 
 
-def test_a_server_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_reported_in_one_line(tmp_path: Path) -> None:
     there, (ask,) = copied(NAME, tmp_path), commands(NAME)
     words = [*ask, "--url", f"http://127.0.0.1:{free_port()}/v1"]
     done = subprocess.run(words, cwd=there, env=environment(there), capture_output=True, text=True, check=False)

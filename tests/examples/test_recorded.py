@@ -44,7 +44,7 @@ async def test_a_recorded_turn_replays_byte_equal(path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=id_of)
-async def test_a_result_that_was_changed_is_told(path: Path) -> None:
+async def test_a_result_that_was_changed_is_reported(path: Path) -> None:
     """The comparison can fail: one more character in what a tool came to is seen."""
     recording = Recording.read(path)
     at = next(at for at, event in enumerate(recording.events) if isinstance(event, CallFinished))

@@ -227,7 +227,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_result_of_100_megabytes_costs_little_and_is_told(ledger: Path):
+async def test_a_result_of_100_megabytes_costs_little_and_is_reported(ledger: Path):
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", SIZES, str(ledger), stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
     )

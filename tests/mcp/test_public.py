@@ -53,7 +53,7 @@ async def test_the_everything_server_asks_a_person_and_a_model():
         assert len(allowed.turns) == 1
 
 
-async def test_the_filesystem_server_reads_and_writes_beneath_its_folder(tmp_path: Path):
+async def test_the_filesystem_server_reads_and_writes_inside_its_folder(tmp_path: Path):
     root = tmp_path
     async with house(public("server-filesystem", str(root))) as home:
         await home.call("write_file", path=str(root / "a.txt"), content="hello")

@@ -37,7 +37,7 @@ def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], data: st.Da
 
 @pytest.mark.parametrize("id", [b"7", b'"seven"'])
 @pytest.mark.parametrize("place", ["front", "back"])
-def test_a_line_that_is_too_long_is_told_to_its_call(id: bytes, place: str):
+def test_a_line_that_is_too_long_is_reported_to_its_call(id: bytes, place: str):
     body = b'"result":{"content":"' + b"x" * 5000 + b'"}'
     line = b'{"id":' + id + b"," + body + b"}" if place == "front" else b"{" + body + b',"id": ' + id + b"}"
     splitter = LineSplitter(limit=1000)
@@ -190,7 +190,7 @@ def test_half_a_character_costs_no_more_than_itself(text: bytes, read: str):
         (b'{"result":{"mean":NaN},"jsonrpc":"2.0" , "id": 7 , "jsonrpc":"2.0"}', 7),
     ],
 )
-def test_an_answer_that_cannot_be_read_is_told_to_its_call(line: bytes, id: Any):
+def test_an_answer_that_cannot_be_read_is_reported_to_its_call(line: bytes, id: Any):
     message = read_message(line)
     assert message is not None
     assert (message.id, message.result, (message.error or {})["code"]) == (id, None, UNREADABLE)

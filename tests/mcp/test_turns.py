@@ -57,7 +57,7 @@ async def test_a_server_that_dies_in_a_call_leaves_it_unknown_and_the_turn_goes_
     assert (result.text, noted(ledger)) == ("Done.", ["die", "echo"])
 
 
-async def test_what_a_server_asked_is_answered_after_a_restart_once_its_call_was_put_aside(
+async def test_what_a_server_asked_is_answered_after_a_restart_once_its_call_was_suspended(
     ledger: Path, tmp_path: Path
 ):
     store = f"sqlite:///{tmp_path / 'chat.db'}"

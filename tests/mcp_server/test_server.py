@@ -186,7 +186,7 @@ async def test_a_form_that_nobody_would_read_is_not_put_to_anybody():
 
 
 @both
-async def test_what_a_turn_says_is_told_as_progress(mode: str):
+async def test_what_a_turn_says_is_reported_as_progress(mode: str):
     told: list[Any] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:

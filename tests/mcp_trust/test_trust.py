@@ -63,7 +63,7 @@ def test_a_tool_that_has_changed_is_not_trusted_and_no_other_suffers(kept: Trust
     assert f"  {next(iter(changed))}:" in lines
 
 
-def test_another_launch_is_told_with_both_lines_and_no_secret(kept: TrustFile):
+def test_another_launch_is_reported_with_both_lines_and_no_secret(kept: TrustFile):
     kept.trust(SPEC, {})
     now = replace(SPEC, args=("--root", "/"), env={"TOKEN": "other", "LD_PRELOAD": "/tmp/x.so"})
     assert not kept.launch(now)
@@ -87,7 +87,7 @@ def test_a_difference_shows_what_cannot_be_seen(kept: TrustFile):
     ]
 
 
-def test_new_tools_and_those_that_are_gone_are_told(kept: TrustFile):
+def test_new_tools_and_those_that_are_gone_are_reported(kept: TrustFile):
     kept.trust(SPEC, _hashes(READ), [READ])
     assert kept.changes(SPEC, [MORE]) == ["new tool write", "  description:", "    + Writes a file.", "gone tool read"]
     assert kept.tools("files", _hashes(READ, MORE)) == {"read"}
@@ -119,7 +119,7 @@ def test_nothing_is_pushed_out_of_sight_by_lines_that_say_nothing(kept: TrustFil
     assert "    + 2999" in lines
 
 
-def test_a_change_behind_what_was_kept_is_told(kept: TrustFile):
+def test_a_change_behind_what_was_kept_is_reported(kept: TrustFile):
     long = replace(READ, description="x" * 4000 + "\nkind", schema={"type": "object", "title": "y" * 5000})
     kept.trust(SPEC, _hashes(long), [long])
     assert kept.changes(SPEC, [long]) == []

@@ -477,7 +477,7 @@ async def answered(*bodies: object) -> list[Chunk]:
     return chunks
 
 
-async def test_text_and_thoughts_are_told_apart() -> None:
+async def test_text_and_thoughts_are_distinguished() -> None:
     thought = parts({"text": "hm", "thought": True})
     assert await answered(thought, said("so"), parts({"text": "ä"}, {"text": ""}), ended()) == [
         ReasoningChunk("hm"),

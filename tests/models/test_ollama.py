@@ -339,7 +339,7 @@ async def test_a_name_that_had_to_change_comes_back_as_it_was() -> None:
         ("ollama-chat:qwen3:8b", "", "http://127.0.0.1:11434/v1/chat/completions"),
     ],
 )
-async def test_a_base_url_of_the_other_door_leads_to_this_one(name: str, base_url: str, url: str) -> None:
+async def test_a_base_url_of_the_other_endpoint_leads_to_this_one(name: str, base_url: str, url: str) -> None:
     transport = ReplayTransport([RecordedResponse([b"{}"], status=400)])
     with pytest.raises(ModelError):
         async for _ in get_model(name, base_url=base_url, transport=transport, environ={}).stream(

@@ -180,6 +180,6 @@ CLUSTER_MUTANTS = [
         "stores/sql/errors.py",
         "    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):\n",
         "    if False:\n",
-        f"{ENDED}test_only_silence_is_told_as_a_database_that_does_not_answer",
+        f"{ENDED}test_only_silence_is_reported_as_a_database_that_does_not_answer",
     ),
 ]

@@ -103,7 +103,7 @@ PAGE_MUTANTS = [
         "access/log.py",
         "redact_event(entry.event) if self.scope.is_redacted else entry.event",
         "entry.event",
-        f"{LOOKING}test_what_is_under_review_is_veiled_in_the_log_as_well",
+        f"{LOOKING}test_what_is_under_review_is_redacted_in_the_log_as_well",
     ),
     Mutant(
         "a page of the log says that it is the last one",

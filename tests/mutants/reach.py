@@ -58,7 +58,7 @@ REACH_MUTANTS = [
         "core/gate_rows.py",
         "        if violations:\n",
         "        if False:\n",
-        f"{CLIENTS}test_a_result_that_does_not_fit_is_refused_at_the_door_and_the_client_may_try_again[memory]",
+        f"{CLIENTS}test_a_result_that_does_not_fit_is_refused_on_arrival_and_the_client_may_try_again[memory]",
     ),
     Mutant(
         "a tool of a face may be named like one that is here",
@@ -72,7 +72,7 @@ REACH_MUTANTS = [
         "calls/pipeline.py",
         "        plan.events.append(CallResumed(turn=ctx.turn, at=ctx.run.now(), call=call.id))\n",
         "        pass\n",
-        f"{ASIDE}test_a_tool_that_asks_is_put_aside_and_begun_again_with_the_answer[memory-False]",
+        f"{ASIDE}test_a_tool_that_asks_is_suspended_and_begun_again_with_the_answer[memory-False]",
     ),
     Mutant(
         "a tool that must not be repeated is put aside, and repeated",
@@ -86,14 +86,14 @@ REACH_MUTANTS = [
         "turn/finalize.py",
         "    if above is None or not run.state.has_suspended or not above.by[0]:\n",
         "    if True:\n",
-        f"{ASIDE}test_a_turn_above_is_put_aside_while_one_below_asks[memory]",
+        f"{ASIDE}test_a_turn_above_is_suspended_while_one_below_asks[memory]",
     ),
     Mutant(
         "word from below is dropped",
         "driver/commands.py",
         'call is None or call.state not in ("running", "waiting"):',
         'call is None or call.state not in ("running",):',
-        f"{ASIDE}test_a_turn_above_is_put_aside_while_one_below_asks[memory]",
+        f"{ASIDE}test_a_turn_above_is_suspended_while_one_below_asks[memory]",
     ),
     Mutant(
         "a tool that waits for its own calls takes a place",

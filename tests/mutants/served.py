@@ -399,7 +399,7 @@ ATTACKED_MUTANTS = [
         "server/body_limits.py",
         "limit = limit if tenant else min(limit, ANONYMOUS_BODY_LIMIT)",
         "pass",
-        f"{BODIES}test_of_a_stranger_hardly_anything_is_read",
+        f"{BODIES}test_of_an_unknown_client_hardly_anything_is_read",
     ),
     Mutant(
         "one tenant has all the place that there is for bodies",

@@ -64,7 +64,7 @@ SHARED_STORE_MUTANTS = [
         "terminal/tui/gates/dialog.py",
         "max(room // 3, 2, room - fixed - wanted)",
         "max(room // 3, 2)",
-        f"{GATES}test_nothing_is_cropped_while_there_is_room[en]",
+        f"{GATES}test_nothing_is_cropped_while_there_is_space[en]",
     ),
     Mutant(
         "a request that was refused is a stream that broke off",

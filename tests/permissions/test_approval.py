@@ -98,7 +98,7 @@ def test_a_configuration_says_who_decides(tmp_path: Path, written: str, is_perso
     assert (specs.get("run_shell") or specs["write_file"]).approval == approval
 
 
-def test_an_approval_that_is_none_is_told_with_those_there_are(tmp_path: Path) -> None:
+def test_an_approval_that_is_none_is_reported_with_those_there_are(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text('[tools.shell]\napproval = "sometimes"', encoding="utf-8")
     with pytest.raises(ConfigError, match="approval"):
         load_config(str(tmp_path / "c.toml"), {"HOME": str(tmp_path)})

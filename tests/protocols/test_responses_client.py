@@ -250,7 +250,7 @@ async def test_an_approval_ends_the_response_and_the_answer_goes_on_with_the_sam
             assert (now.output, now.status) == (one.output, one.status)
 
 
-async def test_a_denial_with_a_reason_is_told_to_the_model() -> None:
+async def test_a_denial_with_a_reason_is_reported_to_the_model() -> None:
     async with served(*MAILING) as here:
         client = here.client()
         asked = await ask(client, "Mail")

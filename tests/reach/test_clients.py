@@ -228,7 +228,7 @@ async def test_a_process_that_ends_before_the_answer_is_not_missed(at: str, stor
 # What it answers -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_result_that_does_not_fit_is_refused_at_the_door_and_the_client_may_try_again(store: Store) -> None:
+async def test_a_result_that_does_not_fit_is_refused_on_arrival_and_the_client_may_try_again(store: Store) -> None:
     talk = Talk(bell(), store=store)
     async with talk.process(*ringing(1)) as chat:
         turn = await chat.send("go")

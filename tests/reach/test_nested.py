@@ -89,7 +89,7 @@ async def test_a_tool_does_not_call_itself_unseen() -> None:
     assert [gate.kind for gate in talk.asked] == ["loop"]
 
 
-async def test_nested_in_nested_each_is_put_aside_and_all_go_on_after_a_restart(store: Store) -> None:
+async def test_nested_in_nested_each_is_suspended_and_all_go_on_after_a_restart(store: Store) -> None:
     ran: list[str] = []
 
     @tool(approval="always")

@@ -51,7 +51,7 @@ class Painter:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-async def test_a_tool_that_asks_is_put_aside_and_begun_again_with_the_answer(is_restarted: bool, store: Store) -> None:
+async def test_a_tool_that_asks_is_suspended_and_begun_again_with_the_answer(is_restarted: bool, store: Store) -> None:
     painter = Painter()
     talk = Talk(painter, store=store)
     script = [calls(call("paint")), say("Nice.")]
@@ -75,7 +75,7 @@ async def test_a_tool_that_asks_is_put_aside_and_begun_again_with_the_answer(is_
     assert kinds == [CallStarted, CallSuspended, CallResumed, CallFinished]
 
 
-async def test_an_answer_that_does_not_fit_is_refused_at_the_door(store: Store) -> None:
+async def test_an_answer_that_does_not_fit_is_refused_on_arrival(store: Store) -> None:
     talk = Talk(Painter(), store=store)
     async with talk.process(calls(call("paint")), say("Well.")) as chat:
         turn = await chat.send("go")
@@ -105,7 +105,7 @@ async def test_a_tool_that_must_not_be_repeated_is_held_while_it_asks() -> None:
     assert (painter.begun, painter.painted) == (1, 1)
 
 
-async def test_one_that_must_not_be_repeated_and_says_that_it_resumes_is_put_aside() -> None:
+async def test_one_that_must_not_be_repeated_and_says_that_it_resumes_is_suspended() -> None:
     painter = Painter("at_most_once", resumable=True)
     talk = Talk(painter)
     async with talk.process(calls(call("paint")), say("Nice.")) as chat:
@@ -213,7 +213,7 @@ async def test_as_many_tools_as_may_run_at_once_can_all_call_others() -> None:
     assert result.text == "Done."
 
 
-async def test_a_turn_above_is_put_aside_while_one_below_asks(store: Store) -> None:
+async def test_a_turn_above_is_suspended_while_one_below_asks(store: Store) -> None:
     begun: list[str] = []
 
     @tool(approval="always")
@@ -241,7 +241,7 @@ async def test_a_turn_above_is_put_aside_while_one_below_asks(store: Store) -> N
     assert begun == ["hand_on", "hand_on"]
 
 
-async def test_a_cancel_while_a_tool_is_put_aside_ends_it_and_what_it_asked(store: Store) -> None:
+async def test_a_cancel_while_a_tool_is_suspended_ends_it_and_what_it_asked(store: Store) -> None:
     painter = Painter()
     talk = Talk(painter, store=store)
     async with talk.process(calls(call("paint")), say("Never.")) as chat:

@@ -24,7 +24,7 @@ RED = '{"colour": "red"}'
 SCRIPT = [calls(call("paint")), say("Nice.")]
 
 
-async def test_a_tool_that_swallows_its_end_is_put_aside_all_the_same() -> None:
+async def test_a_tool_that_swallows_its_end_is_suspended_all_the_same() -> None:
     begun: list[str] = []
 
     @tool(idempotent=True)
@@ -46,7 +46,7 @@ async def test_a_tool_that_swallows_its_end_is_put_aside_all_the_same() -> None:
     assert len(begun) == 2
 
 
-async def test_a_tool_that_returns_instead_of_being_put_aside_has_returned() -> None:
+async def test_a_tool_that_returns_instead_of_being_suspended_has_returned() -> None:
     @tool(idempotent=True)
     async def hasty(ctx: ToolContext) -> str:
         try:

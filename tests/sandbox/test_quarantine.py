@@ -180,7 +180,7 @@ def test_a_repository_is_known_by_its_parts(names: set[str], is_one: bool) -> No
     assert is_repository(names) is is_one
 
 
-async def test_a_quarantine_that_cannot_be_made_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_quarantine_that_cannot_be_made_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from everturn.sandbox import quarantine
 
     def refuse(*_: object) -> int:

@@ -55,7 +55,7 @@ def test_code_comes_to_its_value(sandbox: QuickJs, code: str, value: object, std
         ("x" * 1_100_000, "the code has 1100000 characters"),
     ],
 )
-def test_what_goes_wrong_is_told(sandbox: QuickJs, code: str, error: str) -> None:
+def test_what_goes_wrong_is_reported(sandbox: QuickJs, code: str, error: str) -> None:
     ran = sandbox.run_code(code)
     assert ran.error.startswith(error)
     assert ran.killed == ""

@@ -118,7 +118,7 @@ def _is_sleep(path: Path) -> bool:
 
 
 @pytest.mark.usefixtures("anew")
-def test_without_bubblewrap_there_is_no_shell_and_the_reason_is_told(
+def test_without_bubblewrap_there_is_no_shell_and_the_reason_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

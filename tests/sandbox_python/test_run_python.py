@@ -150,7 +150,7 @@ async def test_a_tool_that_fails_raises_an_error_that_the_code_can_catch():
         ("x = get\nx.y", "AttributeError"),
     ],
 )
-async def test_what_the_code_does_wrong_is_told_and_nothing_is_called(code: str, reason: str):
+async def test_what_the_code_does_wrong_is_reported_and_nothing_is_called(code: str, reason: str):
     journal = Journal()
     with pytest.raises(ToolError, match=reason):
         await run(code, journal)
@@ -186,7 +186,7 @@ total
 
 
 @pytest.mark.parametrize("aside_at", range(6))
-async def test_put_aside_at_any_call_it_goes_on_and_nothing_is_done_twice(aside_at: int):
+async def test_suspended_at_any_call_it_goes_on_and_nothing_is_done_twice(aside_at: int):
     undisturbed = Journal()
     expected = await run(STORY, undisturbed)
     journal = Journal(aside_at)
@@ -293,7 +293,7 @@ async def test_a_run_that_is_cancelled_while_it_waits_for_a_worker_takes_none(mo
     await sandbox.aclose()
 
 
-async def test_a_run_that_was_put_aside_has_given_its_worker_back(monkeypatch: pytest.MonkeyPatch):
+async def test_a_run_that_was_suspended_has_given_its_worker_back(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(backend, "AT_ONCE", 1)
     monkeypatch.setattr(backend, "WAIT", 1.0)
     sandbox = backend.Monty()

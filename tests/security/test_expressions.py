@@ -22,7 +22,7 @@ WHOLE = {"BLANKS", "LINES"}
 
 
 @pytest.mark.timeout(180)  # hundreds of expressions
-def test_no_expression_that_reads_what_a_stranger_wrote_can_be_made_slow() -> None:
+def test_no_expression_that_reads_untrusted_text_can_be_made_slow() -> None:
     used = uses()
     every = expressions()
     assert len(every) > 200  # so many are there

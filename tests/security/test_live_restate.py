@@ -118,7 +118,7 @@ async def _logs(peer: Peer, *sessions: str) -> list[Any]:
     return [await peer.house.runtime.store.events(session) for session in sessions]
 
 
-async def test_a_worker_called_by_a_strangers_restate_drives_what_was_asked_for_anyway(tmp_path: Path) -> None:
+async def test_a_worker_called_by_an_unknown_restate_drives_what_was_asked_for_anyway(tmp_path: Path) -> None:
     async with (
         restate_server(tmp_path) as restate,
         restate_server(tmp_path) as stranger,

@@ -1039,7 +1039,7 @@ async def test_cve_2025_49596_a_name_that_was_bent_to_our_address_is_not_ours(pe
         assert (await peer.ask("GET", "/api/me", headers={"host": host})).status == 200
 
 
-async def test_cve_2025_66416_the_mcp_door_knows_its_own_name() -> None:
+async def test_cve_2025_66416_the_mcp_endpoint_knows_its_own_name() -> None:
     """CVE-2025-66416 MCP Python SDK: a server on loopback did not look at Host and Origin unless it was told to."""
     runtime = Runtime(Obedient())
     agent = AgentServer(runtime, model="obedient")

@@ -153,7 +153,7 @@ async def test_errors_have_their_status_and_our_body(error: Exception, status: i
     assert answer.header("content-type") == "application/json"
 
 
-async def test_without_a_credential_nothing_is_told_apart() -> None:
+async def test_without_a_credential_nothing_is_distinguished() -> None:
     app = make(await make_house())
     paths = ["/api/me", "/api/nothing", "/", "/api/sessions/x", "/metrics", "/v1/models", "/admin", "//", "/api/../x"]
     answers = [await ask(app, "GET", path) for path in paths if path != "/"]
@@ -388,7 +388,7 @@ async def test_what_is_in_a_link_is_no_html() -> None:
     assert "script" not in policy
 
 
-async def test_the_notice_says_who_one_is_and_nothing_to_strangers(
+async def test_the_notice_says_who_one_is_and_nothing_to_unknown_clients(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("EVERTURN_WEB", str(tmp_path))  # where nothing was built

@@ -39,7 +39,7 @@ def wire(pieces: Sequence[bytes], then: asyncio.Event | None = None) -> Any:
     return receive
 
 
-async def test_of_a_stranger_hardly_anything_is_read() -> None:
+async def test_of_an_unknown_client_hardly_anything_is_read() -> None:
     app = make(await make_house())
     form = {"content-type": "application/x-www-form-urlencoded"}
     answer = await ask(app, "POST", "/login", body=b"token=" + b"x" * ANONYMOUS_BODY_LIMIT, headers=form)

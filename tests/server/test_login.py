@@ -77,7 +77,7 @@ async def test_a_cookie_is_no_key_and_a_key_no_cookie() -> None:
         assert PORT
 
 
-async def test_what_a_key_of_a_stranger_costs_is_one_answer_like_any_other() -> None:
+async def test_what_an_unknown_key_costs_is_one_answer_like_any_other() -> None:
     odd = ["evk_" + "x" * 43, "' OR 1=1 --", "evk_'; DROP TABLE users; --", "a.b.c", "\x7f", "é" * 20, "x" * 9000, ""]
     async with a_world() as world:
         answers = [await ask(world.app, "GET", "/api/me", headers={"authorization": f"Bearer {word}"}) for word in odd]

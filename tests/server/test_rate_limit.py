@@ -54,7 +54,7 @@ def test_no_more_addresses_are_remembered_than_there_is_place_for(monkeypatch: p
     assert len(door._buckets) == 10
 
 
-async def test_strangers_are_refused_and_nobody_else_is() -> None:
+async def test_unknown_clients_are_refused_and_nobody_else_is() -> None:
     app = make(await make_house())
     app._anonymous_limit._now = lambda: 1.0
     for _ in range(int(BURST)):

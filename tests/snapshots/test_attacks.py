@@ -158,7 +158,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("is_there_before", [True, False])
-async def test_what_grew_too_large_to_be_kept_is_put_aside_by_a_revert_and_comes_back_from_there(
+async def test_what_grew_too_large_to_be_kept_is_moved_away_by_a_revert_and_comes_back_from_there(
     folder: Path, shadow: FolderSnapshots, is_there_before: bool
 ) -> None:
     empty = await shadow.record()

@@ -298,7 +298,7 @@ async def test_whether_a_file_is_a_program_goes_back_too(folder: Path, shadow: F
     assert on_disk(folder) == {b"one": ("program", b"1"), b"two": ("file", b"1")}
 
 
-async def test_a_folder_that_is_gone_is_told(folder: Path, shadow: FolderSnapshots) -> None:
+async def test_a_folder_that_is_gone_is_reported(folder: Path, shadow: FolderSnapshots) -> None:
     os.rmdir(folder)
     with pytest.raises(StoreUnavailable, match="no snapshot of"):
         await shadow.record()
@@ -318,7 +318,7 @@ async def test_folders_that_a_restore_empties_go_and_empty_ones_in_the_way_of_a_
     assert names(folder) == ["empty", "place"]
 
 
-async def test_changes_are_told_with_their_lines_and_five_hundred_at_most(
+async def test_changes_are_reported_with_their_lines_and_five_hundred_at_most(
     folder: Path, shadow: FolderSnapshots
 ) -> None:
     write(folder, gone="1\n2\n", more="1\n", kind="1")
@@ -386,7 +386,9 @@ async def test_what_is_written_is_a_repository_without_a_fault(folder: Path, sha
     git(shadow.store_dir / "git", "fsck", "--strict", "--full", tree)
 
 
-async def test_a_pipe_for_a_gitignore_is_told_at_once_and_not_waited_for(folder: Path, shadow: FolderSnapshots) -> None:
+async def test_a_pipe_for_a_gitignore_is_reported_at_once_and_not_waited_for(
+    folder: Path, shadow: FolderSnapshots
+) -> None:
     os.mkfifo(folder / ".gitignore")
     with pytest.raises(CommandRefused, match="remove it"):
         await shadow.record()

@@ -160,7 +160,7 @@ async def test_a_turn_is_taken_back_and_the_taking_back_too(folder: Path, tmp_pa
         assert on_disk(folder) == changed_disk
 
 
-async def test_a_folder_that_nobody_keeps_is_not_reverted_and_what_would_be_lost_is_told(
+async def test_a_folder_that_nobody_keeps_is_not_reverted_and_what_would_be_lost_is_reported(
     folder: Path, tmp_path: Path
 ) -> None:
     store, plugin = MemoryStore(), FileSnapshots(folder, store_dir=tmp_path / "store")

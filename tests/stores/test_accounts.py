@@ -94,7 +94,7 @@ async def test_the_audit_log_of_sqlite_is_only_ever_added_to(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", SQL)
-async def test_house_keeping_takes_old_marks_those_beyond_the_limit_and_logins_that_hold_no_more(
+async def test_cleanup_removes_old_marks_those_beyond_the_limit_and_logins_that_hold_no_more(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(retention, "FINGERPRINTS_LIMIT", 3)

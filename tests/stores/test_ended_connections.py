@@ -97,6 +97,6 @@ async def test_a_database_that_was_slow_is_not_asked_again_by_who_has_no_time() 
     assert links.made == 1
 
 
-def test_only_silence_is_told_as_a_database_that_does_not_answer() -> None:
+def test_only_silence_is_reported_as_a_database_that_does_not_answer() -> None:
     assert "the connection to the database was lost" in str(translate_error(ended()))
     assert "the database does not answer" in str(translate_error(TimeoutError()))

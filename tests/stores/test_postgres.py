@@ -301,7 +301,7 @@ async def test_who_fails_after_it_has_written_has_written_nothing_and_the_others
 
 
 @pytest.mark.parametrize(("state", "tries"), [("40001", TRIES), ("40P01", TRIES), ("53100", 1), ("42501", 1)])
-async def test_what_may_pass_is_tried_again_and_what_will_not_is_told_at_once(place: Place, state: str, tries: int):
+async def test_what_may_pass_is_tried_again_and_what_will_not_is_reported_at_once(place: Place, state: str, tries: int):
     postgres = place.postgres()
     await postgres.write(lambda _: grant("1"), "")
     await place.sql(_FAILING)

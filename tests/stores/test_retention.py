@@ -250,7 +250,7 @@ async def test_a_blob_of_two_sessions_stays_until_both_are_erased(store: SqlStor
 
 
 @pytest.mark.parametrize("data", [SMALL, LARGE, b"z" * (CHUNK + 1)], ids=["row", "one", "two"])
-async def test_a_blob_that_is_put_while_house_is_kept_is_there(store: SqlStore, data: bytes) -> None:
+async def test_a_blob_that_is_put_during_cleanup_is_there(store: SqlStore, data: bytes) -> None:
     for _ in range(30):
         await store.put_blob(data)
         # Whoever cleans believes it is a day and a moment later: what was put before may go, what is put now may too,
@@ -331,5 +331,5 @@ def test_a_command_is_known_again_whole_and_cut_down() -> None:
     assert isinstance(stored_command(trim_command(first), same), Send)
 
 
-async def test_a_clean_house_is_left_as_it_is(store: SqlStore) -> None:
+async def test_a_clean_store_is_left_as_it_is(store: SqlStore) -> None:
     assert await store.run_maintenance(NOON) == RetentionResult()

@@ -477,7 +477,7 @@ async def test_one_process_drives_a_file_until_it_ends_however_that_is(tmp_path:
     process.stdout.close()
 
 
-async def test_on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_it_goes_on_when_there_is_room(
+async def test_on_a_full_disk_nothing_is_acknowledged_that_is_not_there_and_it_goes_on_when_there_is_space(
     tmp_path: Path,
 ) -> None:
     process = run(FILLS, tmp_path / "s.db")

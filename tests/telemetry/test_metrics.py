@@ -47,14 +47,14 @@ def test_whatever_is_counted_can_be_read_again_by_a_strict_reader(given: list[An
     assert set(read(ours.render())) >= {family.name for family, _, _ in given}
 
 
-def test_a_value_is_told_as_it_was_counted_whatever_characters_it_has() -> None:
+def test_a_value_is_reported_as_it_was_counted_whatever_characters_it_has() -> None:
     ours = Metrics()
     ours.count("rate_limited_total", 'a "b" \\ c{},=é')
     ours.count("rate_limited_total", 'a "b" \\ c{},=é', by=2)
     assert of(ours.render(), "everturn_rate_limited_total") == {('a "b" \\ c{},=é',): 3.0}
 
 
-def test_what_strangers_send_makes_no_more_than_a_bounded_number_of_series() -> None:
+def test_what_unknown_clients_send_makes_no_more_than_a_bounded_number_of_series() -> None:
     ours = Metrics()
     for number in range(20_000):
         ours.count("http_requests_total", f"/made/up/{number}", "GET", 404)
@@ -84,7 +84,7 @@ def test_buckets_hold_what_took_at_most_as_long() -> None:
 @pytest.mark.parametrize(
     ("name", "labels"), [("request_total", ()), ("deliveries_total", ()), ("slow_readers_total", ("x",))]
 )
-def test_a_slip_of_the_programmer_is_told_at_once(name: str, labels: tuple[str, ...]) -> None:
+def test_a_slip_of_the_programmer_is_reported_at_once(name: str, labels: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match=name):
         Metrics().count(name, *labels)
 

@@ -138,7 +138,7 @@ ANYTHING = st.recursive(
 
 
 @given(ANYTHING, st.text(max_size=8))
-def test_any_schema_of_a_stranger_is_fields_or_json_and_any_line_a_value_or_an_error(form: object, line: str):
+def test_any_schema_of_an_untrusted_server_is_fields_or_json_and_any_line_a_value_or_an_error(form: object, line: str):
     for field in parse_form(json.dumps(form)) or []:
         with suppress(ConfigError):  # and no other
             parse_value(field, line)

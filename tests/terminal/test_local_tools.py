@@ -230,7 +230,7 @@ class Holds:
         return self.reason
 
 
-async def test_a_missing_extra_for_servers_is_told_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch):
+async def test_a_missing_extra_for_servers_is_reported_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("everturn.terminal.text.local_tools.find_spec", lambda name: None)
 
     with pytest.raises(ConfigError, match=r"pip install 'everturn\[mcp\]'"):

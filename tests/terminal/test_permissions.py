@@ -108,7 +108,7 @@ def test_values_are_what_the_tool_takes_and_what_cannot_be_seen_is_written_out()
         (["send_mail", "to=a", "text=b", "--permissions", "nope.toml"], "nope.toml: the rules cannot be read"),
     ],
 )
-def test_what_cannot_be_explained_is_told_in_one_line(words: list[str], told: str):
+def test_what_cannot_be_explained_is_reported_in_one_line(words: list[str], told: str):
     done = permissions("explain", *words, *TOOLS)
 
     assert (done.returncode, done.stdout) == (2, "")
@@ -116,7 +116,7 @@ def test_what_cannot_be_explained_is_told_in_one_line(words: list[str], told: st
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_an_unknown_kind_of_subject_is_told_with_what_there_is():
+def test_an_unknown_kind_of_subject_is_reported_with_what_there_is():
     done = permissions("explain", "x", "--subject", "a=file")
 
     assert done.returncode == 2

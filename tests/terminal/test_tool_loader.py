@@ -78,7 +78,7 @@ def test_a_module_is_found_from_the_folder_one_stands_in(file: Path, tmp_path: P
         ("import sys; sys.exit(3)", "it cannot be loaded (line 1): SystemExit: 3"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, text: str, told: str):
+def test_a_file_that_cannot_be_used_is_reported_in_one_line(tmp_path: Path, text: str, told: str):
     path = tmp_path / "bad.py"
     path.write_text(text, encoding="utf-8")
 
@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, text: st
         ("{file}:number", "number is not a tool; put @tool above it; there are: look"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_there_is(file: Path, word: str, told: str):
+def test_what_is_not_there_is_reported_with_what_there_is(file: Path, word: str, told: str):
     with pytest.raises(ConfigError) as error:
         load_tools([word.format(file=file)])
     assert told in str(error.value)

@@ -54,7 +54,7 @@ def test_a_form_is_filled_in_field_by_field_and_shown_whole_before_it_is_sent(st
     assert '"height":1.5,"member":false,"name":"Ada","note":null}' in terminal.text.replace("\n          ", "")
 
 
-def test_what_the_door_does_not_take_leads_back_to_the_question(start: Start):
+def test_what_the_server_does_not_take_leads_back_to_the_question(start: Start):
     terminal = start(*TOOLS, **PLAIN)
     terminal.type("odd\n")
     terminal.until(ASKED)

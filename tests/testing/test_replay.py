@@ -274,7 +274,7 @@ async def test_files_of_a_session_and_their_reverts_are_the_same_trees() -> None
 # What has changed ------------------------------------------------------------------------------------------------------
 
 
-async def test_another_result_is_told_and_so_is_that_the_model_would_read_it() -> None:
+async def test_another_result_is_reported_and_so_is_that_the_model_would_read_it() -> None:
     recording = await record(*SCRIPT)
     told = await replay(recording, tools=[pay, fetch, other("look", "no keys in hall")])
     assert told[0] == "turn 1-1-1 (look), CallFinished: output.text was 'keys in hall', and is 'no keys in hall'"
@@ -295,7 +295,7 @@ async def test_another_description_of_a_tool_is_told_unless_it_does_not_count() 
     assert await replay(recording, tools=[pay, fetch, look_here], ignore=("identity", "origin")) == []
 
 
-async def test_a_rule_that_denies_is_told() -> None:
+async def test_a_rule_that_denies_is_reported() -> None:
     recording = await record(*SCRIPT)
     paid.clear()
     told = await replay(recording, tools=TOOLS, rules=[Rule("pay", "deny", {"to": "ada"})])
@@ -316,14 +316,14 @@ async def test_what_nobody_was_asked_then_is_denied_now_and_told() -> None:
     assert (said.allowed, said.reason) == (False, "nobody was asked this when it was recorded")
 
 
-async def test_what_somebody_was_asked_then_and_nobody_now_is_told() -> None:
+async def test_what_somebody_was_asked_then_and_nobody_now_is_reported() -> None:
     recording = await record(calls(call("fetch", place="a")), say("Done."), says=["Go"], reply=once)
     [line] = await replay(recording, tools=TOOLS, rules=[Rule("fetch", "allow")])
     assert line.startswith("turn 1-1-1 (fetch): GateOpened (no rule says anything of this call")
     assert "now it is PermissionDecided (config: {tool" in line
 
 
-async def test_a_tool_that_is_gone_is_told() -> None:
+async def test_a_tool_that_is_gone_is_reported() -> None:
     told = await replay(await record(*SCRIPT), tools=[pay, fetch])
     assert any("there is no tool called 'look'" in line for line in told)
 
@@ -391,7 +391,7 @@ async def test_only_names_as_a_whole_are_taken_for_names() -> None:
     assert text.encode() in normalize_recording(one)
 
 
-async def test_what_comes_or_goes_is_told() -> None:
+async def test_what_comes_or_goes_is_reported() -> None:
     recording = await record(calls(call("look", place="hall")), say("Done."), says=["Go"])
     shorter = Recording(recording.events[:-1])
     assert differences(recording, shorter) == ["turn 1: TurnCompleted was recorded, and does not happen"]

@@ -126,7 +126,7 @@ async def test_a_release_that_ends_a_turn_in_another_way_is_found(monkeypatch: p
         (b'"text":"Seen."', b'"text":"Sean."', "(StepFinished) is not what was recorded"),
     ],
 )
-async def test_what_was_edited_is_told(old: bytes, new: bytes, why: str, tmp_path: Path) -> None:
+async def test_what_was_edited_is_reported(old: bytes, new: bytes, why: str, tmp_path: Path) -> None:
     await recorded(tmp_path / "it.jsonl")
     data = (tmp_path / "it.jsonl").read_bytes()
     assert old in data
@@ -134,7 +134,7 @@ async def test_what_was_edited_is_told(old: bytes, new: bytes, why: str, tmp_pat
     assert any(why in line for line in found), found
 
 
-async def test_in_a_bare_log_other_arguments_than_the_model_wrote_are_told(tmp_path: Path) -> None:
+async def test_in_a_bare_log_other_arguments_than_the_model_wrote_are_reported(tmp_path: Path) -> None:
     log = next(log for log in GOLDEN if log.stem == "gate_edited").read_bytes()
     edited = log.replace(
         b'"arguments":"{\\"at\\":\\"the clock\\"}","hash"', b'"arguments":"{\\"at\\":\\"the safe\\"}","hash"'

@@ -173,7 +173,7 @@ async def test_servers_die_with_a_test_process_that_is_killed(tmp_path: Path):
     assert not has_segment(segment)
 
 
-def test_a_missing_server_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_server_is_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(Path, "glob", lambda self, pattern: iter(()))
     monkeypatch.setattr(os, "access", lambda path, mode: False)

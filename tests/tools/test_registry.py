@@ -159,7 +159,7 @@ def test_a_group_without_tools_is_on_by_its_name_alone(selection: ToolSelection,
         ([7], "by their names"),
     ],
 )
-async def test_a_selection_of_what_is_not_there_is_refused_at_the_door(selection: list[str], text: str) -> None:
+async def test_a_selection_of_what_is_not_there_is_refused_on_arrival(selection: list[str], text: str) -> None:
     async with Chat(ScriptedModel(), tools=office()) as chat:
         with pytest.raises(ConfigError, match=text):
             await chat.send("please", tools=selection)

@@ -129,7 +129,7 @@ def test_pages_joined_are_the_text(text: str, first: int, most: int) -> None:
 
 
 @given(st.text(max_size=30))
-def test_a_path_that_was_read_is_beneath_the_root_and_reads_as_itself(text: str) -> None:
+def test_a_path_that_was_read_is_inside_the_root_and_reads_as_itself(text: str) -> None:
     if path_problem(text):
         with pytest.raises(ToolError):
             normalize_path(text)

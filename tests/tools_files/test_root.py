@@ -56,7 +56,7 @@ async def test_nothing_is_read_or_written_where_something_else_is_in_the_place_o
         assert await folder.read("hosts") == b"root\n"
 
 
-async def test_what_is_opened_is_beneath_the_root_even_if_it_is_swapped_after_the_look(
+async def test_what_is_opened_is_inside_the_root_even_if_it_is_swapped_after_the_look(
     folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = folder._check_place

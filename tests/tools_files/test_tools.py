@@ -46,7 +46,7 @@ async def test_a_long_directory_is_listed_in_pages(desk: Desk) -> None:
     assert "beyond" in await desk.text("list_directory", offset=6)
 
 
-async def test_a_file_is_read_in_pages_and_its_hash_is_told(desk: Desk) -> None:
+async def test_a_file_is_read_in_pages_and_its_hash_is_reported(desk: Desk) -> None:
     await desk.put("a.txt", "".join(f"line {number}\n" for number in range(1, 11)))
     output = await desk.call("read_file", path="a.txt", offset=4, limit=3)
     assert output.text == "[lines 4-6 of 10; go on with offset=7]\nline 4\nline 5\nline 6"

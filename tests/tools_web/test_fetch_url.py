@@ -42,7 +42,7 @@ def test_what_it_is_says_what_rules_and_people_must_know() -> None:
     assert (spec.subjects, spec.origin, spec.manual) == ({"url": "url"}, "web", False)
 
 
-async def test_a_page_is_told_as_markdown_with_its_title_address_and_status() -> None:
+async def test_a_page_is_reported_as_markdown_with_its_title_address_and_status() -> None:
     async with listening() as listeners:
         body = b"<title>A page</title><h1>Hello</h1><a href=/x>there</a>"
         listeners.answers["/"] = reply(body, "404 Not Found", Content_Type="text/html; charset=utf-8")
@@ -57,7 +57,7 @@ async def test_a_page_is_told_as_markdown_with_its_title_address_and_status() ->
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/rss+xml", "application/ld+json", ""])
-async def test_other_text_is_told_as_it_is(kind: str) -> None:
+async def test_other_text_is_reported_as_it_is(kind: str) -> None:
     async with listening() as listeners:
         listeners.answers["/"] = reply(b'{"a": "<b>"}', Content_Type=kind)
         assert (await run(tool_of(listeners), listeners)).text.endswith('\n\n{"a": "<b>"}')
@@ -94,7 +94,7 @@ async def test_a_long_page_is_read_piece_by_piece_and_nothing_is_missing() -> No
         assert "nothing at 99,999" in (await run(tool_of(listeners), listeners, start=99_999)).text
 
 
-async def test_a_redirect_to_another_host_is_told_and_not_followed() -> None:
+async def test_a_redirect_to_another_host_is_reported_and_not_followed() -> None:
     async with listening() as listeners:
         there = f"http://127.0.0.2:{listeners.port}/x"
         listeners.answers["/"] = moved(there)
@@ -199,7 +199,7 @@ async def test_a_model_is_told_why_it_may_not_go_somewhere_and_nobody_is_asked()
 
 
 @pytest.mark.parametrize("name", ["fetch_url", "look_up"])
-async def test_a_redirect_to_where_a_rule_denies_it_is_told_and_not_followed(name: str) -> None:
+async def test_a_redirect_to_where_a_rule_denies_it_is_reported_and_not_followed(name: str) -> None:
     async with listening() as listeners:
         base = f"http://127.0.0.1:{listeners.port}"
         listeners.answers |= {"/": moved("/next"), "/next": moved("/admin/secret"), "/admin/secret": reply(b"SECRET")}

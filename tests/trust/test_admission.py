@@ -41,9 +41,7 @@ async def refusals(asked: Asked, chat: Chat, commands: list[tuple[str, AnyComman
 
 
 @pytest.mark.parametrize("kind", ALL)
-async def test_every_altered_answer_is_refused_at_the_door_and_the_right_one_is_taken(
-    kind: str, tmp_path: Path
-) -> None:
+async def test_every_altered_answer_is_refused_on_arrival_and_the_right_one_is_taken(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         asked = Asked(store)
         async with asked.asking() as chat:

@@ -65,7 +65,7 @@ async def strangers_file(file: Path, options: TurnOptions | None = None) -> None
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("name", ["s1", "mine"])
-async def test_what_a_stranger_has_allowed_in_a_file_runs_nothing_here(kind: str, name: str, tmp_path: Path) -> None:
+async def test_what_an_untrusted_file_allows_runs_nothing_here(kind: str, name: str, tmp_path: Path) -> None:
     await strangers_file(tmp_path / "s.zip")
     desk = Desk()
     async with opened(kind, tmp_path) as store:

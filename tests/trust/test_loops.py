@@ -181,7 +181,7 @@ async def test_once_is_for_this_time_and_it_is_asked_again_the_next() -> None:
     assert (len(talk.asked), world.ran) == (3, ["a"] * 5)
 
 
-async def test_a_denial_is_told_to_the_model() -> None:
+async def test_a_denial_is_reported_to_the_model() -> None:
     _, talk = await told(steps("aaa"), reply=lambda gate: {"deny": "you have seen it"})
     assert "you have seen it" in str(talk.requests[-1].messages[-2])  # the last says that it is over
     assert [one.state for one in await talk.settled()] == ["completed", "completed", "denied"]

@@ -89,7 +89,7 @@ async def test_whatever_they_say_is_the_result(how: str, result: str, shop: Shop
 
 
 @pytest.mark.parametrize("how", HOW)
-async def test_what_did_not_work_is_told_as_a_failure(how: str, shop: Shop) -> None:
+async def test_what_did_not_work_is_reported_as_a_failure(how: str, shop: Shop) -> None:
     talk = shop.talk(how)
     async with talk.process(PAY, say("Then not.")) as chat:
         turn = await chat.send("go")
@@ -128,7 +128,7 @@ async def test_a_tool_that_is_run_manual_is_never_run_by_us(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
-async def test_a_denial_is_told_with_its_reason(how: str, shop: Shop) -> None:
+async def test_a_denial_is_reported_with_its_reason(how: str, shop: Shop) -> None:
     talk = shop.talk(how)
     await talk.tell(PAY, say("Then not."), reply=lambda gate: {"deny": "I will not"})
     assert (shop.ran, await talk.events(CallStarted)) == ([], [])

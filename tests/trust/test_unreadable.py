@@ -91,7 +91,7 @@ def odd_commands() -> list[AnyCommand]:
 
 
 @pytest.mark.parametrize("kind", SQL)
-async def test_a_command_that_could_not_be_read_again_is_refused_at_the_door_and_nothing_is_kept(
+async def test_a_command_that_could_not_be_read_again_is_refused_on_arrival_and_nothing_is_kept(
     kind: str, tmp_path: Path
 ) -> None:
     async with opened_sql(kind, tmp_path) as store:

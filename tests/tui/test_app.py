@@ -26,7 +26,7 @@ def is_harmless(text: str) -> bool:
     return re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text) is None
 
 
-async def test_what_a_stranger_says_is_only_text(rig: Rig) -> None:
+async def test_what_an_unknown_client_says_is_only_text(rig: Rig) -> None:
     session = rig.say(f"echo:{HOSTILE}")["session"]
     rig.wait_idle(session, 60)
     async with person(rig, session, size=(140, 30)) as one:

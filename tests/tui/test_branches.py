@@ -68,7 +68,7 @@ def test_the_message_with_versions_is_found() -> None:
     assert nearest_versioned(state.tree, "u1") == ""
 
 
-def test_markup_of_strangers_is_text_in_what_is_compared() -> None:
+def test_untrusted_markup_is_text_in_what_is_compared() -> None:
     tree = tree_of(("u1", None, "[bold]x[/nope] \x1b[2J\u202egnp"), leaf="u1")
     left, _ = mark_differences(branch_lines(tree, "u1"), [])
     assert "[bold]x[/nope]" in left.plain

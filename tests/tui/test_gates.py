@@ -253,7 +253,7 @@ async def test_it_closes_when_it_is_answered_elsewhere_and_a_second_one_stays(ri
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-async def test_nothing_is_cropped_while_there_is_room(rig: Rig, language: Language) -> None:
+async def test_nothing_is_cropped_while_there_is_space(rig: Rig, language: Language) -> None:
     """What is asked stays whole while a rule is chosen for it, and while the answer is sent."""
     async with at(rig, language=language) as desk:
         await desk.pilot.resize_terminal(100, 26)

@@ -169,7 +169,7 @@ def test_a_request_that_was_refused_is_not_told_as_a_stream_that_broke(kind: str
     assert not_said not in told
 
 
-def test_a_stream_that_broke_off_is_told_as_one() -> None:
+def test_a_stream_that_broke_off_is_reported_as_one() -> None:
     writing = Writing()
     writing.said("t", "Go on.")
     writing.answered("t", [TextPart("Once upon")], "error")

@@ -81,7 +81,7 @@ async def test_what_comes_is_folded_told_in_beats_and_the_queue_is_asked_for() -
     await follower.aclose()
 
 
-async def test_a_session_that_is_gone_is_told() -> None:
+async def test_a_session_that_is_gone_is_reported() -> None:
     told, failed = Told(), asyncio.get_running_loop().create_future()
     follower = SessionFollower(cast("Server", told), "s", lambda turns: None, failed.set_result)
     follower.start()

@@ -124,7 +124,7 @@ async def test_several_readers_at_once_see_the_same() -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "garbage", "-1", "1:x", ":", "0:0,0", "9" * 5_000])
-async def test_a_cursor_from_a_stranger_does_no_harm(cursor: str) -> None:
+async def test_a_cursor_from_an_unknown_client_does_no_harm(cursor: str) -> None:
     async with Chat(story(), tools=[look]) as chat:
         turn = await chat.send("please")
         await turn

@@ -245,7 +245,7 @@ It says so.\
     )
 
 
-async def test_digest_history_folds_the_tools_into_a_hint_whose_size_is_told() -> None:
+async def test_digest_history_folds_the_tools_into_a_hint_whose_size_is_reported() -> None:
     request = await history_by("digest")
     assert told(request.messages) == snapshot(
         [

@@ -127,7 +127,7 @@ async def test_usage_of_all_steps_is_summed() -> None:
         assert (await (await chat.send("please"))).usage == Usage(30, 3, cached=4, reasoning=1)
 
 
-async def test_calls_whose_pieces_are_interleaved_are_told_apart_by_their_slots() -> None:
+async def test_calls_whose_pieces_are_interleaved_are_distinguished_by_their_slots() -> None:
     parts = await told(
         CallChunk(0, '{"a"', name="one", id="x"),
         CallChunk(1, '{"b"', name="two", id="y"),

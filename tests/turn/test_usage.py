@@ -120,7 +120,7 @@ async def test_what_a_provider_counts_is_left_as_it_is() -> None:
 # Calls of one step ---------------------------------------------------------------------------------------------
 
 
-def test_calls_beyond_the_limit_of_a_step_keep_their_place_and_are_told_apart() -> None:
+def test_calls_beyond_the_limit_of_a_step_keep_their_place_and_are_distinguished() -> None:
     assembly = StepAssembly("turn_1-2", 3, 1)
     assembly.feed([CallChunk(slot, "{}", "look") for slot in range(MAX_CALLS_PER_STEP + 2)])
     made = [part.call for part in assembly.parts() if isinstance(part, ToolPart)]

@@ -9,7 +9,7 @@ from tests.helpers.scripted_server.server import Rig
 from tests.web.conftest import Visit
 
 
-def test_a_stranger_is_told_how_to_come_in(rig: Rig, browser: Browser) -> None:
+def test_an_unknown_client_is_told_how_to_come_in(rig: Rig, browser: Browser) -> None:
     somebody = visitor(rig, browser)
     somebody.forgive("401")
     page = somebody.open().page

@@ -64,7 +64,7 @@ def test_the_model_reads_what_code_in_the_browser_returned(rig: Rig, visit: Visi
     screen.sees("It came to this")
 
 
-def test_code_that_fails_is_told_to_the_model(rig: Rig, visit: Visit) -> None:
+def test_code_that_fails_is_reported_to_the_model(rig: Rig, visit: Visit) -> None:
     screen = visit().open()
     session = screen.say(call("browser_js_eval", code="console.log('before');\nnull.x"))
     allow(rig, session)

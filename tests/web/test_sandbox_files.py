@@ -96,7 +96,7 @@ def test_of_two_tabs_one_has_written_last(bench: Bench) -> None:
     other.page.close()
 
 
-def test_a_browser_that_has_no_more_room_says_so(rig: Rig, browser: Browser) -> None:
+def test_a_browser_that_has_no_more_storage_says_so(rig: Rig, browser: Browser) -> None:
     bench = Bench(rig, browser.new_page())
     session = bench.page.context.new_cdp_session(bench.page)
     session.send("Storage.overrideQuotaForOrigin", {"origin": bench.rig.url, "quotaSize": 1000})

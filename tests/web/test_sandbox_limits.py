@@ -99,7 +99,7 @@ def test_whatever_is_returned_is_shown_as_json(bench: Bench, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", FAILING)
-def test_whatever_is_thrown_is_told(bench: Bench, what: str) -> None:
+def test_whatever_is_thrown_is_reported(bench: Bench, what: str) -> None:
     code, text = FAILING[what]
     ran = bench.run(code)
     assert ran.failed
