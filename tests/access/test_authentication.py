@@ -213,7 +213,7 @@ async def test_a_link_logs_one_browser_in_once() -> None:
         assert not await door.is_csrf(who, token)
     await door.log_out(who)
     assert await refused(door, None, cookie) == CREDENTIAL_HINT
-    assert [record.did for record in await accounts.audit("ada")] == ["door.login", "door.logout"]
+    assert [record.did for record in await accounts.audit("ada")] == ["auth.login", "auth.logout"]
 
 
 async def test_a_link_is_good_for_ten_minutes_and_for_whoever_is_welcome_then() -> None:

@@ -232,7 +232,7 @@ def _ended(encoder: AiSdkEncoder, log: list[Event]) -> bool:
 
 
 def test_what_yes_and_no_do_not_answer_keeps_a_closed_stream_open():
-    for kind in ("form", "hand"):
+    for kind in ("form", "manual"):
         log = [*opening(call()), *([started()] if kind == "form" else []), gate("g", kind=kind)]
         told = chunks(AiSdkEncoder(), log)
         assert not _ended(AiSdkEncoder(), log)

@@ -135,7 +135,7 @@ async def test_one_that_is_done_manual_is_done_manual_though_a_tool_calls_it(sto
         turn = await chat.send("go")
         [gate] = await talk.waiting(chat)
         await talk.until(TurnSuspended)
-        assert (gate.kind, gate.tool) == ("hand", "knock")
+        assert (gate.kind, gate.tool) == ("manual", "knock")
         await chat.answer(gate, result="nobody is there")
         await turn
     assert await last(talk) == "nobody is there"

@@ -282,7 +282,7 @@ async def done_manual_and_reviewed(tmp: Path) -> Recording:
         turn = await chat.send("Go")
         async for event in turn:
             if isinstance(event, GateOpened):
-                if event.gate.kind == "hand":
+                if event.gate.kind == "manual":
                     await turn.answer(event.gate, result="I wrote to her")
                 else:
                     await turn.answer(event.gate, allow="once")

@@ -279,7 +279,7 @@ async def test_a_result_given_manual_says_so_too(house: House) -> None:
     await talk.tell(WEB, CUSTOMER, POST, say("Done."), reply=by_kind(hand={"result": "a page"}, egress={"deny": "no"}))
     first = (await talk.settled())[0].output
     assert (first.text, first.untrusted, bool(first.origin)) == ("a page", True, True)
-    assert ([gate.kind for gate in talk.asked], house.left) == (["hand", "egress"], [])
+    assert ([gate.kind for gate in talk.asked], house.left) == (["manual", "egress"], [])
 
 
 def by_kind(**kinds: dict[str, Any]) -> Any:

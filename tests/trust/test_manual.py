@@ -70,7 +70,7 @@ async def test_a_result_is_taken_and_nothing_runs(how: str, shop: Shop) -> None:
     talk = shop.talk(how)
     result = await talk.tell(PAY, say("Done."), reply=lambda gate: {"result": "paid in cash"})
     [gate] = talk.asked
-    assert (gate.kind, gate.tool, gate.arguments, gate.offers) == ("hand", "pay", '{"to":"ada"}', ())
+    assert (gate.kind, gate.tool, gate.arguments, gate.offers) == ("manual", "pay", '{"to":"ada"}', ())
     assert (shop.ran, await talk.events(CallStarted)) == ([], [])
     assert (told(talk).text, told(talk).is_error, result.text) == ("paid in cash", False, "Done.")
     [came] = await talk.settled()
@@ -192,7 +192,7 @@ async def test_nobody_is_asked_to_do_what_is_denied_or_makes_no_sense(how: str, 
 async def test_a_rule_that_allows_it_does_not_run_it(shop: Shop) -> None:
     talk = shop.talk("a session", rules=[Rule("pay", "allow")])
     await talk.tell(PAY, say("Done."), reply=never)
-    assert (shop.ran, [gate.kind for gate in talk.asked]) == ([], ["hand"])
+    assert (shop.ran, [gate.kind for gate in talk.asked]) == ([], ["manual"])
 
 
 async def test_what_is_run_manual_above_is_run_manual_below(shop: Shop) -> None:
@@ -203,7 +203,7 @@ async def test_what_is_run_manual_above_is_run_manual_below(shop: Shop) -> None:
     talk = Talk(shop.pay(), delegate, manual=("pay",))
     scenes = Scenes(go=[calls(call("delegate", task="sub")), say("Done.")], sub=[PAY, say("It is paid.")])
     await talk.tell(model=scenes, reply=lambda gate: {"result": "paid in cash"})
-    assert (shop.ran, [gate.kind for gate in talk.asked]) == ([], ["hand"])
+    assert (shop.ran, [gate.kind for gate in talk.asked]) == ([], ["manual"])
     assert talk.asked[0].session != talk.session
     assert [one.output.text for one in await talk.settled()] == ["It is paid."]
 

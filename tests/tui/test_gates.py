@@ -162,7 +162,7 @@ async def test_a_command_is_not_allowed_everywhere_and_that_is_said_before_it_is
 
 async def test_what_was_done_manual_is_the_result(rig: Rig) -> None:
     async with at(rig) as desk:
-        session, screen = await desk.asked("hand")
+        session, screen = await desk.asked("manual")
         await desk.press("r")
         await panel(desk, screen, TextPanel)
         await desk.press("ctrl+s")

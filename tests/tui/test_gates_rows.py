@@ -28,7 +28,7 @@ from everturn.terminal.tui.texts import gates, inbox, mcp_servers, permissions
 EVIL = (
     "[bold red]x[/] [/nope] [@click=app.quit]go[/] \x1b[2J\x1b]8;;http://evil\x07 \u202eabc\u202c \u200b\r\x00\x9b31m"
 )
-KINDS: tuple[GateKind, ...] = ("call", "egress", "loop", "hand", "result", "question", "form", "client")
+KINDS: tuple[GateKind, ...] = ("call", "egress", "loop", "manual", "result", "question", "form", "client")
 UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]")
 
 
@@ -161,7 +161,7 @@ def test_each_kind_has_its_keys_and_nobody_else_has_any() -> None:
         "call": "ynNer?",
         "egress": "ynNer?",
         "loop": "ynNer?",
-        "hand": "rynN?",
+        "manual": "rynN?",
         "result": "yrRen?",
         "question": "yn?",
         "form": "ytn?",

@@ -34,7 +34,7 @@ def talks(rig: Rig) -> dict[str, str]:
         "mail",
         "review",
         "form",
-        "hand",
+        "manual",
         "loop",
         "shell",
         "files",

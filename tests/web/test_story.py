@@ -126,7 +126,7 @@ def test_a_tool_asks_by_a_form_and_a_person_does_it_manual(screen: Screen) -> No
     question.send("answer")
     screen.sees('"name":"Ann"')
     screen.wait_idle()
-    screen.say("hand")
+    screen.say("manual")
     screen.question("measure").manual("72 cm")
     screen.sees("It came to this: 72 cm")
 

@@ -201,7 +201,7 @@ def test_the_picture_of_a_tool_is_seen_without_opening_its_card(screen: Screen) 
 
 
 def test_a_gate_says_where_its_tool_runs(screen: Screen) -> None:
-    screen.say("hand")
+    screen.say("manual")
     about = screen.question("measure").place.locator(".about")
     expect(about).to_contain_text("Done by: you")
     expect(about).not_to_contain_text("Runs in")

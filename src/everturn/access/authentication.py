@@ -179,7 +179,7 @@ class Authenticator:
     async def _log_in(self, tenant: str, user: str, role: Role, seconds: float) -> tuple[str, Principal]:
         secret = await self._create_credential("login", LOGIN_PREFIX, tenant, user, seconds, role)
         principal = await self._by_secret(secret, "login")
-        await self._note(tenant, user, principal.credential, "door.login", principal.credential)
+        await self._note(tenant, user, principal.credential, "auth.login", principal.credential)
         return secret, principal
 
     async def log_out(self, principal: Principal) -> None:
@@ -188,7 +188,7 @@ class Authenticator:
             await self._accounts.revoke(principal.tenant, principal.credential, self._clock.now())
             self.clear_cache()
             await self._note(
-                principal.tenant, principal.user, principal.credential, "door.logout", principal.credential
+                principal.tenant, principal.user, principal.credential, "auth.logout", principal.credential
             )
 
     async def _create_credential(

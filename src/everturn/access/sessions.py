@@ -377,7 +377,7 @@ class SessionAccess:
             # The sub-agents that it names may be any session's, and would be counted and erased with it.
             await self.scope.store.erase(session)
             raise UnreadableLog(
-                "this is the session of a sub-agent run; only that of the turn above it can be imported"
+                "this is the session of a sub-agent run; only the session of its parent turn can be imported"
             )
         await self.scope.audit_action("session.import", session)
         return session_view(await self.scope.own_session(session))

@@ -167,7 +167,7 @@ class _ResolvedCall:
         run, spec = self._ctx.run, self._spec
         options = run.state.options
         if is_manual(spec, options):
-            return await self._open("hand", "a person runs this tool, and says what came of it")
+            return await self._open("manual", "a person runs this tool, and says what came of it")
         if loop := await self._loop(tools):
             if loop.action == "deny":
                 return [

@@ -12,7 +12,7 @@ from everturn.errors import CommandRefused, UnknownSession, UnknownTurn
 NOT_YOUR_TURN = (
     "this turn has tools that run with whoever began it, and they alone steer it; send this as the next message instead"
 )
-IS_SUBAGENT = "this is a sub-agent run: it answers to the turn above it, and a person steers that one"
+IS_SUBAGENT = "this is a sub-agent run: steer its parent turn instead"
 
 
 def id_of_turn(turn: str | Turn) -> str:

@@ -16,7 +16,7 @@ SHOWN = 40  # characters of a title
 WAITS_FOR = {
     "call": "somebody to allow {tool}",
     "egress": "somebody to let {tool} send something out",
-    "hand": "somebody to do what {tool} was called for",
+    "manual": "somebody to do what {tool} was called for",
     "result": "somebody to read what {tool} brought",
     "loop": "somebody to say whether {tool} is to go on in circles",
     "client": "a client to do {tool}",

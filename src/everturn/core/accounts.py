@@ -109,7 +109,7 @@ class AuditRecord(Struct, frozen=True, omit_defaults=True):
     at: float
     by: str  # the user
     credential: str
-    did: str  # "session.erase", "gate.answer", "key.create", "door.refused", …
+    did: str  # "session.erase", "gate.answer", "key.create", "auth.refused", …
     on: str = ""  # the id it was done to
     detail: str = ""  # JSON; never a secret, never the content of a conversation
     n: int = 0  # its number in the tenant, from 1

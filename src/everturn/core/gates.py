@@ -9,9 +9,9 @@ from msgspec import Struct
 from everturn.core.parts import Output
 from everturn.core.rules.policy import Rule
 
-GateKind = Literal["call", "egress", "loop", "hand", "result", "question", "form", "client"]
+GateKind = Literal["call", "egress", "loop", "manual", "result", "question", "form", "client"]
 """What a gate asks: may this call run (call), may this data be sent outside (egress), is this loop wanted (loop), run
-this by hand (hand), may the model read this result (result), a plugin's question (question), a running tool's form
+this by hand (manual), may the model read this result (result), a plugin's question (question), a running tool's form
 (form). A `client` gate is for a program: a client claims the call, runs it, and answers with the result."""
 
 GATE_KINDS_OF_RUNNING_TOOL: Final = ("form", "client")

@@ -23,7 +23,7 @@ HEADINGS: Final = {
     "call": "{tool} asks to run",
     "egress": "{tool} asks to run, and its arguments are sent outside",
     "loop": "{tool} asks to run once more",
-    "hand": "{tool} is for you to do; say what came of it",
+    "manual": "{tool} is for you to do; say what came of it",
     "result": "{tool} has run, and the model waits to read what came of it",
     "question": "{tool} asks you something",
     "form": "{tool} asks you something",
@@ -77,7 +77,7 @@ def parse_form_reply(gate: Gate, action: str, content: JsonObject | None, may_ke
     reason = str(values.get("reason") or "")[:2000]
     if gate.kind in ("question", "form") and gate.form:
         return GateReply(result=encode_canonical(values), by=BY)
-    if gate.kind == "hand":
+    if gate.kind == "manual":
         return GateReply(result=str(values.get("result") or ""), by=BY)
     match values.get("decision"):
         case "once" | "send":
@@ -96,7 +96,7 @@ def make_denial(gate: Gate, why: str = "") -> GateReply:
 def _schema(gate: Gate, keeps: bool) -> JsonObject:
     if gate.kind in ("question", "form") and gate.form:
         return parse_object(gate.form) or {"type": "object", "properties": {}}
-    if gate.kind == "hand":
+    if gate.kind == "manual":
         result = {"type": "string", "title": "Result", "description": "what came of it"}
         return {"type": "object", "properties": {"result": result}, "required": ["result"]}
     choices = ["send", "withhold"] if gate.kind == "result" else ["once", *(["always"] if keeps else []), "deny"]

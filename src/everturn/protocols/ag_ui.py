@@ -49,7 +49,7 @@ from everturn.protocols.gate_facts import (
 from everturn.protocols.sse_frames import encode_frame, parse_arguments, without_empty
 from everturn.protocols.waiting_point import OpenItems, StreamPosition
 
-KINDS: Final[tuple[GateKind, ...]] = ("call", "egress", "loop", "hand", "result", "question", "form", "client")
+KINDS: Final[tuple[GateKind, ...]] = ("call", "egress", "loop", "manual", "result", "question", "form", "client")
 """The payload of an answer may be anything, so all kinds of gates can be answered."""
 
 
@@ -332,9 +332,9 @@ def _tokens(usage: Usage) -> Wire:
 def _schema(gate: Gate) -> Wire:
     """The schema of an answer's payload; `status: cancelled` denies, too."""
     fields: Wire = {"approved": {"type": "boolean"}, "reason": {"type": "string"}}
-    if gate.kind in ("call", "egress", "loop", "hand"):
+    if gate.kind in ("call", "egress", "loop", "manual"):
         fields["arguments"] = {"type": "object"}
-    if gate.kind in ("hand", "form", "client"):
+    if gate.kind in ("manual", "form", "client"):
         fields["result"] = parse_arguments(gate.form) if gate.form else {"type": "string"}
     if gate.kind == "result":
         fields["text"] = {"type": "string"}

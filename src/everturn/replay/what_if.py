@@ -45,7 +45,7 @@ WOULD: Final[Mapping[RuleAction, str]] = {
     "deny": "would be denied",
 }
 USUAL_SUBJECTS: Final[Mapping[str, SubjectKind]] = {"path": "path", "url": "url", "command": "command"}
-CALL_GATE_KINDS: Final = ("call", "egress", "loop", "hand")
+CALL_GATE_KINDS: Final = ("call", "egress", "loop", "manual")
 SHOWN: Final = 200  # characters of arguments that are shown
 
 

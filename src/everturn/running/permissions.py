@@ -247,7 +247,7 @@ class Permissions:
         self, spec: ToolSpec, cases: Sequence[SubjectCase], above: TurnPermissions, grants: Sequence[Rule]
     ) -> PolicyDecision:
         if not _has_tool(above, spec):
-            return PolicyDecision("deny", reason="the turn above this one does not have the tool", is_final=True)
+            return PolicyDecision("deny", reason="the parent turn does not have the tool", is_final=True)
         return self._decide_by_layers(spec, cases, self._know(spec).own, above.rules, grants)
 
     def decide_loop(self, tool: str, options: TurnOptions, grants: Sequence[Rule] = ()) -> PolicyDecision:

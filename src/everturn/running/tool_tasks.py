@@ -92,13 +92,13 @@ class ToolTasks:
             self._runs[turn] = run
         self.drive_notifier.notify()
 
-    def watch(self, turn: str, stirred: Callable[[], None]) -> None:
-        """Call `stirred`, in place of any earlier watcher, whenever a tool of this turn is done."""
-        self._watchers[turn] = stirred
+    def watch(self, turn: str, notify: Callable[[], None]) -> None:
+        """Call `notify`, in place of any earlier watcher, whenever a tool of this turn is done."""
+        self._watchers[turn] = notify
 
-    def unwatch(self, turn: str, stirred: Callable[[], None]) -> None:
+    def unwatch(self, turn: str, notify: Callable[[], None]) -> None:
         """Remove this watcher; one that has replaced it stays."""
-        if self._watchers.get(turn) == stirred:
+        if self._watchers.get(turn) == notify:
             del self._watchers[turn]
 
     def spawn(self, turn: str, call: str, work: ToolCoroutine) -> None:
@@ -128,8 +128,8 @@ class ToolTasks:
             self._done.setdefault(turn, {})[call] = outcome
         if not tasks:
             self._turns.pop(turn, None)
-        if (stirred := self._watchers.get(turn)) is not None:
-            stirred()
+        if (notify := self._watchers.get(turn)) is not None:
+            notify()
 
     def running_calls(self, turn: str) -> set[str]:
         """The calls whose tools this process holds, finished ones included until they are forgotten."""
@@ -189,8 +189,8 @@ class ToolTasks:
             out.discard(call)
             if not out:
                 self._out.pop(turn, None)
-            if (stirred := self._watchers.get(turn)) is not None:
-                stirred()
+            if (notify := self._watchers.get(turn)) is not None:
+                notify()
 
     async def _end_of(self, turn: str, task: asyncio.Task[ToolOutcome]) -> ToolOutcome:
         try:

@@ -157,7 +157,7 @@ WORDS: Final[dict[str, Callable[[Asked], Sequence[Item]]]] = {
     "nested": once(_call("errand")),
     "subagent": once(_call("researcher", task="parallel: find out about the weather in two cities")),
     "form": once(_call("inquire")),
-    "hand": once(_call("measure", thing="table")),
+    "manual": once(_call("measure", thing="table")),
     "loop": _loops,
     "picture": once(_call("draw"), then="There it is."),
     "page": once(_call("read_page", size=400)),

@@ -1229,7 +1229,7 @@ export type CallState = "asking" | "cancelled" | "completed" | "denied" | "faile
 
 export type Finish = "cancelled" | "content_filter" | "error" | "length" | "other" | "refusal" | "stop" | "tool_calls";
 
-export type GateKind = "call" | "client" | "egress" | "form" | "hand" | "loop" | "question" | "result";
+export type GateKind = "call" | "client" | "egress" | "form" | "loop" | "manual" | "question" | "result";
 
 export type MessageRole = "assistant" | "notice" | "user";
 

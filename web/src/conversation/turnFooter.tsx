@@ -18,7 +18,7 @@ const useTexts = defineTexts(
     stillRunning: (count: number) => (count === 1 ? "One tool still runs. Its result will be attached to its call when it comes." : `${count} tools still run. Their results will be attached to their calls when they come.`),
     late: (count: number) => (count === 1 ? "One result came after the end; it stands at its call." : `${count} results came after the end; they stand at their calls.`),
     failed: "The turn failed", request: "The model provider rejected the request", key: "The model provider did not accept the API key", quota: "The account at the model provider has no credit left", context: "The conversation is too long for this model", unknown_model: "The model provider does not offer this model", rate: "The model provider limits how often it may be asked", server: "The model provider reports a problem of its own", again: "Try again", limit: (scope: string) => `A limit of ${scope} is reached`,
-    turn: "this turn", session: "this conversation", tenant: "all conversations", parent: "the turn above",
+    turn: "this turn", session: "this conversation", tenant: "all conversations", parent: "the parent turn",
     steps: (count: number) => `The turn has had its ${count} steps; the last one was asked to conclude without tools.`,
     loop: "A loop was stopped: the same calls came round again and again.", reports: "A plugin reports a problem", deadline: "It had its time",
   },

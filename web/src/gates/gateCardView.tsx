@@ -24,7 +24,7 @@ import { MIN_STILL_MS, useClickGuard } from "./clickGuard";
 import { useGateTexts, type GateTexts } from "./texts";
 import "./gates.css";
 
-const ICONS: Readonly<Record<string, IconName>> = { call: "lock", egress: "send", loop: "redo", hand: "edit", result: "eye", question: "inbox", form: "inbox", client: "browser" };
+const ICONS: Readonly<Record<string, IconName>> = { call: "lock", egress: "send", loop: "redo", manual: "edit", result: "eye", question: "inbox", form: "inbox", client: "browser" };
 
 export interface GateCardProps {
   /** The session that shows it; the gate itself names its own session. */
@@ -147,13 +147,13 @@ function AnswerButtons({ gateState, t, isReady, can, onAct, onWords }: {
   const isAsking = kind === "question" || kind === "form";
   return (
     <div class="row wrap actions" aria-disabled={!isReady}>
-      {kind === "hand" && <Button kind="primary" icon="edit" onClick={onWords}>{t.hand2}</Button>}
-      {can.has("once") && <Button kind={kind === "hand" ? undefined : "primary"} icon="check" onClick={() => onAct("once")}>{kind === "hand" ? t.letTool : isAsking ? t.yes : t.once} <kbd>Y</kbd></Button>}
+      {kind === "manual" && <Button kind="primary" icon="edit" onClick={onWords}>{t.didIt}</Button>}
+      {can.has("once") && <Button kind={kind === "manual" ? undefined : "primary"} icon="check" onClick={() => onAct("once")}>{kind === "manual" ? t.letTool : isAsking ? t.yes : t.once} <kbd>Y</kbd></Button>}
       {can.has("always") && <Button onClick={() => onAct("always")}>{t.always} <kbd>A</kbd></Button>}
       {can.has("deny") && <Button kind="danger" icon="close" onClick={() => onAct("deny")}>{isAsking ? `${t.no} …` : t.deny} <kbd>N</kbd></Button>}
       {can.has("edit") && <Button icon="edit" onClick={() => onAct("edit")}>{t.edit} <kbd>E</kbd></Button>}
       {isAsking && <Button kind="quiet" onClick={onWords}>{t.inWords}</Button>}
-      {(kind === "call" || kind === "egress" || kind === "loop") && <Button kind="quiet" onClick={onWords}>{t.hand2}</Button>}
+      {(kind === "call" || kind === "egress" || kind === "loop") && <Button kind="quiet" onClick={onWords}>{t.didIt}</Button>}
     </div>
   );
 }
@@ -164,19 +164,19 @@ function actionsOf({ gate }: GateState): GateAction[] {
   if (kind === "client" || (kind === "form" && gate.form)) return ["deny"];
   if (kind === "result" || kind === "question" || kind === "form") return ["once", "deny"];
   const always: GateAction[] = gate.offers?.length ? ["always"] : [];
-  return kind === "hand" ? ["once", "deny"] : ["once", ...always, "deny", "edit"];
+  return kind === "manual" ? ["once", "deny"] : ["once", ...always, "deny", "edit"];
 }
 
 function GateContext({ session, gateState: { gate }, t }: { session: string; gateState: GateState; t: GateTexts }) {
   const kind = gate.kind ?? "call";
   const executor = useExecutor(gate.tool, "", undefined, getSessionFollower(gate.session || session).state.turns.get(gate.turn));
-  const where = kind === "hand" ? t.byYou : kind !== "question" && executor.label ? t.from(executor.label) : "";
+  const where = kind === "manual" ? t.byYou : kind !== "question" && executor.label ? t.from(executor.label) : "";
   const why = kind === "egress" ? t.egressWhy : kind === "client" ? t.clientWhy : kind === "form" || kind === "question" ? "" : gate.why;
   return (
     <div class="about small">
       {why && <p>{reasonText(why)}</p>}
       <p class="row wrap">
-        {where && <Badge icon={kind === "hand" ? "edit" : executor.icon}>{where}</Badge>}
+        {where && <Badge icon={kind === "manual" ? "edit" : executor.icon}>{where}</Badge>}
         {executor.effect && <Badge>{executor.effect}</Badge>}
         {gate.session && gate.session !== session && <Badge icon="branch">{t.subagent}</Badge>}
       </p>

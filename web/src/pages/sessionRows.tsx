@@ -17,7 +17,7 @@ const EraseDialog = lazy(async () => (await import("./eraseDialog")).EraseDialog
 const useTexts = defineTexts(
   {
     untitled: "Untitled conversation", none: "No conversations yet.", failed: "The list could not be read.", again: "Try again",
-    running: "running", waits: "waits for an answer", quarantined: "stuck", more: "More about this conversation", list: "Conversations",
+    running: "running", waits: "waits for an answer", quarantined: "quarantined", more: "More about this conversation", list: "Conversations",
     exported: "Export", erase: "Erase…", loading: "Loading", now: "now",
   },
   {

@@ -10,7 +10,7 @@ export const STATE_STYLE: Readonly<Record<CallState | "writing" | "never" | "sti
 
 export const useCardTexts = defineTexts(
   {
-    writing: "Being written", pending: "Waiting to run", never: "Never ran", still_running: "Still running", asking: "Needs an answer", running: "Running", waiting: "Put aside", reviewing: "Result to be read", completed: "Done", failed: "Failed", denied: "Denied", withheld: "Withheld", cancelled: "Cancelled", outcome_unknown: "Outcome unknown",
+    writing: "Being written", pending: "Waiting to run", never: "Never ran", still_running: "Still running", asking: "Needs an answer", running: "Running", waiting: "Suspended", reviewing: "Result to be read", completed: "Done", failed: "Failed", denied: "Denied", withheld: "Withheld", cancelled: "Cancelled", outcome_unknown: "Outcome unknown",
     unknownWhy: "It may or may not have happened. It was not repeated.", incomplete: "It did not run: a limit of this turn was reached.", withheldWhy: "It did run. Its result was not given to the model.", stillRunningWhy: "The turn went on without it. The tool still runs; what it brings will be shown here.", waitingWhy: "It waits for an answer or another turn, and goes on by itself.",
     repaired: (requested: string, ran: string) => `The model asked for ${requested}; ${ran} ran.`, edited: "A person changed the arguments", changed: "The arguments were changed before it ran", asked: "Asked", used: "Used",
     input: "Arguments", raw: "Raw", output: "Result", late: "Late result", lateAt: (time: string) => `Came at ${time}, after the call was cancelled. The model has not read it as the result.`, progress: "Progress",

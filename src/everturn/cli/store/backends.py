@@ -26,7 +26,7 @@ from everturn.stores.export import export_session, import_session, private_file
 from everturn.stores.registry import get_store, without_password
 
 SessionState = Literal["running", "waiting", "quarantined", "at rest"]
-SUB_TURN: Final = "this is the session of a sub-agent run; import that of the turn above it"
+SUB_TURN: Final = "this is the session of a sub-agent run; import that of its parent turn"
 
 
 class SessionRow(Struct, frozen=True):

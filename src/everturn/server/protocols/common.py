@@ -107,7 +107,7 @@ async def answer_gate(access: Access, session: str, gate: Gate, reply: ProtocolR
     if not reply.approved:
         deny = api.ResolveGate(hash=gate.hash, deny=reply.reason or True)
         return await access.gates.resolve(session, gate.id, deny)
-    if reply.result is not None and gate.kind in ("client", "form", "hand", "call"):
+    if reply.result is not None and gate.kind in ("client", "form", "manual", "call"):
         claim = secrets.token_urlsafe(24) if gate.kind == "client" else ""
         if claim:
             await access.gates.claim(session, gate.id, api.ClaimCall(hash=gate.hash, claim=claim))

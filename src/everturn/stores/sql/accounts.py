@@ -25,7 +25,7 @@ from everturn.stores.sql.database import Database, Operation, Query, Row, Statem
 
 T = TypeVar("T")
 
-ACCOUNTS_QUEUE = "door"
+ACCOUNTS_QUEUE = "accounts"
 """Queue name prefix for writes that belong to no session; the subject of the write follows it."""
 
 RETRY_WINDOW = 1000

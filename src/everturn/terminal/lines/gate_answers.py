@@ -59,7 +59,7 @@ def available_keys(panel: GatePanel) -> dict[str, str]:
         texts = dict(FILLED_FORM_KEYS if panel.edited else FORM_KEYS) if gate.form else dict(TEXT_ANSWER_KEYS)
     elif gate.kind == "client":
         texts = dict(CLIENT_KEYS)
-    elif gate.kind == "hand":
+    elif gate.kind == "manual":
         can_run = panel.tool is not None and not panel.tool.spec.manual
         texts = {key: text for key, text in MANUAL_KEYS.items() if can_run or key not in "ye"}
     else:

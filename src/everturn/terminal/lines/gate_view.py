@@ -36,7 +36,7 @@ HEADINGS: Final = {
     "call": "{tool} asks to run",
     "egress": "{tool} asks to run, and its arguments are sent outside",
     "loop": "{tool} asks to run once more",
-    "hand": "{tool} is for you to do",
+    "manual": "{tool} is for you to do",
     "result": "{tool} has run, and the model waits to read what came of it",
     "question": "{tool} asks you something",
     "form": "{tool} runs, and asks you something",

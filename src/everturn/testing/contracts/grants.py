@@ -203,7 +203,7 @@ class GrantContract(GrantSetup):
     async def test_a_gate_of_any_kind_is_kept_as_it_is_and_closed_when_its_call_is_settled(self) -> None:
         output = Output("secret", private="0" * 64, metadata={"a": [1]})
         settled = CallFinished(turn="t", at=NOON, call="t.call", state="withheld", output=Output("withheld"))
-        for kind in ("call", "result", "loop", "hand"):
+        for kind in ("call", "result", "loop", "manual"):
             store = await self.make()
             await store.admit(send_message())
             [*_, opened, _] = gate_opened_events(kind=kind)

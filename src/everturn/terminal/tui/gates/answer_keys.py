@@ -49,7 +49,7 @@ def _answers(summary: GateSummary, gate: Gate, texts: GateTexts) -> list[Key]:
             return [("y", texts.k_yes), ("t", texts.k_words), ("n", texts.k_no)]
         case "question":
             return [("y", texts.k_yes), ("n", texts.k_no)]
-        case "hand":
+        case "manual":
             return [("r", texts.k_did), ("y", texts.k_let), ("n", texts.k_deny), ("N", texts.k_deny_all)]
         case _:
             pass

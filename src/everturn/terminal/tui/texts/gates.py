@@ -15,7 +15,7 @@ class GateTexts(Struct, frozen=True):
     call: str
     egress: str
     loop: str
-    hand: str
+    manual: str
     result: str
     failed_result: str
     question: str
@@ -158,7 +158,7 @@ EN: Final = GateTexts(
     call="{} asks to run",
     egress="{} would send something out",
     loop="{} asks to run once more",
-    hand="{} is for you to do",
+    manual="{} is for you to do",
     result="Read what {} brought",
     failed_result="Read why {} failed",
     question="A question for you",
@@ -320,7 +320,7 @@ ZH: Final = GateTexts(
     call="{} 请求运行",
     egress="{} 将把内容发送到外部",
     loop="{} 请求再次运行",
-    hand="{} 需要您亲自完成",
+    manual="{} 需要您亲自完成",
     result="请审阅 {} 的结果",
     failed_result="请审阅 {} 失败的原因",
     question="有一个问题",
