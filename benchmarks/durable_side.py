@@ -25,8 +25,9 @@ from everturn import Chat, tool
 from everturn.cluster import Cluster
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.parts import Usage
-from everturn.core.ports import Bus, Engine, Store
+from everturn.core.ports import Bus, Engine
 from everturn.core.requests import ModelRequest
+from everturn.core.store_ports import Store
 from everturn.engine.restate import socket_url
 from everturn.engine.restate.http import RestateClient
 from everturn.engine.restate.worker import FOREVER, RETRIES, _SharedSocketServer

@@ -2,7 +2,8 @@ import asyncio
 
 from everturn import Chat, Runtime, TextDelta, tool
 from everturn.cluster import Cluster
-from everturn.core.ports import Bus, Engine, Store
+from everturn.core.ports import Bus, Engine
+from everturn.core.store_ports import Store
 from everturn.testing import ScriptedModel, call, calls, say
 
 

@@ -27,9 +27,10 @@ from everturn.core.deltas import DriverGone, TurnItem, TurnReader
 from everturn.core.events import CommandDropped, Problem
 from everturn.core.gates import Gate
 from everturn.core.modality import MODALITIES, Modality, modality_of
-from everturn.core.ports import Bus, Clock, Engine, IdSource, Model, Receipt, Tool, ToolSource, TurnStore
+from everturn.core.ports import Bus, Clock, Engine, IdSource, Model, Tool, ToolSource
 from everturn.core.rules.policy import Rule
 from everturn.core.state import Phase, TurnState
+from everturn.core.store_ports import Receipt, TurnStore
 from everturn.core.validate import validate_budget, validate_rules
 from everturn.driver.driver import Driver
 from everturn.engine.inline import InlineEngine

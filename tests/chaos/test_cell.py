@@ -12,7 +12,7 @@ from tests.helpers.events import wait_for_event
 from everturn import Chat, LateResultReceived, TextDelta, Turn
 from everturn.cluster.watchdog import BLOCKED_EXIT_CODE
 from everturn.core.events import CallStarted, TurnCancelled
-from everturn.core.ports import MAX_QUICK_CLAIMS
+from everturn.core.session_claims import MAX_QUICK_CLAIMS
 from everturn.errors import SessionQuarantined
 from everturn.runtime import Runtime
 from tools.chaos import ask

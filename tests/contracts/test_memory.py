@@ -12,7 +12,8 @@ from everturn.core.deltas import Cursor, DriverGone, Frame, TextDelta, TurnReade
 from everturn.core.events import Entry, Event, FilesChanged
 from everturn.core.gates import CallClaim
 from everturn.core.messages import Message
-from everturn.core.ports import Bus, Engine, Receipt, Store
+from everturn.core.ports import Bus, Engine
+from everturn.core.store_ports import Receipt, Store
 from everturn.errors import EverturnError
 from everturn.testing import FakeClock, InlineEngine, MemoryBus, MemoryStore
 from everturn.testing.contracts import BusContract, EngineContract, StoreContract

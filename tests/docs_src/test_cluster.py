@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from docs_src.guides.shop import ask, make
 
-from everturn.core.ports import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS
+from everturn.core.session_claims import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS
 from everturn.runtime import DRIVE_SECONDS, DURABLE_DRAIN_TIMEOUT, RECONCILE_AFTER
 from tools.chaos.cell import cell
 from tools.servers import restate

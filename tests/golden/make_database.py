@@ -20,7 +20,7 @@ from everturn.core.accounts import AuditRecord, ConversationFingerprint, Credent
 from everturn.core.events import FilesReverted, MessageDeleted
 from everturn.core.options import Budget, Lineage, TurnOptions
 from everturn.core.parts import Usage
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.stores.sql.migrate import HEAD, upgrade_script
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.store import SqlStore

@@ -21,9 +21,10 @@ from everturn.core.events import (
 )
 from everturn.core.gates import Gate
 from everturn.core.parts import NoticePart, TextPart, Usage
-from everturn.core.ports import Model, Store, Tool
+from everturn.core.ports import Model, Tool
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.errors import AnsweredOtherwise, GateClosed, UnknownSession
 from everturn.running.active_turn import TurnSettings
 from everturn.runtime import Runtime

@@ -43,9 +43,10 @@ from everturn.core.events import (
 )
 from everturn.core.history import render_history
 from everturn.core.parts import FilePart
-from everturn.core.ports import Model, Store, Tool
+from everturn.core.ports import Model, Tool
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
 from everturn.core.state import fold
+from everturn.core.store_ports import Store
 from everturn.driver.drive import LATE_RESULT_LOST
 from everturn.errors import AnsweredOtherwise
 from everturn.running.active_turn import TurnSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from everturn.core.events import Event
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from tests.helpers.waiting import wait_until
 
 E = TypeVar("E", bound=Event)

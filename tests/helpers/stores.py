@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.postgres import Postgres
 from everturn.stores.sql.sqlite import Sqlite

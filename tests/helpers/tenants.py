@@ -16,9 +16,10 @@ from everturn.access.server_context import ServerContext
 from everturn.core.accounts import ROLES, Accounts, Principal, Role, Tenant, User
 from everturn.core.options import ClientTool, TurnOptions
 from everturn.core.parts import TextPart
-from everturn.core.ports import Clock, Store
+from everturn.core.ports import Clock
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.core.tool import Question, ToolContext
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say

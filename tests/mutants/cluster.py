@@ -128,7 +128,7 @@ CLUSTER_MUTANTS = [
     ),
     Mutant(
         "three deaths in a row are ten minutes",
-        "core/ports.py",
+        "core/session_claims.py",
         "RETRY_PAUSES[tries - MAX_QUICK_CLAIMS] if tries < MAX_QUICK_CLAIMS + len(RETRY_PAUSES) else QUARANTINE_SECONDS",
         "QUARANTINE_SECONDS",
         f"{DRIVER}test_a_session_that_lost_three_drivers_in_a_row_rests_for_seconds_and_goes_on_by_itself",
@@ -142,7 +142,7 @@ CLUSTER_MUTANTS = [
     ),
     Mutant(
         "a session that kills is tried for ever",
-        "core/ports.py",
+        "core/session_claims.py",
         "return tries >= MAX_QUICK_CLAIMS + len(RETRY_PAUSES)",
         "return False",
         f"{STORE}test_a_session_that_dies_again_and_again_rests_for_seconds_before_it_is_left_alone",

@@ -11,8 +11,9 @@ import pytest
 from everturn import Chat, client_tool, manual, tool
 from everturn.core.events import GateOpened, GateResolved
 from everturn.core.gate_rows import MAX_RESULT_LENGTH
-from everturn.core.ports import Question, Store, ToolContext
+from everturn.core.ports import Question, ToolContext
 from everturn.core.requests import ToolSpec
+from everturn.core.store_ports import Store
 from everturn.errors import AnswerUnfit, ConfigError
 from everturn.runtime import Runtime
 from everturn.stores.sql.store import SqlStore

@@ -13,8 +13,9 @@ from everturn.core.chunks import Chunk
 from everturn.core.commands import AnyCommand, Send
 from everturn.core.events import CallFinished, Event, SubagentStarted, TurnCancelled, TurnSuspended
 from everturn.core.options import ClientTool
-from everturn.core.ports import Question, Receipt, SubagentRequest, ToolContext
+from everturn.core.ports import Question, SubagentRequest, ToolContext
 from everturn.core.requests import ModelRequest
+from everturn.core.store_ports import Receipt
 from everturn.engine import inline
 from everturn.errors import StoreUnavailable, ToolError
 from everturn.runtime import Runtime

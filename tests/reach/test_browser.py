@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from everturn.chat.tool_client import ToolClient
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.testing import call, calls, say
 from everturn.tools.browser import BROWSER_TOOLS
 from tests.helpers.conversations import Talk

@@ -12,7 +12,7 @@ from everturn import Chat
 from everturn.chat import tool_client as clients
 from everturn.chat.tool_client import ToolClient
 from everturn.core.options import ClientTool
-from everturn.core.ports import Receipt
+from everturn.core.store_ports import Receipt
 from everturn.errors import ConfigError, StoreUnavailable
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say

@@ -22,8 +22,9 @@ from everturn.core.events import (
     TurnSuspended,
 )
 from everturn.core.options import ClientTool
-from everturn.core.ports import Store, SubagentRequest, ToolContext
+from everturn.core.ports import SubagentRequest, ToolContext
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.errors import AnswerUnfit, ClaimedOtherwise, ConfigError, NotClaimed
 from everturn.testing import call, calls, say
 from everturn.tools.client import ClientRunTool, client_tool

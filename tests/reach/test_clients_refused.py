@@ -12,7 +12,7 @@ from everturn import Chat, Gate, tool
 from everturn.core.commands import AnyCommand, Cancel, ClaimCall, ResolveGate
 from everturn.core.events import CallClaimed, CommandDropped, GateResolved
 from everturn.core.gates import GateResolution
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import (
     AnsweredOtherwise,
     AnswerUnfit,

@@ -21,9 +21,9 @@ from everturn.core.events import (
     TurnSuspended,
 )
 from everturn.core.options import Budget
-from everturn.core.ports import Store
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.errors import HashMismatch, ToolError
 from everturn.testing import call, calls, say
 from everturn.tools.manual import manual

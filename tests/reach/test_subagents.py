@@ -26,8 +26,9 @@ from everturn.core.events import (
     TurnSuspended,
 )
 from everturn.core.options import Budget
-from everturn.core.ports import Store, SubagentRequest, ToolContext
+from everturn.core.ports import SubagentRequest, ToolContext
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.errors import UnknownSession, UnknownTurn
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent

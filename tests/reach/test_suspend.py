@@ -20,8 +20,9 @@ from everturn.core.events import (
     TurnSuspended,
 )
 from everturn.core.parts import ToolPart
-from everturn.core.ports import Question, Store, SubagentRequest
+from everturn.core.ports import Question, SubagentRequest
 from everturn.core.requests import RequestResult, ToolSpec
+from everturn.core.store_ports import Store
 from everturn.errors import AnswerUnfit, ToolError
 from everturn.testing import call, calls, say
 from tests.helpers.conversations import Scenes, Talk

@@ -12,7 +12,8 @@ from everturn import Chat, ToolContext, TurnOptions, tool
 from everturn.core.events import CallStarted, CallSuspended, GateOpened, GateResolved, LimitReached, TurnSuspended
 from everturn.core.gates import GateResolution
 from everturn.core.options import Budget
-from everturn.core.ports import Question, Store
+from everturn.core.ports import Question
+from everturn.core.store_ports import Store
 from everturn.errors import GateClosed
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say

@@ -21,7 +21,7 @@ from everturn.core.events import (
 )
 from everturn.core.gates import Gate
 from everturn.core.parts import FilePart, Output
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import GateClosed, UnknownMessage, UnreadableLog
 from everturn.stores.blob_refs import referenced_blobs
 from everturn.stores.export import export_session, import_session

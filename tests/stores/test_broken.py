@@ -11,7 +11,7 @@ from everturn.core.events import CallClaimed, Event, GateResolved, GrantRevoked,
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import Grant
 from everturn.core.options import Spent
-from everturn.core.ports import Receipt, Store
+from everturn.core.store_ports import Receipt, Store
 from everturn.errors import EverturnError
 from everturn.stores.memory import MemoryStore
 from everturn.testing.contracts import StoreContract

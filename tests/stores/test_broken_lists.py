@@ -20,7 +20,7 @@ from everturn.core.commands import AnyCommand, Send
 from everturn.core.events import Event
 from everturn.core.gate_rows import GateRow
 from everturn.core.options import Spent
-from everturn.core.ports import Receipt, SessionInfo, Store
+from everturn.core.store_ports import Receipt, SessionInfo, Store
 from everturn.errors import EverturnError
 from everturn.stores.accounts import MemoryAccounts
 from everturn.stores.memory import MemoryStore

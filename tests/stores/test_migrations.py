@@ -18,7 +18,7 @@ from tests.golden.make_database import BYTES, FOLDER, fill, furnish, go_on, read
 from tests.stores.test_postgres import URL, Place
 
 from everturn.core.accounts import check_chain
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import ConfigError
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql import migrate

@@ -13,7 +13,7 @@ import pytest
 
 from everturn import Chat, get_model, tool
 from everturn.bus.registry import get_bus
-from everturn.core.ports import BlobStore, CommandInbox, EventLog, SessionDirectory, Store, TurnStore
+from everturn.core.store_ports import BlobStore, CommandInbox, EventLog, SessionDirectory, Store, TurnStore
 from everturn.engine.registry import get_engine
 from everturn.entry_points import names_in
 from everturn.errors import ConfigError

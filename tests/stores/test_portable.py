@@ -29,7 +29,7 @@ from everturn.core.events import (
 )
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, Output, TextPart
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import GateClosed, KeyConflict, UnknownMessage, UnknownSession, UnreadableLog
 from everturn.stores import export
 from everturn.stores.blob_refs import referenced_blobs

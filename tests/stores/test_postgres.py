@@ -15,7 +15,7 @@ import pytest
 
 from everturn import failpoints
 from everturn.core.events import LeafSelected, TitleSet
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, KeyConflict, Stale, StoreBusy, StoreUnavailable
 from everturn.stores.sql import postgres_pool
 from everturn.stores.sql.database import Operation, Query, Statement

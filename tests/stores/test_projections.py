@@ -35,8 +35,8 @@ from everturn.core.events import (
 from everturn.core.gates import CallClaim, Grant
 from everturn.core.options import Budget, Lineage, TurnOptions
 from everturn.core.parts import Usage
-from everturn.core.ports import Store
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.errors import EverturnError
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.store import SqlStore

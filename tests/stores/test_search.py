@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from everturn.core.events import AnswerStarted, Event, MessageAdded, MessageDeleted, StepFinished, StepStarted
 from everturn.core.messages import Message
 from everturn.core.parts import TextPart
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql.store import SqlStore
 from everturn.testing.contracts.samples import send_message, turn_ended_events, turn_started_events

@@ -22,7 +22,7 @@ from everturn import failpoints
 from everturn.core.commands import Send
 from everturn.core.events import TitleSet
 from everturn.core.parts import Usage
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import KeyConflict, Stale, StoreBusy, StoreUnavailable, UnknownSession
 from everturn.stores.sql import append, statements
 from everturn.stores.sql.admission import admit

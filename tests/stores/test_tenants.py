@@ -13,7 +13,7 @@ from tests.helpers.stores import ALL, opened
 
 from everturn.core.options import Spent, TurnOptions
 from everturn.core.parts import Usage
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.testing.contracts.directory import send_to_agent, subagent_session_options
 from everturn.testing.contracts.samples import (
     NOON,

@@ -11,7 +11,7 @@ import pytest
 
 from everturn import Chat, TurnSuspended, tool
 from everturn.core.events import Entry, TurnStarted
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import ConfigError
 from everturn.runtime import Runtime
 from everturn.telemetry.ids import span_of_turn

@@ -29,7 +29,7 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.parts import Output, TextPart, ToolPart, Usage
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, MortalStore
 from tools.chaos import (

@@ -13,9 +13,9 @@ from everturn import Chat, ToolContext, tool
 from everturn.core.events import CallFinished, Event, TurnStarted
 from everturn.core.options import Budget
 from everturn.core.parts import ToolPart
-from everturn.core.ports import Store
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.errors import BadArguments, ConfigError
 from everturn.stores.registry import get_store
 from everturn.testing import Crash, MortalStore, ScriptedModel, call, calls, say

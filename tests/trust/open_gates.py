@@ -11,8 +11,9 @@ from everturn import Chat, GateOpened, Phase, Turn, TurnOptions, tool
 from everturn.core.commands import AnyCommand, ResolveGate, Send
 from everturn.core.events import CallStarted
 from everturn.core.gates import Gate, GateResolution
-from everturn.core.ports import Store, Tool
+from everturn.core.ports import Tool
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, ScriptedModel, call, calls, say
 

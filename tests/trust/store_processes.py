@@ -14,8 +14,9 @@ from everturn import Chat, Phase, Turn, TurnOptions, tool
 from everturn.core.commands import Send
 from everturn.core.events import Event
 from everturn.core.gates import Gate
-from everturn.core.ports import Store, Tool
+from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
+from everturn.core.store_ports import Store
 from everturn.engine.inline import InlineEngine
 from everturn.runtime import Runtime
 from everturn.testing import FakeClock, ScriptedModel

@@ -11,7 +11,7 @@ from everturn import Chat
 from everturn.core.commands import AnyCommand, Revoke
 from everturn.core.events import GrantRevoked
 from everturn.core.gates import GateResolution, Grant
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import EverturnError, KeyConflict, UnknownGrant, UnknownSession
 from tests.helpers.stores import ALL, opened
 from tests.trust.open_gates import Asked

@@ -10,10 +10,11 @@ import pytest
 from everturn import Chat, ToolRegistry, tool
 from everturn.core.canonical_json import JsonObject
 from everturn.core.events import CallFinished, GateResolved
-from everturn.core.ports import Store, Tool, ToolContext
+from everturn.core.ports import Tool, ToolContext
 from everturn.core.requests import ModelRequest, RequestResult, ToolSpec
 from everturn.core.rules.globs import escape_glob
 from everturn.core.rules.policy import Policy, Rule, Subject
+from everturn.core.store_ports import Store
 from everturn.errors import AnswerUnfit, ConfigError
 from everturn.models.scripted import ScriptedCall
 from everturn.running.permissions import offer_grants

@@ -10,8 +10,9 @@ import pytest
 from everturn import Agent, ToolContext, tool
 from everturn.core.events import CallStarted, LimitReached, PermissionDecided
 from everturn.core.options import Budget
-from everturn.core.ports import Store, SubagentRequest
+from everturn.core.ports import SubagentRequest
 from everturn.core.state import fold
+from everturn.core.store_ports import Store
 from everturn.errors import InvalidEvent
 from everturn.testing import call, calls, say
 from tests.helpers.conversations import Scenes, Talk, costs

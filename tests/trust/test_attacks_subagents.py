@@ -14,7 +14,8 @@ from everturn.core.commands import Send
 from everturn.core.events import CallFinished, CommandDropped, TurnCancelled
 from everturn.core.gates import Gate
 from everturn.core.options import Lineage
-from everturn.core.ports import Store, Tool
+from everturn.core.ports import Tool
+from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, GateClosed, TurnError, UnknownGate
 from everturn.testing import MortalStore, call, calls, say
 from tests.helpers.conversations import Scenes, Talk, once

@@ -20,7 +20,8 @@ from everturn.core.events import (
     TurnSuspended,
 )
 from everturn.core.options import Budget
-from everturn.core.ports import Store, SubagentRequest
+from everturn.core.ports import SubagentRequest
+from everturn.core.store_ports import Store
 from everturn.testing import call, calls, say
 from tests.helpers.conversations import Scenes, Talk, notice_of, once
 from tests.trust.endless_model import Endless, ask, work

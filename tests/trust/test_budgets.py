@@ -12,7 +12,7 @@ from everturn.core.commands import Send
 from everturn.core.events import CallStarted, LimitReached, StepStarted, TurnCompleted
 from everturn.core.options import Budget
 from everturn.core.parts import TextPart
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedHang, ScriptedModel, call, calls, say
 from tests.helpers.conversations import Talk, costs, notice_of

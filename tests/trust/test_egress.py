@@ -12,9 +12,10 @@ from everturn import ToolContext, tool
 from everturn.core.chunks import Chunk
 from everturn.core.events import CallFinished
 from everturn.core.gates import Gate
-from everturn.core.ports import Store, SubagentRequest, Tool
+from everturn.core.ports import SubagentRequest, Tool
 from everturn.core.requests import ModelRequest
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.errors import ConfigError
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.agent import Agent

@@ -10,7 +10,8 @@ from everturn import Chat, Rule, TurnOptions, tool
 from everturn.core.commands import ResolveGate
 from everturn.core.events import CallStarted, GateResolved
 from everturn.core.gates import GateResolution
-from everturn.core.ports import Store, Tool
+from everturn.core.ports import Tool
+from everturn.core.store_ports import Store
 from everturn.stores.export import export_session, import_session
 from everturn.stores.import_close import CALL_NOT_RUN
 from everturn.stores.memory import MemoryStore

@@ -10,8 +10,9 @@ import pytest
 from everturn import ToolContext, tool
 from everturn.core.events import LimitReached
 from everturn.core.gates import Gate
-from everturn.core.ports import Store, SubagentRequest, Tool
+from everturn.core.ports import SubagentRequest, Tool
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.models.scripted import ScriptedCall
 from everturn.testing import ScriptedHang, ScriptedModel, call, calls, say
 from tests.helpers.conversations import Reply, Scenes, Talk, never, once

@@ -12,9 +12,10 @@ from everturn.core.commands import ResolveGate
 from everturn.core.events import CallFinished, CallStarted, GateOpened, GateResolved, PermissionDecided
 from everturn.core.gates import GateResolution
 from everturn.core.options import Budget
-from everturn.core.ports import Store, SubagentRequest, Tool
+from everturn.core.ports import SubagentRequest, Tool
 from everturn.core.requests import RequestResult
 from everturn.core.rules.policy import Rule
+from everturn.core.store_ports import Store
 from everturn.errors import AnsweredOtherwise
 from everturn.testing import call, calls, say
 from tests.helpers.conversations import Scenes, Talk, never, once

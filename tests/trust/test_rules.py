@@ -13,9 +13,10 @@ from everturn.calls.output import OutputLimits
 from everturn.core.chunks import MAX_CALLS_PER_STEP, TOO_MANY_CALLS
 from everturn.core.events import CallFinished, CallStarted, PermissionDecided
 from everturn.core.gates import Gate
-from everturn.core.ports import Store, Tool
+from everturn.core.ports import Tool
 from everturn.core.rules.policy import Layer, Rule
 from everturn.core.rules.shadowed_rules import find_shadowed_rules
+from everturn.core.store_ports import Store
 from everturn.testing import MemoryStore, call, calls, say
 from tests.helpers.conversations import Talk, check_judged, never
 from tests.helpers.shell_corpus import ASKED, BENIGN, HOSTILE

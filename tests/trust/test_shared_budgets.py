@@ -13,8 +13,9 @@ from everturn.calls.output import OutputLimits
 from everturn.core.chunks import Chunk
 from everturn.core.events import LimitReached
 from everturn.core.options import Budget
-from everturn.core.ports import Store, SubagentRequest, Tool
+from everturn.core.ports import SubagentRequest, Tool
 from everturn.core.requests import ModelRequest
+from everturn.core.store_ports import Store
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import call, calls, say
 from tests.helpers.conversations import Scenes, Talk, costs, end, notice_of

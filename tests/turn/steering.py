@@ -12,8 +12,8 @@ import pytest
 from everturn import Chat
 from everturn.core.commands import NotifyCall
 from everturn.core.events import Event, TurnStarted
-from everturn.core.ports import Store
 from everturn.core.requests import ModelRequest
+from everturn.core.store_ports import Store
 from everturn.errors import CommandRefused
 from everturn.testing import ScriptedModel
 from tests.helpers.crash_harness import validate

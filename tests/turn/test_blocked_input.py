@@ -8,8 +8,8 @@ import pytest
 
 from everturn import Chat
 from everturn.core.parts import TextPart
-from everturn.core.ports import Store
 from everturn.core.requests import ModelRequest
+from everturn.core.store_ports import Store
 from everturn.errors import HookError, ModelError, TurnError
 from everturn.testing import MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, say
 

@@ -13,7 +13,7 @@ from everturn import Chat, Phase, TurnResult, TurnStarted, tool
 from everturn.core.commands import Send
 from everturn.core.events import CallStarted, CommandDropped, Event, StepRestarted, StepStarted
 from everturn.core.parts import TextPart
-from everturn.core.ports import MAX_QUICK_CLAIMS, RETRY_PAUSES
+from everturn.core.session_claims import MAX_QUICK_CLAIMS, RETRY_PAUSES
 from everturn.core.tree import MessageTree
 from everturn.driver import driver
 from everturn.errors import CommandRefused, DriverLost, KeyConflict, UnknownMessage

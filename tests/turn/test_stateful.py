@@ -21,8 +21,9 @@ from everturn.core.commands import Send
 from everturn.core.events import CommandDropped, Gate, MessageAdded
 from everturn.core.history import render_history
 from everturn.core.messages import Message
-from everturn.core.ports import QUARANTINE_SECONDS, Store
 from everturn.core.requests import ModelRequest
+from everturn.core.session_claims import QUARANTINE_SECONDS
+from everturn.core.store_ports import Store
 from everturn.core.tree import MessageTree
 from everturn.driver import driver
 from everturn.errors import EverturnError, UnknownSession

@@ -10,8 +10,8 @@ import pytest
 from everturn import Chat, Turn, TurnResult
 from everturn.core.commands import Send
 from everturn.core.events import CommandDropped, MessageAdded, StepStarted
-from everturn.core.ports import Store
 from everturn.core.requests import RequestResult
+from everturn.core.store_ports import Store
 from everturn.errors import KeyConflict
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from tests.helpers.tools import pay_with_approval

@@ -12,8 +12,8 @@ from everturn import Chat, ModelError, Phase, TurnOptions
 from everturn.core.commands import Send
 from everturn.core.events import CommandDropped, MessageAdded, TurnStarted
 from everturn.core.options import Budget
-from everturn.core.ports import Store
 from everturn.core.requests import ModelRequest
+from everturn.core.store_ports import Store
 from everturn.errors import CommandRefused, ConfigError, UnknownTurn
 from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedFailure, ScriptedModel, call, calls, say

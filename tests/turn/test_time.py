@@ -19,7 +19,7 @@ from everturn.core.events import (
     TurnFailed,
 )
 from everturn.core.parts import Output
-from everturn.core.ports import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, is_quarantined, retry_pause
+from everturn.core.session_claims import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, is_quarantined, retry_pause
 from everturn.driver import driver
 from everturn.driver.commands import EXPIRED
 from everturn.driver.drive import LATE_RESULT_LOST

@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from everturn.cluster import Cluster
-from everturn.core.ports import Bus, Engine, Store
+from everturn.core.ports import Bus, Engine
+from everturn.core.store_ports import Store
 from everturn.engine.restate import open_worker_socket, socket_url
 from everturn.runtime import Runtime
 from tools.chaos.ledger import EffectLedger, LedgerLine, read_ledger

@@ -27,7 +27,8 @@ from everturn.chat.turn import Turn
 from everturn.core.deltas import TextDelta, TurnItem
 from everturn.core.events import StepFinished, StepInterrupted, StepRestarted, StepStarted, Terminal
 from everturn.core.parts import TextPart
-from everturn.core.ports import Bus, Engine, Store
+from everturn.core.ports import Bus, Engine
+from everturn.core.store_ports import Store
 from everturn.runtime import Runtime
 from everturn.testing.doubles import FakeClock
 from tools.chaos.cell import Cell, WorkerProcess, cell

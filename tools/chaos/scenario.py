@@ -32,8 +32,9 @@ from everturn.core.canonical_json import encode_canonical, hash_values, parse_ob
 from everturn.core.chunks import Chunk, FinishChunk, TextChunk, UsageChunk
 from everturn.core.commands import Send
 from everturn.core.parts import TextPart, Usage, join_text
-from everturn.core.ports import Receipt, Tool, ToolContext
+from everturn.core.ports import Tool, ToolContext
 from everturn.core.requests import ModelRequest
+from everturn.core.store_ports import Receipt
 from everturn.errors import ModelError
 from everturn.models.scripted import call, calls, say
 from everturn.tools.function import tool

@@ -21,7 +21,8 @@ from msgspec import Struct
 from everturn.chat.session import Chat
 from everturn.cluster import Cluster
 from everturn.core.commands import AnyCommand, Send
-from everturn.core.ports import Bus, Engine, Receipt, Store
+from everturn.core.ports import Bus, Engine
+from everturn.core.store_ports import Receipt, Store
 from everturn.errors import KeyConflict, UnknownSession
 from everturn.runtime import Runtime
 from tools.chaos.ledger import EffectLedger, read_ledger

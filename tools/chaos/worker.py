@@ -16,7 +16,8 @@ from msgspec import Struct
 from everturn import failpoints
 from everturn.cluster import Cluster
 from everturn.cluster.workers import loop_factory
-from everturn.core.ports import Bus, Engine, Store
+from everturn.core.ports import Bus, Engine
+from everturn.core.store_ports import Store
 from everturn.runtime import Runtime
 from tools.chaos.ledger import EffectLedger
 from tools.chaos.plan import FaultPlan, install_from_environment

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from everturn.access.agents import Agents, TenantLimits
 from everturn.core.options import Budget, Spent
-from everturn.core.ports import Clock, Store
+from everturn.core.ports import Clock
+from everturn.core.store_ports import Store
 from everturn.errors import TooMuch
 
 READING_SECONDS: Final = 1.0  # seconds for which a reading of the store is used

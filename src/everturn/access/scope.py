@@ -23,7 +23,7 @@ from everturn.core.events import Entry
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
-from everturn.core.ports import SessionInfo, Store
+from everturn.core.store_ports import SessionInfo, Store
 from everturn.errors import ConfigError, Forbidden, KeyConflict, UnknownSession
 from everturn.stores.import_sanitize import IMPORTED_USER_PREFIX
 

@@ -23,8 +23,8 @@ from everturn.core.commands import Send
 from everturn.core.events import Problem, TurnStarted
 from everturn.core.messages import Message
 from everturn.core.parts import FilePart, TextPart
-from everturn.core.ports import SessionInfo
 from everturn.core.state import Phase, TurnState, fold
+from everturn.core.store_ports import SessionInfo
 from everturn.errors import (
     ConfigError,
     EverturnError,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from everturn.core.commands import Send
-from everturn.core.ports import SessionInfo, Store
+from everturn.core.store_ports import SessionInfo, Store
 from everturn.core.titles import derive_title
 from everturn.errors import UnknownSession
 

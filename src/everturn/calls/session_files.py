@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from everturn.calls.suspend import ToolWait
 from everturn.core.events import FilesChanged
 from everturn.core.parts import FileChange
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import ToolError, UnknownMessage
 from everturn.running.active_turn import ActiveTurn
 

@@ -33,9 +33,10 @@ from everturn.core.messages import Message
 from everturn.core.modality import Modality, explain_invalid_message, explain_missing_input, modality_of
 from everturn.core.options import ClientTool, LatePolicy, ToolHistory, TurnOptions
 from everturn.core.parts import FilePart, FilesPart, Part
-from everturn.core.ports import Model, Tool, ToolSource, TurnStore
+from everturn.core.ports import Model, Tool, ToolSource
 from everturn.core.rules.policy import Rule
 from everturn.core.state import Phase, fold
+from everturn.core.store_ports import TurnStore
 from everturn.core.tree import MessageTree
 from everturn.errors import CommandRefused, ConfigError, MissingInput, UnknownSession, UnknownTurn
 from everturn.running.active_turn import Prompt, TurnSettings

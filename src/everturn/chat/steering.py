@@ -5,8 +5,8 @@ from __future__ import annotations
 from everturn.chat.turn import Turn
 from everturn.core.commands import Send
 from everturn.core.options import TurnOptions
-from everturn.core.ports import Store
 from everturn.core.state import TurnState, fold
+from everturn.core.store_ports import Store
 from everturn.errors import CommandRefused, UnknownSession, UnknownTurn
 
 NOT_YOUR_TURN = (

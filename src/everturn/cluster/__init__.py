@@ -29,7 +29,8 @@ from msgspec import Struct
 from everturn import wire
 from everturn.cluster.nats_address import is_encrypted, nats_servers
 from everturn.cluster.watchdog import LIMIT, LoopWatchdog
-from everturn.core.ports import Bus, Engine, Store
+from everturn.core.ports import Bus, Engine
+from everturn.core.store_ports import Store
 from everturn.driver.driver import CAUGHT_TRIES, ActiveDrive
 from everturn.errors import ConfigError, UnknownSession
 from everturn.runtime import Runtime

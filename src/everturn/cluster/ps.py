@@ -8,7 +8,7 @@ from pathlib import Path
 
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.gate_rows import GateRow
-from everturn.core.ports import SessionInfo, Store
+from everturn.core.store_ports import SessionInfo, Store
 from everturn.errors import ConfigError
 from everturn.stores.registry import SUFFIXES, get_store
 

@@ -29,7 +29,9 @@ Modules, in reading order:
 - `json_schema`: JSON Schema validation
 - `tool`: the tool port
 - `hooks`: the plugin hooks
-- `ports`: the other ports: model, store, engine, bus, clock
+- `store_ports`: the ports of a store: event log, command inbox, session directory, blobs
+- `session_claims`: retry pauses and quarantine of a session whose driver died
+- `ports`: the other ports: model, engine, bus, clock, ids
 - `accounts`: tenants, users, credentials and audit records, and their port
 - `sandbox`: the port for sandboxed code execution
 """

@@ -42,8 +42,8 @@ from everturn.core.gate_rows import claim_end
 from everturn.core.gates import CallClaim, Gate, GateResolution, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Lineage
-from everturn.core.ports import SessionClaim, SessionInfo
 from everturn.core.state import Phase, TurnState, fold
+from everturn.core.store_ports import SessionClaim, SessionInfo
 from everturn.core.titles import derive_title
 from everturn.driver import revert, wider_answers
 from everturn.errors import CommandRefused, GateClosed, InvalidEvent, KeyConflict, UnknownMessage, UnknownSession

@@ -16,8 +16,9 @@ from everturn.core.commands import LateResult
 from everturn.core.events import Event, LateResultReceived, Problem, TitleSet, TurnFinishing
 from everturn.core.gate_rows import gate_deadline
 from everturn.core.parts import Output
-from everturn.core.ports import SessionClaim, Timer
+from everturn.core.ports import Timer
 from everturn.core.state import Phase, TurnState, fold
+from everturn.core.store_ports import SessionClaim
 from everturn.core.titles import derive_title
 from everturn.driver.commands import CLAIM_EXPIRED, ActiveTurns, CommandHandler
 from everturn.running.active_turn import ActiveTurn, DriveSetup

@@ -10,7 +10,8 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from everturn import failpoints
-from everturn.core.ports import MAX_QUICK_CLAIMS, RETRY_PAUSES, SessionClaim
+from everturn.core.session_claims import MAX_QUICK_CLAIMS, RETRY_PAUSES
+from everturn.core.store_ports import SessionClaim
 from everturn.driver.drive import Drive
 from everturn.errors import DriverLost, SessionQuarantined, Stale, StoreUnavailable, UnknownSession
 from everturn.running.active_turn import DriveSetup

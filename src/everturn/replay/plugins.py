@@ -16,6 +16,7 @@ from everturn.core.events import (
     AnswerStarted,
     CallFinished,
     CallStarted,
+    Entry,
     Event,
     FilesChanged,
     FilesReverted,
@@ -31,8 +32,8 @@ from everturn.core.hooks import SUSPEND, AppendContext, RequestContext, RevertCo
 from everturn.core.messages import Message
 from everturn.core.options import Budget, Spent
 from everturn.core.parts import ToolPart, Usage
-from everturn.core.ports import Entry, SessionInfo
 from everturn.core.requests import ToolSpec
+from everturn.core.store_ports import SessionInfo
 from everturn.replay.model import MEMO, RecordedFileBytes
 from everturn.replay.script import ReplayScript, find_writer
 from everturn.running.active_turn import TurnSettings

@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.events import (
+    Entry,
     Event,
     GateOpened,
     LateResultReceived,
@@ -34,7 +35,7 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.parts import FilePart
-from everturn.core.ports import Entry, Store
+from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, EverturnError, UnknownSession, UnknownTurn, UnreadableLog
 from everturn.stores.export import ENTRY_LIMIT, LOG, MANIFEST, Manifest, open_zip, private_file
 from everturn.wire import dump_event, load_event

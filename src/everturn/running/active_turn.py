@@ -23,10 +23,11 @@ from everturn.core.hooks import Cleanup
 from everturn.core.messages import Message
 from everturn.core.options import Budget, TurnOptions
 from everturn.core.parts import Output, StreamedPart, ToolPart, Usage
-from everturn.core.ports import Bus, Clock, Engine, IdSource, Model, Store, SubagentResult, Tool
+from everturn.core.ports import Bus, Clock, Engine, IdSource, Model, SubagentResult, Tool
 from everturn.core.requests import REQUEST_MESSAGE_FIELDS, RequestMessage
 from everturn.core.rules.policy import Rule
 from everturn.core.state import TurnState, fold
+from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, HookError, TurnClosed, TurnError, UnknownSession
 from everturn.running.ledger import Ledger
 from everturn.running.notifier import Notifier

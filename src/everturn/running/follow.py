@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from everturn.core.commands import Send
 from everturn.core.deltas import CallProgress, Delta, DriverGone, Frame, LogAdvanced, TurnItem, TurnReader
 from everturn.core.events import TurnCancelled, TurnCompleted, TurnFailed
-from everturn.core.ports import Bus, LiveTail, Store
+from everturn.core.ports import Bus, LiveTail
+from everturn.core.store_ports import Store
 from everturn.errors import DriverLost
 
 RESUBSCRIBE_PAUSE = 0.5  # seconds before subscribing again, if the bus says that a turn is over and the log does not

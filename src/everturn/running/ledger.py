@@ -21,8 +21,9 @@ from typing import cast
 from everturn import failpoints
 from everturn.core.deltas import LogAdvanced
 from everturn.core.events import Event, TurnEvent, TurnStarted
-from everturn.core.ports import Bus, SessionClaim, Store
+from everturn.core.ports import Bus
 from everturn.core.state import Phase, TurnState
+from everturn.core.store_ports import SessionClaim, Store
 from everturn.errors import DriverLost, InvalidEvent, Stale, StoreUnavailable
 
 log = logging.getLogger(__name__)

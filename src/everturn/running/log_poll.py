@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable
 from contextvars import Context
 
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 
 log = logging.getLogger(__name__)
 

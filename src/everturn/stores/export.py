@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from everturn.core.commands import AnyCommand
 from everturn.core.events import Entry, Event, FilesChanged, FilesReverted, RevertStarted
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import EverturnError, KeyConflict, UnknownMessage, UnknownSession, UnreadableLog
 from everturn.stores.blob_refs import referenced_blobs
 from everturn.stores.import_check import check_log

@@ -51,19 +51,15 @@ from everturn.core.gate_rows import GateRow, apply_to_gates, check_answer, check
 from everturn.core.gates import CallClaim, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
-from everturn.core.ports import (
+from everturn.core.session_claims import (
     MAX_QUICK_CLAIMS,
     PAUSED_TEXT,
     QUARANTINE_SECONDS,
     QUARANTINED_TEXT,
-    Receipt,
-    SessionClaim,
-    SessionInfo,
-    StoreCounts,
-    changes_session_list,
     is_quarantined,
     retry_pause,
 )
+from everturn.core.store_ports import Receipt, SessionClaim, SessionInfo, StoreCounts, changes_session_list
 from everturn.core.tree import MessageTree
 from everturn.errors import (
     GateClosed,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn, cast
 
-from everturn.core.ports import BlobStore, CommandInbox, EventLog, SessionDirectory, Store, TurnStore
+from everturn.core.store_ports import BlobStore, CommandInbox, EventLog, SessionDirectory, Store, TurnStore
 from everturn.errors import ConfigError
 
 

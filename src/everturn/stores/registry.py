@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from everturn.core.ports import Store, TurnStore
+from everturn.core.store_ports import Store, TurnStore
 from everturn.entry_points import names_in, open_by_name
 from everturn.errors import ConfigError
 from everturn.stores.memory import MemoryStore

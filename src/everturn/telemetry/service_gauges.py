@@ -10,7 +10,8 @@ import asyncio
 import logging
 from typing import Any, Final, Protocol
 
-from everturn.core.ports import Clock, Store
+from everturn.core.ports import Clock
+from everturn.core.store_ports import Store
 from everturn.telemetry.metrics import METRICS, Metrics
 
 log = logging.getLogger(__name__)

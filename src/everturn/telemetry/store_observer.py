@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from everturn.core.events import Entry, Event
-from everturn.core.ports import SessionClaim, Store
+from everturn.core.store_ports import SessionClaim, Store
 from everturn.errors import EverturnError
 from everturn.telemetry.metrics import METRICS
 

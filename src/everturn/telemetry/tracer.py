@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from everturn.core.events import Entry, TurnEvent, TurnStarted
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.telemetry.ids import SpanKey, is_sampled, read_traceparent, span_of_turn
 from everturn.telemetry.metrics import METRICS
 from everturn.telemetry.span_types import Span

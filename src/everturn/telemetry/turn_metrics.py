@@ -8,7 +8,7 @@ from typing import Final
 
 from everturn.core import events as e
 from everturn.core.hooks import TurnContext
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.telemetry.metrics import METRICS, Metrics
 
 MOST_BEGUN: Final = 20_000  # start times in memory; of older ones only the end is counted, not the duration

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from everturn.core.events import Event
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.stores.memory import MemoryStore
 
 

@@ -29,8 +29,8 @@ from everturn.core.events import (
 from everturn.core.gates import Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.parts import NoticePart, ReasoningPart, TextPart
-from everturn.core.ports import Store
 from everturn.core.rules.policy import SubjectKind
+from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, EverturnError, UnreadableLog
 from everturn.replay.check import find_all_differences
 from everturn.replay.compare import differences

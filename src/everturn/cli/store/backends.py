@@ -20,7 +20,7 @@ from everturn.client import Server
 from everturn.core.accounts import AuditRecord
 from everturn.core.events import TurnStarted
 from everturn.core.messages import Message
-from everturn.core.ports import SessionInfo, Store
+from everturn.core.store_ports import SessionInfo, Store
 from everturn.errors import ConfigError, UnknownSession, UnreadableLog
 from everturn.stores.export import export_session, import_session, private_file
 from everturn.stores.registry import get_store, without_password

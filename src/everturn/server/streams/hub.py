@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 from everturn.core.deltas import TurnReader
 from everturn.core.events import Entry
-from everturn.core.ports import Bus, Store
+from everturn.core.ports import Bus
 from everturn.core.session_reader import SessionReader
+from everturn.core.store_ports import Store
 from everturn.errors import EverturnError, UnknownSession
 from everturn.running.follow import is_turn_over
 from everturn.running.log_poll import LogPoll, LogReader

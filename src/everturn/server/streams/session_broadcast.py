@@ -29,8 +29,9 @@ from everturn.core.events import (
     Terminal,
     TurnStarted,
 )
-from everturn.core.ports import Bus, LiveTail, Store
+from everturn.core.ports import Bus, LiveTail
 from everturn.core.session_reader import SessionCursor, SessionReader, merge_deltas
+from everturn.core.store_ports import Store
 from everturn.errors import UnknownSession
 from everturn.running.follow import is_turn_over
 from everturn.server.streams.response import EventStreamResponse

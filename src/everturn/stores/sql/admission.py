@@ -16,7 +16,7 @@ from everturn.core.commands import (
     Send,
 )
 from everturn.core.gate_rows import GateRow, check_answer, check_claim, gate_deadline
-from everturn.core.ports import Receipt
+from everturn.core.store_ports import Receipt
 from everturn.errors import ConfigError, GateClosed, KeyConflict, SessionBusy, UnknownMessage, UnknownTurn
 from everturn.stores.blob_refs import referenced_blobs
 from everturn.stores.import_check import REVERT_BUSY, SESSION_NOT_IDLE, parent_session

@@ -10,14 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from everturn.core.events import Entry, Event, MessageDeleted, TurnStarted
-from everturn.core.ports import (
-    PAUSED_TEXT,
-    QUARANTINED_TEXT,
-    SessionClaim,
-    changes_session_list,
-    is_quarantined,
-    retry_pause,
-)
+from everturn.core.session_claims import PAUSED_TEXT, QUARANTINED_TEXT, is_quarantined, retry_pause
+from everturn.core.store_ports import SessionClaim, changes_session_list
 from everturn.errors import KeyConflict, SessionQuarantined, Stale
 from everturn.stores.import_check import agent_and_creator
 from everturn.stores.sql import grants, usage

@@ -11,7 +11,7 @@ from everturn.core.events import Entry
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import CallClaim
 from everturn.core.messages import Message
-from everturn.core.ports import SessionInfo, StoreCounts
+from everturn.core.store_ports import SessionInfo, StoreCounts
 from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage, UnknownSession
 from everturn.stores.sql import statements as say

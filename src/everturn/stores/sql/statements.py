@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from everturn.core.ports import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, RETRY_PAUSES
+from everturn.core.session_claims import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, RETRY_PAUSES
 from everturn.stores.sql.database import Statement
 
 END = 2**62  # a position that is behind every other

@@ -24,7 +24,7 @@ from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.parts import Usage
-from everturn.core.ports import Receipt, SessionClaim, SessionInfo, StoreCounts
+from everturn.core.store_ports import Receipt, SessionClaim, SessionInfo, StoreCounts
 from everturn.core.tree import MessageTree
 from everturn.errors import SessionQuarantined
 from everturn.stores.sql import append, grants, queries, retention, row_security, search, usage

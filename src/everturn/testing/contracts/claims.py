@@ -21,7 +21,8 @@ from everturn.core.events import (
 )
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output
-from everturn.core.ports import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, RETRY_PAUSES, SessionClaim, Store
+from everturn.core.session_claims import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, RETRY_PAUSES
+from everturn.core.store_ports import SessionClaim, Store
 from everturn.errors import KeyConflict, SessionBusy, SessionQuarantined, Stale, UnknownSession
 from everturn.testing.contracts.samples import (
     NOON,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from everturn.core.commands import AnyCommand, Cancel
 from everturn.core.events import CallClaimed, CommandDropped, Event, GateResolved
 from everturn.core.gates import CallClaim
-from everturn.core.ports import Receipt, Store
+from everturn.core.store_ports import Receipt, Store
 from everturn.errors import (
     AnsweredOtherwise,
     AnswerUnfit,

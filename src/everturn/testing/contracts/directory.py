@@ -11,7 +11,7 @@ from everturn.core.commands import Cancel, Send
 from everturn.core.events import CommandDropped, StepStarted
 from everturn.core.options import Lineage, Spent, TurnOptions
 from everturn.core.parts import FilePart, TextPart, Usage
-from everturn.core.ports import SessionInfo
+from everturn.core.store_ports import SessionInfo
 from everturn.errors import KeyConflict, SessionBusy, UnknownSession
 from everturn.testing.contracts.samples import (
     NOON,

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from everturn.core.options import Lineage, TurnOptions
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import SessionBusy, UnknownSession
 from everturn.testing.contracts.samples import send_message, turn_ended_events, turn_started_events
 from everturn.testing.contracts.store_setup import StoreSetup

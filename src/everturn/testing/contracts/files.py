@@ -16,7 +16,7 @@ from everturn.core.events import (
     NestedCallRequested,
 )
 from everturn.core.parts import FileChange, FilesPart, Output, ToolPart
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import KeyConflict, SessionBusy, Stale, UnknownSession, UnknownTurn
 from everturn.testing.contracts.samples import (
     NOON,

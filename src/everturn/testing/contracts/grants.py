@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from everturn.core.commands import Revoke, Send
 from everturn.core.events import CallFinished, CommandDropped, Event, GateOpened, GateResolved, GrantRevoked
 from everturn.core.parts import Output
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import EverturnError, Stale, UnknownGrant, UnknownSession
 from everturn.testing.contracts.samples import (
     NOON,

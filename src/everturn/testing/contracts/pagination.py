@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from everturn.core.commands import Cancel
 from everturn.core.events import CommandDropped, Event, MessageDeleted
-from everturn.core.ports import Store, StoreCounts, is_quarantined, retry_pause
+from everturn.core.session_claims import is_quarantined, retry_pause
+from everturn.core.store_ports import Store, StoreCounts
 from everturn.errors import SessionQuarantined, UnknownMessage, UnknownSession
 from everturn.testing.contracts.directory import send_to_agent, subagent_session_options
 from everturn.testing.contracts.samples import (

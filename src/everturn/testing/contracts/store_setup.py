@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.testing.contracts.samples import gate_opened_events, send_message, turn_started_events
 
 

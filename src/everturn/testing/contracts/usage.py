@@ -7,7 +7,7 @@ import pytest
 from everturn.core.events import CallFinished, Event, LimitReached, StepInterrupted, StepStarted
 from everturn.core.options import Budget, Lineage, Spent, TurnOptions
 from everturn.core.parts import Output, Usage
-from everturn.core.ports import Store
+from everturn.core.store_ports import Store
 from everturn.errors import Stale
 from everturn.testing.contracts.samples import (
     NOON,
