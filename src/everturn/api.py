@@ -93,7 +93,7 @@ class CancelTurn(Body, frozen=True, kw_only=True):
     hard: bool = False
 
 
-class ResolveGate(Body, frozen=True, kw_only=True):
+class AnswerGate(Body, frozen=True, kw_only=True):
     """Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`.
 
     `hash` is the hash of the gate that was shown.
@@ -113,7 +113,7 @@ class ResolveGate(Body, frozen=True, kw_only=True):
     claim: Name = ""
 
 
-class ClaimCall(Body, frozen=True, kw_only=True):
+class ClaimGate(Body, frozen=True, kw_only=True):
     """Claim a call for a client; `claim` is an unguessable name, which the client repeats in its answer."""
 
     hash: Annotated[str, Meta(min_length=1, max_length=200)]

@@ -110,7 +110,7 @@ async def test_what_no_rule_fits_is_asked_and_what_was_allowed_in_a_session_coun
         assert (before.action, before.rule, before.is_final) == ("ask", None, False)
         sent = await said(owner, "pay")
         gate = (await gate_in(owner, sent.session)).gate
-        await owner.gates.resolve(sent.session, gate.id, api.ResolveGate(hash=gate.hash, allow="always"))
+        await owner.gates.resolve(sent.session, gate.id, api.AnswerGate(hash=gate.hash, allow="always"))
         await over(owner, sent)
         after = await owner.admin.explain(asked(session=sent.session))
         assert after.action == "allow"
@@ -137,7 +137,7 @@ async def _granted(house: ServerContext, everywhere: bool) -> tuple[api.MessageR
     sent = await said(owner, "pay")
     gate = (await gate_in(owner, sent.session)).gate
     await owner.gates.resolve(
-        sent.session, gate.id, api.ResolveGate(hash=gate.hash, allow="always", everywhere=everywhere)
+        sent.session, gate.id, api.AnswerGate(hash=gate.hash, allow="always", everywhere=everywhere)
     )
     await over(owner, sent)
     return sent, gate.id

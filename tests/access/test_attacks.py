@@ -235,16 +235,16 @@ async def test_whoever_may_not_answer_learns_nothing_of_a_hash() -> None:
         assert right.hash
         told: set[str] = set()
         for hash in (right.hash, "0" * 64, ""):
-            for answered in (api.ResolveGate(hash=hash, allow="once"), api.ResolveGate(hash=hash, deny=True)):
+            for answered in (api.AnswerGate(hash=hash, allow="once"), api.AnswerGate(hash=hash, deny=True)):
                 with pytest.raises(Forbidden) as raised:
                     await member.gates.resolve(sent.session, right.id, answered)
                 told.add(str(raised.value))
             with pytest.raises(AnswerUnfit, match="no client can claim it"):
-                await member.gates.claim(sent.session, right.id, api.ClaimCall(hash=hash, claim="c" * 20))
+                await member.gates.claim(sent.session, right.id, api.ClaimGate(hash=hash, claim="c" * 20))
         assert len(told) == 1
         with pytest.raises(HashMismatch):
-            await approver.gates.resolve(sent.session, right.id, api.ResolveGate(hash="0" * 64, allow="once"))
-        await approver.gates.resolve(sent.session, right.id, api.ResolveGate(hash=right.hash, allow="once"))
+            await approver.gates.resolve(sent.session, right.id, api.AnswerGate(hash="0" * 64, allow="once"))
+        await approver.gates.resolve(sent.session, right.id, api.AnswerGate(hash=right.hash, allow="once"))
         await over(member, sent)
 
 
@@ -254,7 +254,7 @@ async def test_the_same_answer_again_is_noted_once() -> None:
         sent = await said(member, "pay")
         gate = (await gate_in(approver, sent.session)).gate
         for _ in range(3):
-            await approver.gates.resolve(sent.session, gate.id, api.ResolveGate(hash=gate.hash, allow="once"))
+            await approver.gates.resolve(sent.session, gate.id, api.AnswerGate(hash=gate.hash, allow="once"))
         await over(member, sent)
         records = (await Access(house, somebody("ada", "owner")).accounts.audit()).records
         assert [record.did for record in records] == ["gate.answer"]
@@ -325,9 +325,9 @@ async def test_what_a_sub_turn_said_is_for_approvers_until_its_call_was_let_thro
             assert await reads(veiled, below, turn) == []
         assert await reads(approver, below, turn) == every
         answers = {
-            "allow": api.ResolveGate(hash=gate.hash, allow="once"),
-            "redact": api.ResolveGate(hash=gate.hash, allow="once", text="something"),
-            "withhold": api.ResolveGate(hash=gate.hash, deny=True),
+            "allow": api.AnswerGate(hash=gate.hash, allow="once"),
+            "redact": api.AnswerGate(hash=gate.hash, allow="once", text="something"),
+            "withhold": api.AnswerGate(hash=gate.hash, deny=True),
         }
         await approver.gates.resolve(sent.session, gate.id, answers[said_to_it])
         await over(approver, sent)

@@ -41,9 +41,9 @@ async def asking(house: ServerContext, text: str, **how: Any) -> tuple[api.Messa
     return sent, await gate_in(access_of(house, "owner"), sent.session)
 
 
-def yes(view: api.GateView, **how: Any) -> api.ResolveGate:
+def yes(view: api.GateView, **how: Any) -> api.AnswerGate:
     given: dict[str, Any] = {"allow": "once", **how}
-    return api.ResolveGate(hash=view.gate.hash, **given)
+    return api.AnswerGate(hash=view.gate.hash, **given)
 
 
 # Who may answer --------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ async def test_an_answer_is_for_the_bytes_that_were_shown() -> None:
             if hash == view.gate.hash:
                 continue
             with pytest.raises(HashMismatch) as raised:
-                await approver.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=hash, allow="once"))
+                await approver.gates.resolve(sent.session, view.gate.id, api.AnswerGate(hash=hash, allow="once"))
             texts.add(str(raised.value))
         assert len(texts) == 1
         assert view.gate.hash[:8] not in texts.pop()
@@ -205,22 +205,20 @@ async def test_a_claim_is_its_makers_and_what_others_see_of_it_is_no_key_to_it()
         mine, eve = access_of(house, "member"), Access(house, somebody(user="eve"))
         claim, hash = "a-name-nobody-guesses", view.gate.hash
         with pytest.raises(NotClaimed):
-            await mine.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=hash, result="rung", claim=claim))
-        assert (await mine.gates.claim(sent.session, view.gate.id, api.ClaimCall(hash=hash, claim=claim))).until > 0
+            await mine.gates.resolve(sent.session, view.gate.id, api.AnswerGate(hash=hash, result="rung", claim=claim))
+        assert (await mine.gates.claim(sent.session, view.gate.id, api.ClaimGate(hash=hash, claim=claim))).until > 0
         seen = (await gate_in(eve, sent.session)).claim
         assert seen is not None
         assert claim not in seen.by
         assert seen.by.startswith("member-ada~")
         with pytest.raises(ClaimedOtherwise):
-            await eve.gates.claim(sent.session, view.gate.id, api.ClaimCall(hash=hash, claim=claim))
+            await eve.gates.claim(sent.session, view.gate.id, api.ClaimGate(hash=hash, claim=claim))
         for stolen in (seen.by, seen.by.split("~")[1], claim, ""):
             with pytest.raises(NotClaimed):
-                await eve.gates.resolve(
-                    sent.session, view.gate.id, api.ResolveGate(hash=hash, result="x", claim=stolen)
-                )
+                await eve.gates.resolve(sent.session, view.gate.id, api.AnswerGate(hash=hash, result="x", claim=stolen))
         with pytest.raises(HashMismatch):
-            await mine.gates.claim(sent.session, view.gate.id, api.ClaimCall(hash="other", claim=claim))
-        await mine.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=hash, result="rung", claim=claim))
+            await mine.gates.claim(sent.session, view.gate.id, api.ClaimGate(hash="other", claim=claim))
+        await mine.gates.resolve(sent.session, view.gate.id, api.AnswerGate(hash=hash, result="rung", claim=claim))
         assert (await over(mine, sent)).phase.value == "completed"
 
 
@@ -229,7 +227,7 @@ async def test_no_client_claims_what_is_for_a_person() -> None:
         sent, view = await asking(house, "pay")
         with pytest.raises(AnswerUnfit):
             await access_of(house, "owner").gates.claim(
-                sent.session, view.gate.id, api.ClaimCall(hash=view.gate.hash, claim="a-name-nobody-guesses")
+                sent.session, view.gate.id, api.ClaimGate(hash=view.gate.hash, claim="a-name-nobody-guesses")
             )
 
 

@@ -58,7 +58,7 @@ async def test_what_waits_is_seen_in_its_order_and_can_be_taken_back() -> None:
         ]
         assert {one.by for one in queue} == {access.principal.user}
         await access.sessions.cancel_turn(sent.session, waiting[1].turn, api.CancelTurn())
-        await access.gates.resolve(sent.session, gate.gate.id, api.ResolveGate(hash=gate.gate.hash, deny=True))
+        await access.gates.resolve(sent.session, gate.gate.id, api.AnswerGate(hash=gate.gate.hash, deny=True))
         await over(access, waiting[2])
         assert not (await access.log.queue(sent.session)).queued
         texts = [

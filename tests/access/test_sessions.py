@@ -169,7 +169,7 @@ async def test_a_message_that_steers_joins_the_turn_that_waits_and_the_queue_say
         assert (queued.steers, queued.text, queued.message) == (running.turn, "look", sent[0].message)
         assert (queued.by, queued.turn != running.turn) == ("member-ada", True)
         approver, gate = Access(house, somebody(role="approver")), view.gate
-        await approver.gates.resolve(running.session, gate.id, api.ResolveGate(hash=gate.hash, allow="once"))
+        await approver.gates.resolve(running.session, gate.id, api.AnswerGate(hash=gate.hash, allow="once"))
         await over(access, running)
         texts = [
             (one.text, one.by)

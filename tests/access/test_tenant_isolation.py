@@ -36,7 +36,7 @@ BODIES: dict[str, Any] = {
     "edited": api.EditMessage(text="again"),
     "selected": api.SelectBranch(),
     "cancelled": api.CancelTurn(),
-    "answered": api.ResolveGate(hash="h", allow="once"),
+    "answered": api.AnswerGate(hash="h", allow="once"),
     "reverted": api.RevertFiles(root="", tree="t"),
 }
 
@@ -67,9 +67,9 @@ def arguments(method: Callable[..., Any], ids: Ids, there: Ids, file: Path) -> d
     given: dict[str, Any] = {}
     for name in list(inspect.signature(method).parameters)[1:]:
         if name == "claim":
-            given[name] = api.ClaimCall(hash=there.hash, claim="c" * 16)
+            given[name] = api.ClaimGate(hash=there.hash, claim="c" * 16)
         elif name == "answered":
-            given[name] = api.ResolveGate(hash=there.hash, allow="once")
+            given[name] = api.AnswerGate(hash=there.hash, allow="once")
         elif name in BODIES:
             given[name] = BODIES[name]
         elif name == "file":
@@ -237,7 +237,7 @@ async def test_a_grant_everywhere_holds_in_its_own_tenant_only() -> None:
         theirs, ours = await lived_in(house, "bob"), await lived_in(house, "ada")
         owner, bob = Access(house, somebody("ada", "owner")), Access(house, somebody("bob", "owner"))
         await owner.gates.resolve(
-            ours.session, ours.gate, api.ResolveGate(hash=ours.hash, allow="always", everywhere=True)
+            ours.session, ours.gate, api.AnswerGate(hash=ours.hash, allow="always", everywhere=True)
         )
         await over(owner, api.MessageReceipt(session=ours.session, turn=ours.turn, message="", is_new=True))
         granted = (await owner.gates.grants(ours.session)).grants

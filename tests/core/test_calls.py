@@ -153,7 +153,7 @@ def test_a_call_that_was_suspended_runs_only_when_it_is_begun_again():
     assert (call.state, call.suspended) == ("waiting", ASIDE)
     call.advance(AGAIN)
     assert (call.state, call.is_notified) == ("running", False)
-    call.advance(replace(ASIDE, saved_state="more"))  # and may be put aside again
+    call.advance(replace(ASIDE, saved_state="more"))  # and may be suspended again
     assert call.state == "waiting"
 
 
@@ -186,12 +186,12 @@ REFUSED: dict[str, tuple[tuple[CallEvent, ...], CallEvent, str]] = {
     "settled as running": ((MAY, START), settle("running"), "cannot be settled as running"),
     "late twice": ((settle("cancelled"), LATE), LATE, "late result already"),
     "its tool asks before it runs": ((MAY,), FORM, "its tool cannot ask"),
-    "put aside before it runs": ((MAY,), ASIDE, "is pending"),
-    "begun again though it was not put aside": ((MAY, START), AGAIN, "is running"),
-    "asked about while it is put aside": ((MAY, START, ASIDE), ASK, "a gate about its call cannot open"),
-    "its result shown while it is put aside": ((MAY, START, ASIDE), REVIEW, "a gate about its result cannot open"),
+    "suspended before it runs": ((MAY,), ASIDE, "is pending"),
+    "resumed though it was not suspended": ((MAY, START), AGAIN, "is running"),
+    "asked about while it is suspended": ((MAY, START, ASIDE), ASK, "a gate about its call cannot open"),
+    "its result shown while it is suspended": ((MAY, START, ASIDE), REVIEW, "a gate about its result cannot open"),
     "the same sub-agent run asked for twice": ((MAY, START, DOWN), DOWN, "has asked for its sub-agent run"),
-    "runs on though it was put aside": (
+    "runs on though it was suspended": (
         (MAY, START, ASIDE),
         replace(settle("cancelled"), still_running=True),
         "no tool",

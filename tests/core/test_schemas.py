@@ -98,7 +98,7 @@ def test_no_more_is_told_than_is_worth_reading():
     assert len(validate_schema(["a"] * 1000, {"items": {"type": "integer"}})) == MAX_VIOLATIONS
 
 
-# Strangers ------------------------------------------------------------------------------------------------------------
+# Untrusted schemas ------------------------------------------------------------------------------------------------------------
 
 
 def nested(depth: int, word: str) -> Any:

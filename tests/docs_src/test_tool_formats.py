@@ -160,12 +160,12 @@ async def test_a_choice_is_put_into_words_and_where_it_is_bound_it_holds() -> No
 
 
 async def test_a_schema_for_the_answer_is_held_to_in_json_and_told_where_nothing_is_bound() -> None:
-    wanted = {"type": "object", "title": "Verdict"}
+    wanted = {"type": "object", "title": "Invoice"}
     bound = await asked("json", "schema", output_schema=wanted)
-    assert ("Verdict" in repr(bound.params), "Verdict" in bound.system) == (True, False)
+    assert ("Invoice" in repr(bound.params), "Invoice" in bound.system) == (True, False)
     for way in TOOL_FORMATS:
         told = await asked(way, output_schema=wanted)
-        assert ("Verdict" in repr(told.params), "Verdict" in told.system) == (False, True)
+        assert ("Invoice" in repr(told.params), "Invoice" in told.system) == (False, True)
 
 
 # By hand -----------------------------------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ async def fill(house: ServerContext, tenant: str) -> Things:
     file = await access.files.upload(b"\x89PNG\r\n\x1a\n" + word.encode(), "image/png", f"{word}.png")
     first = await access.sessions.start(api.NewSession(text=f"pay {word}", files=[file.file]))
     gate = (await _wait_for_gates(access, first.session))[0].gate
-    always = api.ResolveGate(hash=gate.hash, allow="always", rule=gate.offers[0])
+    always = api.AnswerGate(hash=gate.hash, allow="always", rule=gate.offers[0])
     await access.gates.resolve(first.session, gate.id, always)
     async with asyncio.timeout(SOON):
         while not (await access.sessions.turn(first.session, first.turn)).phase.is_terminal:  # noqa: ASYNC110

@@ -261,7 +261,7 @@ def move_call(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEv
 
 
 def reach(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]:  # noqa: C901 - a row per thing it may do
-    """What a tool does to its turn while it runs: it calls, asks, has turns run, files, and is put aside meanwhile."""
+    """What a tool does to its turn while it runs: it calls, asks, has turns run, files, and is suspended meanwhile."""
     turn = state.id
     if call.state == "waiting" and not waits(state, call):
         yield CallResumed(turn=turn, call=call.id)
@@ -296,7 +296,7 @@ def reach(state: TurnState, call: CallRecord, dice: Dice) -> Iterator[TurnEvent]
 
 
 def paused(state: TurnState, call: CallRecord, made: str) -> CallSuspended:
-    """A tool is put aside until everything has come that has not come yet."""
+    """A tool is suspended until everything has come that has not come yet."""
     own = (f"{call.id}.ask.{number}" for number in (1, 2))
     gates = tuple(name for name in own if name in state.gates and state.gates[name] is None)
     calls = (made,) if made in state.calls and not state.calls[made].is_finished else ()
@@ -311,7 +311,7 @@ def paused(state: TurnState, call: CallRecord, made: str) -> CallSuspended:
 
 
 def waits(state: TurnState, call: CallRecord) -> bool:
-    """Whether a call was put aside and something it waits for has not come."""
+    """Whether a call was suspended and something it waits for has not come."""
     if call.state != "waiting" or call.suspended is None:
         return False
     return (
@@ -322,7 +322,7 @@ def waits(state: TurnState, call: CallRecord) -> bool:
 
 
 def waits_below(call: CallRecord) -> bool:
-    """Whether a call was put aside until a sub-agent run is over, and it is not."""
+    """Whether a call was suspended until a sub-agent run is over, and it is not."""
     is_below = call.state == "waiting" and call.suspended is not None and bool(call.suspended.child)
     return is_below and not call.is_notified
 

@@ -123,7 +123,7 @@ async def test_the_clock_of_a_call_stands_still_while_a_person_thinks(ledger: Pa
 
 
 class Away(Person):
-    """Nobody is there: the tool is put aside."""
+    """Nobody is there: the tool is suspended."""
 
     async def _ask(self, question: Question) -> GateResolution:
         self.questions.append(question)

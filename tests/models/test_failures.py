@@ -330,7 +330,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
         ({"retry-after": "soon"}, None),
         ({"retry-after": ""}, None),
         ({"retry-after": "nan"}, 0.0),
-        ({"retry-after": "1e999"}, float("inf")),  # more than anybody waits: see `Patience.asked`
+        ({"retry-after": "1e999"}, float("inf")),  # more than anybody waits: see `RetryPolicy.max_retry_after`
         ({"retry-after": "Thu, 99 Jan 99999 00:00:30 GMT"}, None),
         ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
     ],

@@ -53,7 +53,7 @@ async def heard(model: Model) -> str:
     return said
 
 
-# Patience -------------------------------------------------------------------------------------------------------------
+# Retry policy -------------------------------------------------------------------------------------------------------------
 
 
 def failed(after: float | None = None, retryable: bool = True) -> ModelError:

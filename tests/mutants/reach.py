@@ -40,7 +40,7 @@ REACH_MUTANTS = [
         f"{CLIENTS}test_two_clients_that_race_for_two_hundred_calls_do_each_of_them_once[memory-read]",
     ),
     Mutant(
-        "what was begun once is begun again when its time is over",
+        "what was begun once is resumed when its time is over",
         "core/gate_rows.py",
         "    if claim is not None and row.gate.once and now >= claim.until:\n",
         "    if False:\n",
@@ -68,14 +68,14 @@ REACH_MUTANTS = [
         f"{CLIENTS}test_a_tool_of_a_face_that_is_named_like_one_that_is_here_is_refused",
     ),
     Mutant(
-        "a tool is begun again before that is written down",
+        "a tool is resumed before that is written down",
         "calls/pipeline.py",
         "        plan.events.append(CallResumed(turn=ctx.turn, at=ctx.run.now(), call=call.id))\n",
         "        pass\n",
         f"{ASIDE}test_a_tool_that_asks_is_suspended_and_begun_again_with_the_answer[memory-False]",
     ),
     Mutant(
-        "a tool that must not be repeated is put aside, and repeated",
+        "a tool that must not be repeated is suspended, and repeated",
         "calls/tool_context.py",
         "tool.spec.resumable or not tool.spec.at_most_once",
         "True",

@@ -25,7 +25,7 @@ SHELL_GATE_MUTANTS = [
     ),
     Mutant(
         "a literal may be written like an expansion",
-        "permissions/shell/words.py",
+        "permissions/shell/word_expansion.py",
         "    if text.startswith(EXPANSION_MARK):\n",
         "    if text.startswith(EXPANSION_MARK) and not text:\n",
         f"{EXPANSIONS}test_no_literal_can_be_written_like_an_expansion",
@@ -67,7 +67,7 @@ SHELL_GATE_MUTANTS = [
     ),
     Mutant(
         "braces are spread in the wrong order",
-        "permissions/shell/words.py",
+        "permissions/shell/word_expansion.py",
         "for part in parts for after in rest]",
         "for after in rest for part in parts]",
         f"{EXPANSIONS}test_bash_makes_of_every_word_what_was_read",

@@ -298,9 +298,9 @@ async def _settled(access: Access, store: Any, sent: Any, how: str) -> None:
             gate = view.gate
             is_always = how == "always" and bool(gate.offers)
             reply = (
-                api.ResolveGate(hash=gate.hash, allow="always")
+                api.AnswerGate(hash=gate.hash, allow="always")
                 if is_always
-                else api.ResolveGate(hash=gate.hash, deny="no")
+                else api.AnswerGate(hash=gate.hash, deny="no")
             )
             await access.gates.resolve(sent.session, gate.id, reply)
         return (await access.sessions.turn(sent.session, sent.turn)).phase.is_terminal

@@ -147,7 +147,7 @@ async def test_a_command_that_was_allowed_is_allowed_to_whoever_asked_and_to_nob
         member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
         sent = await member.sessions.start(api.NewSession(text="go"))
         (view,) = await wait_until(lambda: _gates(approver, sent.session))
-        await approver.gates.resolve(sent.session, view.gate.id, api.ResolveGate(hash=view.gate.hash, allow="always"))
+        await approver.gates.resolve(sent.session, view.gate.id, api.AnswerGate(hash=view.gate.hash, allow="always"))
         await wait_until(lambda: _events(house, sent.session, sent.turn, CallStarted))
         again = await member.sessions.send(sent.session, api.NewMessage(text="go"))
         await wait_until(lambda: _events(house, sent.session, again.turn, CallStarted))
@@ -167,7 +167,7 @@ async def test_a_command_is_not_allowed_everywhere() -> None:
         sent = await owner.sessions.start(api.NewSession(text="go"))
         (view,) = await wait_until(lambda: _gates(owner, sent.session))
         assert view.gate.session_only  # and no screen offers more
-        answered = api.ResolveGate(hash=view.gate.hash, allow="always", everywhere=True)
+        answered = api.AnswerGate(hash=view.gate.hash, allow="always", everywhere=True)
         with pytest.raises(ConfigError, match="in one session"):
             await owner.gates.resolve(sent.session, view.gate.id, answered)
         await owner.gates.resolve(sent.session, view.gate.id, replace(answered, everywhere=False))

@@ -195,7 +195,7 @@ def test_a_step_that_is_begun_again_is_reset_where_there_is_a_chunk_for_it():
 
     six = chunks(AiSdkEncoder(level=6), seen)
     starts = [chunk["toolCallId"] for chunk in six if chunk["type"] == "tool-input-start"]
-    assert starts == ["t-1-1", "t-1-2", "t-1-1"]  # begun again, or its arguments would go on where they were
+    assert starts == ["t-1-1", "t-1-2", "t-1-1"]  # resumed, or its arguments would go on where they were
     assert [chunk["toolCallId"] for chunk in six if chunk["type"] == "tool-output-error"] == ["t-1-2"]
     assert any(chunk["type"] == "data-restarted" for chunk in six)
 

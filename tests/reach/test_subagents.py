@@ -377,7 +377,7 @@ async def test_being_told_twice_or_too_early_that_the_turn_below_is_over_does_no
         for at in range(3):
             early = NotifyCall(key=f"early{at}", session="s", turn=turn.id, call=made.call)
             await chat.runtime.command(early)
-            await talk.until(CallSuspended, count=at + 2)  # it looks, and is put aside again
+            await talk.until(CallSuspended, count=at + 2)  # it looks, and is suspended again
             await talk.until(TurnSuspended, count=at + 2)
         await chat.runtime.command(NotifyCall(key="wrong", session="s", turn=turn.id, call="nobody"))
         await talk.until(CommandDropped)

@@ -1,4 +1,4 @@
-"""A tool that asks while it runs: put aside, begun again with what it was told, held where it cannot be begun again."""
+"""A tool that asks while it runs: suspended, resumed with what it was told, held where it cannot be resumed."""
 
 from __future__ import annotations
 

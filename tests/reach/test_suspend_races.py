@@ -123,7 +123,7 @@ async def test_a_tool_that_asks_something_else_when_it_is_begun_again_is_stopped
         await turn
     [came] = await talk.settled()
     assert came.state == "failed"
-    assert came.output.text.startswith("fickle was begun again and does not ask as it did before")
+    assert came.output.text.startswith("fickle was resumed and does not ask as it did before")
     assert len(await talk.events(GateOpened)) == 1
 
 

@@ -1,4 +1,4 @@
-"""`run_python`: tools as functions, run again after it was put aside, and what its results say."""
+"""`run_python`: tools as functions, run again after it was suspended, and what its results say."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ async def test_a_worker_called_by_an_unknown_restate_drives_what_was_asked_for_a
         assert await _logs(peer, waiting.session) == logs
         assert peer.ledger.done == []
 
-        # A step under way is begun again, which is why nobody should reach a worker; the turn still ends well.
+        # A step under way is resumed, which is why nobody should reach a worker; the turn still ends well.
         streaming = await peer.say("hang")
         await wait_until(lambda: engine.begun[streaming.session] == 1 and len(peer.model.requests) == 2)
         assert await call(stranger, streaming.session) == 202

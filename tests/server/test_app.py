@@ -83,8 +83,8 @@ def _access_of_a_recording_house(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 BODIES: dict[Any, Any] = {
-    api.ResolveGate: {"hash": "h", "allow": "once"},
-    api.ClaimCall: {"hash": "h", "claim": "c" * 16},
+    api.AnswerGate: {"hash": "h", "allow": "once"},
+    api.ClaimGate: {"hash": "h", "claim": "c" * 16},
     api.RevertFiles: {"root": "", "tree": "t"},
     api.ExplainCall: {"tool": "t"},
     api.TrustServer: {"hash": "h"},

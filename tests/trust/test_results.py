@@ -1,4 +1,4 @@
-"""A result that a person reads first leaves the house as they let it, and not one byte of it before: acceptance test 9.
+"""A result that a person reads first is sent outside as they let it, and not one byte of it before: acceptance test 9.
 
 The provider is a real server, as strict as the real ones; each process is a runtime of its own on the same file.
 """

@@ -35,7 +35,7 @@ async def hidden(value: object, private: tuple[str, ...] = PRIVATE) -> Output:
 
 
 def shown(output: Output) -> Any:
-    """What a model reads, with the call left out of stand-ins."""
+    """What a model reads, with the call left out of placeholders."""
     name = output.text.partition("$private{")[2].partition(":")[0]
     return msgspec.json.decode(output.text.replace(name, "CALL") if name else output.text)
 
@@ -207,7 +207,7 @@ async def test_the_name_of_the_blob_tells_nothing_of_what_is_in_it() -> None:
     assert first.private != second.private
 
 
-# Stand-ins in arguments ----------------------------------------------------------------------------------------
+# Placeholders in arguments ----------------------------------------------------------------------------------------
 
 
 async def test_a_value_keeps_its_type_where_the_tool_takes_it_and_is_written_as_json_elsewhere() -> None:

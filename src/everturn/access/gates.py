@@ -58,7 +58,7 @@ class GateAccess:
             if where in tops
         ]
 
-    async def _gate(self, session: str, gate: str, hash: str, answered: api.ResolveGate | None = None) -> Gate:
+    async def _gate(self, session: str, gate: str, hash: str, answered: api.AnswerGate | None = None) -> Gate:
         """A gate of this session, or of a sub-agent of it, as it was opened. Admission checks whether it is still open.
 
         Raises:
@@ -98,7 +98,7 @@ class GateAccess:
         return next((candidate for candidate in opened if candidate.id == gate), None)
 
     @needs("member")
-    async def resolve(self, session: str, gate: str, answered: api.ResolveGate) -> None:
+    async def resolve(self, session: str, gate: str, answered: api.AnswerGate) -> None:
         """Answer a gate. A member may answer a form or a client tool's call; the rest needs an approver, and a
         tenant-wide grant an owner.
         """
@@ -141,7 +141,7 @@ class GateAccess:
         )
 
     @needs("member")
-    async def claim(self, session: str, gate: str, claim: api.ClaimCall) -> api.ClaimView:
+    async def claim(self, session: str, gate: str, claim: api.ClaimGate) -> api.ClaimView:
         """Claim a call of a client tool for a time."""
         found = await self._gate(session, gate, claim.hash)
         claimed = await self.scope.chat(found.session or session).claim(found, self._claim(claim.claim), claim.lease)
@@ -176,7 +176,7 @@ class GateAccess:
         await self.scope.audit_action("grant.revoke", grant, session=session, everywhere=not row.session)
 
 
-def _takes(gate: Gate, answered: api.ResolveGate) -> tuple[Role, str]:
+def _takes(gate: Gate, answered: api.AnswerGate) -> tuple[Role, str]:
     """The role that an answer needs, and the description of the action."""
     if answered.everywhere:
         return "owner", "to allow something everywhere"

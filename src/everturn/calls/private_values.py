@@ -25,11 +25,11 @@ from everturn.errors import UnknownMessage
 from everturn.running.active_turn import ActiveTurn
 
 PRIVACY_RULE: Final = (
-    "A text like $private{call:path} in a result is a stand-in for a private value that you cannot see. To use the "
-    "value, write the stand-in exactly as it is into the arguments of a call, and the tool is given the value. "
+    "A text like $private{call:path} in a result is a placeholder for a private value that you cannot see. To use the "
+    "value, write the placeholder exactly as it is into the arguments of a call, and the tool is given the value. "
     "Never ask for such a value and never guess it."
 )
-ALL_PRIVATE: Final = "[what this tool said{code} is private as a whole; the stand-in stands for it]"
+ALL_PRIVATE: Final = "[what this tool said{code} is private as a whole; the placeholder stands for it]"
 MIN_MASKED_OWN = 4  # minimum characters of a value that is masked in the title and metadata of its own result
 MIN_MASKED = 6  # the same anywhere else: shorter values occur by chance in any text
 MIN_MASKED_GIVEN = 3  # the same for a value that a tool got, which it is likely to repeat; there only whole words match

@@ -174,11 +174,13 @@ class _ReferenceFiller:
         call, _, path = name.partition(":")
         values, output = self._sources.values[call], self._sources.results.get(call)
         if isinstance(values, BadArguments):
-            raise BadArguments(f"{values}; write a stand-in as it stands in a result, or $$private{{ for plain text")
+            raise BadArguments(f"{values}; write a placeholder as it stands in a result, or $$private{{ for plain text")
         # A value that a person redacted from a result is no longer available.
         is_left = output is not None and (not output.redacted or placeholder_token(call, path) in output.text)
         if path not in values or not is_left:
-            raise BadArguments(f"there is no private value {path[:100]!r} of {call}; write a stand-in as it was given")
+            raise BadArguments(
+                f"there is no private value {path[:100]!r} of {call}; write a placeholder as it was given"
+            )
         record_given_value(self._run, call, path, values[path])
         return values[path]
 

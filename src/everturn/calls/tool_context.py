@@ -35,7 +35,7 @@ MAX_QUESTION_LENGTH = 100_000  # characters of a question, and of its schema
 MAX_SAVED_STATE = 1_000_000
 MAX_TIMEOUT = 10 * 365 * 86_400.0  # seconds
 CHANGED_ON_RESUME = (
-    "{name} was begun again and does not {what} as it did before; what it did the first time is not repeated. "
+    "{name} was resumed and does not {what} as it did before; what it did the first time is not repeated. "
     "Nothing more was done."
 )
 

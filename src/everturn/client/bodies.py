@@ -60,7 +60,7 @@ def message_fields(text: str, spoken: MessageOptions) -> dict[str, Any]:
     return fields
 
 
-def answer_body(gate: Gate, reply: RemoteGateReply) -> api.ResolveGate:
+def answer_body(gate: Gate, reply: RemoteGateReply) -> api.AnswerGate:
     """The body of an answer, with the hash of the gate that was shown."""
     unknown = set(reply) - set(RemoteGateReply.__annotations__)
     if unknown:
@@ -70,7 +70,7 @@ def answer_body(gate: Gate, reply: RemoteGateReply) -> api.ResolveGate:
     fields: dict[str, Any] = dict(reply)
     allow = fields.pop("allow", None)
     if isinstance(allow, Rule):
-        return api.ResolveGate(hash=gate.hash, allow="always", rule=allow, **fields)
+        return api.AnswerGate(hash=gate.hash, allow="always", rule=allow, **fields)
     if allow not in (None, "once", "always"):
         raise ConfigError(f'allow={allow!r}: "once", "always", or one of gate.offers')
-    return api.ResolveGate(hash=gate.hash, allow=allow, **fields)
+    return api.AnswerGate(hash=gate.hash, allow=allow, **fields)

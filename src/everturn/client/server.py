@@ -98,7 +98,7 @@ class Server:
     async def claim(self, asked: api.GateView, claim: str, lease: float = 60.0) -> api.ClaimView:
         """Claim a client call; `claim` is an unguessable name."""
         path = f"/api/sessions/{quote(asked.session, safe='')}/gates/{quote(asked.gate.id, safe='')}/claim"
-        body = api.ClaimCall(hash=asked.gate.hash, claim=claim, lease=lease)
+        body = api.ClaimGate(hash=asked.gate.hash, claim=claim, lease=lease)
         return decode_body(await self.node_client.ask("POST", path, body=body), api.ClaimView)
 
     async def attach(self, file: bytes | Path, media_type: str = "", name: str = "") -> api.FileView:

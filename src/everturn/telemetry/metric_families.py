@@ -60,7 +60,7 @@ ALL: Final = (
     _family(
         "gauge", "sessions_quarantined", "Sessions that stopped their drivers and are left alone, in the whole store."
     ),
-    _family("counter", "steps_restarted_total", "Steps begun again because their driver died."),
+    _family("counter", "steps_restarted_total", "Steps restarted because their driver died."),
     _family("counter", "limits_reached_total", "Budgets used up.", "limit", "scope"),
     # gates and calls
     _family("counter", "gates_opened_total", "Questions put to people or clients.", "kind"),

@@ -1,7 +1,7 @@
 """What the rig's model does, chosen by a word in the message: `WORDS` is the list.
 
 A message may also say at which pace (`pace 20`: milliseconds between two pieces). The same request always has the same
-answer, so that a turn can be begun again anywhere.
+answer, so that a turn can be resumed anywhere.
 """
 
 from __future__ import annotations

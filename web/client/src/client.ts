@@ -1,6 +1,6 @@
 /** Client for the native HTTP API: one method per request. Sends carry an idempotency key, so a repeat takes effect once. */
 import type {
-  AgentList, ResolveGate, CancelTurn, ClaimCall, ClaimView, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LogPage, Me,
+  AgentList, AnswerGate, CancelTurn, ClaimGate, ClaimView, EditMessage, ErrorResponse, FileView, SearchResults, GateList, SessionGrantList, LogPage, Me,
   MessageList, NewMessage, NewSession, QueueList, RegenerateAnswer, RevertFiles, RevertView, SelectBranch, MessageReceipt, SessionPage, SessionView, ToolList,
   TreeView, TurnView, UsageView,
 } from "./types.gen.js";
@@ -75,9 +75,9 @@ export class Everturn {
     this.send<void>("POST", `${sessionPath(session)}/turns/${id(turn)}/cancel`, how, key);
   gates = (session?: string, after?: string) =>
     session ? this.get<GateList>(`${sessionPath(session)}/gates`) : this.get<GateList>("/api/gates", { after });
-  answer = (session: string, gate: string, answered: ResolveGate) =>
+  answer = (session: string, gate: string, answered: AnswerGate) =>
     this.send<void>("POST", `${sessionPath(session)}/gates/${id(gate)}/answer`, answered);
-  claim = (session: string, gate: string, claim: ClaimCall) =>
+  claim = (session: string, gate: string, claim: ClaimGate) =>
     this.send<ClaimView>("POST", `${sessionPath(session)}/gates/${id(gate)}/claim`, claim);
   grants = (session: string) => this.get<SessionGrantList>(`${sessionPath(session)}/grants`);
   revoke = (session: string, grant: string) => this.send<void>("DELETE", `${sessionPath(session)}/grants/${id(grant)}`);

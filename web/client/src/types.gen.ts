@@ -16,6 +16,22 @@ export interface AgentView {
   readonly models: readonly (string)[];
 }
 
+/** Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`. */
+export interface AnswerGate {
+  readonly hash: string;
+  readonly allow?: "always" | "once" | null;
+  readonly rule?: Rule | null;
+  readonly deny?: string | boolean | null;
+  readonly arguments?: Readonly<Record<string, unknown>> | null;
+  readonly result?: string | null;
+  readonly text?: string | null;
+  readonly everywhere?: boolean;
+  readonly until?: number;
+  readonly others?: boolean;
+  readonly failed?: boolean;
+  readonly claim?: string;
+}
+
 /** The placeholder of the answer was added; the next steps fill it. */
 export interface AnswerStarted {
   readonly type: "AnswerStarted";
@@ -157,7 +173,7 @@ export interface CaseView {
 }
 
 /** Claim a call for a client; `claim` is an unguessable name, which the client repeats in its answer. */
-export interface ClaimCall {
+export interface ClaimGate {
   readonly hash: string;
   readonly claim: string;
   readonly lease?: number;
@@ -797,22 +813,6 @@ export interface ReasoningPart {
 export interface RegenerateAnswer {
   readonly model?: string;
   readonly params?: Readonly<Record<string, unknown>> | null;
-}
-
-/** Answer a gate: one of `allow`, `deny` and `result`; see `Turn.answer`. */
-export interface ResolveGate {
-  readonly hash: string;
-  readonly allow?: "always" | "once" | null;
-  readonly rule?: Rule | null;
-  readonly deny?: string | boolean | null;
-  readonly arguments?: Readonly<Record<string, unknown>> | null;
-  readonly result?: string | null;
-  readonly text?: string | null;
-  readonly everywhere?: boolean;
-  readonly until?: number;
-  readonly others?: boolean;
-  readonly failed?: boolean;
-  readonly claim?: string;
 }
 
 /** Revert files: `tree` is the `before` or the `after` of a files part, or of an earlier revert. */

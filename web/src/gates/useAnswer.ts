@@ -1,12 +1,12 @@
 /** Sending the answer to a gate: once, for exactly what was shown. */
-import { ServerError, type ResolveGate, type Gate } from "@everturn/client";
+import { ServerError, type AnswerGate, type Gate } from "@everturn/client";
 import { useState } from "preact/hooks";
 import { client } from "../app/app";
 
 /** Gates whose answer is being sent or was accepted: a second one is not sent, wherever the card is drawn. */
 const inFlight = new Set<string>();
 
-export type GateAnswer = Omit<ResolveGate, "hash">;
+export type GateAnswer = Omit<AnswerGate, "hash">;
 
 export interface AnswerState {
   readonly status: "open" | "sending" | "sent";

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { ServerError, emptySession, type ResolveGate, type ClaimCall, type Gate, type SessionFollower, type TurnState } from "@everturn/client";
+import { ServerError, emptySession, type AnswerGate, type ClaimGate, type Gate, type SessionFollower, type TurnState } from "@everturn/client";
 import { me } from "../../src/app/app";
 import { updateSettings } from "../../src/app/settings";
 import { clientTools, browserToolFor, BROWSER_TOOLS } from "../../src/sandbox/tools";
@@ -61,7 +61,7 @@ describe("whose a call is", () => {
 });
 
 /** A session with one waiting call, and a server that answers as given. */
-function setUp(claim: (body: ClaimCall) => Promise<unknown>, answer: (body: ResolveGate) => Promise<unknown>, overrides: Partial<Gate> = {}) {
+function setUp(claim: (body: ClaimGate) => Promise<unknown>, answer: (body: AnswerGate) => Promise<unknown>, overrides: Partial<Gate> = {}) {
   const state = emptySession();
   const turn = turnOf();
   const gate: Gate = { id: "g", turn: "t", call: "c", tool: "write_file", arguments: '{"path":"a","content":"x"}', hash: "h", kind: "client", ...overrides };
@@ -69,11 +69,11 @@ function setUp(claim: (body: ClaimCall) => Promise<unknown>, answer: (body: Reso
   turn.gates.set("g", { gate, opened: 0, resolution: null, answered: 0, claim: null, grant: null });
   state.turns.set("t", turn);
   state.gates.set("g", "t");
-  const claims: ClaimCall[] = [];
-  const answers: ResolveGate[] = [];
+  const claims: ClaimGate[] = [];
+  const answers: AnswerGate[] = [];
   const client = {
-    claim: (_: string, __: string, body: ClaimCall) => (claims.push(body), claim(body)),
-    answer: (_: string, __: string, body: ResolveGate) => (answers.push(body), answer(body)),
+    claim: (_: string, __: string, body: ClaimGate) => (claims.push(body), claim(body)),
+    answer: (_: string, __: string, body: AnswerGate) => (answers.push(body), answer(body)),
     gates: async () => ({ gates: [] }),
   };
   const session = { id: "s", state, client } as unknown as SessionFollower;

@@ -10,7 +10,7 @@ that permission rules match; one that cannot be read with certainty is refused (
 - `statements`: lists, loops, conditions and functions
 - `simple_commands`: simple commands, assignments and redirects
 - `word_nodes`: words and redirects of the syntax tree
-- `words`: quoting, expansion and braces of a word
+- `word_expansion`: quoting, expansion and braces of a word
 - `wrappers`: commands that run other commands (`sudo`, `xargs`, `find`)
 - `inline_scripts`: commands that run scripts (`bash -c`, `eval`, `ssh`)
 - `nested_programs`: data types for what a command runs besides itself

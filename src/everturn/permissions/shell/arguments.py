@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from everturn.permissions.shell.programs import ProgramOptions
-from everturn.permissions.shell.words import ShellWord
+from everturn.permissions.shell.word_expansion import ShellWord
 
 Role = Literal["option", "value", "argument"]
 Certainty = Literal["no", "maybe", "yes"]

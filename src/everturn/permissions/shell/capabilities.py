@@ -16,7 +16,7 @@ from everturn.permissions.shell.arguments import classify_arguments
 from everturn.permissions.shell.awk_sed import has_awk_capability, has_sed_capability
 from everturn.permissions.shell.nested_programs import Capability, base_name
 from everturn.permissions.shell.programs import PROGRAMS, ProgramOptions
-from everturn.permissions.shell.words import ShellWord, literal, quote_word
+from everturn.permissions.shell.word_expansion import ShellWord, literal, quote_word
 
 __all__ = ["RUNS", "canonical_name", "capabilities_of", "has_capabilities", "make_capability"]
 

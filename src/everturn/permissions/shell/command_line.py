@@ -15,7 +15,7 @@ from everturn.core.rules.shell_expansion import Expansion
 from everturn.permissions.shell.parser import UnreadableCommand, parse
 from everturn.permissions.shell.simple_commands import MAX_ITEMS
 from everturn.permissions.shell.statements import BlockReader
-from everturn.permissions.shell.words import ShellWord, quote_word
+from everturn.permissions.shell.word_expansion import ShellWord, quote_word
 from everturn.permissions.shell.wrappers import Assignment, Capability, NestedCommand, NestedScript, nested_items
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from everturn.permissions.shell.nested_programs import (
     require_static,
 )
 from everturn.permissions.shell.parser import UnreadableCommand
-from everturn.permissions.shell.words import ASSIGNMENT, HOLE, IDENTIFIER, ShellWord, assigned, expanded
+from everturn.permissions.shell.word_expansion import ASSIGNMENT, HOLE, IDENTIFIER, ShellWord, assigned, expanded
 
 SHELLS = frozenset("sh bash dash ash ksh mksh rbash yash".split())
 OTHER_SHELLS = frozenset("zsh fish csh tcsh nu pwsh powershell elvish xonsh rc es".split())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from everturn.permissions.shell.parser import UnreadableCommand
-from everturn.permissions.shell.words import ShellWord
+from everturn.permissions.shell.word_expansion import ShellWord
 
 
 class NestedCommand(NamedTuple):

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from everturn.core.rules.policy import Subject
-from everturn.permissions.shell import words as reading
+from everturn.permissions.shell import word_expansion
 from everturn.permissions.shell.parser import BLANKS, UnreadableCommand, check_gap
+from everturn.permissions.shell.word_expansion import ShellWord
 from everturn.permissions.shell.word_nodes import LITERALS, REDIRECTS, WordReader
-from everturn.permissions.shell.words import ShellWord
 from everturn.permissions.shell.wrappers import RESERVED
 
 if TYPE_CHECKING:
@@ -81,14 +81,14 @@ class CommandReader(WordReader):
         if node.type not in LITERALS:
             raise self.unknown(node)
         word = self.word(node)
-        if word.source in RESERVED or reading.ASSIGNMENT.match(word.source):
+        if word.source in RESERVED or word_expansion.ASSIGNMENT.match(word.source):
             raise self.unknown(node)
         return word
 
     def builtin(self, node: Node) -> None:
         """`export`, `declare`, `unset` and the like, which have nodes of their own."""
         first, *others = self._apart(node)
-        words = [reading.literal(self.text(first))]
+        words = [word_expansion.literal(self.text(first))]
         for child in others:
             if child.type == "variable_assignment":
                 words.append(self.assignment(child))
@@ -109,7 +109,7 @@ class CommandReader(WordReader):
         at = node.start_byte
         for child in children:
             if LOST_DASH.fullmatch(self.source[at : child.start_byte]):
-                more.append(reading.literal("-"))
+                more.append(word_expansion.literal("-"))
             if child.type in REDIRECTS:
                 more += self.redirect(child)
             at = child.end_byte

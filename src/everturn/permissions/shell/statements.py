@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from everturn.permissions.shell import words as reading
+from everturn.permissions.shell import word_expansion
 from everturn.permissions.shell.parser import BLANKS, LINES, UnreadableCommand, check_gap, check_gaps
 from everturn.permissions.shell.simple_commands import CommandReader
+from everturn.permissions.shell.word_expansion import ShellWord
 from everturn.permissions.shell.word_nodes import LITERALS
-from everturn.permissions.shell.words import ShellWord
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -73,7 +73,7 @@ class BlockReader(CommandReader):
     def function(self, node: Node) -> None:
         check_gaps(node, self.source, LINES)
         name = next(child for child in node.children if child.type == "word")
-        self.add((reading.literal("function"), self.word(name)))
+        self.add((word_expansion.literal("function"), self.word(name)))
         for child in node.children:
             if child.is_named and child != name:
                 self.visit(child)
@@ -85,11 +85,11 @@ class BlockReader(CommandReader):
         _, name, *others = node.children
         values = [child for child in others if child.type in LITERALS]
         for word in [word for value in values for word in self.words(value)]:
-            self.assign(reading.assigned(self.text(name), word))
+            self.assign(word_expansion.assigned(self.text(name), word))
         if name.type != "variable_name":
             raise self.unknown(name)
         if not values:
-            self.assign(reading.assigned(self.text(name), reading.expanded('"$@"', reading.HOLE)))
+            self.assign(word_expansion.assigned(self.text(name), word_expansion.expanded('"$@"', word_expansion.HOLE)))
         for child in others:
             if child.type in ("do_group", "compound_statement"):
                 self.visit(child)
@@ -135,7 +135,7 @@ class BlockReader(CommandReader):
         if node.type in LITERALS:
             self.word(node)
         elif node.type in ("extglob_pattern", "regex", "test_operator"):
-            if not reading.PATTERN.fullmatch(self.text(node)) or node.children:
+            if not word_expansion.PATTERN.fullmatch(self.text(node)) or node.children:
                 raise self.unknown(node)
         elif node.type not in ("(", "|", ")"):
             raise self.unknown(node)
@@ -145,7 +145,7 @@ class BlockReader(CommandReader):
         is_long = first.type == "[["
         if first.type not in ("[", "[[") or others[-1].type not in ("]", "]]"):
             raise self.unknown(node)
-        words = [reading.literal(first.type)]
+        words = [word_expansion.literal(first.type)]
         at = first.end_byte
         for part in _leaves(others[:-1]):
             gap = self.source[at : part.start_byte]
@@ -157,7 +157,7 @@ class BlockReader(CommandReader):
         check_gap(self.source[at : others[-1].start_byte], LINES if is_long else BLANKS)
         if at == others[-1].start_byte:
             raise self.unknown(node)
-        self.run([*words, reading.literal(others[-1].type, "")])
+        self.run([*words, word_expansion.literal(others[-1].type, "")])
 
     def _test_word(self, node: Node, is_long: bool) -> ShellWord:
         if node.type in LITERALS:
@@ -166,7 +166,7 @@ class BlockReader(CommandReader):
             self._pattern(node)
         elif node.type not in (LONG_TESTS if is_long else TESTS):
             raise self.unknown(node)
-        return reading.literal(self.text(node))
+        return word_expansion.literal(self.text(node))
 
 
 def _leaves(nodes: Sequence[Node]) -> list[Node]:

@@ -10,19 +10,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from everturn.permissions.shell import words as reading
+from everturn.permissions.shell import word_expansion
 from everturn.permissions.shell.parser import BLANKS, LINES, UnreadableCommand, check_gap, check_gaps
-from everturn.permissions.shell.words import ShellWord, WordPiece
+from everturn.permissions.shell.word_expansion import ShellWord, WordPiece
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 LEAVES = {
-    "word": reading.plain,
-    "number": reading.plain,
-    "variable_name": reading.plain,
-    "raw_string": reading.raw,
-    "ansi_c_string": reading.ansi,
+    "word": word_expansion.plain,
+    "number": word_expansion.plain,
+    "variable_name": word_expansion.plain,
+    "raw_string": word_expansion.raw,
+    "ansi_c_string": word_expansion.ansi,
 }
 SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution"})
 LITERALS = SUBSTITUTIONS | frozenset(
@@ -74,14 +74,14 @@ class WordReader(ABC):
             return self._string(node)
         if kind == "concatenation":
             check_gaps(node, self.source, None)
-            return reading.joined([self.word(child) for child in node.children])
+            return word_expansion.joined([self.word(child) for child in node.children])
         self._expanded(node)
         text = self.text(node).lstrip()
-        return reading.expanded(text, _hole(node.type, text))
+        return word_expansion.expanded(text, _hole(node.type, text))
 
     def words(self, node: Node) -> list[ShellWord]:
         """Read an argument: one word, or several where bash expands braces."""
-        return reading.expand_braces(self.word(node))
+        return word_expansion.expand_braces(self.word(node))
 
     def _expanded(self, node: Node) -> None:
         """Read what an expansion runs or assigns."""
@@ -91,27 +91,29 @@ class WordReader(ABC):
             self.visit(node)
         elif node.type == "arithmetic_expansion" and text.startswith("$(("):
             self.arithmetic(text[3:])
-        elif node.type == "expansion" and reading.EXPANSION.fullmatch(text):
-            if assigned := reading.ASSIGNING.fullmatch(text):
+        elif node.type == "expansion" and word_expansion.EXPANSION.fullmatch(text):
+            if assigned := word_expansion.ASSIGNING.fullmatch(text):
                 is_plain = re.fullmatch(r"[\w./-]*", assigned[2], re.ASCII)
                 text = assigned[2]
-                value = reading.literal(text) if is_plain else reading.expanded(text, reading.HOLE)
-                self.assign(reading.assigned(assigned[1], value))
+                value = word_expansion.literal(text) if is_plain else word_expansion.expanded(text, word_expansion.HOLE)
+                self.assign(word_expansion.assigned(assigned[1], value))
         elif node.type == "array":
             self._array(node)
         elif node.type == "brace_expression" and RANGE.fullmatch(text):
             pass  # a sequence of numbers
-        elif not (node.type == "simple_expansion" and reading.VARIABLE.fullmatch(text)):
+        elif not (node.type == "simple_expansion" and word_expansion.VARIABLE.fullmatch(text)):
             raise self.unknown(node)
 
     def _string(self, node: Node) -> ShellWord:
         text = self.text(node)
-        if static := reading.quoted(text):
+        if static := word_expansion.quoted(text):
             return static
         if not (text.startswith('"') and text.endswith('"')):
             raise self.unknown(node)
-        self._literal_and_expanded(node, node.children[1:-1], node.start_byte + 1, node.end_byte - 1, reading.IN_STRING)
-        return reading.expanded(text, *self._pieces(node))
+        self._literal_and_expanded(
+            node, node.children[1:-1], node.start_byte + 1, node.end_byte - 1, word_expansion.IN_STRING
+        )
+        return word_expansion.expanded(text, *self._pieces(node))
 
     def _pieces(self, node: Node) -> Iterator[WordPiece]:
         """The pieces of a string with expansions; they are not split, except for a list such as "$@"."""
@@ -121,10 +123,12 @@ class WordReader(ABC):
                 continue
             # In a string, the parser counts the blanks before an expansion as part of it.
             blanks = len(self.text(child)) - len(self.text(child).lstrip())
-            yield WordPiece(reading.unquoted(self.source[at : child.start_byte + blanks].decode()), is_quoted=True)
+            yield WordPiece(
+                word_expansion.unquoted(self.source[at : child.start_byte + blanks].decode()), is_quoted=True
+            )
             yield WordPiece("", hole="any" if LISTS.search(self.text(child)) else "one")
             at = child.end_byte
-        yield WordPiece(reading.unquoted(self.source[at : node.end_byte - 1].decode()), is_quoted=True)
+        yield WordPiece(word_expansion.unquoted(self.source[at : node.end_byte - 1].decode()), is_quoted=True)
 
     def _literal_and_expanded(
         self, node: Node, children: Sequence[Node], at: int, end: int, literal: re.Pattern[bytes]
@@ -165,10 +169,10 @@ class WordReader(ABC):
     def arithmetic(self, text: str) -> None:
         """Read an expression up to its `))`. With names in it, it evaluates their values, as `let` does."""
         body = text[:-2]
-        if not text.endswith("))") or not reading.ARITHMETIC.fullmatch(body) or not _is_balanced(body):
+        if not text.endswith("))") or not word_expansion.ARITHMETIC.fullmatch(body) or not _is_balanced(body):
             raise UnreadableCommand(f"(({text[:60]} cannot be read with certainty; write it more plainly")
-        if reading.NAMED.search(body):
-            self.add((reading.literal("let"), reading.literal(body.strip())))
+        if word_expansion.NAMED.search(body):
+            self.add((word_expansion.literal("let"), word_expansion.literal(body.strip())))
 
     def assign(self, word: ShellWord) -> None:
         """Add an assignment, NAME=value."""
@@ -184,10 +188,10 @@ class WordReader(ABC):
         name = self.text(target)
         if not re.fullmatch(r"[A-Za-z_]\w*(?:\[[0-9]+\])?", name, re.ASCII) or len(values) > 1:
             raise self.unknown(node)
-        value = self.word(values[0]) if values else reading.literal("")
+        value = self.word(values[0]) if values else word_expansion.literal("")
         if sign.type == "+=":
-            value = reading.expanded(f"${{{name}}}{value.source}", reading.HOLE)
-        return reading.assigned(name, value)
+            value = word_expansion.expanded(f"${{{name}}}{value.source}", word_expansion.HOLE)
+        return word_expansion.assigned(name, value)
 
     # -------------------------------------------------------------------------------------------------- redirects
 
@@ -220,7 +224,7 @@ class WordReader(ABC):
         sign = "<<<" if node.type == "herestring_redirect" and operator == "<<<" else OPERATORS.get(operator)
         if sign is None:
             raise self.unknown(node)
-        self.add((reading.literal(sign), target), f"{sign} {target.shown}")
+        self.add((word_expansion.literal(sign), target), f"{sign} {target.shown}")
 
     def _heredoc(self, node: Node) -> None:
         parts = {child.type: child for child in node.children}
@@ -229,9 +233,9 @@ class WordReader(ABC):
         start, body, end = parts["heredoc_start"], parts["heredoc_body"], parts["heredoc_end"]
         delimiter = _delimiter(self.text(start))
         self._check_heredoc(node, start, body, end, delimiter.text)
-        self.add((reading.literal("<<"), delimiter), f"<< {delimiter.text}")
+        self.add((word_expansion.literal("<<"), delimiter), f"<< {delimiter.text}")
         if delimiter.source == delimiter.text:
-            self._literal_and_expanded(body, body.children, body.start_byte, body.end_byte, reading.IN_HEREDOC)
+            self._literal_and_expanded(body, body.children, body.start_byte, body.end_byte, word_expansion.IN_HEREDOC)
         # The rest of the line is between the delimiter and the text.
         rest = node.children[node.children.index(start) + 1 : node.children.index(body)]
         check_gaps(node, self.source, LINES)
@@ -263,9 +267,9 @@ class WordReader(ABC):
 def _delimiter(source: str) -> ShellWord:
     """Read the word after `<<`."""
     if re.fullmatch(r"\w+", source, re.ASCII):
-        return reading.literal(source)
+        return word_expansion.literal(source)
     if inner := re.fullmatch(r"""'(\w+)'|"(\w+)"|\\(\w+)""", source, re.ASCII):
-        return reading.literal(inner[1] or inner[2] or inner[3], source)
+        return word_expansion.literal(inner[1] or inner[2] or inner[3], source)
     raise UnreadableCommand(f"{source!r} cannot be read as the end of a here-document; use a plain word")
 
 
@@ -273,7 +277,7 @@ def _hole(kind: str, text: str) -> WordPiece:
     """The piece that represents an expansion without quotes."""
     if kind == "process_substitution":
         return WordPiece("/", hole="one")  # the name of a pipe
-    return reading.HOLE
+    return word_expansion.HOLE
 
 
 def _is_balanced(text: str) -> bool:

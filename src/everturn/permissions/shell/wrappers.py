@@ -22,7 +22,7 @@ from everturn.permissions.shell.nested_programs import (
     require_static,
 )
 from everturn.permissions.shell.parser import UnreadableCommand
-from everturn.permissions.shell.words import ASSIGNMENT, HOLE, ShellWord, WordPiece, expanded, literal
+from everturn.permissions.shell.word_expansion import ASSIGNMENT, HOLE, ShellWord, WordPiece, expanded, literal
 
 __all__ = ["RESERVED", "Assignment", "Capability", "NestedCommand", "NestedItem", "NestedScript", "nested_items"]
 

@@ -105,15 +105,15 @@ async def answer_open_gates(
 async def answer_gate(access: Access, session: str, gate: Gate, reply: ProtocolReply) -> None:
     """Answer one gate. A client tool's call is claimed first: of two clients that ran it, only one is accepted."""
     if not reply.approved:
-        deny = api.ResolveGate(hash=gate.hash, deny=reply.reason or True)
+        deny = api.AnswerGate(hash=gate.hash, deny=reply.reason or True)
         return await access.gates.resolve(session, gate.id, deny)
     if reply.result is not None and gate.kind in ("client", "form", "manual", "call"):
         claim = secrets.token_urlsafe(24) if gate.kind == "client" else ""
         if claim:
-            await access.gates.claim(session, gate.id, api.ClaimCall(hash=gate.hash, claim=claim))
-        answer = api.ResolveGate(hash=gate.hash, result=reply.result, failed=reply.failed, claim=claim)
+            await access.gates.claim(session, gate.id, api.ClaimGate(hash=gate.hash, claim=claim))
+        answer = api.AnswerGate(hash=gate.hash, result=reply.result, failed=reply.failed, claim=claim)
         return await access.gates.resolve(session, gate.id, answer)
-    answer = api.ResolveGate(hash=gate.hash, allow="once", arguments=reply.arguments, text=reply.text)
+    answer = api.AnswerGate(hash=gate.hash, allow="once", arguments=reply.arguments, text=reply.text)
     return await access.gates.resolve(session, gate.id, answer)
 
 

@@ -307,7 +307,7 @@ ROUTES: Final[list[Route]] = [
         "Answer a gate. Most take an approver; what is to hold everywhere takes an owner.",
         lambda a: a.access.gates.resolve(a.ids["session"], a.ids["gate"], a.body),
         name="answer",
-        body=api.ResolveGate,
+        body=api.AnswerGate,
         status=204,
     ),
     route_for(
@@ -316,7 +316,7 @@ ROUTES: Final[list[Route]] = [
         GateAccess.claim,
         "Take a call of a client tool upon oneself.",
         lambda a: a.access.gates.claim(a.ids["session"], a.ids["gate"], a.body),
-        body=api.ClaimCall,
+        body=api.ClaimGate,
         answer=api.ClaimView,
     ),
     route_for(

@@ -110,7 +110,7 @@ async def answer_all(
         await _submit_result(context, response_id, row, text)
     for row, is_allowed, why in approvals:
         if not _is_repeated(row, is_allowed, None):
-            answer = api.ResolveGate(
+            answer = api.AnswerGate(
                 hash=row.gate.hash, allow="once" if is_allowed else None, deny=_denial(is_allowed, why)
             )
             await context.access.gates.resolve(response_id.session, row.gate.id, answer)
@@ -148,9 +148,9 @@ async def _submit_result(context: HttpRequestContext, response_id: ResponseId, r
     # The claim is derived from the answer, so that a request whose response was lost can be repeated.
     claim = hashlib.sha256(msgspec.json.encode(["openai", user, gate.id, gate.hash, text])).hexdigest()
     try:
-        await context.access.gates.claim(response_id.session, gate.id, api.ClaimCall(hash=gate.hash, claim=claim))
+        await context.access.gates.claim(response_id.session, gate.id, api.ClaimGate(hash=gate.hash, claim=claim))
     except AnsweredOtherwise:
         pass  # it may have been this very answer, on its way into the log
     await context.access.gates.resolve(
-        response_id.session, gate.id, api.ResolveGate(hash=gate.hash, result=text, claim=claim)
+        response_id.session, gate.id, api.AnswerGate(hash=gate.hash, result=text, claim=claim)
     )
