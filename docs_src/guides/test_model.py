@@ -1,9 +1,9 @@
 from everturn import Price, RetryPolicy, get_model
 from everturn.core.ports import Model
-from everturn.testing.contracts import ModelContract
+from everturn.testing.contracts import ProviderModelContract
 
 
-class TestMyModel(ModelContract):
+class TestMyModel(ProviderModelContract):
     format = "chat"  # or "messages", or "responses"
     has_seals = has_pdf = False  # what it cannot do
 

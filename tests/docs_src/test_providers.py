@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import pytest
 from docs_src.by_name import ask
+from docs_src.guides.test_echo_model import TestEcho as TestEcho
 from docs_src.guides.test_model import TestMyModel as MyModel
 from docs_src.guides.test_provider import (
     test_a_busy_server_is_asked_again_and_a_broken_answer_kept as test_a_busy_server_is_asked_again_and_a_broken_answer_kept,
@@ -28,7 +29,7 @@ from everturn.models.formats.gemini_request import PLACEHOLDER_SIGNATURE
 from everturn.models.profile import Profile
 from everturn.models.vendors import VENDORS
 from everturn.testing import MemoryStore, MortalStore
-from everturn.testing.contracts import ModelContract
+from everturn.testing.contracts import ProviderModelContract
 from everturn.testing.contracts.model.output import OutputContract
 from everturn.testing.provider import Call, Item, Provider, Say, ScriptedUsage, Status, Think
 from everturn.testing.provider.builtin import builtin, without_family
@@ -353,7 +354,7 @@ def test_the_built_in_models_and_families_are_there() -> None:
 
 
 def test_the_suite_of_the_guide_is_the_whole_one() -> None:
-    assert issubclass(MyModel, ModelContract)
+    assert issubclass(MyModel, ProviderModelContract)
 
 
 class TestTheModelOfTheGuide(OutputContract):

@@ -20,7 +20,7 @@ from everturn.errors import ModelError, TurnError
 from everturn.models.prices import Price
 from everturn.models.registry import get_model
 from everturn.models.retry import RetryPolicy
-from everturn.testing.contracts import ModelContract
+from everturn.testing.contracts import ProviderModelContract
 from everturn.testing.contracts.model.bench import (
     ModelTestBench,
     RecordingTool,
@@ -43,7 +43,7 @@ def events(*bodies: object) -> bytes:
     return b"".join(b"data: %s\n\n" % json.dumps(body).encode() for body in bodies)
 
 
-class TestChat(ModelContract):
+class TestChat(ProviderModelContract):
     format = "chat"
     has_seals = has_pdf = False
     uncounted = (
@@ -59,10 +59,10 @@ class TestChat(ModelContract):
         return get_model(f"compatible:{model}", base_url=f"{url}/v1", key=key, price=price, retry=retry)
 
 
-NO_FILTER: Mapping[str, Finish] = {**ModelContract.finishes, "content_filter": "refusal"}
+NO_FILTER: Mapping[str, Finish] = {**ProviderModelContract.finishes, "content_filter": "refusal"}
 
 
-class TestMessages(ModelContract):
+class TestMessages(ProviderModelContract):
     format = "messages"
     counts = frozenset({"cached", "written"})
     finishes = NO_FILTER
@@ -85,7 +85,7 @@ class TestMessages(ModelContract):
         assert (await send_expecting_error(chat)).kind == "server"
 
 
-class TestResponses(ModelContract):
+class TestResponses(ProviderModelContract):
     format = "responses"
     uncounted = events(
         {"type": "response.created", "response": {}},
@@ -104,7 +104,7 @@ class TestResponses(ModelContract):
         assert (await send_expecting_error(chat)).kind == "server"
 
 
-class WholeCalls(ModelContract):
+class WholeCalls(ProviderModelContract):
     """Formats in which a call comes whole or not at all, and never in pieces."""
 
     @pytest.mark.parametrize("arguments", [PATH, '{"path": "a'], ids=["all of it", "half of it"])
@@ -137,7 +137,7 @@ class TestGemini(WholeCalls):
     format = "gemini"
     prefix = "gemini-3-"  # which misses its signatures
     has_seals = False  # a seal is on a call or behind a text, and not on a thought; what becomes of it is told below
-    finishes: Mapping[str, Finish] = {**ModelContract.finishes, "refusal": "content_filter"}
+    finishes: Mapping[str, Finish] = {**ProviderModelContract.finishes, "refusal": "content_filter"}
     thinking: Mapping[str, Any] = {"thinkingConfig": {"includeThoughts": True}}
     uncounted = events(
         {"candidates": [{"content": {"parts": [{"text": ""}], "role": "model"}}]},
@@ -201,7 +201,7 @@ class TestOllama(WholeCalls):
     format = "ollama"
     has_seals = has_pdf = False
     counts: frozenset[str] = frozenset()
-    finishes: Mapping[str, Finish] = {**ModelContract.finishes, "content_filter": "stop", "refusal": "stop"}
+    finishes: Mapping[str, Finish] = {**ProviderModelContract.finishes, "content_filter": "stop", "refusal": "stop"}
     uncounted = b"".join(
         json.dumps({"message": {"role": "assistant", "content": text}, "done": not text}).encode() + b"\n"
         for text in ("Hello.", "")

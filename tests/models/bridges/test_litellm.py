@@ -18,7 +18,7 @@ from everturn.errors import TurnError
 from everturn.models.bridges.litellm import LiteLLMModel
 from everturn.models.prices import Price
 from everturn.models.retry import RetryModel, RetryPolicy
-from everturn.testing.contracts import ModelContract
+from everturn.testing.contracts import ProviderModelContract
 from everturn.testing.contracts.model.bench import ModelTestBench, answer_of, send_expecting_error
 from everturn.testing.contracts.model.failures import DEFAULT, IN_BAND
 from everturn.testing.contracts.model.history import BUDGET
@@ -31,11 +31,11 @@ pytest.importorskip("litellm", reason="it is not installed here: run scripts/bri
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 
-UNSEEN: Mapping[str, Finish] = {**ModelContract.finishes, "refusal": "stop"}
-FILTERED: Mapping[str, Finish] = {**ModelContract.finishes, "refusal": "content_filter"}
+UNSEEN: Mapping[str, Finish] = {**ProviderModelContract.finishes, "refusal": "stop"}
+FILTERED: Mapping[str, Finish] = {**ProviderModelContract.finishes, "refusal": "content_filter"}
 
 
-class Bridged(ModelContract):
+class Bridged(ProviderModelContract):
     # What was no stream is hidden: a page is an answer that was cut off before its first word.
     test_what_is_no_stream_is_shown_and_not_tried_again: Any = None
     # It reads a line of any length.

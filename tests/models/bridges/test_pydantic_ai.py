@@ -24,7 +24,7 @@ from everturn.errors import TurnError
 from everturn.models.bridges.pydantic_ai import PydanticAIModel
 from everturn.models.prices import Price
 from everturn.models.retry import RetryModel, RetryPolicy
-from everturn.testing.contracts import ModelContract
+from everturn.testing.contracts import ProviderModelContract
 from everturn.testing.contracts.model.bench import ModelTestBench, RecordingTool, open_bench, send_and_wait
 from everturn.testing.contracts.model.failures import DEFAULT
 from everturn.testing.contracts.model.history import BUDGET
@@ -43,7 +43,7 @@ UNCOUNTED = re.sub(
 )
 
 
-class Bridged(ModelContract):
+class Bridged(ProviderModelContract):
     """A model of pydantic-ai. The client belongs to whoever made it, and is closed by them."""
 
     client: Any

@@ -8,7 +8,8 @@ Derive from a suite and implement `make`; pytest does the rest::
 
 `make` is awaited in every test, inside its event loop, and returns an empty adapter; what has to be closed afterwards
 goes into a fixture of your class. A store that implements only the ports that run turns passes `TurnStoreContract`; its
-`make` returns `complete_store(…)` of `everturn.stores.partial`. `ModelContract` needs a `connect` instead. The tests are async: run them with
+`make` returns `complete_store(…)` of `everturn.stores.partial`. `make` of a
+`ModelContract` is not async, and `ProviderModelContract` needs a `connect` instead. The tests are async: run them with
 pytest-asyncio in auto mode, or mark your class. For readable failures call
 `pytest.register_assert_rewrite("everturn.testing.contracts")` in your conftest.py.
 
@@ -27,7 +28,7 @@ pytest-asyncio in auto mode, or mark your class. For readable failures call
 - `accounts`: accounts (tenants, users, credentials, audit log)
 - `bus`: bus
 - `engine`: engine
-- `model`: models, against the provider of `everturn.testing.provider`
+- `model`: any model, and models that speak a wire format, against the provider of `everturn.testing.provider`
 """
 
 from everturn.testing.contracts.accounts import AccountsContract
@@ -41,7 +42,7 @@ from everturn.testing.contracts.erasure import ErasureContract
 from everturn.testing.contracts.files import FilesContract, FilesDirectoryContract
 from everturn.testing.contracts.grants import GrantContract, GrantDirectoryContract
 from everturn.testing.contracts.log import BlobStoreContract, LogContract, LogDirectoryContract
-from everturn.testing.contracts.model import ModelContract
+from everturn.testing.contracts.model import ModelContract, ProviderModelContract
 from everturn.testing.contracts.pagination import PaginationContract
 from everturn.testing.contracts.usage import UsageContract, UsageDirectoryContract
 
@@ -84,6 +85,7 @@ __all__ = [
     "EngineContract",
     "EventLogContract",
     "ModelContract",
+    "ProviderModelContract",
     "SessionDirectoryContract",
     "StoreContract",
     "TurnStoreContract",
