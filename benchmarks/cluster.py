@@ -126,7 +126,7 @@ async def listen(cell: Any, web: Any, server: Any, heard: Heard, number: int, ga
     from everturn.client.event_stream import SseDecoder
 
     async with gate:
-        turn = await server.begin(f"Count for {number}.", agent="works")
+        turn = await server.start_session(f"Count for {number}.", agent="works")
     address = cell.addresses[number % len(cell.addresses)]
     url = f"{address}/api/sessions/{turn.session}/turns/{turn.id}/events"
     frames = SseDecoder()

@@ -277,7 +277,9 @@ async def test_every_output_says_where_it_comes_from_and_whether_it_can_be_trust
 
 async def test_a_result_given_manual_says_so_too(house: House) -> None:
     talk = Talk(*house.tools(), manual=("read_web",))
-    await talk.tell(WEB, CUSTOMER, POST, say("Done."), reply=by_kind(hand={"result": "a page"}, egress={"deny": "no"}))
+    await talk.tell(
+        WEB, CUSTOMER, POST, say("Done."), reply=by_kind(manual={"result": "a page"}, egress={"deny": "no"})
+    )
     first = (await talk.settled())[0].output
     assert (first.text, first.untrusted, bool(first.origin)) == ("a page", True, True)
     assert ([gate.kind for gate in talk.asked], house.left) == (["manual", "egress"], [])

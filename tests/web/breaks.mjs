@@ -25,7 +25,7 @@ const server = new Everturn({ base: url, token, fetch: breaking });
 const plain = new Everturn({ base: url, token });
 
 async function round(number) {
-  const sent = await server.begin({ text: `Tell me, please, number ${number}: 你好 👋🏽 and more` });
+  const sent = await server.startSession({ text: `Tell me, please, number ${number}: 你好 👋🏽 and more` });
   const tabs = [0, 1, 2].map(() => new SessionFollower(server, sent.session, (run) => run()));
   for (const tab of tabs) {
     const receive = tab.receive;

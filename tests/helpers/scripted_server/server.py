@@ -120,7 +120,7 @@ class Rig:
         """What the server and its commands are told by the environment: nothing of whoever runs this."""
         known = {name: value for name, value in os.environ.items() if not KEYS.search(name)}
         known |= {"RIG_HOME": str(self.home), "XDG_STATE_HOME": f"{self.home}/state", "XDG_DATA_HOME": str(self.home)}
-        known |= {"XDG_CONFIG_HOME": str(self.home / "config"), "PYTHONPATH": str(HERE.parent.parent)}
+        known |= {"XDG_CONFIG_HOME": str(self.home / "config"), "PYTHONPATH": str(HERE.parents[2])}
         known.pop("JOURNAL_STREAM", None)
         return known | ({"EVERTURN_WEB": self.web} if self.web else {})
 
