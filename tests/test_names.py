@@ -14,8 +14,6 @@ ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "everturn"
 
 GERUNDS_OF_THE_FIELD = {
-    "framing",
-    "paging",
     "recording",
     "routing",
     "running",

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everturn.mcp.elicitation import ElicitationRequest, make_question
-from everturn.mcp.stdio_framing import LINE_LIMIT, TOO_LARGE, UNREADABLE, IncomingMessage, LineSplitter, read_message
+from everturn.mcp.jsonrpc import LINE_LIMIT, TOO_LARGE, UNREADABLE, IncomingMessage, LineSplitter, read_message
 from everturn.mcp.tool_list import (
     ListedTool,
     assign_tool_names,

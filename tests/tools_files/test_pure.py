@@ -15,8 +15,8 @@ from everturn.errors import ToolError
 from everturn.tools.files import diffs, trees
 from everturn.tools.files.diffs import count_lines, make_unified_diff
 from everturn.tools.files.edits import EditResult, apply_edit
-from everturn.tools.files.paging import count_text_lines, read_text_page
 from everturn.tools.files.paths import normalize_path, path_problem
+from everturn.tools.files.text_pages import count_text_lines, read_text_page
 from everturn.tools.files.trees import FileEntry, diff_trees, read_tree, write_tree
 
 few = st.text(alphabet="ab\n", max_size=12)

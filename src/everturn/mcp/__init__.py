@@ -12,7 +12,7 @@ Modules, in the order of the flow:
 - `session`: one session with the `mcp` library: list tools, call them
 - `events`: what a session reports to its connection
 - `subprocess`: the process of a stdio server
-- `stdio_framing`: bytes of a stdio server to JSON-RPC messages, with size limits
+- `jsonrpc`: bytes of a server to JSON-RPC messages, with size limits
 - `stdio_bridge`: those messages as the streams of the `mcp` library
 - `http`: the streams of a server over HTTP, with limits and an egress policy
 - `logs`: sanitizes the log records of the libraries

@@ -20,7 +20,7 @@ from everturn.egress import EgressClient, FetchLimits
 from everturn.errors import AddressRefused, FetchFailed
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.events import UNREACHABLE, SentCall, SessionEvents
-from everturn.mcp.stdio_framing import LINE_LIMIT, SMALL, make_too_large_error, read_message, replace_lone_surrogates
+from everturn.mcp.jsonrpc import LINE_LIMIT, SMALL, make_too_large_error, read_message, replace_lone_surrogates
 
 CONNECT: Final = 10.0  # seconds
 GOODBYE: Final = 1.0  # seconds to tell a server that a session has ended

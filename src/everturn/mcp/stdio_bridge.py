@@ -15,7 +15,7 @@ import msgspec
 from mcp.shared.message import SessionMessage
 
 from everturn.mcp.events import SentCall, SessionEvents
-from everturn.mcp.stdio_framing import SMALL, IncomingMessage, read_message
+from everturn.mcp.jsonrpc import SMALL, IncomingMessage, read_message
 from everturn.mcp.subprocess import ServerProcess
 
 CHANGED: Final = "notifications/tools/list_changed"

@@ -19,7 +19,7 @@ from typing import Final, cast
 
 from everturn.errors import ConfigError
 from everturn.mcp.config import ServerSpec
-from everturn.mcp.stdio_framing import IncomingMessage, LineSplitter
+from everturn.mcp.jsonrpc import IncomingMessage, LineSplitter
 
 INHERITED: Final = ("PATH", "HOME", "LANG")
 STDERR_KEPT: Final = 4096  # bytes

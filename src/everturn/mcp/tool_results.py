@@ -11,7 +11,7 @@ from everturn.core.canonical_json import JsonObject, encode_canonical, replace_s
 from everturn.core.parts import FilePart, Output
 from everturn.core.ports import BlobStorage
 from everturn.errors import ToolError
-from everturn.mcp.stdio_framing import TEXT_LIMIT
+from everturn.mcp.jsonrpc import TEXT_LIMIT
 
 MOST_FILES: Final = 16
 MOST_BYTES: Final = 12 * 2**20  # of all files of a result

@@ -9,7 +9,7 @@ recording.
 - `script`: the next recorded event of each turn, and which events have happened again
 - `plugins`: plugins, tools, clock and spending from the recording
 - `model`: a model that repeats its recorded answers, and fails if its request differs
-- `steering`: sends the messages again that joined a running turn
+- `steering_messages`: sends the messages again that joined a running turn
 - `play`: full replay, with nothing but the recording
 - `rerun`: replay of the recorded model and people on real tools, for authors of tools
 - `inspect`: the state of a turn at an event of its log

@@ -56,7 +56,7 @@ from everturn.replay.model import RecordedTurnModel
 from everturn.replay.plugins import RecordedClock, RecordedHooks, RecordedPlugin, RecordedStore, derive_settings
 from everturn.replay.recording import Recording
 from everturn.replay.script import ReplayScript, plugins_by_turn
-from everturn.replay.steering import Steering
+from everturn.replay.steering_messages import Steering
 from everturn.runtime import Runtime
 from everturn.testing.doubles import CountingIds
 

@@ -36,7 +36,7 @@ from everturn.replay.compare import differences
 from everturn.replay.model import replay_model
 from everturn.replay.play import replay_offline as play_again
 from everturn.replay.recording import Recording
-from everturn.replay.steering import Steering
+from everturn.replay.steering_messages import Steering
 from everturn.running.active_turn import TurnSettings
 from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore

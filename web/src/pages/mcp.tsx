@@ -18,7 +18,7 @@ const useTexts = defineTexts(
     next_down: "It cannot be reached, and is tried again by itself. Its tools wait for it.",
     next_untrusted: "It was not started. Look at what it would run, and trust it if you know it.",
     next_needs_login: "Somebody has to log in, once. The token stays on the server.",
-    next_failed: "It cannot work as it is configured. Mend that, and try again.",
+    next_failed: "Its configuration does not work. Fix it, then try again.",
     operator: "Whoever operates this server can do something about it.",
     changed: (count: number) => (count === 1 ? "One tool is new or has changed since the server was trusted. It cannot be called until you have looked at it." : `${count} tools are new or have changed since the server was trusted. They cannot be called until you have looked at them.`),
     look: "Look and trust…", logIn: "Log in…", tryNow: "Try now", opens: "Open the login page",

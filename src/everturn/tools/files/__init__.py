@@ -12,7 +12,7 @@ before any gate opens.
 - `write_tools`: `write_file` and `edit_file`
 - `edits`: idempotent replacement of a piece of text
 - `diffs`: unified diffs
-- `paging`: decoding of text files, and pages of lines
+- `text_pages`: decoding of text files, and pages of lines
 - `paths`: validation of the paths that a model writes
 - `protected`: the paths that a model may not read or write
 - `file_system`: the `FileSystem` protocol
@@ -34,8 +34,8 @@ from everturn.tools.files import read_tools, search_tool, write_tools
 from everturn.tools.files.base import FileTool, FileToolScope, PathArguments, WriteFileTool, arguments_schema
 from everturn.tools.files.file_system import FileSystem
 from everturn.tools.files.folder import Folder
-from everturn.tools.files.paging import MAX_PAGE_LENGTH
 from everturn.tools.files.protected import PROTECTED, UNPROTECTED, ProtectedPaths
+from everturn.tools.files.text_pages import MAX_PAGE_LENGTH
 from everturn.tools.files.virtual import SessionFileSystem
 from everturn.tools.groups import ToolGroup
 

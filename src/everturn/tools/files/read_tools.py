@@ -10,7 +10,7 @@ from msgspec import Meta
 from everturn.core.parts import Output
 from everturn.core.ports import ToolContext
 from everturn.errors import ToolError
-from everturn.tools.files import paging
+from everturn.tools.files import text_pages
 from everturn.tools.files.base import FileToolScope, PathArguments, missing_path_error
 from everturn.tools.files.file_system import MAX_DIRECTORY_ENTRIES, DirectoryEntry, content_hash
 from everturn.tools.files.paths import join_path, path_problem, quote_path
@@ -88,8 +88,8 @@ async def read_file(scope: FileToolScope, arguments: ReadFile, context: ToolCont
 
 
 def _shown(data: bytes, arguments: ReadFile) -> Output:
-    text, trouble = paging.decode_lossy(data, arguments.path)
-    text_page = paging.read_text_page(text, arguments.offset, arguments.limit)
+    text, trouble = text_pages.decode_lossy(data, arguments.path)
+    text_page = text_pages.read_text_page(text, arguments.offset, arguments.limit)
     metadata: dict[str, object] = {"path": arguments.path, "hash": content_hash(data), "lines": text_page.total}
     if not text:
         return Output("[the file is empty]", title=arguments.path, metadata=metadata)

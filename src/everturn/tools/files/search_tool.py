@@ -17,8 +17,8 @@ from everturn.errors import BadArguments, ToolError
 from everturn.tools.files import matchers
 from everturn.tools.files.base import FileToolScope, PathArguments, missing_path_error
 from everturn.tools.files.file_system import FileSystem
-from everturn.tools.files.paging import MAX_PAGE_LENGTH, is_binary
 from everturn.tools.files.paths import join_path, path_problem
+from everturn.tools.files.text_pages import MAX_PAGE_LENGTH, is_binary
 
 MAX_SEARCHED_BYTES = 2 * 2**20  # bytes of one file
 MOST_FILES = 20_000

@@ -18,9 +18,9 @@ from everturn.tools.files.base import FileToolScope, PathArguments, missing_path
 from everturn.tools.files.diffs import count_lines, make_unified_diff
 from everturn.tools.files.edits import apply_edit
 from everturn.tools.files.file_system import MAX_FILE_BYTES, ContentChange, FileSystem, content_hash
-from everturn.tools.files.paging import check_is_text, decode_exact
 from everturn.tools.files.paths import quote_path
 from everturn.tools.files.protected import REPOSITORY_MARKERS
+from everturn.tools.files.text_pages import check_is_text, decode_exact
 
 _WRITTEN = "{path} already holds just this; nothing was changed"
 _EDITED = (

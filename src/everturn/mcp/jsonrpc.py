@@ -1,4 +1,4 @@
-"""Stdio framing: parses the bytes of a server into JSON-RPC messages of limited size.
+"""JSON-RPC messages: parses the bytes of a server into JSON-RPC messages of limited size.
 
 A line that is not a message becomes None; for a response that cannot be read, its call receives an error. What is too
 large is cut before it is decoded, where a reader can still see what it was: a hostile megabyte of numbers becomes

@@ -1,4 +1,4 @@
-"""Paging of text files: decodes bytes and returns the lines a page at a time, or refuses binary data. Pure, and bounded
+"""Pages of text files: decodes bytes and returns the lines a page at a time, or refuses binary data. Pure, and bounded
 for any input.
 """
 
