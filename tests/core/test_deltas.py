@@ -299,7 +299,7 @@ def test_a_reader_that_leaves_in_the_middle_of_the_rest_goes_on_there() -> None:
     finished = Entry(2, StepFinished(turn="t", step=1, parts=parts, finish="stop"))
     reader = TurnReader("t")
     list(reader.entry(Entry(1, StepStarted(turn="t", step=1))))
-    assert next(reader.entry(finished)) == TextDelta("t", 1, 0, 0, "one")
+    assert next(iter(reader.entry(finished))) == TextDelta("t", 1, 0, 0, "one")
 
     again = TurnReader("t", Cursor.parse(str(reader.cursor)))
 

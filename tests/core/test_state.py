@@ -18,6 +18,8 @@ from everturn.core.events import (
     CallFinished,
     CallStarted,
     CallSuspended,
+    CompactionFailed,
+    CompactionFinished,
     DeferredMessage,
     GateOpened,
     GateResolved,
@@ -78,7 +80,7 @@ def test_the_made_up_events_are_of_every_type_a_turn_has():
 
 def test_the_simulated_turns_take_every_row_of_the_table():
     chance, rows = random.Random(5), set[tuple[Phase, type[TurnEvent]]]()
-    for _ in range(400):
+    for _ in range(1200):
         play = Play(Dice(chance.randbytes(200)))
         phase = play.state.phase
         for event in play.events():
@@ -207,8 +209,9 @@ def test_no_step_goes_beyond_the_limit_but_a_last_one_that_closes(play: Play):
 
 
 @given(plays)
-def test_the_usage_of_a_turn_is_that_of_its_finished_steps(play: Play):
-    assert play.state.usage.input == sum(isinstance(event, StepFinished) for event in play.log)
+def test_the_usage_of_a_turn_is_that_of_its_finished_steps_and_summaries(play: Play):
+    used = StepFinished | CompactionFinished | CompactionFailed
+    assert play.state.usage.input == sum(isinstance(event, used) for event in play.log)
 
 
 @given(st.lists(st.tuples(st.sampled_from(PLUGINS), st.integers(-2, 2)), max_size=8))

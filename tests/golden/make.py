@@ -9,32 +9,33 @@ A log that is there is never written again: it stands for the logs people have.
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from tests.helpers.conversations import Scenes
 from tests.helpers.tools import look, mail
+from tests.helpers.window_model import WindowModel, counting
 
-from everturn import (
-    Chat,
+from everturn import Agent, Chat, ToolContext, Turn, TurnError, handoff, tool
+from everturn.app import App
+from everturn.chat.session_instructions import set_session_instructions
+from everturn.core.chunks import FinishChunk, UsageChunk
+from everturn.core.events import CommandDropped, Event, GrantRevoked, StepStarted
+from everturn.core.options import Budget, Prompt, TurnOptions
+from everturn.core.parts import FileChange, Usage
+from everturn.core.ports import SubagentRequest, Tool
+from everturn.errors import ModelError
+from everturn.events import (
     FilesPart,
     GateOpened,
     LateResultReceived,
     TextDelta,
-    ToolContext,
-    Turn,
-    TurnError,
     TurnSuspended,
-    tool,
 )
-from everturn.core.chunks import FinishChunk, UsageChunk
-from everturn.core.events import CommandDropped, Event, GrantRevoked, StepStarted
-from everturn.core.options import Budget, TurnOptions
-from everturn.core.parts import FileChange, Usage
-from everturn.core.ports import SubagentRequest, Tool
-from everturn.errors import ModelError
-from everturn.runtime import Runtime
+from everturn.models import FallbackModel, RetryPolicy
+from everturn.models.retry import RetryModel
 from everturn.testing import (
     CountingIds,
     FakeClock,
@@ -59,14 +60,17 @@ async def note(text: str) -> str:
 
 
 @asynccontextmanager
-async def chatting(*script: Any, tools: tuple[Tool, ...] = (), **options: Any) -> AsyncGenerator[Chat, None]:
+async def chatting(
+    *script: Any, tools: tuple[Tool, ...] = (), plugins: tuple[object, ...] = (), **options: Any
+) -> AsyncGenerator[Chat, None]:
     model, clock = ScriptedModel(*script), FakeClock()
-    async with Chat(model, runtime=Runtime(model, tools=tools, clock=clock, ids=CountingIds()), **options) as chat:
+    app = App(model, tools=tools, plugins=plugins, clock=clock, ids=CountingIds())
+    async with Chat(model, app=app, **options) as chat:
         yield chat
 
 
 async def dumped_log(chat: Chat) -> bytes:
-    return dump_log(await chat.runtime.store.events(chat.session))
+    return dump_log(await chat.app.store.events(chat.session))
 
 
 async def plain() -> bytes:
@@ -184,14 +188,23 @@ async def restarted() -> bytes:
     async with chatting([say("One two "), ScriptedHang()]) as chat:
         turn = await chat.send("Count")
         await wait_for_turn_event(turn, lambda event: isinstance(event, TextDelta) and event.text == "two ")
-    model, store = ScriptedModel(say("One two three")), chat.runtime.store
-    runtime = Runtime(model, store=store, clock=FakeClock(), ids=CountingIds("b"))
-    async with Chat(model, runtime=runtime, session=chat.session) as again:
+    model, store = ScriptedModel(say("One two three")), chat.app.store
+    app = App(model, store=store, clock=FakeClock(), ids=CountingIds("b"))
+    async with Chat(model, app=app, session=chat.session) as again:
         turn = again.turn(turn.id)
         await turn
         await turn.cancel()  # too late
         await written(again, CommandDropped)
         return await dumped_log(again)
+
+
+async def retried() -> bytes:
+    failed = ScriptedFailure(ModelError("too many requests", kind="rate", retryable=True))
+    first = RetryModel(ScriptedModel([failed], name="first"), RetryPolicy(attempts=2, initial_delay=0.0))
+    model = FallbackModel(first, ScriptedModel(say("Hello, Ada."), name="second"))
+    async with Chat(model, app=App(model, clock=FakeClock(), ids=CountingIds())) as chat:
+        await (await chat.send("Hello"))
+        return await dumped_log(chat)
 
 
 @tool(idempotent=True)
@@ -219,8 +232,8 @@ async def reached_out() -> bytes:
         go=[calls(call("bell"), call("work")), say("Done.")],
         below=[calls(call("mail", to="Bob", text="Hi")), say("Mailed.")],
     )
-    runtime = Runtime(model, tools=(look, mail, work, bell), clock=FakeClock(), ids=CountingIds())
-    async with Chat(model, runtime=runtime) as chat:
+    app = App(model, tools=(look, mail, work, bell), clock=FakeClock(), ids=CountingIds())
+    async with Chat(model, app=app) as chat:
         turn = await chat.send("go")
         async for event in turn:
             if isinstance(event, TurnSuspended):
@@ -270,9 +283,137 @@ async def steered() -> bytes:
         return await dumped_log(chat)
 
 
+async def refused() -> bytes:
+    """A message that a plugin refuses, one that passes, and an answer that is replaced and then refused."""
+
+    class Guard:
+        name = "guard"
+        output_buffer = "none"
+
+        def on_input(self, ctx: Any, message: Any) -> None:
+            if "password" in message.text:
+                ctx.refuse("I cannot help with that.")
+
+        def on_output(self, ctx: Any, text: str) -> str:
+            if "bank" in text:
+                ctx.refuse("I may not say that.")
+            return text.replace("Bob", "somebody")
+
+    async with chatting(say("Bob called."), say("It is in the bank."), plugins=(Guard(),)) as chat:
+        for text in ("My password is hunter2", "Who called?", "Where is the money?"):
+            await (await chat.send(text))
+        return await dumped_log(chat)
+
+
+async def handed_over() -> bytes:
+    """An agent hands the conversation to another one, whose first answer is not a valid output."""
+
+    class Bill(BaseModel):
+        cents: int
+
+    def instructions() -> str:
+        return "You bill."
+
+    billing = Agent(
+        ScriptedModel([], say("It is 9 euros."), say('{"cents": 900}')),
+        name="billing",
+        instructions=instructions,
+        output_type=Bill,
+    )
+    front = Agent(
+        ScriptedModel([say("One moment."), calls(call("transfer_to_billing"))]), name="front", tools=[handoff(billing)]
+    )
+    async with App(agents=[front], clock=FakeClock(), ids=CountingIds()) as app:
+        chat = app.chat(agent=front)
+        assert (await chat.run("What does it cost?", metadata={"customer": "ada"})).output == Bill(cents=900)
+        return await dumped_log(chat)
+
+
+@tool(resumable=True)
+async def order(ctx: ToolContext) -> str:
+    """Order a parcel, wait a day, and then for its arrival."""
+
+    def send(token: str) -> None:
+        TOKENS.append(token)
+
+    number = await ctx.step("order", lambda: 17)
+    await ctx.sleep(days=1)
+    came = await ctx.external(send, timeout=3600)
+    return f"order {number}: {came}"
+
+
+TOKENS: list[str] = []
+
+
+async def durable_tool() -> bytes:
+    """A tool that records a step, sleeps, and waits for an external result."""
+    clock, model = FakeClock(), ScriptedModel(calls(call("order")), say("It came."))
+    app = App(model, tools=[order], clock=clock, ids=CountingIds())
+    async with Chat(model, app=app) as chat:
+        turn = await chat.send("Order it.")
+        async for event in turn:
+            if isinstance(event, TurnSuspended):
+                clock.advance(86_400) if not TOKENS else await app.complete(TOKENS[-1], "a parcel")
+        return await dumped_log(chat)
+
+
+async def imported() -> bytes:
+    """A conversation that was held elsewhere goes on here."""
+    async with chatting(say("Hello."), say("Fine.")) as chat:
+        messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello, who is it?"}]
+        await chat.import_messages(messages, format="openai", key="import")
+        await (await chat.send("It is Ada."))
+        return await dumped_log(chat)
+
+
+async def instructed() -> bytes:
+    """A person sets the instructions of the session; the next turn starts with them and those of the configuration."""
+    prompt = Prompt(header="Be polite.", workspace="We are a bank.", session="Answer in French.")
+    model = ScriptedModel(say("Hello."), say("Bonjour."))
+    async with App(model, clock=FakeClock(), ids=CountingIds()) as app:
+        chat = app.chat("session")
+        await (await chat.send("Hello!"))
+        await set_session_instructions(app, chat.session, chat.tenant, prompt.session, by="ada", key="k")
+        chat = Chat(model, app=app, session=chat.session, options=TurnOptions(prompt=prompt))
+        await (await chat.send("How are you?"))
+        return await dumped_log(chat)
+
+
+async def switched() -> bytes:
+    """A person hands the conversation to another agent, which takes the next turn."""
+    front = Agent(ScriptedModel(say("Hello.")), name="front")
+    billing = Agent(ScriptedModel([], say("It is 9 euros.")), name="billing")
+    async with App(agents=[front, billing], clock=FakeClock(), ids=CountingIds()) as app:
+        chat = app.chat(agent=front)
+        await chat.run("Hi")
+        await chat.switch(billing, by="ada")
+        assert (await chat.run("What does it cost?")).output == "It is 9 euros."
+        return await dumped_log(chat)
+
+
+async def compacted() -> bytes:
+    """Results are cleared, a summary fails, and another one is written."""
+
+    @tool(read_only=True)
+    def look(n: int) -> str:
+        """Look."""
+        return f"result {n} " + "lorem ipsum " * 60
+
+    texts = iter(("", "Goal: count."))
+    model = WindowModel(counting(6), lambda prompt: next(texts), window=2_000)
+    app = App(model, tools=[look], clock=FakeClock(), ids=CountingIds())
+    async with Chat(model, app=app) as chat:
+        await (await chat.send("count to six")).result()
+        with suppress(TurnError):
+            await (await chat.compact()).result()
+        await (await chat.compact(focus="the numbers")).result()
+        await (await chat.send("Thanks.")).result()
+        return await dumped_log(chat)
+
+
 async def written(chat: Chat, kind: type[Event]) -> None:
     """Wait until the log has such an event. A late result and a dropped command are announced to nobody."""
-    store = chat.runtime.store
+    store = chat.app.store
     while not any(isinstance(entry.event, kind) for entry in await store.events(chat.session)):  # noqa: ASYNC110
         await asyncio.sleep(0)
 
@@ -300,9 +441,17 @@ LOGS: dict[str, Callable[[], Coroutine[Any, Any, bytes]]] = {
         late,
         fork,
         restarted,
+        retried,
         reached_out,
         reviewed,
         steered,
+        refused,
+        handed_over,
+        durable_tool,
+        imported,
+        switched,
+        instructed,
+        compacted,
     )
 }
 

@@ -29,9 +29,17 @@ PHASES = {
     "late": [CANCELLED, DONE],
     "fork": [DONE, DONE, DONE, DONE],
     "restarted": [DONE],
+    "retried": [DONE],
     "reached_out": [DONE],
     "reviewed": [DONE],
     "steered": [DONE, DONE],
+    "refused": [DONE, DONE, DONE],
+    "handed_over": [DONE],
+    "durable_tool": [DONE],
+    "imported": [DONE],
+    "switched": [DONE, DONE],
+    "instructed": [DONE, DONE],
+    "compacted": [DONE, FAILED, DONE, DONE],
 }
 
 

@@ -23,6 +23,10 @@ from everturn.core.events import (
     LateResultReceived,
     PermissionDecided,
     SubagentStarted,
+    ToolStepFinished,
+    ToolStepStarted,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, Gate, GateResolution
 from everturn.core.loop_detection import fingerprint_of_text
@@ -50,6 +54,10 @@ CALL_TRANSITIONS: Final[dict[CallState, dict[type[Event], CallState | frozenset[
         GateOpened: _ASKED,
         GateResolved: "running",
         SubagentStarted: "running",
+        ToolStepStarted: "running",
+        ToolStepFinished: "running",
+        WaitStarted: "running",
+        WaitFinished: "running",
         CallNotified: "running",  # before it was suspended: the code that suspends it checks again
         CallSuspended: "waiting",
         CallFinished: FINAL_CALL_STATES,
@@ -59,6 +67,10 @@ CALL_TRANSITIONS: Final[dict[CallState, dict[type[Event], CallState | frozenset[
         GateOpened: "waiting",
         GateResolved: "waiting",
         SubagentStarted: "waiting",
+        ToolStepStarted: "waiting",
+        ToolStepFinished: "waiting",
+        WaitStarted: "waiting",
+        WaitFinished: "waiting",
         CallSuspended: "waiting",
         CallNotified: "waiting",
         CallResumed: "running",
@@ -80,6 +92,10 @@ CallTransitionEvent = (
     | GateResolved
     | CallStarted
     | SubagentStarted
+    | ToolStepStarted
+    | ToolStepFinished
+    | WaitStarted
+    | WaitFinished
     | CallSuspended
     | CallNotified
     | CallResumed
@@ -109,6 +125,9 @@ class CallRecord(Struct):
     recent_calls: tuple[str, ...] = ()  # fingerprints of the last calls of its sub-agent run
     parent: str = ""  # the call whose tool made it
     children: dict[int, tuple[str, str]] = {}  # number -> session and turn of a sub-agent run it started
+    tool_steps: dict[str, ToolStepFinished | None] = {}  # name -> its end; None: it was started, and has not ended
+    waits: dict[str, WaitStarted] = {}  # its timers and external results
+    wait_results: dict[str, WaitFinished] = {}  # those that have arrived
     suspended: CallSuspended | None = None  # its last suspension, with the state that its tool saved
     output: Output | None = None  # its result
     is_notified: bool = False  # the sub-agent run it waits for is about to end
@@ -208,6 +227,27 @@ class CallRecord(Struct):
             raise InvalidEvent(f"call {self.id} has asked for its sub-agent run {event.number} before")
         self.children[event.number] = event.session, event.child
 
+    def _start_tool_step(self, event: ToolStepStarted) -> None:
+        step = self.tool_steps.get(event.name)
+        if event.name in self.tool_steps and (step is None or not step.failed):
+            raise InvalidEvent(f"call {self.id} has run its step {event.name!r} before")
+        self.tool_steps[event.name] = None
+
+    def _finish_tool_step(self, event: ToolStepFinished) -> None:
+        if (step := self.tool_steps.get(event.name)) is not None and not step.failed:
+            raise InvalidEvent(f"step {event.name!r} of call {self.id} has a value already")
+        self.tool_steps[event.name] = event
+
+    def _start_wait(self, event: WaitStarted) -> None:
+        if event.wait in self.waits:
+            raise InvalidEvent(f"call {self.id} waits for {event.wait} already")
+        self.waits[event.wait] = event
+
+    def _finish_wait(self, event: WaitFinished) -> None:
+        if event.wait not in self.waits or event.wait in self.wait_results:
+            raise InvalidEvent(f"call {self.id} does not wait for {event.wait}")
+        self.wait_results[event.wait] = event
+
     def _pause(self, event: CallSuspended) -> None:
         self.suspended, self.state = event, "waiting"
 
@@ -232,8 +272,21 @@ class CallRecord(Struct):
         return self.gate if self.state == "asking" else None
 
 
+def stop_output(call: CallRecord) -> Output:
+    """The result of a call in a turn that a person stopped with a denial, of this call or another."""
+    resolution = call.resolution
+    if resolution is None or resolution.allowed:
+        return Output("The person stopped the turn before this call ran; it had no effect.", code="denied")
+    reason = f" and said why: {resolution.reason}" if resolution.reason else ""
+    return Output(f"The person did not allow this call{reason}. The person stopped the turn.", code="denied")
+
+
 _ASIDE: Final[dict[type[Event], Callable[[CallRecord, Any], None]]] = {
     SubagentStarted: CallRecord._descend,  # pyright: ignore[reportPrivateUsage]
+    ToolStepStarted: CallRecord._start_tool_step,  # pyright: ignore[reportPrivateUsage]
+    ToolStepFinished: CallRecord._finish_tool_step,  # pyright: ignore[reportPrivateUsage]
+    WaitStarted: CallRecord._start_wait,  # pyright: ignore[reportPrivateUsage]
+    WaitFinished: CallRecord._finish_wait,  # pyright: ignore[reportPrivateUsage]
     CallSuspended: CallRecord._pause,  # pyright: ignore[reportPrivateUsage]
     CallNotified: CallRecord._stir,  # pyright: ignore[reportPrivateUsage]
     CallResumed: CallRecord._resume,  # pyright: ignore[reportPrivateUsage]

@@ -69,7 +69,32 @@ class FinishChunk(Struct, frozen=True, gc=False):
     raw: str = ""
 
 
-Chunk = TextChunk | ReasoningChunk | CallChunk | FileChunk | OpaqueChunk | UsageChunk | FinishChunk
+class RetryChunk(Struct, frozen=True, gc=False):
+    """The request failed before any content arrived, and is about to be sent again: what a wrapper such as `RetryModel`
+    yields before it waits. The turn writes it as `RequestRetried`.
+    """
+
+    attempt: int  # the number of the attempt that follows
+    attempts: int  # how many there are at most
+    seconds: float  # how long it waits before it
+    kind: str  # of the error
+    reason: str
+    model: str = ""  # another model that is asked instead; "": the same one
+
+
+class WaitChunk(Struct, frozen=True, gc=False):
+    """The request is not sent yet: it waits for a rate limit. Readers are shown it, and it is not written.
+
+    `reason` is `rate_limit` or `breaker` (the provider failed several times and is left alone for a while); "" ends it.
+    """
+
+    seconds: float  # the estimated wait from now on
+    reason: Literal["rate_limit", "breaker", ""] = "rate_limit"
+
+
+Chunk = (
+    TextChunk | ReasoningChunk | CallChunk | FileChunk | OpaqueChunk | UsageChunk | RetryChunk | WaitChunk | FinishChunk
+)
 
 
 def exceeds_call_limit(call: str) -> bool:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.gates import GateResolution
+from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, Part
 
@@ -32,7 +33,12 @@ class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
 
     With `at_leaf` the parent is the end of the selected branch at the time the turn starts. A command with `alone` is
     not admitted while another turn runs or is queued. A command that `steers` joins the turn `joins` between two of its
-    steps; if that is no longer possible, or no turn was running, it starts a turn of its own.
+    steps; if that is no longer possible, or no turn was running, it starts a turn of its own. With `not_before` the turn
+    starts at that time or later.
+
+    Without `base` the turn is that of `options`. With it, the agent that has the session when the turn starts takes it: if
+    that is another one than `options` are for, its options are added to `base`, which has what the caller gave, and the
+    values of the fields in `chosen`.
     """
 
     turn: str
@@ -43,12 +49,24 @@ class Send(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults
     alone: bool = False
     steers: bool = False
     joins: str = ""
+    not_before: float = 0.0
     options: TurnOptions = TurnOptions()
+    base: TurnOptions | None = None  # without client tools and metadata, which are in `options`
+    chosen: tuple[str, ...] = ()  # names of fields of `base` that the caller chose for this message
 
     @property
     def body(self) -> Command:
-        """Without the ids, which every attempt makes anew, and without the turn that happened to be running."""
-        return replace(self, at=0.0, turn="", message="", joins="")
+        """Without ids and a trace, which every attempt makes anew, without the turn that happened to be running, and
+        without the layers of the prompt, which may have changed since.
+
+        With `base`, also without what the agent contributed: another one may have the session by now.
+        """
+        options = replace(self.options, trace="") if self.options.trace else self.options
+        options, base = options if options.prompt is None else replace(options, prompt=None), self.base
+        if base is not None:
+            options = TurnOptions(clients=options.clients, metadata=options.metadata)
+            base = base if base.prompt is None else replace(base, prompt=None)
+        return replace(self, at=0.0, turn="", message="", joins="", options=options, base=base)
 
 
 class ResolveGate(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -70,6 +88,20 @@ class Select(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
     """Select the branch that ends at a message (None: start at the root)."""
 
     message: str | None
+
+
+class SelectAgent(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Hand the session to another agent. Not admitted while a turn runs or waits."""
+
+    agent: str
+    by: str = ""
+
+
+class SetInstructions(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Set the instructions of the session; "" removes them."""
+
+    text: str
+    by: str = ""
 
 
 class Delete(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -109,6 +141,19 @@ class NotifyCall(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_de
     call: str
 
 
+class FinishWait(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Deliver the result of an external system to the call that waits for it, or end the wait because it `timed_out`.
+
+    Both have the same key, so that admission decides which of them was first.
+    """
+
+    turn: str
+    call: str
+    wait: str
+    value: str = ""  # JSON
+    timed_out: bool = False
+
+
 class Revert(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """Restore the files under a root to a recorded tree."""
 
@@ -117,4 +162,32 @@ class Revert(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaul
     by: str = ""
 
 
-AnyCommand = Send | ResolveGate | Cancel | Select | Delete | LateResult | Revoke | ClaimCall | NotifyCall | Revert
+class ImportMessages(Command, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """Add a conversation that was held elsewhere after `parent`, or (`at_leaf`) at the end of the selected branch.
+
+    Each message follows the one before it; the first has no parent yet. Their ids are derived from the key, so that a
+    repeat is the same command. Not admitted while a turn runs or is queued.
+    """
+
+    messages: tuple[Message, ...]
+    parent: str | None = None
+    at_leaf: bool = False
+    by: str = ""
+
+
+AnyCommand = (
+    Send
+    | ResolveGate
+    | Cancel
+    | Select
+    | SelectAgent
+    | SetInstructions
+    | Delete
+    | LateResult
+    | Revoke
+    | ClaimCall
+    | NotifyCall
+    | FinishWait
+    | Revert
+    | ImportMessages
+)

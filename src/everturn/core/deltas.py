@@ -1,6 +1,6 @@
 """Live deltas: the pieces of a step that is still streaming, and a reader that shows every character exactly once.
 
-A delta belongs to the step that began at `seq` in the log, and starts at `offset` inside part number `part`. A finished
+A delta belongs to the step that began at `seq` in the log (or whose request was last retried there), and starts at `offset` inside part number `part`. A finished
 step holds the same characters, so a reader that missed deltas (it came late, it was slow, the driver died) takes the
 missing rest from the log. `TurnReader` implements that rule without I/O.
 """
@@ -13,7 +13,7 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.events import Entry, Event, StepFinished, StepInterrupted, StepRestarted, StepStarted
+from everturn.core.events import Entry, Event, RequestRetried, StepFinished, StepInterrupted, StepRestarted, StepStarted
 from everturn.core.parts import FilePart, ReasoningPart, StreamedPart, TextPart
 
 CURSOR_LIMIT = 65_536  # characters of a cursor
@@ -50,7 +50,10 @@ class CallDelta(Delta, frozen=True, gc=False, tag=True):
 
 
 class CallProgress(Struct, frozen=True, gc=False, tag=True):
-    """Progress of a running tool; shown when it happens, and never stored or repeated."""
+    """Progress of a running tool; shown when it happens, and never stored or repeated.
+
+    Without a call it is about the model request of the current step: what it waits for, or "" when it waits no more.
+    """
 
     turn: str
     call: str
@@ -183,14 +186,18 @@ class StreamingStep:
         return delta if delta.offset == have else replace(delta, offset=have, text=delta.text[have - delta.offset :])
 
 
+_STEP_STARTS = frozenset((StepStarted, StepRestarted, RequestRetried))  # deltas count from these
+
+
 class TurnReader:
     """Turns log entries and deltas, in whatever pieces they arrive, into what one reader of a turn shows."""
 
-    def __init__(self, turn: str, cursor: Cursor | None = None) -> None:
+    def __init__(self, turn: str, cursor: Cursor | None = None, is_log_only: bool = False) -> None:
         cursor = cursor or Cursor()
         self.turn = turn
+        self._is_log_only = is_log_only  # it shows no deltas
         self.seq = cursor.seq
-        # Deltas exist only between a step's start and its end, so a cursor with offsets points at that start.
+        # Deltas exist only between a step's start (or its last retry) and its end: a cursor with offsets points there.
         self._step = StreamingStep(cursor.seq, cursor.offsets)
 
     @property
@@ -198,24 +205,28 @@ class TurnReader:
         """The position of this reader; another reader can continue from it, on any node."""
         return Cursor(self.seq, tuple(self._step.seen))
 
-    def entry(self, entry: Entry) -> Iterator[TurnItem]:
+    def entry(self, entry: Entry) -> Iterable[TurnItem]:
         """Show an entry of the log, and before it the missed rest of the step that it ends."""
         if entry.seq <= self.seq:
-            return
+            return ()
         event = entry.event
-        match event:
-            case StepStarted() | StepRestarted():
+        kind = type(event)
+        if not self._is_log_only:
+            if kind in _STEP_STARTS:
                 self._step = StreamingStep(entry.seq)
-            case StepFinished(parts=parts) | StepInterrupted(parts=parts):
-                for delta in missing_deltas(self.turn, self._step.start, parts, tuple(self._step.seen)):
-                    self._step.note(delta)
-                    yield delta
-                self._step = StreamingStep(self._step.start)
-            case _:
-                pass
+            elif isinstance(event, StepFinished | StepInterrupted):
+                return self._end_step(entry, event)
+        self.seq = entry.seq
+        return (event,)
+
+    def _end_step(self, entry: Entry, event: StepFinished | StepInterrupted) -> Iterator[TurnItem]:
+        for delta in missing_deltas(self.turn, self._step.start, event.parts, tuple(self._step.seen)):
+            self._step.note(delta)
+            yield delta
+        self._step = StreamingStep(self._step.start)
         self.seq = entry.seq
         yield event
 
     def delta(self, delta: Delta) -> Delta | None:
         """Show a delta, or the part of it that is new; None if it is old, of another step, or after a gap."""
-        return self._step.show(delta) if self.seq == self._step.start else None
+        return self._step.show(delta) if self.seq == self._step.start and not self._is_log_only else None

@@ -13,18 +13,22 @@ from msgspec import Struct
 from everturn.core.gates import CallClaim, Gate, GateResolution, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent, TurnOptions
-from everturn.core.parts import CallState, FileChange, Finish, Output, StreamedPart, Usage
+from everturn.core.parts import CallState, CompactionReason, FileChange, Finish, Output, StreamedPart, Usage
 from everturn.core.rules.policy import Rule
 
 Outcome = Literal["completed", "error", "cancelled"]
 Scope = Literal["turn", "parent", "session", "tenant"]
+ProblemPhase = Literal["", "prepare", "request", "stream", "tools", "finalize"]
+"""The stages of a turn, as an error names them; "" in logs of older versions."""
+WaitKind = Literal["timer", "external"]
 
 
-class Problem(Struct, frozen=True, gc=False):
+class Problem(Struct, frozen=True, gc=False, omit_defaults=True):
     """Why a turn failed, or what a plugin's hook reported: a stable `kind` and a text for people."""
 
     kind: str
     text: str
+    phase: ProblemPhase = ""  # the stage in which it failed
 
 
 class DeferredMessage(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -57,6 +61,17 @@ class TurnStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit
     untitled: bool = False
 
 
+class AgentSwitched(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """An agent took over the turn: after a handoff, or at the start if its instructions had to be rendered.
+
+    `options` are those of the turn from now on, with everything that the agent contributes to a request.
+    """
+
+    agent: str
+    options: TurnOptions
+    call: str = ""  # the call that handed over; "": the start of the turn
+
+
 class AnswerStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """The placeholder of the answer was added; the next steps fill it."""
 
@@ -74,17 +89,40 @@ class MessageAdded(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
     command: str = ""
 
 
+class InputRefused(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A plugin refused what a person said: no model reads this message, now or later.
+
+    If it is the message that the turn answers, `text` is the answer. Written before anything else is done with it.
+    """
+
+    message: str
+    text: str
+    by: str = ""  # the plugin
+
+
 class StepStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """A model request is about to be sent; a `closing` one has no tools and is the last."""
 
     step: int
     closing: bool = False
+    instructions: str = ""  # of the agent, for this step alone
 
 
 class StepRestarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """A step whose driver died starts again; readers drop what they saw of it."""
 
     step: int
+
+
+class RequestRetried(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A model request failed before any content arrived; after `seconds` it is sent again, to the same model or another."""
+
+    step: int
+    attempt: int  # the number of the attempt that follows
+    attempts: int  # how many there are at most
+    problem: Problem  # why the attempt before it failed
+    seconds: float = 0.0
+    model: str = ""  # another model that is asked instead; "": the same one
 
 
 class StepFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -94,6 +132,14 @@ class StepFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omi
     parts: tuple[StreamedPart, ...]
     finish: Finish
     usage: Usage = Usage()
+    model: str = ""  # the model that wrote it, if another than the answer's `by` (a fallback)
+    first_chunk_at: float = 0.0  # when its first content arrived; 0: nothing did, or the log is older
+    refused: str = ""  # the plugin that refused what the model wrote; the parts are its refusal
+    warning: str = (
+        ""  # what its request lacked, such as tools that the turn was to have; or that its answer was cut off
+    )
+    continues: bool = False  # its text was cut at the output limit, and the next step continues it
+    loops: bool = False  # the model repeats itself: no plugin may ask for another step
 
 
 class StepInterrupted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -103,6 +149,47 @@ class StepInterrupted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, 
     parts: tuple[StreamedPart, ...]
     finish: Finish
     problem: Problem | None = None
+    usage: Usage = Usage()
+    model: str = ""
+    first_chunk_at: float = 0.0
+
+
+class OutputRejected(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The answer of a step is not a valid output: the step then finishes without parts, and the model is asked again.
+
+    The attempt is in the log and not in the conversation.
+    """
+
+    step: int
+    parts: tuple[StreamedPart, ...]
+    problem: str
+
+
+class CompactionStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A model is about to be asked for a summary of everything above `kept`; a driver that takes over asks again."""
+
+    number: int  # among those of the turn, from 1
+    why: CompactionReason = "limit"
+    kept: str = ""  # as in `SummaryPart`, like the next two
+    step: int = 0
+    task: str = ""
+    used: int = 0  # tokens of a request now
+    limit: int = 0  # tokens that a request may have
+
+
+class CompactionFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The summary is written: its message is added in the same append."""
+
+    number: int
+    usage: Usage = Usage()
+    model: str = ""  # the model that wrote it
+
+
+class CompactionFailed(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """There is no summary, and the conversation stays as it is."""
+
+    number: int
+    problem: Problem
     usage: Usage = Usage()
 
 
@@ -155,9 +242,12 @@ class PermissionDecided(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True
 
 
 class LimitReached(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A budget is used up, or a person denied a loop: no further call starts, and the next request is the last."""
+    """A budget is used up, or a person denied a loop: no further call starts, and the next request is the last.
 
-    limit: str  # steps | calls | tokens | cost | seconds | loop
+    With `denied`, a person denied a call and stopped the turn: there is no further request at all.
+    """
+
+    limit: str  # steps | calls | tokens | cost | seconds | loop | denied
     scope: Scope
     text: str
 
@@ -188,8 +278,43 @@ class SubagentStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, 
     number: int = 1  # its number among the sub-agent runs of this call
 
 
+class ToolStepStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A tool is about to run a step (`ctx.step`). Written before the effect, like `CallStarted`."""
+
+    call: str
+    name: str
+
+
+class ToolStepFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A step of a tool returned this JSON value, which a resumed tool gets again; a `failed` one may be run again."""
+
+    call: str
+    name: str
+    value: str = ""
+    failed: bool = False
+
+
+class WaitStarted(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A tool waits for a time (`ctx.sleep`) or for the result of an external system (`ctx.external`)."""
+
+    call: str
+    wait: str
+    kind: WaitKind
+    until: float = 0.0  # when the timer fires, or the external result times out; 0: never
+
+
+class WaitFinished(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """The timer fired, the external system delivered this JSON value, or its time is over."""
+
+    call: str
+    wait: str
+    value: str = ""
+    timed_out: bool = False
+    command: str = ""
+
+
 class CallSuspended(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
-    """A tool was suspended until these gates are resolved, these calls finished and this sub-agent run over.
+    """A tool was suspended until these gates are resolved, these calls and waits finished and this sub-agent run over.
 
     Only its `saved_state` survives until it is resumed; nothing is held in memory.
     """
@@ -199,6 +324,7 @@ class CallSuspended(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, om
     gates: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     child: str = ""  # the turn
+    waits: tuple[str, ...] = ()
 
 
 class CallNotified(TurnEvent, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
@@ -303,10 +429,38 @@ class LeafSelected(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_de
     command: str = ""
 
 
+class AgentSelected(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A person handed the session to another agent: it takes the next turns, unless a message names another."""
+
+    agent: str
+    by: str = ""
+    command: str = ""
+
+
+class InstructionsSet(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A person set the instructions of the session, for the turns that start with later messages; "" removes them."""
+
+    text: str
+    by: str = ""
+    command: str = ""
+
+
 class MessageDeleted(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
     """A message and everything under it was hidden."""
 
     message: str
+    command: str = ""
+
+
+class MessagesImported(Event, frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True):
+    """A conversation that was held elsewhere was added, each message after the one before it, and selected.
+
+    It is text and data only: it belongs to no turn, grants nothing, and none of its calls runs.
+    """
+
+    messages: tuple[Message, ...]
+    title: str = ""  # of a session that had none
+    by: str = ""
     command: str = ""
 
 
@@ -348,12 +502,19 @@ Terminal = TurnCompleted | TurnFailed | TurnCancelled
 
 LogEvent = (
     TurnStarted
+    | AgentSwitched
     | AnswerStarted
     | MessageAdded
+    | InputRefused
     | StepStarted
     | StepRestarted
+    | RequestRetried
     | StepFinished
     | StepInterrupted
+    | OutputRejected
+    | CompactionStarted
+    | CompactionFinished
+    | CompactionFailed
     | GateOpened
     | GateResolved
     | CallClaimed
@@ -362,6 +523,10 @@ LogEvent = (
     | LimitReached
     | CallStarted
     | SubagentStarted
+    | ToolStepStarted
+    | ToolStepFinished
+    | WaitStarted
+    | WaitFinished
     | CallSuspended
     | CallNotified
     | CallResumed
@@ -376,7 +541,10 @@ LogEvent = (
     | TurnCancelled
     | TitleSet
     | LeafSelected
+    | AgentSelected
+    | InstructionsSet
     | MessageDeleted
+    | MessagesImported
     | GrantRevoked
     | RevertStarted
     | FilesReverted

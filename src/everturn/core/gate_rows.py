@@ -153,11 +153,8 @@ def _check_holder(row: GateRow, client: str, now: float) -> None:
         raise NotClaimed(f"gate {row.gate.id}: the time of this claim is over; claim it again")
 
 
-def check_answer_fits_gate(gate: Gate, resolution: GateResolution) -> None:
-    """Refuse an answer that does not fit the gate, above all a grant wider than the ones it offered."""
+def _check_grant(gate: Gate, resolution: GateResolution) -> None:
     v = resolution
-    if len(v.result or "") > MAX_RESULT_LENGTH or len(v.text or "") > MAX_RESULT_LENGTH:
-        raise AnswerUnfit(f"gate {gate.id}: an answer has at most {MAX_RESULT_LENGTH:,} characters")
     if v.grant is not None and (not v.allowed or v.grant not in gate.offers):
         raise AnswerUnfit(f"gate {gate.id} does not offer to remember this: {v.grant}")
     if v.grant is not None and (v.arguments or v.result is not None):
@@ -166,6 +163,16 @@ def check_answer_fits_gate(gate: Gate, resolution: GateResolution) -> None:
         )
     if (v.everywhere or v.until) and v.grant is None:
         raise AnswerUnfit(f"gate {gate.id}: there is nothing to be remembered")
+    if v.within and not v.everywhere:
+        raise AnswerUnfit(f"gate {gate.id}: what holds in one session is not limited to a user or a folder")
+
+
+def check_answer_fits_gate(gate: Gate, resolution: GateResolution) -> None:
+    """Refuse an answer that does not fit the gate, above all a grant wider than the ones it offered."""
+    v = resolution
+    if len(v.result or "") > MAX_RESULT_LENGTH or len(v.text or "") > MAX_RESULT_LENGTH:
+        raise AnswerUnfit(f"gate {gate.id}: an answer has at most {MAX_RESULT_LENGTH:,} characters")
+    _check_grant(gate, resolution)
     if v.text is not None and (gate.kind != "result" or not v.allowed):
         raise AnswerUnfit(f"gate {gate.id} is about a {gate.kind}: only a result can be redacted, when it is sent")
     if gate.kind in ("result", "question") and v.arguments:
@@ -178,6 +185,8 @@ def check_answer_fits_gate(gate: Gate, resolution: GateResolution) -> None:
         _check_form(gate, resolution)
     if v.allowed and v.others:
         raise AnswerUnfit(f"gate {gate.id}: only a denial can be one of everything that is asked beside")
+    if v.allowed and v.stop:
+        raise AnswerUnfit(f"gate {gate.id}: only a denial can stop the turn")
 
 
 def _check_form(gate: Gate, resolution: GateResolution) -> None:

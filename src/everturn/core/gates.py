@@ -42,6 +42,7 @@ class Gate(Struct, frozen=True, gc=False, omit_defaults=True):
     form: str = ""  # the JSON Schema of the answer's `result`
     once: bool = False  # once a client has claimed the call, no other client may run it
     lease: float = 0.0  # seconds that a client should claim it for
+    folder: str = ""  # the folder that the turn works in: a grant of one of the offers may be for it alone
 
 
 class CallClaim(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -51,10 +52,15 @@ class CallClaim(Struct, frozen=True, gc=False, omit_defaults=True):
     until: float
 
 
+GrantLimit = Literal["", "user", "folder"]
+"""Of the turns of a tenant, those that a grant covers: all, those of the same user, or those in the same folder."""
+
+
 class Grant(Struct, frozen=True, gc=False, omit_defaults=True):
     """A remembered approval.
 
-    It holds in one session and its sub-agent runs or, without `session`, in the whole tenant.
+    It holds in one session and its sub-agent runs or, without `session`, in the whole tenant: in all turns, in those of
+    one user (`asker`), or in those that work in one `folder`.
     """
 
     id: str  # of the gate that was answered
@@ -66,6 +72,7 @@ class Grant(Struct, frozen=True, gc=False, omit_defaults=True):
     tool: str = ""  # the tool it was given for
     identity: str = ""  # of that tool: the grant does not cover another tool of the same name
     asker: str = ""  # the user whose turns it covers; "": the turns of all users
+    folder: str = ""  # the folder whose turns it covers; "": the turns in any folder
 
 
 class GateResolution(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -73,9 +80,10 @@ class GateResolution(Struct, frozen=True, gc=False, omit_defaults=True):
     reads).
 
     With a `result` nothing runs: the person or client ran the call by hand, and this is its result. With a `grant` such
-    calls are allowed from now on, `until` a time, in this session or `everywhere`. A reviewed result is sent, sent as
+    calls are allowed from now on, `until` a time, in this session or `everywhere` (`within` the turns of the same user
+    or the same folder only). A reviewed result is sent, sent as
     the redacted `text`, or withheld. A form is answered with the JSON in `result`. A denial with `others` also denies
-    the other open gates of the session and its sub-agent runs.
+    the other open gates of the session and its sub-agent runs; one with `stop` ends the turn without another request.
     """
 
     allowed: bool
@@ -90,3 +98,5 @@ class GateResolution(Struct, frozen=True, gc=False, omit_defaults=True):
     text: str | None = None
     others: bool = False
     claim: str = ""  # the client that ran the call
+    stop: bool = False
+    within: GrantLimit = ""

@@ -6,14 +6,29 @@ arguments are always a JSON object. `render` is a pure function, so a request bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from everturn.core.canonical_json import encode_canonical, parse_object, replace_surrogates
+from everturn.core.compaction import compact_path
+from everturn.core.continuation import is_continued
+from everturn.core.events import OutputRejected
 from everturn.core.messages import Message
 from everturn.core.options import ToolHistory
-from everturn.core.parts import FilePart, FilesPart, NoticePart, ReasoningPart, StepPart, TextPart, ToolPart
+from everturn.core.parts import (
+    ClearedPart,
+    ContextPart,
+    FilePart,
+    FilesPart,
+    NoticePart,
+    ReasoningPart,
+    StepPart,
+    SummaryPart,
+    TextPart,
+    ToolPart,
+)
 from everturn.core.requests import RequestCall, RequestMessage, RequestPart, RequestResult
 
+CONTEXT_NOTICE = "context"
 NO_RESULT = "This call was interrupted; it has no result."
 DIGEST_LIMIT = 200  # characters of a result in a digest: enough to recognise it, too little to quote from
 DIGEST_WARNING = "A log of tools that were used, for reference only; writing such lines calls nothing."
@@ -24,7 +39,7 @@ def render_history(messages: Iterable[Message], policy: ToolHistory = "full") ->
     rendered: list[RequestMessage] = []
     render_answer = _RENDER[policy]
     for message in messages:
-        if message.hidden:
+        if message.hidden or message.refused:
             continue
         is_answer = message.role == "assistant"
         if (text := _only_text(message, is_answer)) is not None:
@@ -32,6 +47,17 @@ def render_history(messages: Iterable[Message], policy: ToolHistory = "full") ->
         else:
             rendered += render_answer(message) if is_answer else _render_user(message)
     return rendered
+
+
+def without_refused(messages: list[Message]) -> list[Message]:
+    """Leave out of a branch what a plugin refused: the message, and the text of the runtime that answers it.
+
+    A message that was refused when it was answered anew is not marked itself; the answer to it is.
+    """
+    if not any(message.refused for message in messages):
+        return messages
+    refused = {message.parent for message in messages if message.refused and message.role == "assistant"}
+    return [message for message in messages if not message.refused and message.id not in refused]
 
 
 def unanswered_turns(path: Sequence[Message], is_answering_last: bool) -> list[str]:
@@ -62,29 +88,58 @@ def _only_text(message: Message, is_answer: bool) -> TextPart | None:
     return None
 
 
-def render_own_message(message: Message, after: int = 0) -> list[RequestMessage]:
+def render_own_message(
+    message: Message, after: int = 0, rejected: Mapping[int, OutputRejected] | None = None
+) -> list[RequestMessage]:
     """Render one of the present turn's own messages, from part number `after` on, which must begin a step.
 
-    It is always rendered in full, even if it is hidden, because its calls are still in progress.
+    It is always rendered in full, even if it is hidden, because its calls are still in progress. Answers that were
+    `rejected` as output are rendered too, each with its problem: the model is asked to correct them.
     """
-    return list(_render_full(message, after) if message.role == "assistant" else _render_user(message))
+    return list(_render_full(message, after, rejected) if message.role == "assistant" else _render_user(message))
+
+
+def render_compacted(
+    history: Sequence[Message],
+    own: Sequence[Message],
+    policy: ToolHistory = "full",
+    rejected: Mapping[int, OutputRejected] | None = None,
+) -> list[RequestMessage]:
+    """Render a branch with compactions: the messages of earlier turns as the policy says, the turn's own in full."""
+    own_ids = {message.id for message in own}
+    rendered: list[RequestMessage] = []
+    for message in compact_path([*history, *own]):
+        if message.id not in own_ids:
+            rendered += render_history((message,), policy)
+        elif not message.refused:
+            rendered += render_own_message(message, 0, rejected)
+    return rendered
 
 
 def _render_user(message: Message) -> Iterator[RequestMessage]:
     parts = tuple(
-        part
+        _context_notice(part) if isinstance(part, ContextPart) else part
         for part in message.parts
-        if isinstance(part, FilePart) or (isinstance(part, TextPart | NoticePart) and part.text)
+        if isinstance(part, FilePart) or (isinstance(part, TextPart | NoticePart | ContextPart) and part.text)
     )
     if parts:
         yield RequestMessage("user", parts)
 
 
-def _render_full(message: Message, after: int = 0) -> Iterator[RequestMessage]:
-    """One assistant message per step, each followed by the results of its calls."""
+def _context_notice(part: ContextPart) -> NoticePart:
+    """Attached context as quoted data: in JSON, so that no text in it can pretend to be the end of the quotation."""
+    fields = {"kind": part.kind, "title": part.title, "source": part.source, "text": part.text}
+    quoted = encode_canonical({"attached_context": {name: value for name, value in fields.items() if value}})
+    return NoticePart(CONTEXT_NOTICE, quoted, part.untrusted)
+
+
+def _render_full(
+    message: Message, after: int = 0, rejected: Mapping[int, OutputRejected] | None = None
+) -> Iterator[RequestMessage]:
+    """One assistant message per step, each followed by the results of its calls; one for a text that is continued."""
     parts: list[RequestPart] = []
     results: list[RequestResult] = []
-    for part in (*message.parts[after:], None):
+    for part in (*(part for part in message.parts[after:] if not is_continued(part)), None):
         match part:
             case None | StepPart():
                 if parts:
@@ -92,6 +147,8 @@ def _render_full(message: Message, after: int = 0) -> Iterator[RequestMessage]:
                 if results:
                     yield RequestMessage("tool", tuple(results))
                 parts, results = [], []
+                if rejected and part is not None and (rejection := rejected.get(part.step)) is not None:
+                    yield from _render_rejected(rejection)
             case ToolPart(parent=parent):
                 if parent:  # a tool made this call, not the model
                     continue
@@ -106,8 +163,16 @@ def _render_full(message: Message, after: int = 0) -> Iterator[RequestMessage]:
                     parts.append(part)
             case FilePart():
                 parts.append(part)
-            case NoticePart() | FilesPart():
+            case NoticePart() | FilesPart() | SummaryPart() | ClearedPart() | ContextPart():
                 pass
+
+
+def _render_rejected(rejection: OutputRejected) -> Iterator[RequestMessage]:
+    """An answer that was not a valid output, and why: only for the request that asks for another."""
+    parts = tuple(part for part in rejection.parts if isinstance(part, TextPart | ReasoningPart))
+    if parts:
+        yield RequestMessage("assistant", parts)
+    yield RequestMessage("user", (NoticePart("output", rejection.problem),))
 
 
 def _model_calls(message: Message) -> Iterator[ToolPart]:

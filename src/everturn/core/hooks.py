@@ -1,9 +1,10 @@
 """Plugin hooks. A plugin is any object with some of these methods, plain or async.
 
-    on_turn_start ─ on_message_append (the answer) ─┐
-      ┌── on_system_prompt · on_params · on_before_request · on_stream_chunk … · on_after_request ──┐   once per step
-      │        └ on_call_start · on_gate · on_call_end (per call)   └ on_message_append (per append) │
-      └───────────── again while calls finished or a plugin asked for another request ──────────────┘
+    on_input ─ on_turn_start ─ on_message_append (the answer) ─┐
+      ┌── on_system_prompt · on_params · on_before_request · on_stream_chunk … · on_output ── on_after_request ──┐
+      │        └ on_compact · on_overflow (it is too long)        └ on_message_append (per append)               │
+      │        └ on_call_start · on_gate · on_call_end (per call)  └ on_input (per steering message)             │
+      └───────── once per step, again while calls finished or a plugin asked for another request ───────────────┘
     on_turn_end | on_error ─ clean-ups, last in first out
     on_revert, between turns
 
@@ -22,8 +23,9 @@ from everturn.core.canonical_json import JsonObject
 from everturn.core.chunks import Chunk
 from everturn.core.events import Gate, GateResolution, Problem, TurnOptions
 from everturn.core.messages import Message, Role
-from everturn.core.parts import Finish, Output, Part, Usage
+from everturn.core.parts import CompactionReason, Finish, Output, Part, Usage
 from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec
+from everturn.errors import ModelError
 
 
 class Suspend(Enum):
@@ -57,6 +59,47 @@ class TurnContext(Protocol):
         ...
 
 
+OutputBuffer = Literal["none", "sentence", "step"]
+"""How much of a step waits until `on_output` has passed it."""
+OUTPUT_BUFFERS: Final[tuple[OutputBuffer, ...]] = ("none", "sentence", "step")
+OutputKind = Literal["text", "reasoning", "arguments"]
+
+
+class StartContext(TurnContext, Protocol):
+    """The start of a turn, before its first request."""
+
+    async def append(self, message: str | Iterable[Part], *, role: Role = "user") -> None:
+        """Append a message before the first request.
+
+        Its id is made of (turn, plugin, `start`, position), so a repeat after a crash adds nothing. In a turn that has
+        made its first request it does nothing.
+        """
+        ...
+
+
+class InputContext(TurnContext, Protocol):
+    """A message of a person that no model has read yet."""
+
+    def refuse(self, text: str) -> None:
+        """Refuse the message: no model reads it, now or later, and the turn completes with this text as its answer.
+
+        A refused steering message is left out, and the turn goes on.
+        """
+        ...
+
+
+class OutputContext(TurnContext, Protocol):
+    """A piece of what the model wrote, before it is committed: a whole part or, if it streams, a sentence."""
+
+    step: int
+    kind: OutputKind
+    tool: str  # of arguments: the tool that is called
+
+    def refuse(self, text: str) -> None:
+        """Refuse the step: this text takes the place of all that it wrote, none of its calls runs, the turn ends."""
+        ...
+
+
 class RequestContext(TurnContext, Protocol):
     """A model request in preparation. `system` and `params` are set first, `body` once it is assembled."""
 
@@ -68,6 +111,37 @@ class RequestContext(TurnContext, Protocol):
 
     def set_request_messages(self, messages: Iterable[RequestMessage | Mapping[str, Any]]) -> None:
         """Replace the messages of the body; of each only `request_message_fields` are kept."""
+        ...
+
+
+class OverflowContext(RequestContext, Protocol):
+    """A request that was too long for its model; change `body`, then `retry`."""
+
+    attempt: int  # 1 for the first overflow of the step in this process
+
+    def retry(self, messages: Iterable[RequestMessage | Mapping[str, Any]] | None = None) -> None:
+        """Send the request again, as `body` is now, or with these messages. At most three times in a step."""
+        ...
+
+
+class CompactContext(TurnContext, Protocol):
+    """A summary that is about to be asked for. Assign to `instructions` to change what the model is told to write."""
+
+    why: CompactionReason
+    replaced: list[Message]  # the messages that the summary replaces, as a whole or in part
+    instructions: str
+    focus: str  # what the person asked to keep
+
+    def add(self, text: str) -> None:
+        """Give the model that writes the summary something to include."""
+        ...
+
+    def use(self, text: str) -> None:
+        """Take this text as the summary: no model is asked."""
+        ...
+
+    def refuse(self, reason: str) -> None:
+        """Refuse the compaction: the conversation stays as it is, unless it does not fit into the window."""
         ...
 
 
@@ -99,7 +173,7 @@ class StepContext(TurnContext, Protocol):
 
     async def append_message(
         self,
-        message: str | Iterable[Part],
+        message: str | Message | Iterable[Part] | Iterable[str] | Iterable[Message],
         *,
         role: Role = "user",
         request: bool = False,
@@ -108,16 +182,24 @@ class StepContext(TurnContext, Protocol):
     ) -> None:
         """Append a message now, or (`deferred`) once every plugin is done, high `priority` first.
 
-        The message's id is made of (plugin, step, position), so a hook that runs again after a crash adds nothing
+        A list of texts or of messages appends several; a list of parts is one message. A message's id is made of (plugin, step, position), so a hook that runs again after a crash adds nothing
         twice.
         """
         ...
 
     async def append_and_request(
-        self, message: str | Iterable[Part], *, role: Role = "user", priority: int = 0, deferred: bool = False
+        self,
+        message: str | Message | Iterable[Part] | Iterable[str] | Iterable[Message],
+        *,
+        role: Role = "user",
+        priority: int = 0,
+        deferred: bool = False,
     ) -> None:
-        """Append a message and ask for another step."""
+        """Append a message, or several, and ask for another step."""
         ...
+
+    append = append_message
+    retry = append_and_request
 
     async def ask(self, question: str) -> GateResolution | None:
         """Ask a person a question, once; None until it is answered (return `SUSPEND` then)."""
@@ -184,10 +266,20 @@ class Plugin:
         """The name under which the log records that this plugin is done with a step."""
         return type(self).__name__
 
-    def on_turn_start(self, ctx: TurnContext) -> Awaitable[Cleanup | None] | Cleanup | None:
+    output_buffer: OutputBuffer = "step"
+    """How much of a step waits until `on_output` has passed it."""
+
+    def on_input(self, ctx: InputContext, message: Message) -> MaybeAwaitable:
+        """Each message of a person, before anything is done with it, in order; may refuse it. A failure ends the turn.
+
+        It runs for the message that a turn answers (again when it is answered anew), and for each steering message
+        before it joins. After a crash it may run again.
+        """
+
+    def on_turn_start(self, ctx: StartContext) -> Awaitable[Cleanup | None] | Cleanup | None:
         """Input admitted, before the first request; again when another process takes over the turn.
 
-        In registration order. A failure ends the turn; clean-ups of those that ran still run.
+        In registration order; may append messages. Not in a turn that is refused. A failure ends the turn; clean-ups of those that ran still run.
         """
 
     def on_system_prompt(self, ctx: RequestContext) -> MaybeAwaitable:
@@ -201,6 +293,22 @@ class Plugin:
 
     def on_stream_chunk(self, ctx: TurnContext, chunk: Chunk, message: PartialAnswer) -> MaybeAwaitable:
         """Every chunk, every plugin. A failure ends the turn."""
+
+    def on_output(self, ctx: OutputContext, text: str) -> Awaitable[str | None] | str | None:
+        """What the model wrote, before it is committed, in order: text, reasoning and arguments of calls alike.
+
+        What it returns is committed and shown; None passes it; `ctx.refuse` refuses the step. `output_buffer` says how
+        much is held back until then. A failure ends the turn, without what did not pass.
+        """
+
+    def on_overflow(self, ctx: OverflowContext, error: ModelError) -> MaybeAwaitable:
+        """The model refused a request as too long, in order, until one retries it. A failure ends the turn."""
+
+    def on_compact(self, ctx: CompactContext) -> MaybeAwaitable:
+        """A summary is about to be asked for, in order; may add to it, write it or refuse it. A failure ends the turn.
+
+        After a crash it runs again.
+        """
 
     def on_after_request(self, ctx: StepContext) -> Awaitable[Suspend | None] | Suspend | None:
         """The step's stream completed; all plugins run at once. One failure ends the turn.

@@ -181,6 +181,23 @@ class _SchemaChecker:
         return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
+def json_type(value: object) -> str:
+    """Return the JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case _:
+            return "array" if isinstance(value, list | tuple) else "object"
+
+
 def _short(value: Any) -> str:
     """A value as a report shows it, shortened."""
     if isinstance(value, str):

@@ -1,14 +1,16 @@
-"""Loop detection: finds tool calls that repeat with a period of up to four calls.
+"""Loop detection: finds tool calls, or texts of steps without calls, that repeat with a period of up to four.
 
 It compares fingerprints of names and parsed arguments, so that whitespace and the order of keys make no difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from everturn.core.canonical_json import encode_canonical, hash_values, parse_object
+from everturn.core.messages import Message
+from everturn.core.parts import StepPart, TextPart, ToolPart
 
 LOOP_RULE_NAME: Final = "doom_loop"  # the name of loops in rules
 LOOP_REPETITIONS: Final = 3  # repetitions of a pattern at which a person is asked
@@ -27,6 +29,23 @@ def fingerprint_of_call(name: str, arguments: str) -> str:
     """The fingerprint of a call, from the tool's own name and canonical arguments."""
     text = f"{name} {arguments}"
     return text if len(text) <= _SHORT else hash_values(text)
+
+
+def step_texts(messages: Iterable[Message]) -> list[str]:
+    """The texts of the steps in some messages; a step with calls or without text has a mark of its own."""
+    texts: list[str] = []
+    for message in messages:
+        text, is_plain = "", True
+        for part in message.parts:
+            if type(part) is TextPart:
+                text += part.text
+            elif type(part) is ToolPart:
+                is_plain = False
+            elif type(part) is StepPart:
+                own = f"{message.id} {part.step}"
+                texts.append(" ".join(text.split()) if is_plain and text.strip() else f"\0{own}")
+                text, is_plain = "", True
+    return texts
 
 
 def find_loop_period(recent_calls: Sequence[str]) -> int:

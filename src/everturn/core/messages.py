@@ -6,14 +6,14 @@ from typing import Literal
 
 from msgspec import Struct
 
-from everturn.core.parts import Part, join_text
+from everturn.core.parts import Part, StepPart, join_text
 
 Role = Literal["user", "assistant", "notice"]
 """`notice` is a message of the runtime or a plugin to the model; it never has a person's authority."""
 
 
 class Message(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A node: what a person wrote, what a model answered, or what a plugin appended.
+    """A message of a conversation: what a user wrote, what a model answered, or what a plugin appended.
 
     An answer starts as a placeholder, a message without parts, so that a UI can show the model's name at once.
     """
@@ -22,11 +22,19 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     parent: str | None
     role: Role
     parts: tuple[Part, ...] = ()
-    by: str = ""  # the model's display name, or the plugin that appended it
+    by: str = ""  # the display name of the model that was asked, or the plugin that appended it
     turn: str = ""
     hidden: bool = False  # a plugin kept this answer out of the conversation (`prevent_default`)
+    imported: bool = False  # it was written elsewhere: nothing in it happened here, and no call in it runs
+    refused: bool = False  # a plugin refused it: no model reads it; in an answer, the runtime's text that says so
 
     @property
     def text(self) -> str:
         """The text parts alone."""
         return join_text(self.parts)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models that wrote the steps of an answer, in order; only `by` before the first step ended."""
+        steps = [part.model or self.by for part in self.parts if type(part) is StepPart]
+        return tuple(dict.fromkeys(steps or [self.by])) if self.role == "assistant" else ()

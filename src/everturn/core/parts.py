@@ -72,6 +72,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
 
 def _tokens(count: object) -> int:
     """A token count from an untrusted source, clamped to a valid range."""
+    if type(count) is int and 0 <= count <= MAX_USAGE_COUNT:
+        return count
     if not isinstance(count, int | float) or count != count:  # only NaN differs from itself
         return 0
     return int(min(max(count, 0), MAX_USAGE_COUNT))
@@ -90,7 +92,7 @@ class Opaque(Struct, frozen=True, gc=False):
 
 
 class TextPart(Struct, frozen=True, gc=False, tag="text", omit_defaults=True):
-    """Text."""
+    """Text in a message, of a user or a model."""
 
     text: str
     opaque: Opaque | None = None
@@ -104,12 +106,25 @@ class ReasoningPart(Struct, frozen=True, gc=False, tag="reasoning", omit_default
 
 
 class FilePart(Struct, frozen=True, gc=False, tag="file", omit_defaults=True):
-    """A file, by reference: the bytes are a blob."""
+    """A file in a message, by reference to a blob: an attachment of a user, or a file that a model or tool made."""
 
     blob: str
     media_type: str
     size: int
     name: str = ""
+
+
+class ContextPart(Struct, frozen=True, gc=False, tag="context", omit_defaults=True):
+    """Context that a client attached to a message: a selection, a page, a note. A model reads it as quoted data.
+
+    It is not what the person wrote. Context that is `untrusted`, which is the default, may contain text of third parties.
+    """
+
+    kind: str  # "selection", "page", "note", or any other word
+    text: str
+    title: str = ""
+    source: str = ""  # where it is from: a URL, a path
+    untrusted: bool = True
 
 
 class Output(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -155,6 +170,8 @@ class StepPart(Struct, frozen=True, gc=False, tag="step", omit_defaults=True):
     step: int
     finish: Finish
     usage: Usage = Usage()
+    model: str = ""  # the model that wrote the step, if another than the message's `by` (a fallback)
+    continues: bool = False  # its text was cut at the output limit, and the text of the next step belongs to it
 
 
 class FileChange(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -181,28 +198,107 @@ LATE_NOTICE_PREFIX: Final = "late_result:"
 
 
 class NoticePart(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
-    """A message of the runtime or a plugin to the model; never a person's text."""
+    """A message of the runtime or a plugin to the model; never a person's text.
+
+    An `untrusted` notice quotes text of third parties, as an untrusted result does.
+    """
 
     kind: str
     text: str
+    untrusted: bool = False
 
 
-Part = TextPart | ReasoningPart | ToolPart | FilePart | StepPart | NoticePart | FilesPart
+CompactionReason = Literal["limit", "overflow", "command"]
+"""Why a conversation was compacted: it neared the limit, a provider refused it as too long, or a person asked for it."""
+
+
+class Quote(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a person wrote in a message that a summary replaces, word for word."""
+
+    message: str
+    text: str
+
+
+class LearnedSize(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a branch has shown about the sizes of a model's requests, carried from one summary to the next."""
+
+    model: str
+    weight: float = 1.0  # counted tokens by estimated ones
+    limit: int = 0  # in tokens, from a request that was too long; 0: none was
+
+
+class SummaryPart(Struct, frozen=True, gc=False, tag="summary", omit_defaults=True):
+    """A compaction: in later requests on this branch it takes the place of everything above `kept`.
+
+    `text` is what a model wrote; without a text the messages were left out and not summarised. `untrusted` and `private`
+    say what the replaced messages contained.
+    """
+
+    text: str
+    kept: str = ""  # the first message that stays; "": none of those above this one
+    step: int = 0  # the steps of `kept` up to this one are replaced, too
+    task: str = ""  # a message above `kept` that stays: the one that the turn answers
+    quotes: tuple[Quote, ...] = ()  # the person's own words, oldest first
+    artifacts: tuple[str, ...] = ()  # changed files and calls, newest first, as the log has them
+    messages: int = 0  # how many messages it replaces, as a whole or in part
+    before: int = 0  # tokens of a request before and after the compaction
+    after: int = 0
+    limit: int = 0  # the limit at that time, in tokens
+    why: CompactionReason = "limit"
+    during: int = 0  # the step that was open; 0: between two steps
+    model: str = ""  # the model whose limit it is
+    by: str = ""  # the model that wrote the text
+    focus: str = ""  # what the person asked to keep
+    untrusted: bool = False
+    private: bool = False
+    learned: tuple[LearnedSize, ...] = ()
+    calls: str = ""  # the blob that lists the calls above `kept` and `task`; "": none does, and the branch is read
+
+
+class ClearedPart(Struct, frozen=True, gc=False, tag="cleared", omit_defaults=True):
+    """A compaction without a summary: in later requests on this branch the results of these calls are left out.
+
+    They stay in the log, and `read_result` reads them.
+    """
+
+    calls: tuple[str, ...]
+    before: int = 0
+    after: int = 0
+    limit: int = 0
+    during: int = 0
+
+
+CompactionPart = SummaryPart | ClearedPart
+COMPACTION_PARTS: Final = (SummaryPart, ClearedPart)
+
+Part = (
+    TextPart
+    | ReasoningPart
+    | ToolPart
+    | FilePart
+    | StepPart
+    | NoticePart
+    | FilesPart
+    | SummaryPart
+    | ClearedPart
+    | ContextPart
+)
 StreamedPart = TextPart | ReasoningPart | ToolPart | FilePart
 
 
 def join_text(parts: tuple[Part, ...]) -> str:
-    """The text parts joined, with a blank line between steps."""
+    """The text parts joined, with a blank line between steps; a text that was cut goes on in the next step."""
     texts: list[str] = [""]
     for part in parts:
         if type(part) is TextPart:
             texts[-1] += part.text
-        elif type(part) is StepPart and texts[-1]:
+        elif type(part) is StepPart and texts[-1] and not part.continues:
             texts.append("")
     return "\n\n".join(texts if texts[-1] else texts[:-1])
 
 
 def final_text(parts: tuple[Part, ...]) -> str:
-    """The text of the last step, without the text between the calls before it."""
-    ends = [index for index, part in enumerate(parts) if isinstance(part, StepPart)]
-    return join_text(parts[ends[-2] + 1 :] if len(ends) > 1 else parts)
+    """The text of the last step and of those that it continues, without the text between the calls before it."""
+    ends = [(index, part) for index, part in enumerate(parts) if isinstance(part, StepPart)]
+    before = [index for index, part in ends[:-1] if not part.continues]
+    return join_text(parts[before[-1] + 1 :] if before else parts)

@@ -16,14 +16,17 @@ from everturn.core.requests import ModelRequest
 from everturn.core.tool import (
     BlobStorage,
     FileStorage,
+    ParentCall,
     Preview,
     Progress,
     Question,
+    RunContext,
     SubagentRequest,
     SubagentResult,
     Tool,
     ToolContext,
     ToolSource,
+    TurnInfo,
 )
 
 
@@ -74,7 +77,10 @@ class Engine(Protocol):
 
 
 class SignalListener(Protocol):
-    """A driver's subscription to the signals of its session."""
+    """A driver's subscription to the signals of its session.
+
+    One that also has `on_signal(callback)` calls back at once, also for a signal before that: no task waits then.
+    """
 
     async def wait(self) -> None:
         """Return once the session was signalled since the last time."""
@@ -159,9 +165,11 @@ __all__ = [
     "LiveTail",
     "Model",
     "Output",
+    "ParentCall",
     "Preview",
     "Progress",
     "Question",
+    "RunContext",
     "SignalListener",
     "SubagentRequest",
     "SubagentResult",
@@ -169,4 +177,5 @@ __all__ = [
     "Tool",
     "ToolContext",
     "ToolSource",
+    "TurnInfo",
 ]

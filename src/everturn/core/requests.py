@@ -10,6 +10,7 @@ from msgspec import Struct
 from everturn.core.canonical_json import JsonObject, hash_values
 from everturn.core.options import Approval, Review
 from everturn.core.parts import CallState, FilePart, NoticePart, Opaque, ReasoningPart, TextPart
+from everturn.core.rate_limits import Sender
 from everturn.core.rules.policy import SubjectKind
 from everturn.errors import ConfigError
 
@@ -100,6 +101,7 @@ class ModelRequest(Struct):
     memo: dict[
         str, Any
     ] = {}  # a cache that a model adapter may use across the requests of a turn; lost with the process
+    sender: Sender | None = None  # who sends it, for rate limits; None: nothing limits it
 
 
 def build_request_message(source: RequestMessage | Mapping[str, Any], fields: Iterable[str]) -> RequestMessage:

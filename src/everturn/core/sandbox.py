@@ -48,7 +48,7 @@ class SandboxReport(Struct, frozen=True):
         return "; ".join(f"{guarantee}: {self.missing.get(guarantee) or 'not probed'}" for guarantee in lost)
 
 
-class RunResult(Struct, frozen=True):
+class SandboxResult(Struct, frozen=True):
     """The result of a run. `value` is the value of the code, if its language has one."""
 
     exit: int | None = None  # None: it was killed, or the backend has no exit code
@@ -78,7 +78,7 @@ class Sandbox(Protocol):
 
     async def run(
         self, code: str, *, stdin: str = "", arguments: JsonObject | None = None, seconds: float = 10.0
-    ) -> RunResult:
+    ) -> SandboxResult:
         """Run code, for at most so many seconds. Errors of the code are in the result and are not raised.
 
         Raises:

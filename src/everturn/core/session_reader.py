@@ -21,7 +21,15 @@ from everturn.core.deltas import (
     missing_deltas,
     parse_cursor_number,
 )
-from everturn.core.events import Entry, StepFinished, StepInterrupted, StepRestarted, StepStarted, Terminal
+from everturn.core.events import (
+    Entry,
+    RequestRetried,
+    StepFinished,
+    StepInterrupted,
+    StepRestarted,
+    StepStarted,
+    Terminal,
+)
 from everturn.core.parts import StreamedPart
 
 TEXT_LIMIT = 65_536  # characters of a cursor; a hundred streaming branches need fewer
@@ -109,7 +117,7 @@ class SessionReader:
         for entry in entries:
             event = entry.event
             match event:
-                case StepStarted(turn=turn) | StepRestarted(turn=turn):
+                case StepStarted(turn=turn) | StepRestarted(turn=turn) | RequestRetried(turn=turn):
                     started.add(turn)
                 case StepFinished(turn=turn) | StepInterrupted(turn=turn) if (
                     entry.seq > self.seq and turn not in started
@@ -144,7 +152,7 @@ class SessionReader:
     def _mark(self, entry: Entry) -> None:
         event = entry.event
         match event:
-            case StepStarted(turn=turn) | StepRestarted(turn=turn):
+            case StepStarted(turn=turn) | StepRestarted(turn=turn) | RequestRetried(turn=turn):
                 self._steps[turn] = StreamingStep(entry.seq, self._named.pop(entry.seq, ()))
             case StepFinished(turn=turn) | StepInterrupted(turn=turn):
                 self._steps.pop(turn, None)

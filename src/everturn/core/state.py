@@ -13,9 +13,12 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from everturn.core.calls import CallRecord
+from everturn.core.context_size import SUMMARIZE_AT, compaction_of
 from everturn.core.events import (
+    AgentSwitched,
     AnswerStarted,
     CallClaimed,
     CallFinished,
@@ -23,25 +26,33 @@ from everturn.core.events import (
     CallResumed,
     CallStarted,
     CallSuspended,
+    CompactionFailed,
+    CompactionFinished,
+    CompactionStarted,
     DeferredMessage,
     Event,
     FilesChanged,
     GateOpened,
     GateResolved,
     HookFinished,
+    InputRefused,
     LateResultReceived,
     LimitReached,
     MessageAdded,
     NestedCallRequested,
     Outcome,
+    OutputRejected,
     PermissionDecided,
     Problem,
+    RequestRetried,
     StepFinished,
     StepInterrupted,
     StepRestarted,
     StepStarted,
     SubagentStarted,
     TitleSet,
+    ToolStepFinished,
+    ToolStepStarted,
     TurnCancelled,
     TurnCompleted,
     TurnEvent,
@@ -49,12 +60,14 @@ from everturn.core.events import (
     TurnFinishing,
     TurnStarted,
     TurnSuspended,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.gate_rows import gate_deadline
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, CallClaim, Gate, GateResolution
 from everturn.core.messages import Message
 from everturn.core.options import Spent, TurnOptions
-from everturn.core.parts import Finish, ToolPart, Usage
+from everturn.core.parts import CompactionPart, ContextPart, Finish, NoticePart, SummaryPart, ToolPart, Usage, join_text
 from everturn.core.tree import CallEvent, call_of_event, with_call, with_files, with_nested_call, with_step
 from everturn.errors import InvalidEvent
 
@@ -75,30 +88,42 @@ class Phase(StrEnum):
     @property
     def is_terminal(self) -> bool:
         """Whether the turn is over."""
-        return self in (Phase.COMPLETED, Phase.ERROR, Phase.CANCELLED)
+        return self._value_ in _TERMINAL_PHASES
 
 
 _P = Phase
+_TERMINAL_PHASES: Final = frozenset(("completed", "error", "cancelled"))  # looked up for every event
 
 TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
     _P.IDLE: {TurnStarted: _P.PREPARING},
     _P.PREPARING: {
         TitleSet: _P.PREPARING,  # with the first turn of a session
+        AgentSwitched: _P.PREPARING,  # its instructions were rendered
         MessageAdded: _P.PREPARING,  # late results, or a steering message, before the first request
+        InputRefused: _P.PREPARING,
         AnswerStarted: _P.PREPARING,
         LimitReached: _P.PREPARING,
+        CompactionStarted: _P.PREPARING,
+        CompactionFinished: _P.PREPARING,
+        CompactionFailed: _P.PREPARING,
         StepStarted: _P.STREAMING,
         TurnFinishing: _P.FINALIZING,
     },
     _P.STREAMING: {
         StepRestarted: _P.STREAMING,
+        RequestRetried: _P.STREAMING,
         StepFinished: _P.STREAMING,
+        OutputRejected: _P.STREAMING,
         StepInterrupted: _P.STREAMING,
         HookFinished: _P.STREAMING,
         MessageAdded: _P.STREAMING,
+        InputRefused: _P.STREAMING,  # of a steering message
         AnswerStarted: _P.STREAMING,
         StepStarted: _P.STREAMING,  # a plugin asked for another request
         LimitReached: _P.STREAMING,
+        CompactionStarted: _P.STREAMING,
+        CompactionFinished: _P.STREAMING,
+        CompactionFailed: _P.STREAMING,
         FilesChanged: _P.STREAMING,
         PermissionDecided: _P.TOOL_CALL,
         GateOpened: _P.TOOL_CALL,
@@ -109,19 +134,28 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
     _P.TOOL_CALL: {
         LimitReached: _P.TOOL_CALL,
         PermissionDecided: _P.TOOL_CALL,
+        CompactionStarted: _P.TOOL_CALL,
+        CompactionFinished: _P.TOOL_CALL,
+        CompactionFailed: _P.TOOL_CALL,
         GateOpened: _P.TOOL_CALL,
         GateResolved: _P.TOOL_CALL,
         CallClaimed: _P.TOOL_CALL,
         NestedCallRequested: _P.TOOL_CALL,
         CallStarted: _P.TOOL_CALL,
         SubagentStarted: _P.TOOL_CALL,
+        ToolStepStarted: _P.TOOL_CALL,
+        ToolStepFinished: _P.TOOL_CALL,
+        WaitStarted: _P.TOOL_CALL,
+        WaitFinished: _P.TOOL_CALL,
         CallSuspended: _P.TOOL_CALL,
         CallNotified: _P.TOOL_CALL,
         CallResumed: _P.TOOL_CALL,
         CallFinished: _P.TOOL_CALL,
+        AgentSwitched: _P.TOOL_CALL,
         FilesChanged: _P.TOOL_CALL,
         HookFinished: _P.TOOL_CALL,
         MessageAdded: _P.TOOL_CALL,
+        InputRefused: _P.TOOL_CALL,
         AnswerStarted: _P.TOOL_CALL,
         StepStarted: _P.STREAMING,
         TurnSuspended: _P.WAITING,
@@ -131,6 +165,7 @@ TRANSITIONS: Final[dict[Phase, dict[type[Event], Phase]]] = {
         GateResolved: _P.TOOL_CALL,
         CallClaimed: _P.WAITING,
         CallNotified: _P.TOOL_CALL,
+        WaitFinished: _P.TOOL_CALL,
         LimitReached: _P.TOOL_CALL,
         TurnFinishing: _P.FINALIZING,
     },
@@ -163,6 +198,7 @@ class StepState(Struct):
 
     number: int
     closing: bool = False
+    instructions: str = ""
     finish: Finish | None = None
     broke_off: bool = False  # its stream was interrupted: none of its calls may start
     problem: Problem | None = None
@@ -170,11 +206,25 @@ class StepState(Struct):
     done: set[str] = field(default_factory=set[str])  # plugins whose on_after_request is finished
     deferred: list[tuple[str, DeferredMessage]] = field(default_factory=list[tuple[str, DeferredMessage]])
     request: bool = False  # a plugin asked for another step
+    is_handed_over: bool = False  # another agent has the turn now: no hook of this one is called for the step
+    has_recovered: bool = False  # its request was too long, and the conversation was compacted for it
+    continues: bool = False  # its text was cut at the output limit, and the next step continues it
+    is_continuation: bool = False  # it continues the text of the step before
+    loops: bool = False  # the model repeats itself: no plugin may ask for another step
 
     @property
     def is_open(self) -> bool:
         """Whether its stream has not ended yet."""
         return self.finish is None
+
+
+class Refusal(Struct, frozen=True):
+    """Why a turn is refused: a plugin refused the message that it answers, or (with a `step`) what the model wrote."""
+
+    text: str
+    by: str = ""  # the plugin
+    message: str = ""
+    step: int = 0
 
 
 class TurnState(Struct):
@@ -193,32 +243,48 @@ class TurnState(Struct):
     calls: dict[str, CallRecord] = {}
     gates: dict[str, GateResolution | None] = {}  # every gate of this turn -> its resolution
     gate_details: dict[str, Gate] = {}  # gate id -> gate
+    waits: dict[str, WaitStarted] = {}  # open timers and external results of its tools
     claims: dict[str, CallClaim] = {}  # gate -> the client's claim of its call
     trees: dict[str, str] = {}  # root -> the tree that was recorded last
     has_suspended: bool = False
     has_nested_calls: bool = False  # one of its tools made nested calls
+    rejected: dict[int, OutputRejected] = {}  # step -> its answer, which was not a valid output
+    handoffs: int = 0
+    has_rendered_instructions: bool = False
     usage: Usage = Usage()
     calls_started: int = 0  # calls that were started
     child_spend: Spent = Spent()  # by its sub-agent runs
     has_truncated: bool = False  # one of its results was truncated
     has_private: bool = False
     has_untrusted: bool = False
+    continuations: int = 0  # steps that continue a text that was cut
+    compaction: CompactionStarted | None = None  # the summary that a model is asked for
+    compaction_number: int = 0  # of the last one
+    compaction_problem: Problem | None = None  # why the last one failed, until the person says something
+    compactions: int = 0  # compactions among its messages
+    strikes: int = 0  # compactions that failed or were of no use, since the person last said something
+    judged_limit: int = 0  # the limit of a compaction whose use the next step shows
     limit: LimitReached | None = None
+    is_stopped: bool = False  # a person denied a call and stopped the turn: no further request is sent
+    refusal: Refusal | None = None  # then the turn ends with this text, and makes no further request
     needs_title: bool = False  # its session had no title when it started, and has none yet
     ending: TurnFinishing | None = None
 
     @property
     def due(self) -> float:
-        """The next deadline of the turn or of one of its gates; 0: none."""
+        """The next deadline of the turn, one of its gates or one of its tools' waits; 0: none."""
         if self.ending is not None:
             return 0.0
         deadline = self.options.due(self.started, self.is_out_of_time)
+        if not self.gate_details and not self.waits:
+            return deadline
         expiries = (
             gate_deadline(gate, self.claims.get(name))
             for name, gate in self.gate_details.items()
             if self.is_gate_open(name)
         )
-        return min((time for time in (deadline, *expiries) if time), default=0.0)
+        timers = (wait.until for wait in self.waits.values())
+        return min((time for time in (deadline, *expiries, *timers) if time), default=0.0)
 
     @property
     def is_out_of_time(self) -> bool:
@@ -261,7 +327,7 @@ class TurnState(Struct):
     def is_joinable(self) -> bool:
         """Whether a steering message may join now: between two steps, if another step may follow."""
         step = self.step
-        if self.ending is not None or self.limit is not None:
+        if self.ending is not None or self.limit is not None or self.is_stopped or self.refusal is not None:
             return False
         if step is None:
             return self.answer is None
@@ -296,6 +362,7 @@ class TurnState(Struct):
         if event.input is not None:
             self._join(event.input)
             self.input = event.input.id
+            self.has_untrusted = _has_untrusted_text(event.input)
         self.needs_title = event.untitled
 
     def _join(self, message: Message) -> None:
@@ -308,8 +375,62 @@ class TurnState(Struct):
         if event.command and not self.is_joinable:
             raise InvalidEvent(f"message {event.message.id} cannot join: turn {self.id} is not between two steps")
         self._join(event.message)
+        self.has_untrusted |= _has_untrusted_text(event.message)
+        if (compaction := compaction_of(event.message)) is not None:
+            self._compact(compaction)
+        if event.command:  # the person speaks: compactions may be tried again
+            self.strikes, self.compaction_problem = 0, None
         if self.step is not None:
             self.step.request |= event.request
+            self.step.continues &= compaction is not None  # a message that asks for another answer ends the text
+
+    def _compact(self, part: CompactionPart) -> None:
+        self.compactions += 1
+        if self.step is not None and self.step.is_open:
+            self.step.has_recovered = True
+        if isinstance(part, SummaryPart):
+            self.has_untrusted |= part.untrusted
+            self.has_private |= part.private
+            if part.text and part.why != "command":
+                is_useless = part.after > part.before * SUMMARIZE_AT
+                self.strikes, self.judged_limit = self.strikes + is_useless, 0 if is_useless else part.limit
+
+    def _start_compaction(self, event: CompactionStarted) -> None:
+        if self.compaction is not None or event.number != self.compaction_number + 1:
+            raise InvalidEvent(f"compaction {event.number} cannot follow number {self.compaction_number}")
+        self.compaction, self.compaction_number = event, event.number
+
+    def _finish_compaction(self, event: CompactionFinished | CompactionFailed) -> None:
+        if self.compaction is None or self.compaction.number != event.number:
+            raise InvalidEvent(f"compaction {event.number} is not under way")
+        self.usage = self.usage + event.usage
+        self.compaction = None
+        if isinstance(event, CompactionFailed):
+            self.strikes, self.compaction_problem = self.strikes + 1, event.problem
+
+    def _switch(self, event: AgentSwitched) -> None:
+        if event.call:
+            if self.step is None or self.open_calls or event.call not in self.calls:
+                raise InvalidEvent(f"call {event.call} cannot hand the turn over: a call of its step is not finished")
+            self.handoffs += 1
+            self.step.is_handed_over = True
+        self.options, self.has_rendered_instructions = event.options, not event.call
+
+    def _reject(self, event: OutputRejected) -> None:
+        self._open_step(event.step)
+        self.rejected[event.step] = event  # again, if the process died before it had finished the step
+
+    def _refuse(self, event: InputRefused) -> None:
+        message = self.messages.get(event.message)
+        if event.message == (self.parent if self.input is None else self.input):
+            if self.step is not None or self.answer is not None or self.refusal is not None:
+                raise InvalidEvent(f"message {event.message} cannot be refused: turn {self.id} has begun to answer it")
+            self.refusal = Refusal(event.text, event.by, event.message)
+        elif message is None or message.role != "user" or message.refused or event.message != self.tip:
+            # A steering message is refused in the append in which it joins, or a model might have read it.
+            raise InvalidEvent(f"message {event.message} cannot be refused: turn {self.id} has not just been sent it")
+        if message is not None:
+            self.messages[event.message] = replace(message, refused=True)
 
     def _open(self, event: AnswerStarted) -> None:
         message = event.message
@@ -321,9 +442,13 @@ class TurnState(Struct):
 
     def _begin(self, event: StepStarted) -> None:
         number, last = event.step, self._last_finished_step()
+        if self.compaction is not None:
+            raise InvalidEvent(f"step {number} cannot start: compaction {self.compaction.number} is under way")
         if number != last + 1 or self.answer is None or self.answer != self.tip:
             raise InvalidEvent(f"step {number} cannot follow step {last}")
-        self.step = StepState(number, event.closing)
+        is_continuation = self.step is not None and self.step.continues and not event.closing
+        self.continuations += is_continuation
+        self.step = StepState(number, event.closing, event.instructions, is_continuation=is_continuation)
 
     def _last_finished_step(self) -> int:
         if self.step is None:
@@ -345,8 +470,16 @@ class TurnState(Struct):
     def _restart(self, event: StepRestarted) -> None:
         self._open_step(event.step)
 
+    def _retry(self, event: RequestRetried) -> None:
+        self._open_step(event.step)
+
     def _finish(self, event: StepFinished) -> None:
-        self._end_step(event)
+        if (event.refused or event.continues) and any(type(part) is ToolPart for part in event.parts):
+            raise InvalidEvent(f"step {event.step} was refused or is continued: it has no calls")
+        step = self._end_step(event)
+        step.continues, step.loops = event.continues, event.loops
+        if event.refused:
+            self.refusal = Refusal(join_text(event.parts), event.refused, step=event.step)
 
     def _interrupt(self, event: StepInterrupted) -> None:
         step = self._end_step(event)
@@ -365,7 +498,15 @@ class TurnState(Struct):
             step.calls.append(call)
         self.messages[self.answer] = with_step(self.messages[self.answer], event)
         self.usage = self.usage + event.usage
+        if self.judged_limit and event.usage.input:
+            self.strikes += event.usage.input > self.judged_limit * SUMMARIZE_AT
+            self.judged_limit = 0
         step.finish = event.finish
+        if event.step in self.rejected:
+            if event.parts:  # the step was restarted, and this is another answer
+                del self.rejected[event.step]
+            else:
+                step.request = True
         return step
 
     def _finish_hook(self, event: HookFinished) -> None:
@@ -394,6 +535,7 @@ class TurnState(Struct):
         if event.call:
             self._advance_call(event)
         self.gates[event.gate] = event.resolution
+        self.is_stopped |= event.resolution.stop and not event.resolution.allowed
 
     def _advance_call(self, event: CallEvent) -> None:
         call_id = call_of_event(event)
@@ -411,6 +553,13 @@ class TurnState(Struct):
             self.calls_started += 1
         elif type(event) is CallFinished:
             self._take(event)
+        elif type(event) is WaitStarted:
+            self.waits[event.wait] = event
+        elif type(event) is WaitFinished:
+            self.waits.pop(event.wait, None)
+        if call.waits and call.state not in _HELD:  # its tool ended without them
+            for name in call.waits:
+                self.waits.pop(name, None)
         self.messages[call.message] = with_call(self.messages[call.message], call_id, event)
 
     def _check_pause(self, call: CallRecord, event: CallSuspended) -> None:
@@ -418,8 +567,11 @@ class TurnState(Struct):
         owns_gates = all(gate in self.gate_details and self.gate_details[gate].call == call.id for gate in event.gates)
         owns_calls = all(name in self.calls and self.calls[name].parent == call.id for name in event.calls)
         owns_run = not event.child or any(event.child == turn for _, turn in call.children.values())
-        if not (owns_gates and owns_calls and owns_run):
-            raise InvalidEvent(f"call {call.id} waits for a gate, a call or a sub-agent run that is not its own")
+        owns_waits = all(name in call.waits for name in event.waits)
+        if not (owns_gates and owns_calls and owns_run and owns_waits):
+            raise InvalidEvent(
+                f"call {call.id} waits for a gate, a call, a wait or a sub-agent run that is not its own"
+            )
 
     def _take(self, event: CallFinished) -> None:
         """Fold what a result contains beside its text."""
@@ -481,10 +633,17 @@ class TurnState(Struct):
     # By exact type, a row per event: a class pattern that does not match a Struct costs more than most of these.
     _handlers: ClassVar[dict[type[Event], Callable[[Any, Any], None]]] = {
         TurnStarted: _start,
+        AgentSwitched: _switch,
+        OutputRejected: _reject,
+        CompactionStarted: _start_compaction,
+        CompactionFinished: _finish_compaction,
+        CompactionFailed: _finish_compaction,
         AnswerStarted: _open,
         MessageAdded: _append,
+        InputRefused: _refuse,
         StepStarted: _begin,
         StepRestarted: _restart,
+        RequestRetried: _retry,
         StepFinished: _finish,
         StepInterrupted: _interrupt,
         HookFinished: _finish_hook,
@@ -494,6 +653,10 @@ class TurnState(Struct):
         LimitReached: _reach,
         CallStarted: _advance_call,
         SubagentStarted: _advance_call,
+        ToolStepStarted: _advance_call,
+        ToolStepFinished: _advance_call,
+        WaitStarted: _advance_call,
+        WaitFinished: _advance_call,
         CallSuspended: _advance_call,
         CallNotified: _advance_call,
         CallResumed: _advance_call,
@@ -544,10 +707,16 @@ class RequestModel(Struct, frozen=True):
     again: bool = False
 
 
+class Compact(Struct, frozen=True):
+    """Ask a model for a summary: the one that was started, or (None) the one that the turn is for."""
+
+    started: CompactionStarted | None = None
+
+
 class FinishIncompleteCalls(Struct, frozen=True):
     """No step is left for the open calls, or no plugin took them: they get a result without running."""
 
-    reason: str  # max_steps_reached | nobody_answered | the limit that was reached
+    reason: str  # max_steps_reached | nobody_answered | stopped | the limit that was reached
 
 
 class AfterRequest(Struct, frozen=True):
@@ -580,6 +749,7 @@ class TurnDone(Struct, frozen=True):
 TurnAction = (
     StartAnswer
     | RequestModel
+    | Compact
     | FinishIncompleteCalls
     | AfterRequest
     | WriteDeferred
@@ -601,6 +771,10 @@ def decide(state: TurnState, plugins: Sequence[str] = ()) -> TurnAction:
         return Finalize(state.ending.outcome, state.ending.problem)
     if state.phase is Phase.WAITING:
         return WaitForInput()
+    if state.compaction is not None:
+        return Compact(state.compaction)
+    if state.options.compact is not None:
+        return _decide_compaction_turn(state)
     if step is None:
         is_ready = state.answer is not None and state.answer == state.tip
         return RequestModel(1, closing=state.limit is not None) if is_ready else StartAnswer()
@@ -611,22 +785,39 @@ def decide(state: TurnState, plugins: Sequence[str] = ()) -> TurnAction:
     return _decide_after_stream(state, step, plugins)
 
 
+def _has_untrusted_text(message: Message) -> bool:
+    """Whether a notice or attached context in a message quotes text of third parties."""
+    return any(isinstance(part, NoticePart | ContextPart) and part.untrusted for part in message.parts)
+
+
+def _decide_compaction_turn(state: TurnState) -> TurnAction:
+    """The next action of a turn that only compacts its branch."""
+    if state.compactions:
+        return Finalize("completed")
+    return Compact() if state.compaction_problem is None else Finalize("error", state.compaction_problem)
+
+
 def _decide_after_stream(state: TurnState, step: StepState, plugins: Sequence[str]) -> TurnAction:
     """The next action after a step's stream has completed."""
+    if state.refusal is not None:  # its text is the answer, and no plugin may ask for another
+        return Finalize("completed")
     limit = state.limit
-    is_last = step.closing or step.number >= state.options.max_steps or limit is not None
+    is_last = step.closing or step.number >= state.options.max_steps or limit is not None or state.is_stopped
     open_calls = [call for call in step.calls if not call.is_finished]
     # A call that ran has a result, limit or not.
-    if is_last and open_calls and (limit is None or all(call.state in _UNRUN for call in open_calls)):
+    may_run = limit is not None or state.is_stopped
+    if is_last and open_calls and (not may_run or all(call.state in _UNRUN for call in open_calls)):
+        if state.is_stopped:
+            return FinishIncompleteCalls("stopped")
         return FinishIncompleteCalls("max_steps_reached" if limit is None else f"{limit.limit}_limit_reached")
-    if remaining := tuple(name for name in plugins if name not in step.done):
+    if not step.is_handed_over and (remaining := tuple(name for name in plugins if name not in step.done)):
         return AfterRequest(remaining)
     if open_calls:
         return FinishIncompleteCalls("nobody_answered")
     if appends := _pending_deferred(state, step, plugins):
         return WriteDeferred(appends)
-    wants_more = bool(step.calls) or step.request
-    if not wants_more or step.closing:
+    wants_more = bool(step.calls) or (step.request and not step.loops) or (step.continues and not is_last)
+    if not wants_more or step.closing or state.is_stopped:
         return Finalize("completed")
     if state.answer != state.tip:
         return StartAnswer()
@@ -641,6 +832,8 @@ def may_steering_join(state: TurnState, action: TurnAction) -> bool:
 
 def _pending_deferred(state: TurnState, step: StepState, plugins: Sequence[str]) -> tuple[DeferredMessage, ...]:
     """The deferred messages that have not been added yet: high priority first, then in registration order."""
+    if not step.deferred:
+        return ()
     rank = {name: at for at, name in enumerate(plugins)}
     ordered = sorted(step.deferred, key=lambda item: (-item[1].priority, rank.get(item[0], len(rank))))
     return tuple(append for _, append in ordered if append.message.id not in state.messages)

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, cast
 
 from msgspec import Struct
 
 from everturn.core.accounts import Accounts
 from everturn.core.commands import AnyCommand
+from everturn.core.event_index import EventIndex
 from everturn.core.events import (
+    AgentSelected,
+    AgentSwitched,
     Entry,
     Event,
     GateOpened,
     GateResolved,
+    MessagesImported,
     TitleSet,
     TurnCancelled,
     TurnCompleted,
+    TurnEvent,
     TurnFailed,
     TurnStarted,
     TurnSuspended,
@@ -29,7 +34,11 @@ from everturn.core.gate_rows import GateRow
 from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
+from everturn.core.schedules import ScheduleStore
+from everturn.core.state import TurnState, fold
 from everturn.core.tree import MessageTree
+from everturn.core.user_memory import UserMemory
+from everturn.core.webhooks import WebhookStore
 
 
 class Receipt(Struct, frozen=True):
@@ -49,17 +58,32 @@ class SessionInfo(Struct, frozen=True):
     due: float = 0.0  # when it must be driven again even if nothing arrives; 0: never
     quarantined: str = ""  # why it is quarantined, until a new command arrives; "": it is not
     tenant: str = "local"
-    agent: str = ""  # of the turn that was requested last
+    agent: str = (
+        ""  # that has it: of its last turn or handoff, or selected by a person; before its first turn, who begins
+    )
     by: str = ""  # the user who started it
     parent: str = ""  # for a sub-agent run: the parent session
     created: float = 0.0
     touched: float = (
         0.0  # when a command arrived last, or a turn started, opened a gate, suspended or ended (see `is_shown`)
     )
+    awaited_agent: str = ""  # it waits for a process that knows this agent: its last driver did not; "": it does not
 
 
 _SHOWN: frozenset[type[Event]] = frozenset(
-    (TurnStarted, GateOpened, GateResolved, TurnSuspended, TurnCompleted, TurnFailed, TurnCancelled, TitleSet)
+    (
+        TurnStarted,
+        GateOpened,
+        GateResolved,
+        TurnSuspended,
+        TurnCompleted,
+        TurnFailed,
+        TurnCancelled,
+        TitleSet,
+        MessagesImported,
+        AgentSwitched,
+        AgentSelected,
+    )
 )
 
 
@@ -71,6 +95,29 @@ def changes_session_list(event: Event) -> bool:
     return type(event) in _SHOWN
 
 
+class TurnSnapshot(Struct, frozen=True):
+    """The fold of a turn up to the position `seq`, as bytes, and the fingerprint of the code that folded it.
+
+    It only saves time: whoever cannot read it folds the events.
+    """
+
+    turn: str
+    seq: int
+    fold: str
+    body: bytes
+
+
+class TurnSnapshotStore(Protocol):
+    """A store that keeps snapshots of long turns. A store need not."""
+
+    def keep_snapshot(self, session: str, snapshot: TurnSnapshot) -> None:
+        """Write a snapshot in the transaction of the next append to this session, if that reaches its position.
+
+        It replaces the last one of the turn, and is dropped when the turn ends.
+        """
+        ...
+
+
 class SessionClaim(Struct, frozen=True):
     """A session as its new driver finds it. From now on the store accepts only appends with this epoch."""
 
@@ -80,6 +127,19 @@ class SessionClaim(Struct, frozen=True):
     inbox: Sequence[AnyCommand] = ()
     turns: Sequence[Sequence[Entry]] = ()  # the events of every turn that is open, or whose tools still run
     tries: int = 1  # claims since its last progress, this one included
+    folded: Sequence[TurnState] = ()  # long turns, folded from a snapshot: `turns` has the events after it, if any
+
+    def fold_turns(self) -> list[TurnState]:
+        """The present state of each of these turns; a turn is folded once."""
+        states = {state.id: state for state in self.folded}
+        for entries in self.turns:
+            turn = cast("TurnEvent", entries[0].event).turn
+            if turn in states:
+                for entry in entries:
+                    states[turn].apply(cast("TurnEvent", entry.event))
+            else:
+                states[turn] = fold(entry.event for entry in entries)
+        return list(states.values())
 
 
 class StoreCounts(Struct, frozen=True):
@@ -110,9 +170,12 @@ class EventLog(Protocol):
         """
         ...
 
-    async def release(self, session: str, epoch: int, tries: int = 0) -> None:
+    async def release(self, session: str, epoch: int, tries: int = 0, awaited_agent: str = "") -> None:
         """Release a claim whose driver wrote nothing and ended without an error: it does not count; `tries` earlier
         ones do.
+
+        `awaited_agent` is the agent of a turn that the driver leaves to a process that knows it; it is shown in
+        `SessionInfo` until something is appended or a command arrives.
         """
         ...
 
@@ -132,6 +195,15 @@ class EventLog(Protocol):
         """The log after position `after`, at most `most` entries."""
         ...
 
+    async def indexed_events(
+        self, session: str, index: EventIndex, key: str | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """The events that `core.event_index` gives this key, or any key of that index: oldest first, at most `limit`.
+
+        The cost grows with what is found, not with the log.
+        """
+        ...
+
     async def head(self, session: str) -> int:
         """The position of the last event; 0 before the first."""
         ...
@@ -142,6 +214,10 @@ class EventLog(Protocol):
 
     async def open_turns(self, session: str) -> list[str]:
         """The turns that have not ended, oldest first."""
+        ...
+
+    async def turn_starts(self, session: str, before: int, limit: int) -> list[tuple[int, str]]:
+        """The last turns that started before a position, newest first: the position of its first event, and the turn."""
         ...
 
     async def info(self, session: str) -> SessionInfo:
@@ -214,12 +290,17 @@ class CommandInbox(Protocol):
             GateExpired: the gate has expired.
             ClaimedOtherwise: another client holds the claim of this call.
             NotClaimed: the client that answers does not hold the claim.
-            SessionBusy: a revert, or a message sent `alone`, while a turn is open or queued.
+            SessionBusy: a revert, or a message sent `alone`, while a turn is open or queued; another agent is selected
+                while a turn is open.
         """
         ...
 
     async def inbox(self, session: str) -> list[AnyCommand]:
         """The admitted commands that no event has completed yet, oldest first."""
+        ...
+
+    async def turn_of_command(self, session: str, key: str) -> str:
+        """The turn that the command with this key requested, or is about; "" if the store has no such command."""
         ...
 
     async def has_turn_command(self, session: str, turn: str) -> bool:
@@ -289,10 +370,13 @@ class SessionDirectory(Protocol):
         """Usage of a tenant's turns by day (since 1970, UTC) and agent, oldest first."""
         ...
 
-    async def search(self, text: str, tenant: str | None = None, limit: int = 50) -> list[tuple[str, Message]]:
+    async def search(
+        self, text: str, tenant: str | None = None, limit: int = 50, *, by: str | None = None
+    ) -> list[tuple[str, Message]]:
         """Messages with all these words (or words with these prefixes), newest first, with their sessions.
 
-        An answer is found once its turn is over; deleted and hidden messages are not.
+        An answer is found once its turn is over; deleted and hidden messages are not. `by`: only in the sessions that
+        this user started, without those of sub-agents.
         """
         ...
 
@@ -342,9 +426,24 @@ class TurnStore(EventLog, CommandInbox, Protocol):
 
 
 class Store(TurnStore, SessionDirectory, BlobStore, Protocol):
-    """A whole store: the log, the inbox, the directory, the blobs, and the accounts beside them."""
+    """A whole store: the log, the inbox, the directory, the blobs, and the accounts, memory files, schedules and webhooks beside them."""
 
     @property
     def accounts(self) -> Accounts:
         """The accounts, stored beside the sessions."""
+        ...
+
+    @property
+    def user_memory(self) -> UserMemory:
+        """The memory files of users, stored beside the sessions."""
+        ...
+
+    @property
+    def schedules(self) -> ScheduleStore:
+        """The schedules, stored beside the sessions."""
+        ...
+
+    @property
+    def webhooks(self) -> WebhookStore:
+        """The webhooks, and the outbox that appends write."""
         ...

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from everturn.core.canonical_json import is_same_value
 from everturn.core.events import (
+    AgentSelected,
+    AgentSwitched,
     AnswerStarted,
     CallFinished,
     CallNotified,
@@ -24,16 +26,22 @@ from everturn.core.events import (
     FilesChanged,
     GateOpened,
     GateResolved,
+    InputRefused,
     LateResultReceived,
     LeafSelected,
     MessageAdded,
     MessageDeleted,
+    MessagesImported,
     NestedCallRequested,
     StepFinished,
     StepInterrupted,
     SubagentStarted,
     TitleSet,
+    ToolStepFinished,
+    ToolStepStarted,
     TurnStarted,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL
 from everturn.core.messages import Message
@@ -45,6 +53,10 @@ CallEvent = (
     | GateResolved
     | CallStarted
     | SubagentStarted
+    | ToolStepStarted
+    | ToolStepFinished
+    | WaitStarted
+    | WaitFinished
     | CallSuspended
     | CallNotified
     | CallResumed
@@ -60,7 +72,9 @@ def call_of_event(event: CallEvent) -> str:
 
 def with_step(message: Message, event: StepFinished | StepInterrupted) -> Message:
     """An answer with the parts of one more step at its end."""
-    return replace(message, parts=(*message.parts, *event.parts, StepPart(event.step, event.finish, event.usage)))
+    continues = type(event) is StepFinished and event.continues
+    end = StepPart(event.step, event.finish, event.usage, event.model, continues)
+    return replace(message, parts=(*message.parts, *event.parts, end))
 
 
 def with_call(message: Message, called: str, event: CallEvent) -> Message:
@@ -135,7 +149,9 @@ _CALL_PART_UPDATES: dict[type[Event], Callable[[ToolPart, Any], ToolPart]] = {
     GateOpened: _on_gate,
     GateResolved: _on_answer,
     CallStarted: _on_start,
-    SubagentStarted: lambda part, event: part,
+    **dict.fromkeys(
+        (SubagentStarted, ToolStepStarted, ToolStepFinished, WaitStarted, WaitFinished), lambda part, event: part
+    ),
     CallSuspended: lambda part, event: replace(part, state="waiting"),
     CallNotified: lambda part, event: part,
     CallResumed: lambda part, event: replace(part, state="running"),
@@ -154,12 +170,26 @@ class MessageTree(Struct):
     title: str = ""
     writing: dict[str, str] = {}  # turn -> the answer that its events complete
     calls: dict[str, str] = {}  # call -> the message that contains it
+    agent: str = ""  # the agent that has the session, on whatever branch; "": none with a name
 
     def apply(self, event: Event) -> None:
         """Apply one event. Events that do not change messages are ignored."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(self, event)
+
+    @classmethod
+    def from_messages(
+        cls, messages: Iterable[Message], deleted: set[str], *, leaf: str | None, title: str, agent: str
+    ) -> MessageTree:
+        """The tree of messages that a store has kept, in the order in which they were added."""
+        tree = cls(deleted=deleted, leaf=leaf, title=title, agent=agent)
+        for message in messages:
+            tree._add(message)
+            if message.role == "assistant" and not message.imported:
+                tree.writing[message.turn] = message.id
+                tree.calls.update((part.call, message.id) for part in message.parts if type(part) is ToolPart)
+        return tree
 
     def copy(self) -> MessageTree:
         """A copy that later events do not change."""
@@ -171,12 +201,14 @@ class MessageTree(Struct):
             self.title,
             dict(self.writing),
             dict(self.calls),
+            self.agent,
         )
 
     def _start(self, event: TurnStarted) -> None:
         if event.input is not None:
             self._add(event.input)
         self.leaf = event.parent if event.input is None else event.input.id
+        self.agent = event.options.agent or self.agent
 
     def _open(self, event: AnswerStarted) -> None:
         self._add(event.message)
@@ -186,6 +218,11 @@ class MessageTree(Struct):
     def _append(self, event: MessageAdded) -> None:
         self._add(event.message)
         self._follow(event.message)
+
+    def _refuse(self, event: InputRefused) -> None:
+        message = self.messages.get(event.message)
+        if message is not None and message.turn == event.turn:  # a re-run leaves the message of another turn as it is
+            self.messages[event.message] = replace(message, refused=True)
 
     def _step(self, event: StepFinished | StepInterrupted) -> None:
         at = self.writing[event.turn]
@@ -212,6 +249,15 @@ class MessageTree(Struct):
     def _select(self, event: LeafSelected) -> None:
         self.leaf = event.message
 
+    def _import(self, event: MessagesImported) -> None:
+        for message in event.messages:
+            self._add(message)
+            self.leaf = message.id
+        self.title = event.title or self.title
+
+    def _hand_over(self, event: AgentSwitched | AgentSelected) -> None:
+        self.agent = event.agent
+
     def _name(self, event: TitleSet) -> None:
         self.title = event.title
 
@@ -231,6 +277,28 @@ class MessageTree(Struct):
         self.deleted.update(subtree)
         if self.leaf in subtree:
             self.leaf = self.messages[deleted].parent
+
+    def delete_unknown(self, message: str) -> None:
+        """Delete what is under a message that this tree, the end of a longer one, does not have.
+
+        If the selected branch ends there, its leaf becomes that message: only the whole tree knows the parent.
+        """
+        subtree = list(self.below(message))
+        self.deleted.update(subtree)
+        if self.leaf in subtree:
+            self.leaf = message
+
+    def add_earlier(self, earlier: MessageTree) -> None:
+        """Add the messages of an earlier part of the log; this tree keeps what it has, its leaf and its title."""
+        children = {parent: list(names) for parent, names in earlier.children.items()}
+        for parent, names in self.children.items():
+            siblings = children.setdefault(parent, [])
+            siblings += [name for name in names if name not in siblings]
+        self.messages = {**earlier.messages, **self.messages}
+        self.children = children
+        self.writing, self.calls = {**earlier.writing, **self.writing}, {**earlier.calls, **self.calls}
+        for message in list(earlier.deleted | self.deleted):
+            self.deleted.update(self.below(message))
 
     def below(self, message: str) -> Iterable[str]:
         """A message and everything under it."""
@@ -271,6 +339,7 @@ class MessageTree(Struct):
         TurnStarted: _start,
         AnswerStarted: _open,
         MessageAdded: _append,
+        InputRefused: _refuse,
         StepFinished: _step,
         StepInterrupted: _step,
         **dict.fromkeys(_CALL_PART_UPDATES, _call),
@@ -278,5 +347,8 @@ class MessageTree(Struct):
         FilesChanged: _file,
         LeafSelected: _select,
         MessageDeleted: _delete,
+        MessagesImported: _import,
         TitleSet: _name,
+        AgentSwitched: _hand_over,
+        AgentSelected: _hand_over,
     }
