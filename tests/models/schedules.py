@@ -31,6 +31,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn import Chat, EverturnError, Output, TextPart, ToolContext, Turn, tool
+from everturn.app import App
 from everturn.core.deltas import Delta
 from everturn.core.events import CallStarted, Gate, GateOpened, TurnCompleted, TurnFailed, TurnSuspended
 from everturn.core.hooks import RequestContext
@@ -40,7 +41,6 @@ from everturn.core.ports import Tool
 from everturn.core.requests import RequestCall, RequestMessage, RequestResult, ToolSpec
 from everturn.core.state import fold
 from everturn.errors import UnknownSession
-from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore
 from everturn.testing.provider import Item, Provider, Say
 from everturn.testing.provider.png import draw_png
@@ -310,7 +310,7 @@ class Schedule:
         self._processes += 1
         models = self._stage.models
         model = models[self._model_name()]
-        runtime = Runtime(
+        app = App(
             model,
             tools=self._tools,
             plugins=self._plugins,
@@ -319,15 +319,15 @@ class Schedule:
             ids=CountingIds(f"p{self._processes}_"),
         )
         for other in models.values():
-            runtime.add_model(other)
-        self.chat = Chat(model, session=SESSION, runtime=runtime)
+            app.add_model(other)
+        self.chat = Chat(model, session=SESSION, app=app)
 
     async def _die(self) -> None:
         self.trace.append("  the process dies")
         self._note("process died")
         await self.chat.aclose()
         self._start()
-        await self.chat.runtime.start()
+        await self.chat.app.start()
 
     async def close(self) -> None:
         """Leave nothing running."""
@@ -548,7 +548,7 @@ class Schedule:
     async def _free(self) -> None:
         """Let slow tools end; what they bring comes late."""
         self._world.free.set()
-        await self.chat.runtime.tool_tasks.wait_idle()
+        await self.chat.app.tool_tasks.wait_idle()
 
     async def _any_message(self, *roles: str) -> Message | None:
         tree = await self.chat.tree()

@@ -23,9 +23,9 @@ TO_DO = {
     "context": "the conversation is too long for acme-1: start a new one",
     "unknown_model": "acme does not know acme-1",
     "request": "check the message and the parameters that are set for",
-    "rate": "acme wants us to slow down",
-    "server": "acme has trouble of its own; try again later",
-    "seal": "acme does not take back what it sealed, and was asked again without",
+    "rate": "the rate limit of acme is reached",
+    "server": "acme reports a server error; try again later",
+    "seal": "acme refused its own encrypted reasoning, also in a second request without it",
 }
 
 
@@ -152,7 +152,7 @@ def test_a_model_that_cannot_call_tools_can_be_told_of_them_in_words(said: str) 
 
     assert (error.kind, error.retryable) == ("request", False)
     assert said in str(error)
-    assert 'acme-1 cannot call tools by itself; in words it can: params={"tool_format": "json"}' in str(error)
+    assert 'acme-1 has no native tool calls; use prompted tool calling: params={"tool_format": "json"}' in str(error)
 
 
 def test_not_every_refusal_that_speaks_of_tools_is_about_that() -> None:
@@ -175,7 +175,10 @@ def test_a_redirect_says_where_to(status: int) -> None:
     error = response_error(status, {"location": "https://elsewhere/v1"}, b"", NAMES)
 
     assert (error.kind, error.retryable) == ("request", False)
-    assert str(error) == "the server sends us to https://elsewhere/v1, and a key is not sent on; change the base URL"
+    assert (
+        str(error)
+        == "the server redirects to https://elsewhere/v1; Everturn does not follow redirects with a key, so change base_url"
+    )
 
 
 # In the middle of a stream --------------------------------------------------------------------------------------------

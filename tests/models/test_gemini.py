@@ -21,6 +21,7 @@ from everturn.core.chunks import (
     FinishChunk,
     OpaqueChunk,
     ReasoningChunk,
+    RetryChunk,
     TextChunk,
     UsageChunk,
 )
@@ -34,6 +35,8 @@ from everturn.models.http_model import HttpModel
 from everturn.models.profile import Origin
 from everturn.models.registry import get_model
 from everturn.models.retry import RetryPolicy
+from everturn.models.structured_output import plan_output
+from everturn.models.structured_output.plan import OUTPUT_TOOL
 from everturn.models.vendors import VENDORS
 from everturn.testing.provider.render_gemini import signature
 from everturn.testing.provider.strict import check as strict
@@ -285,7 +288,7 @@ def test_parameters_find_their_place() -> None:
 
 
 def test_an_answer_may_have_a_schema_which_becomes_no_wider() -> None:
-    schema = {"type": "object", "properties": {"a": {"type": ["integer", "null"]}}, "additionalProperties": False}
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}
     body = built(user("hi"), tools=[], params={"output_schema": schema})
     assert body["generationConfig"] == {"responseMimeType": "application/json", "responseJsonSchema": schema}
 
@@ -656,7 +659,8 @@ async def test_a_seal_that_is_missed_in_the_stream_is_asked_for_once_more_withou
     model = get_model(f"gemini:{NEW}", key="k" * 20, transport=replay, retry=RetryPolicy(attempts=1))
     asked = [user("a"), assistant_message(call("1", opaque=sealed())), tool_message(result("1"))]
     chunks = [chunk async for batch in model.stream(ModelRequest("m", "", asked, [LOOK], {})) for chunk in batch]
-    assert chunks[0] == TextChunk("hi")
+    assert isinstance(chunks[0], RetryChunk)
+    assert chunks[1] == TextChunk("hi")
     assert [PLACEHOLDER_SIGNATURE in post.body.decode() for post in replay.posts] == [False, True]
 
 
@@ -748,13 +752,14 @@ async def test_a_picture_of_one_turn_is_in_the_next() -> None:
 
 
 @pytest.mark.parametrize(("model", "is_bound"), [(OLD, False), (NEW, True)])
-def test_a_schema_beside_tools_is_told_in_words_where_it_would_be_refused(model: str, is_bound: bool) -> None:
+def test_a_schema_beside_tools_is_that_of_a_tool_where_it_would_be_refused(model: str, is_bound: bool) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     profile, request = VENDORS["gemini"].for_model(model), ModelRequest(model, "Be brief.", [user("Hi.")], [LOOK], {})
     request.params = {"output_schema": schema}
 
-    body = json.loads(build(request, profile, Origin("gemini", model)).body)
+    body = json.loads(build(plan_output(request, profile).request, profile, Origin("gemini", model)).body)
 
     strict("gemini", {**body, "model": model}, {})
+    offered = [one["name"] for one in body["tools"][0]["functionDeclarations"]]
     assert ("responseJsonSchema" in body.get("generationConfig", {})) is is_bound
-    assert (encode_canonical(schema) in body["systemInstruction"]["parts"][0]["text"]) is not is_bound
+    assert offered == [LOOK.name] if is_bound else [LOOK.name, OUTPUT_TOOL]

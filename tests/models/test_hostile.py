@@ -539,7 +539,7 @@ async def test_a_redirect_is_not_followed(format: str) -> None:
 
         assert heard.outcome == "request!"
         assert other.url in str(heard.error)
-        assert "change the base URL" in str(heard.error)
+        assert "change base_url" in str(heard.error)
         assert await talk(format, moved) == "request!"
         assert not other.heads  # nobody was asked there, so no key went there
 

@@ -13,10 +13,7 @@ import pytest
 from everturn import (
     Chat,
     FilePart,
-    MissingInput,
     Output,
-    Phase,
-    StepFinished,
     TextPart,
     TurnError,
     TurnSettings,
@@ -29,7 +26,8 @@ from everturn.core.messages import Message
 from everturn.core.modality import MODALITIES, modality_of
 from everturn.core.parts import Part, StepPart
 from everturn.core.ports import Model
-from everturn.errors import ConfigError
+from everturn.errors import ConfigError, MissingInput
+from everturn.events import Phase, StepFinished
 from everturn.models.media.file_types import FileType, detect_type
 from everturn.models.prices import Price
 from everturn.models.retry import FallbackModel, RetryPolicy
@@ -240,7 +238,7 @@ async def test_several_recordings_are_heard_one_after_the_other(provider: Provid
         heard = await answer(chat, *recordings)
 
         assert heard.text == "First.\n\nSecond."
-        assert (await chat.runtime.store.info(chat.session)).title == "0.mp3, 1.mp3"
+        assert (await chat.app.store.info(chat.session)).title == "0.mp3, 1.mp3"
 
 
 # What is checked before anything is created ---------------------------------------------------------------------------
@@ -268,7 +266,7 @@ async def test_what_a_model_needs_is_missed_before_anything_is_created(
         with pytest.raises(MissingInput, match=wants):
             await chat.send(said)
 
-        assert await chat.runtime.store.sessions() == []
+        assert await chat.app.store.sessions() == []
         assert await chat.messages() == []
 
 
@@ -276,7 +274,7 @@ async def test_what_is_missed_only_later_ends_the_turn_without_an_answer(provide
     async with Chat(model(provider, "compatible:picture@image-edit")) as chat:
         parts: tuple[Part, ...] = (TextPart("bluer"),)
         send = Send(key="k", session=chat.session, turn="t", message="m", parts=parts, at_leaf=True)
-        await chat.runtime.command(send)  # as another process would, that knows another model by this name
+        await chat.app.command(send)  # as another process would, that knows another model by this name
         turn = chat.turn("t")
         events = [event async for event in turn]
 
@@ -411,7 +409,7 @@ async def test_what_openai_wants_is_what_it_gets(provider: Provider) -> None:
                 "image-edit": [await chat.attach(CAT, "image/png", "c.png")],
                 "audio-stt": [await chat.attach(TUNE, "audio/mpeg", "t.mp3")],
             }
-            made = await answer(chat, "a cat", *brought.get(chat.runtime.modality_of(""), ()))
+            made = await answer(chat, "a cat", *brought.get(chat.app.modality_of(""), ()))
             assert isinstance(made.parts[0], FilePart | TextPart)
             assert isinstance(made.parts[-1], StepPart)
 

@@ -1,4 +1,4 @@
-"""49 streams as servers really send them. Each says what a right client sees; where they come from: docs/guides/models.md."""
+"""49 streams as servers really send them. Each says what a right client sees; where they come from: docs/guides/custom-models.md."""
 
 import base64
 import json

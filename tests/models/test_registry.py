@@ -86,7 +86,7 @@ async def test_every_vendor_can_be_asked(vendor: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("", "names no model: it is vendor:model, and the vendors are openai, "),
+        ("", "is not a model name: it is vendor:model, and the vendors are openai, "),
         ("gpt-5", "any OpenAI-compatible server can be had with a base_url"),
         ("antropic:claude", "did you mean anthropic:claude?"),
         ("anthropic", "did you mean anthropic:…?"),
@@ -94,7 +94,7 @@ async def test_every_vendor_can_be_asked(vendor: str) -> None:
         ("compatible:m", "needs a base_url: where the server is, for example http://127.0.0.1:8000/v1"),
         (
             "openai:gpt-5",
-            "openai:gpt-5 needs a key: set the environment variable OPENAI_API_KEY (in Python, key=… will do, too)",
+            "openai:gpt-5 needs a key: `everturn auth login openai` stores it, or set the environment variable OPENAI_API_KEY (in Python, key=… will do, too)",
         ),
     ],
 )
@@ -105,7 +105,7 @@ def test_what_is_missing_is_said(name: str, said: str) -> None:
 
 
 def test_a_chat_says_it_too() -> None:
-    with pytest.raises(ConfigError, match="names no model"):
+    with pytest.raises(ConfigError, match="is not a model name"):
         Chat("nobody")
 
 

@@ -336,7 +336,7 @@ def test_a_choice_of_tools(vendor: str, choices: list[object]) -> None:
 
 @pytest.mark.parametrize("vendor", THREE)
 def test_a_schema_for_the_answer(vendor: str) -> None:
-    schema = {"title": "The Answer!", "type": "object", "properties": {}}
+    schema = {"title": "The Answer!", "type": "object", "properties": {}, "additionalProperties": False}
     said = json.dumps(build(vendor, user("hi"), params={"output_schema": schema}))
 
     assert said.count(json.dumps(schema)) == 1

@@ -77,7 +77,8 @@ def failed(after: float | None = None, retryable: bool = True) -> ModelError:
         (1, failed(60.0), 0.5, 60.0),
         (1, failed(60.1), 0.5, None),  # nobody waits so long
         (1, failed(float("inf")), 0.5, None),
-        (10, failed(1.0), 0.5, None),
+        (10, failed(1.0), 0.5, 1.0),  # a server that says when is asked again, up to a minute in all
+        (10, failed(61.0), 0.5, None),
         (1, failed(1.0, retryable=False), 0.5, None),
     ],
 )
@@ -201,3 +202,10 @@ def test_there_must_be_one_to_ask() -> None:
 async def test_the_same_model_twice_is_asked_twice() -> None:
     model = Failing([BUSY], TEXT)
     assert await heard(FallbackModel(model, model)) == "hi"
+
+
+def test_a_server_that_says_when_is_asked_for_a_minute_in_all() -> None:
+    policy, waited, tries = RetryPolicy(), 0.0, 0
+    while (pause := policy.delay(tries + 1, failed(2.0), 1.0, waited)) is not None:
+        waited, tries = waited + pause, tries + 1
+    assert (waited, tries) == (60.0, 30)

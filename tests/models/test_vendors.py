@@ -11,7 +11,16 @@ from msgspec.structs import replace
 from tests.helpers.messages import assistant_message, tool_message
 from tests.models.test_requests import build, call, result, sealed, user
 
-from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, ReasoningChunk, TextChunk, UsageChunk
+from everturn.core.chunks import (
+    CallChunk,
+    Chunk,
+    FinishChunk,
+    OpaqueChunk,
+    ReasoningChunk,
+    RetryChunk,
+    TextChunk,
+    UsageChunk,
+)
 from everturn.core.parts import ReasoningPart, Usage
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
@@ -181,7 +190,10 @@ async def test_what_a_provider_does_not_take_back_is_left_out_once() -> None:
     request = ModelRequest(
         "m", "", [user("hi"), assistant_message(ReasoningPart("", seal), "hello"), user("and?")], [], {}
     )
-    assert [chunk async for batch in model.stream(request) for chunk in batch] == [FinishChunk("stop", "completed")]
+    retry, finish = [chunk async for batch in model.stream(request) for chunk in batch]
+    assert isinstance(retry, RetryChunk)
+    assert (retry.kind, retry.seconds) == ("seal", 0.0)
+    assert finish == FinishChunk("stop", "completed")
     assert ['encrypted_content":"x' in post.body.decode() for post in replay.posts] == [True, False]
 
     with pytest.raises(ModelError) as caught:

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 
 from everturn.errors import ModelError
 from everturn.models import failures
+from everturn.models.load import load
 from everturn.models.profile import Origin, Profile
 from everturn.transport import HttpRequest, HttpResponse, Transport, url_origin
 
@@ -42,6 +43,10 @@ class Endpoint:
     def place(self) -> str:
         """The server's address for messages."""
         return url_origin(self._url)
+
+    def load(self) -> None:
+        """Import what the first request needs."""
+        load(self._transport)
 
     def post(
         self, path: str, body: bytes, content_type: str = "application/json"

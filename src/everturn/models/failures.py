@@ -40,13 +40,13 @@ _OVERLOADED = re.compile(r"overloaded|try again|temporarily|timeout|timed out|un
 _ADVICE = {
     "key": "set {key} to a key that is valid there",
     "quota": "the account at {vendor} has no credit left, or its plan allows no more",
-    "context": "the conversation is too long for {model}: start a new one, drop files, or take a model that reads more",
+    "context": "the conversation is too long for {model}: start a new one, drop files, or use a model with a larger context window",
     "unknown_model": "{vendor} does not know {model}, or this key may not use it: check the name",
     "request": "check the message and the parameters that are set for {model}",
-    "seal": "{vendor} does not take back what it sealed, and was asked again without; start a new conversation",
-    "tools": '{model} cannot call tools by itself; in words it can: params={{"tool_format": "json"}} (or xml, or blocks)',
-    "rate": "{vendor} wants us to slow down; it was tried again without luck, so wait a little",
-    "server": "{vendor} has trouble of its own; try again later",
+    "seal": "{vendor} refused its own encrypted reasoning, also in a second request without it; start a new conversation",
+    "tools": '{model} has no native tool calls; use prompted tool calling: params={{"tool_format": "json"}} (or xml, or blocks)',
+    "rate": "the rate limit of {vendor} is reached, and retries failed; wait, then try again",
+    "server": "{vendor} reports a server error; try again later",
 }
 
 
@@ -56,7 +56,10 @@ def response_error(status: int, headers: Mapping[str, str], body: bytes, names: 
     message = text or replace_surrogates(body[:EXCERPT].decode("utf-8", "replace"))
     if 300 <= status < 400:
         where = replace_surrogates(headers.get("location", "elsewhere"))[:EXCERPT]
-        return ModelError(f"the server sends us to {where}, and a key is not sent on; change the base URL", "request")
+        return ModelError(
+            f"the server redirects to {where}; Everturn does not follow redirects with a key, so change base_url",
+            "request",
+        )
     kind = _kind(status, code, message)
     wait = retry_after(headers)
     return _error(

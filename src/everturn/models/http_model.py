@@ -8,7 +8,8 @@ Every read from the wire becomes one batch. An empty batch means that the server
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, UsageChunk
+from everturn.core.rate_limits import Permit, Sender
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
 from everturn.models import failures
@@ -35,8 +37,11 @@ from everturn.models.formats.lenient_json import truncated_error
 from everturn.models.formats.messages_stream import MessagesDecoder
 from everturn.models.formats.ollama_stream import OllamaDecoder
 from everturn.models.formats.responses_stream import ResponsesDecoder
+from everturn.models.load import load
 from everturn.models.prices import NO_FACTS, ModelFacts, has_tables, look_up
 from everturn.models.profile import Origin, Profile
+from everturn.models.rate_headers import read_limits, refused_seconds
+from everturn.models.structured_output import plan_output, read_output
 from everturn.transport import HttpResponse, StreamDecoder, StreamLimits, Transport
 from everturn.transport.limits import WHOLE_LINE_LIMITS
 from everturn.transport.ndjson import NdjsonReader
@@ -83,7 +88,9 @@ class HttpModel:
         host: str = "",
         limits: StreamLimits | None = None,
         facts: ModelFacts | None = None,
+        bucket: str = "",
     ) -> None:
+        self._bucket = bucket  # of its rate limit
         self._profile = profile = profile.for_model(model)
         self._limits = limits
         self._facts = facts if facts is not None or (profile.prices and has_tables()) else NO_FACTS
@@ -102,15 +109,33 @@ class HttpModel:
             self._facts = await asyncio.to_thread(look_up, self._profile.prices, self._origin.model)
         return self._facts
 
+    def load(self) -> None:
+        """Import what the first request needs: the HTTP client, and the tables of prices."""
+        load(self._endpoint)
+        if self._facts is None:
+            self._facts = look_up(self._profile.prices, self._origin.model)
+
     def __repr__(self) -> str:
         """Without the key."""
         return f"<HttpModel {self.name} at {self._endpoint.place}>"
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
-        """Send the request, and yield the chunks of each read."""
+    def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+        """Send the request, and yield the chunks of each read. With an output schema, their text is JSON that fits it."""
+        return self._send_structured(request) if "output_schema" in request.params else self._send(request)
+
+    async def _send_structured(self, request: ModelRequest) -> AsyncGenerator[Sequence[Chunk]]:
+        plan = plan_output(request, self._profile)
+        batches = read_output(plan.reader, self._send(plan.request))
+        async with aclosing(batches):
+            async for batch in batches:
+                yield batch
+
+    async def _send(self, request: ModelRequest) -> AsyncGenerator[Sequence[Chunk]]:
         built = self._format.build(request, self._profile, self._origin)
         with self._endpoint.redacting_key():
             async with self._endpoint.post(built.path, built.body) as reply:
+                if request.sender is not None:
+                    self._learn_limits(request.sender, reply)
                 if reply.status != 200:
                     yield await self._refused(reply)
                     return
@@ -131,9 +156,17 @@ class HttpModel:
             if answer.is_no_stream:
                 answer.error = self._no_stream(answer.start)
             await add_costs(chunks, self.facts)
+            if request.sender is not None and request.sender.permit is not None:
+                settle(request.sender.permit, chunks)
             yield chunks
             if answer.error is not None:
                 raise answer.error
+
+    def _learn_limits(self, sender: Sender, reply: HttpResponse) -> None:
+        """Tell the limiter what the headers say, if they say something."""
+        limits, refused_for = read_limits(reply.headers), refused_seconds(reply.status, reply.headers)
+        if limits is not None or refused_for is not None:
+            sender.limiter.observe(self._bucket, self.name, limits, refused_for)
 
     async def _refused(self, reply: HttpResponse) -> Sequence[Chunk]:
         """Raise the error of a status other than 200; a call that the provider could not parse becomes a chunk."""
@@ -153,6 +186,13 @@ class HttpModel:
             f"{self._endpoint.place} sent no stream but {excerpt!r}; is the base URL that of a model?",
             kind="response",
         )
+
+
+def settle(permit: Permit, chunks: Sequence[Chunk]) -> None:
+    """Tell the limiter what a request has used."""
+    for chunk in chunks:
+        if type(chunk) is UsageChunk:
+            permit.settle(chunk.usage.input, chunk.usage.cached, chunk.usage.output)
 
 
 async def add_costs(chunks: list[Chunk], facts: Callable[[], Awaitable[ModelFacts]]) -> None:

@@ -64,7 +64,7 @@ def get_offline_model(name: str) -> OfflineModel:
         ConfigError: the name is another; this vendor has only one model.
     """
     if name != OFFLINE:
-        raise ConfigError(f"{name!r} names no model: the one that needs no network is {OFFLINE}")
+        raise ConfigError(f"{name!r} is not a model name: the one that needs no network is {OFFLINE}")
     return OfflineModel()
 
 

@@ -46,6 +46,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     think: Literal["tags", "prefilled", "off"] = (
         "tags"  # `prefilled`: its template opens <think>, and only </think> is sent
     )
+    reasoning: str = (
+        ""  # how it is told a reasoning effort, in `formats.reasoning_effort`; "": as is usual in its format
+    )
     replay: str = ""  # the field in which reasoning must be sent back beside calls
     filler: str = ""  # the value of that field without reasoning
 
@@ -54,10 +57,22 @@ class Profile(Struct, frozen=True, kw_only=True):
         ""  # constrained decoding of its server; `grammar` includes schemas
     )
 
-    has_schema_with_tools: bool = True  # it accepts an output schema beside tools; others get it in the prompt
+    # Structured output: see `structured_output`
+    has_output_schema: bool = True  # it enforces an output schema
+    output_subset: str = (
+        ""  # the schemas it enforces, by their name in `structured_output.subsets`; "": those of the format
+    )
+    has_schema_with_tools: bool = True  # it accepts an output schema beside tools
+    has_output_tool: bool = True  # where there are no other tools, its models can still be given one for the answer
+    can_force_call: bool = True  # its tool choice can require a call
+    has_json_mode: bool = True  # it has a mode in which an answer is some JSON object
 
     can_follow_tool: bool = True  # a user's message may follow a tool's result
     must_alternate: bool = False  # user and assistant must alternate, or its template fails
+
+    # How it is asked to continue a text that was cut: `last`, it continues an assistant message at the end; `prefix`, one
+    # that is marked so; `notice`, it is asked to.
+    continuation: Literal["notice", "last", "prefix"] = "notice"
 
     models: Mapping[str, Mapping[str, Any]] = {}  # patterns of model names -> the fields that differ
 

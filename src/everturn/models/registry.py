@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.modality import MODALITIES
 from everturn.core.ports import Model
+from everturn.core.rate_limits import RateLimit
 from everturn.entry_points import names_in, open_by_name
 from everturn.errors import ConfigError
 from everturn.models.http_model import HttpModel
+from everturn.models.limited import Deployment, LimitedModel, ModelDeployment, bucket_key
 from everturn.models.media import FILE_LIMIT, MediaModel, check_vendor
 from everturn.models.prices import ModelFacts, Price
 from everturn.models.profile import Profile
@@ -23,6 +26,19 @@ from everturn.transport import StreamLimits, Transport, url_origin
 from everturn.transport.live import HttpTransport
 
 DEFAULT_KEY_VARIABLE = "EVERTURN_API_KEY"
+_key_source: Callable[[str], str] | None = None
+
+
+def set_key_source(source: Callable[[str], str] | None) -> None:
+    """Set where keys are looked up that are not in the environment, by the variable's name; the command line does."""
+    global _key_source
+    _key_source = source
+
+
+def find_key(variable: str, environ: Mapping[str, str]) -> str:
+    """Return the key of a vendor: of the environment, or of the key source; "" if there is none."""
+    key = environ.get(variable, "")
+    return key if key or _key_source is None or variable == DEFAULT_KEY_VARIABLE else _key_source(variable)
 
 
 def get_model(
@@ -34,6 +50,9 @@ def get_model(
     price: Price | None = None,
     window: int | None = None,
     retry: RetryPolicy | None = None,
+    rate_limit: RateLimit | None = None,
+    rate_limit_name: str = "",
+    deployments: Sequence[ModelDeployment] = (),
     tool_format: str = "",
     limits: StreamLimits | None = None,
     transport: Transport | None = None,
@@ -47,6 +66,9 @@ def get_model(
     the name: `openai:gpt-image-1@image-edit`. So can the tool_format: `ollama:gemma3@json`. `offline:demo` needs no
     network. A vendor that is not built in is looked up among the entry points `everturn.models` of installed packages.
 
+    Requests wait for a `rate_limit`, which all processes on one store share; with a `rate_limit_name`, models share it.
+    `deployments` are further places where the model can be had: a request goes to the one with most room.
+
     Raises:
         ConfigError: the vendor is unknown, or its key is missing; the message says what to do.
     """
@@ -57,6 +79,55 @@ def get_model(
     if not base_url and profile is None and (provided := _provided(name)) is not None:
         return provided
     environ = os.environ if environ is None else environ
+    facts = ModelFacts(price, window) if price is not None or window is not None else None
+    first = ModelDeployment(name, base_url, key, rate_limit, rate_limit_name, transport)
+    opened = _open(first, profile, facts, limits, environ)
+    places = [opened.deployment]
+    for each in deployments:
+        other = _open(_completed(each, first), None if each.model else profile, facts, limits, environ)
+        if other.modality != opened.modality:
+            raise ConfigError(f"{each.model!r} cannot be a deployment of {name!r}: it is for {other.modality}")
+        places.append(other.deployment)
+    model = RetryModel(LimitedModel(*places), retry)
+    if opened.modality != "chat":
+        return model
+    chosen = tool_format or opened.tool_format
+    return PromptedModel(
+        model,
+        chosen or opened.profile.tool_format,
+        opened.profile.decoding_constraint,
+        name=f"{model.name}@{chosen}" if chosen else model.name,
+    )
+
+
+def _completed(place: ModelDeployment, first: ModelDeployment) -> ModelDeployment:
+    """A deployment with what it has in common with the first one; of another vendor it has nothing."""
+    place = replace(place, transport=place.transport or first.transport)
+    if place.model:
+        return place
+    # A key is sent to the server that it was given for, and to no other.
+    key = place.key or ("" if place.base_url else first.key)
+    return replace(place, model=first.model, base_url=place.base_url or first.base_url, key=key)
+
+
+class _OpenedDeployment(Struct, frozen=True):
+    """A deployment, and what its name and profile say of the model."""
+
+    deployment: Deployment
+    profile: Profile
+    modality: str
+    tool_format: str  # from the name; "": not said there
+
+
+def _open(
+    wanted: ModelDeployment,
+    profile: Profile | None,
+    facts: ModelFacts | None,
+    limits: StreamLimits | None,
+    environ: Mapping[str, str],
+) -> _OpenedDeployment:
+    """Make the model of one deployment."""
+    name, base_url, key = wanted.model, wanted.base_url, wanted.key
     bare, _, suffix = name.rpartition("@")
     has_suffix = suffix in MODALITIES or suffix in (NATIVE, *TOOL_FORMATS)
     vendor, model = _split(bare if has_suffix else name, base_url, profile)
@@ -73,38 +144,34 @@ def get_model(
     if modality != "chat":
         check_vendor(model_profile, modality)  # before a useless key is looked for
     if not key:
-        key = environ.get(profile.key or DEFAULT_KEY_VARIABLE, "")
+        key = find_key(profile.key or DEFAULT_KEY_VARIABLE, environ)
         if not key and profile.key not in ("", DEFAULT_KEY_VARIABLE):
             raise ConfigError(
-                f"{name} needs a key: set the environment variable {profile.key} (in Python, key=… will do, too)"
+                f"{name} needs a key: `everturn auth login {vendor}` stores it, or set the environment variable "
+                f"{profile.key} (in Python, key=… will do, too)"
             )
     if key.strip() != key or not key.isascii() or not key.isprintable():
         raise ConfigError(f"the key for {name} holds blanks or characters that no key has; was it pasted whole?")
-    facts = ModelFacts(price, window) if price is not None or window is not None else None
     host = url_origin(profile.base_url) if vendor == "compatible" else ""
+    shared = wanted.rate_limit_name
+    bucket = bucket_key("name", shared) if shared else bucket_key(profile.base_url, key, model)
+    transport = wanted.transport or HttpTransport()
     if modality != "chat":
-        badge = f"{vendor}:{model}@{modality}" if has_suffix else ""
-        media_model = MediaModel(
+        http_model: Model = MediaModel(
             model,
             profile,
-            transport or HttpTransport(),
+            transport,
             modality=modality,
             key=key,
             host=host,
-            name=badge,
+            name=f"{vendor}:{model}@{modality}" if has_suffix else "",
             facts=facts,
             limit=limits.stream if limits is not None else FILE_LIMIT,
         )
-        return RetryModel(media_model, retry)
-    http_model = HttpModel(model, profile, transport or HttpTransport(), key=key, host=host, limits=limits, facts=facts)
-    chosen = tool_format or (suffix if has_suffix and suffix not in MODALITIES else "")
-    badge = f"{http_model.name}@{chosen}" if chosen else http_model.name
-    return PromptedModel(
-        RetryModel(http_model, retry),
-        chosen or model_profile.tool_format,
-        model_profile.decoding_constraint,
-        name=badge,
-    )
+    else:
+        http_model = HttpModel(model, profile, transport, key=key, host=host, limits=limits, facts=facts, bucket=bucket)
+    tool_format = suffix if has_suffix and suffix not in MODALITIES else ""
+    return _OpenedDeployment(Deployment(http_model, bucket, wanted.rate_limit), model_profile, modality, tool_format)
 
 
 def _provided(name: str) -> Model | None:
@@ -127,7 +194,7 @@ def _split(name: str, base_url: str, profile: Profile | None) -> tuple[str, str]
     near = difflib.get_close_matches(vendor, vendors, 1)
     hint = f"did you mean {near[0]}:{model or '…'}? " if near else ""
     raise ConfigError(
-        f"{name!r} names no model: {hint}it is vendor:model, and the vendors are {', '.join(vendors)}; "
+        f"{name!r} is not a model name: {hint}it is vendor:model, and the vendors are {', '.join(vendors)}; "
         "any OpenAI-compatible server can be had with a base_url"
     )
 

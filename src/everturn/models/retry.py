@@ -1,7 +1,8 @@
 """Retries and fallbacks: wrappers that send a failed request again, or to another model.
 
 They act only until the first chunk: what a person has begun to read is not taken back, and the turn handles a step that
-breaks off later.
+breaks off later. Before each further attempt they yield a `RetryChunk`, which the turn writes as an event: nobody waits
+in front of a screen that does not say why.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.core.chunks import Chunk, UsageChunk
+from everturn.core.chunks import Chunk, RetryChunk, UsageChunk, WaitChunk
 from everturn.core.modality import Modality, modality_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
+from everturn.models.load import load
 from everturn.models.prices import ModelFacts, facts_of
 
 log = logging.getLogger(__name__)
@@ -31,12 +33,23 @@ class RetryPolicy(Struct, frozen=True):
     attempts: int = 3
     initial_delay: float = 0.5
     max_delay: float = 8.0
-    max_retry_after: float = 60.0  # the longest accepted Retry-After; with a longer one, the request fails at once
+    max_retry_after: float = (
+        60.0  # the longest Retry-After, and their sum after `attempts`; beyond it, the request fails
+    )
     first_chunk_timeout: float | None = None  # timeout for the first chunk of a try; None: the turn's own
 
-    def delay(self, tried: int, error: ModelError, chance: float) -> float | None:
-        """Return the wait after try number `tried`; None without another try. `chance` is from 0 to 1."""
-        if not error.retryable or tried >= self.attempts:
+    def delay(self, tried: int, error: ModelError, chance: float, waited: float = 0.0) -> float | None:
+        """Return the wait after try number `tried`; None without another try. `chance` is from 0 to 1.
+
+        A server that says when to come back is asked again after `attempts`, too, until `max_retry_after` seconds have
+        been `waited` in all.
+        """
+        if not error.retryable:
+            return None
+        if error.retry_after is not None and tried >= self.attempts > 1:
+            pause = max(error.retry_after, self.initial_delay)
+            return pause if 0 < waited + pause <= self.max_retry_after else None
+        if tried >= self.attempts:
             return None
         if error.retry_after is not None:
             return error.retry_after if error.retry_after <= self.max_retry_after else None
@@ -70,9 +83,13 @@ class RetryModel:
         """Return the model's price and context window, where they are known."""
         return await facts_of(self._model)
 
+    def load(self) -> None:
+        """Import what the first request needs."""
+        load(self._model)
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Send the request, and retry it."""
-        tried = 0
+        tried, waited = 0, 0.0
         while True:
             tried += 1
             has_spoken = False
@@ -88,17 +105,24 @@ class RetryModel:
                 if error.kind == "seal" and not has_spoken and (unsealed := without_opaque(request)) is not None:
                     request, pause = unsealed, 0.0
                 else:
-                    pause = None if has_spoken else self._retry.delay(tried, error, self._chance())
+                    pause = None if has_spoken else self._retry.delay(tried, error, self._chance(), waited)
                 if pause is None:
                     raise
                 log.info("%s failed (%s); try %d follows in %.1f s", self.name, error, tried + 1, pause)
+                kind, reason = error.kind, str(error)
             finally:
                 await _close(batches)
+            attempts = max(self._retry.attempts, tried + 1)  # a request without seals is sent even after the last
+            yield (RetryChunk(tried + 1, attempts, pause, kind, reason),)
+            waited += pause
             await asyncio.sleep(pause)
 
 
 class FallbackModel:
-    """Models in order: the next one is used when the one before failed before its first chunk."""
+    """Models in order: the next one is used when the one before failed before its first chunk.
+
+    It has the name of the first; a step that another one wrote says so (`StepFinished.model`).
+    """
 
     def __init__(self, *models: Model) -> None:
         if not models:
@@ -117,27 +141,41 @@ class FallbackModel:
         """What the models are for."""
         return modality_of(self._models[0])
 
+    def load(self) -> None:
+        """Import what the first request needs, of any of them."""
+        for model in self._models:
+            load(model)
+
+    async def facts(self) -> ModelFacts:
+        """Return the price and context window of the first model, where they are known."""
+        return await facts_of(self._models[0])
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Send the request to one model after the other."""
-        for remaining, model in zip(range(len(self._models) - 1, -1, -1), self._models, strict=True):
+        for number, model in enumerate(self._models, 1):
             has_spoken = False
-            batches = model.stream(request)
+            sent = request
+            if request.sender is not None and number < len(self._models):
+                sent = replace(request, sender=replace(request.sender, can_fall_back=True))
+            batches = model.stream(sent)
             try:
                 async for batch in batches:
                     has_spoken = has_spoken or has_content(batch)
                     yield batch
                 return
             except ModelError as error:
-                if has_spoken or not remaining:
+                if has_spoken or number == len(self._models):
                     raise
                 log.warning("%s failed (%s); another one is asked", model.name, error)
+                kind, reason = error.kind, str(error)
             finally:
                 await _close(batches)
+            yield (RetryChunk(number + 1, len(self._models), 0.0, kind, reason, self._models[number].name),)
 
 
 def has_content(batch: Sequence[Chunk]) -> bool:
-    """Return whether a batch has content: more than a keep-alive or usage."""
-    return any(type(chunk) is not UsageChunk for chunk in batch)
+    """Return whether a batch has content: more than a keep-alive, usage or the news of a retry or a wait."""
+    return any(type(chunk) not in (UsageChunk, RetryChunk, WaitChunk) for chunk in batch)
 
 
 def without_opaque(request: ModelRequest) -> ModelRequest | None:
@@ -167,6 +205,8 @@ async def _first_within(batches: AsyncIterator[Sequence[Chunk]], limit: float) -
                 raise ModelError(f"the model said nothing for {limit:g} s", kind="stalled", retryable=True) from None
             if batch is None:
                 return
+            if any(type(chunk) is WaitChunk for chunk in batch):  # the model has not been asked yet
+                deadline = asyncio.get_running_loop().time() + limit
             has_spoken = has_content(batch)
             yield batch
         async for batch in batches:

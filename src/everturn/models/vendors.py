@@ -9,6 +9,14 @@ from everturn.models.profile import Profile
 
 _IMAGES_AND_PDF = frozenset({"image", "pdf"})
 _NOTHING: frozenset[str] = frozenset()
+# A schema holds from the first token on, so a model calls nothing; and not every local model can call tools at all.
+_LOCAL: Final[Mapping[str, Any]] = {"has_schema_with_tools": False, "has_output_tool": False}
+_NO_OUTPUT_SCHEMA: Final[Mapping[str, Any]] = {"has_output_schema": False}
+# Structured outputs begin with gpt-4o-2024-08-06 (developers.openai.com/api/docs/guides/structured-outputs).
+_OPENAI_OUTPUT: Final[Mapping[str, Mapping[str, Any]]] = {
+    **dict.fromkeys(("gpt-3.*", "gpt-4", "gpt-4-*", "gpt-4o-2024-05-13", "o1-mini*", "o1-preview*"), _NO_OUTPUT_SCHEMA),
+    "ft:*": {"output_subset": "openai-fine-tuned"},
+}
 _MEDIA: Final[Mapping[str, Mapping[str, Any]]] = {
     "dall-e-*": {"modality": "image-gen"},
     "gpt-image-*": {"modality": "image-gen", "image_params": {}},
@@ -33,6 +41,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
                     pattern: {"has_encrypted_reasoning": False}
                     for pattern in ("gpt-3*", "gpt-4*", "*-chat*", "chatgpt*")
                 },
+                **_OPENAI_OUTPUT,
                 **_MEDIA,
             },
         ),
@@ -48,6 +57,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             models={
                 "*audio*": {"inputs": frozenset({"audio"})},
                 "gpt-3.5*": {"system": "system", "inputs": _NOTHING},
+                **_OPENAI_OUTPUT,
                 **_MEDIA,
             },
         ),
@@ -61,8 +71,15 @@ VENDORS: Final[Mapping[str, Profile]] = {
             inputs=_IMAGES_AND_PDF,
             default_max_tokens=16_384,
             has_cache_markers=True,
-            # Older models have lower limits, and refuse a higher value.
+            has_json_mode=False,
+            # Older models have lower limits, and refuse a higher value. Structured outputs begin with 4.5
+            # (platform.claude.com/docs/en/build-with-claude/structured-outputs).
             models={
+                **{
+                    pattern: {**_NO_OUTPUT_SCHEMA, "reasoning": "budget"}
+                    for pattern in ("claude-2*", "claude-3*", "claude-*-4-0*", "claude-*-4-1*", "claude-*-4-2025*")
+                },
+                "claude-*-4-5*": {"reasoning": "budget"},  # later ones think adaptively, and refuse a budget
                 "claude-3-*": {"default_max_tokens": 4096},
                 "claude-3-5-*": {"default_max_tokens": 8192},
                 "claude-3-7-*": {"default_max_tokens": 16_384},
@@ -74,7 +91,10 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="OPENROUTER_API_KEY",
             prices="openrouter",
             inputs=_IMAGES_AND_PDF,
+            reasoning="object",
             models={"anthropic/*": {"has_cache_markers": True}},
+            # It passes a schema on to whoever has the model; what is not supported there is an error.
+            # openrouter.ai/docs/features/structured-outputs
         ),
         Profile(
             vendor="deepseek",
@@ -82,12 +102,20 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="DEEPSEEK_API_KEY",
             prices="deepseek",
             inputs=_NOTHING,
+            reasoning="switch-and-effort",
             replay="reasoning_content",
+            # json_object only: github.com/llm-exe/llm-exe/issues/662
+            has_output_schema=False,
+            models={"*reasoner*": {"can_force_call": False}},
         ),
         Profile(
             vendor="qwen",
             base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
             key="DASHSCOPE_API_KEY",
+            # json_object for most models, and no `required` (our own knowledge, not from a document)
+            has_output_schema=False,
+            can_force_call=False,
+            reasoning="enable",
         ),
         Profile(
             vendor="kimi",
@@ -95,8 +123,13 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="MOONSHOT_API_KEY",
             prices="moonshotai",
             ids="kimi",
+            reasoning="switch",
             replay="reasoning_content",
             filler="(not kept)",  # an empty text is also refused
+            # json_object; a forced call is refused while it thinks, which most of its models always do
+            # (docs.rs/crate/harn-vm/latest/source/src/llm/capability_sources/20-providers/35-moonshot.toml)
+            has_output_schema=False,
+            can_force_call=False,
         ),
         Profile(
             vendor="mistral",
@@ -106,6 +139,8 @@ VENDORS: Final[Mapping[str, Profile]] = {
             ids="nine",
             has_usage_option=False,
             can_follow_tool=False,
+            has_schema_with_tools=False,  # our own knowledge: JSON beside tools is refused
+            continuation="prefix",
         ),
         Profile(
             vendor="groq",
@@ -113,6 +148,7 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="GROQ_API_KEY",
             prices="groq",
             max_tokens="max_completion_tokens",
+            has_output_schema=False,  # our own knowledge: not for streams, nor beside tools
             models=_MEDIA,
         ),
         Profile(
@@ -122,7 +158,10 @@ VENDORS: Final[Mapping[str, Profile]] = {
             key="GEMINI_API_KEY",
             prices="google",
             inputs=frozenset({"image", "audio", "pdf"}),
-            models={pattern: {"has_schema_with_tools": False} for pattern in ("gemini-1*", "gemini-2*")},
+            models={
+                pattern: {"has_schema_with_tools": False, "reasoning": "level-budget"}
+                for pattern in ("gemini-1*", "gemini-2*")
+            },
         ),
         Profile(
             vendor="gemini-chat",  # its OpenAI-compatible API
@@ -134,13 +173,34 @@ VENDORS: Final[Mapping[str, Profile]] = {
             vendor="ollama",
             format="ollama",
             base_url="http://127.0.0.1:11434",
+            continuation="last",
             replay="thinking",
             decoding_constraint="schema",
+            **_LOCAL,
+            can_force_call=False,
+            models={"gpt-oss*": {"reasoning": "think-level"}},
         ),
-        Profile(vendor="ollama-chat", base_url="http://127.0.0.1:11434/v1"),  # its OpenAI-compatible API
-        Profile(vendor="vllm", base_url="http://127.0.0.1:8000/v1", decoding_constraint="schema"),
+        Profile(  # its OpenAI-compatible API
+            vendor="ollama-chat",
+            base_url="http://127.0.0.1:11434/v1",
+            output_subset="llamacpp",
+            **_LOCAL,
+            can_force_call=False,
+        ),
         Profile(
-            vendor="llamacpp", base_url="http://127.0.0.1:8080/v1", must_alternate=True, decoding_constraint="grammar"
+            vendor="vllm",
+            base_url="http://127.0.0.1:8000/v1",
+            decoding_constraint="schema",
+            output_subset="vllm",
+            **_LOCAL,
+        ),
+        Profile(
+            vendor="llamacpp",
+            base_url="http://127.0.0.1:8080/v1",
+            must_alternate=True,
+            decoding_constraint="grammar",
+            output_subset="llamacpp",
+            **_LOCAL,
         ),
         Profile(vendor="compatible"),  # any other server; the caller gives its base URL
     )

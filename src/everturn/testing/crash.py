@@ -8,11 +8,11 @@ the inner store is the process that takes over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from everturn.core.events import Event
-from everturn.core.store_ports import Store
+from everturn.core.store_ports import Store, TurnSnapshot, TurnSnapshotStore
 from everturn.stores.memory import MemoryStore
 
 
@@ -53,6 +53,11 @@ class MortalStore(MemoryStore if TYPE_CHECKING else object):  # to a type checke
         self.kill()
         raise Crash
 
+    def keep_snapshot(self, session: str, snapshot: TurnSnapshot) -> None:
+        """Hand a snapshot on, while alive."""
+        if not self.died.is_set():
+            cast("TurnSnapshotStore", self.inner).keep_snapshot(session, snapshot)
+
     async def _write(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         head = await self.inner.append(session, after, events, epoch)
         await asyncio.sleep(0)
@@ -65,8 +70,29 @@ class MortalStore(MemoryStore if TYPE_CHECKING else object):  # to a type checke
     def __getattr__(self, name: str) -> Any:
         """Everything else is the inner store's, while alive."""
         method = getattr(self.inner, name)
+        if name == "accounts":
+            return method
+        if name in ("user_memory", "schedules", "webhooks"):
+            return _MortalPort(method, self._must_live)
 
         async def checked(*args: Any, **kwargs: Any) -> Any:
+            self._must_live()
+            return await method(*args, **kwargs)
+
+        return checked
+
+
+class _MortalPort:
+    """A port of the store: its methods work while the process is alive."""
+
+    def __init__(self, inner: object, must_live: Callable[[], None]) -> None:
+        self._inner, self._must_live = inner, must_live
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        async def checked(*args: Any, **kwargs: Any) -> Any:
+            await asyncio.sleep(0)
             self._must_live()
             return await method(*args, **kwargs)
 

@@ -17,15 +17,16 @@ import msgspec
 from msgspec.structs import replace
 from tests.models.prompted.tool_format_writer import Told, way_of, written
 
-from everturn import Chat, FilePart, GateOpened, Output, Turn, TurnError, TurnResult, TurnSuspended, tool
+from everturn import Chat, FilePart, Output, RunResult, Turn, TurnError, tool
+from everturn.app import App
 from everturn.core.canonical_json import JsonObject, encode_canonical, parse_object
 from everturn.core.chunks import CallChunk, Chunk, TextChunk
 from everturn.core.ports import Tool
+from everturn.events import GateOpened, TurnSuspended
 from everturn.models.prompted import TOOL_FORMATS, DecodingConstraint, OfferedTools
 from everturn.models.registry import get_model
 from everturn.models.retry import RetryPolicy
 from everturn.models.vendors import VENDORS
-from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock
 from everturn.testing.contracts.model.bench import RecordingTool
 from everturn.testing.provider import Provider
@@ -99,11 +100,11 @@ class Talk:
         """Another way of calling than the one this is told in; native stays native."""
         return NEXT[self.way]
 
-    async def send(self, message: Any = "Go.", **how: Any) -> TurnResult:
+    async def send(self, message: Any = "Go.", **how: Any) -> RunResult:
         """Send, answer the gates in order with what was agreed, and see the turn end."""
         return await self.see(await self.chat.send(message, **how))
 
-    async def see(self, turn: Turn) -> TurnResult:
+    async def see(self, turn: Turn) -> RunResult:
         """See a turn end, and answer its gates."""
         asked: list[GateOpened] = []
         async with asyncio.timeout(SOON):
@@ -124,7 +125,7 @@ class Talk:
             return
         raise AssertionError("the turn should have failed")
 
-    async def cancel_when(self, is_time: Callable[[Any], bool], message: str = "Go.") -> TurnResult:
+    async def cancel_when(self, is_time: Callable[[Any], bool], message: str = "Go.") -> RunResult:
         """Send, and cancel as soon as something is shown."""
         turn = await self.chat.send(message)
         async with asyncio.timeout(SOON):
@@ -170,10 +171,10 @@ async def tell(
         url, retry = f"{provider.url}/v1", RetryPolicy(attempts=1)
         model = get_model("compatible:m", base_url=url, profile=profile, tool_format=way, retry=retry)
         plugins = [make() for make in scenario.plugins]
-        runtime = Runtime(model, tools=stage.tools(), plugins=plugins, clock=clock, ids=CountingIds())
-        async with Chat(model, runtime=runtime, session="session_0") as chat:
+        app = App(model, tools=stage.tools(), plugins=plugins, clock=clock, ids=CountingIds())
+        async with Chat(model, app=app, session="session_0") as chat:
             await scenario.play(Talk(chat, stage, clock, way))
-            entries = await runtime.store.events("session_0")
+            entries = await app.store.events("session_0")
         assert provider.refusals == []
         assert len(provider.seen) >= len(scenario.steps), "not every step was asked for"
         log = msgspec.json.encode([entry.event for entry in entries]).replace(provider.url.encode(), b"the server")

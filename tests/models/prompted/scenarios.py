@@ -9,8 +9,9 @@ from typing import Any, Final
 from tests.models.prompted.scenario_run import PNG, SOON, Play, Scenario, Talk
 from tests.models.prompted.tool_format_writer import Broken, Half, MadeUp, Own, call, strictly
 
-from everturn import CallDelta, TextDelta, TextPart, TurnSuspended
+from everturn import TextPart
 from everturn.core.hooks import CallContext, RequestContext
+from everturn.events import CallDelta, TextDelta, TurnSuspended
 from everturn.testing.provider import Cut, Finish, Hang, InBandError, Say, Think
 
 LOOK = call("look", path="a.txt")
@@ -87,9 +88,9 @@ async def cancels_tool(talk: Talk) -> None:
     await turn.cancel(key="cancel")
     await turn
     talk.stage.release.set()
-    await talk.chat.runtime.tool_tasks.wait_idle()
+    await talk.chat.app.tool_tasks.wait_idle()
     async with asyncio.timeout(SOON):
-        while await talk.chat.runtime.store.inbox(talk.chat.session):  # noqa: ASYNC110 - acting on it rings no bell
+        while await talk.chat.app.store.inbox(talk.chat.session):  # noqa: ASYNC110 - acting on it rings no bell
             await asyncio.sleep(0)
     await talk.send("And then?")
 

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, FilePart, Output, PromptedModel, TurnError, TurnResult, get_model, tool
+from everturn import Chat, FilePart, Output, RunResult, TurnError, get_model, tool
+from everturn.app import App
 from everturn.core.chunks import FinishChunk, UsageChunk
 from everturn.core.parts import ToolPart, Usage
 from everturn.core.requests import RequestCall, ToolSpec
+from everturn.models import PromptedModel
 from everturn.models.formats.tool_schemas import hoist_definitions
 from everturn.models.prompted import TOOL_FORMATS, OfferedTools
 from everturn.models.prompted.json import answer_schema
-from everturn.runtime import Runtime
 from everturn.testing import FakeClock, ScriptedModel, say
 from everturn.testing.provider import Provider, Say
 
@@ -42,14 +43,14 @@ def written(way: str, *calls: tuple[str, str]) -> str:
 WIRE, LOOK = ("wire_money", '{"amount": 7}'), ("look", '{"path": "a"}')
 
 
-async def talk(way: str, *answers: str, **params: Any) -> TurnResult:
+async def talk(way: str, *answers: str, **params: Any) -> RunResult:
     ran.clear()
     model = PromptedModel(ScriptedModel(*(say(answer) for answer in answers)), way)
     async with Chat(model, tools=[look, wire_money]) as chat:
         return await (await chat.send("Go.", params=params, max_steps=2))
 
 
-def calls_of(result: TurnResult) -> list[ToolPart]:
+def calls_of(result: RunResult) -> list[ToolPart]:
     assert result.message is not None
     return [part for part in result.message.parts if isinstance(part, ToolPart)]
 
@@ -131,8 +132,8 @@ async def test_nothing_that_a_tool_brings_can_pretend_to_be_another_result(way: 
 
 async def test_a_model_and_the_same_in_a_paradigm_do_not_take_each_others_place() -> None:
     inner = ScriptedModel(say("Hi."))
-    runtime = Runtime(inner, tools=[look])
-    native, in_words = Chat(inner, runtime=runtime), Chat(PromptedModel(inner, "json"), runtime=runtime)
+    app = App(inner, tools=[look])
+    native, in_words = Chat(inner, app=app), Chat(PromptedModel(inner, "json"), app=app)
 
     await (await in_words.send("Hello"))
     answer = await (await native.send("Hello"))
@@ -141,7 +142,7 @@ async def test_a_model_and_the_same_in_a_paradigm_do_not_take_each_others_place(
     assert answer.message is not None
     assert answer.message.by == "scripted"
     assert (await in_words.messages())[-1].by == "scripted@json"
-    await runtime.aclose()
+    await app.aclose()
 
 
 @pytest.mark.parametrize(
@@ -161,8 +162,8 @@ def test_a_paradigm_that_was_chosen_manual_is_on_the_badge(name: str, how: Any, 
 @pytest.mark.parametrize("odd", ["yaml", ["json"], {"name": "json"}, 7])
 async def test_a_paradigm_that_is_none_ends_the_turn_and_leaves_no_timer(odd: Any) -> None:
     clock = FakeClock()
-    runtime = Runtime(PromptedModel(ScriptedModel(say("Hi.")), "native"), clock=clock)
-    async with Chat(PromptedModel(ScriptedModel(say("Hi.")), "native"), runtime=runtime) as chat:
+    app = App(PromptedModel(ScriptedModel(say("Hi.")), "native"), clock=clock)
+    async with Chat(PromptedModel(ScriptedModel(say("Hi.")), "native"), app=app) as chat:
         with pytest.raises(TurnError, match="there are: native, json, xml, blocks") as caught:
             await (await chat.send("Hello", params={"tool_format": odd}))
 
@@ -173,7 +174,7 @@ async def test_a_paradigm_that_is_none_ends_the_turn_and_leaves_no_timer(odd: An
 async def test_a_turn_adds_to_what_its_chat_was_told() -> None:
     model = ScriptedModel(say("Hi."), say("Hi."))
     async with Chat(PromptedModel(model, "json"), tools=[look]) as chat:
-        chat._options = chat._turn_options(params={"tool_format": "xml", "top_p": 0.5})
+        chat._options = chat._turn_options(params={"tool_format": "xml", "top_p": 0.5}).options
         await (await chat.send("Hello", params={"temperature": 0, "top_p": None}))
 
     assert "<tool_code>" in model.requests[0].system

@@ -11,6 +11,7 @@ No I/O: bytes in, chunks out. One pair of modules per format, `*_request` and `*
 What they share:
 
     params         the parameters that mean the same everywhere
+    reasoning_effort  a reasoning effort, in the words of each vendor
     valid_history  a history that no vendor refuses: every call with its one result
     tool_names     tool names and call ids as the vendor accepts them
     tool_schemas   tool schemas that every vendor accepts

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from everturn.core.continuation import continued_text
 from everturn.core.history import arguments_as_object
 from everturn.core.parts import FilePart, NoticePart, Opaque, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
@@ -23,6 +24,8 @@ from everturn.models.profile import Origin, Profile
 
 PATH = "/chat/completions"
 Json = dict[str, Any]
+# Strict is a word of OpenAI's rules for schemas; servers with rules of their own are not told it.
+_STRICT: Mapping[str, Json] = {name: {"strict": True} for name in ("", "openai", "openai-fine-tuned")}
 
 _tools: Memo[msgspec.Raw] = Memo(1_000)  # a tool is the same in every request, and there may be dozens of them
 
@@ -40,7 +43,7 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
         name = schema_name(params.output_schema) or "answer"
         body["response_format"] = {
             "type": "json_schema",
-            "json_schema": {"name": name, "schema": params.output_schema, "strict": True},
+            "json_schema": {"name": name, "schema": params.output_schema, **_STRICT.get(profile.output_subset, {})},
         }
     if request.tools:
         body["tools"] = [
@@ -51,13 +54,20 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
         body["tool_choice"] = _choice(params.tool_choice, names)
     writer = _ChatMessages(request, profile, origin, names)
     if profile.must_alternate or not profile.can_follow_tool or profile.has_cache_markers:
-        messages = list(writer.in_turn())
+        messages = _with_prefix(list(writer.in_turn()), request, profile)
         if profile.has_cache_markers and params.cache:
             _mark(messages)
         body["messages"] = messages
     else:
-        body["messages"] = writer.plain()
+        body["messages"] = _with_prefix(writer.plain(), request, profile)
     return BuiltRequest(PATH, encode_body(body), names.ours)
+
+
+def _with_prefix(messages: list[Json], request: ModelRequest, profile: Profile) -> list[Json]:
+    """Mark the text that is to be continued, where the server continues a marked message."""
+    if profile.continuation != "prefix" or not continued_text(request):
+        return messages
+    return [*messages[:-2], {**messages[-2], "prefix": True}]
 
 
 def _tool(tool: ToolSpec, name: str) -> Json:

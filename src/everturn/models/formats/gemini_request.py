@@ -22,7 +22,7 @@ from everturn.models.formats import BuiltRequest
 from everturn.models.formats.files import AUDIO, as_base64, as_note, as_text, file_kind
 from everturn.models.formats.gemini_schema import to_openapi
 from everturn.models.formats.memo import Memo
-from everturn.models.formats.notices import CONTINUE, notice_text, schema_instruction
+from everturn.models.formats.notices import CONTINUE, notice_text
 from everturn.models.formats.params import CONVERSATION, PROMPT, RESERVED, Params, encode_body, take_params
 from everturn.models.formats.tool_names import NAME_SIZE, ToolNames
 from everturn.models.formats.tool_schemas import tool_schema
@@ -59,13 +59,9 @@ def build(request: ModelRequest, profile: Profile, origin: Origin) -> BuiltReque
     """Build the request."""
     names = _GeminiToolNames(request.tools)
     params = take_params(request, profile, _RESERVED)
-    system = request.system
-    if params.output_schema is not None and request.tools and not profile.has_schema_with_tools:
-        system = "\n\n".join(filter(None, (system, schema_instruction(params.output_schema))))
-        params.output_schema = None
     body, config = _split(params)
-    if system.strip():
-        body["systemInstruction"] = {"parts": [{"text": system}]}
+    if request.system.strip():
+        body["systemInstruction"] = {"parts": [{"text": request.system}]}
     if request.tools:
         declared = [
             _tools.get(tool, _as_is) if names.wire(tool.name) == tool.name else _tool(tool, names.wire(tool.name))
@@ -110,7 +106,6 @@ def _split(params: Params) -> tuple[Json, Json]:
     if params.max_tokens is not None:
         config["maxOutputTokens"] = params.max_tokens
     if params.output_schema is not None:
-        # Unchanged: a tool validates its arguments, but nothing validates an answer, so it must not become wider.
         config |= {"responseMimeType": "application/json", "responseJsonSchema": params.output_schema}
     return body, config
 

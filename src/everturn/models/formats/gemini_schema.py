@@ -12,6 +12,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from everturn.core.canonical_json import JsonObject, encode_canonical
+from everturn.core.json_schema import json_type
 
 NODES = 2_000  # larger schemas are cut: nested references grow without bounds
 DEPTH = 30
@@ -165,26 +166,10 @@ def _kinds(schema: JsonObject) -> list[str]:
     if named:
         return list(dict.fromkeys(named)) if _KINDS.issuperset(named) else []
     if values := _values(schema):
-        return list(dict.fromkeys(_kind(value) for value in values))
+        return list(dict.fromkeys(json_type(value) for value in values))
     if "properties" in schema:
         return ["object"]
     return ["array"] if "items" in schema or "prefixItems" in schema else []
-
-
-def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case _:
-            return "array" if isinstance(value, list | tuple) else "object"
 
 
 def _values(schema: JsonObject) -> list[Any]:

@@ -26,6 +26,7 @@ from typing import Any, cast
 import msgspec
 
 from everturn.core.canonical_json import replace_surrogates
+from everturn.core.continuation import continued_text
 from everturn.core.history import arguments_as_object
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestPart, RequestResult, ToolSpec
@@ -118,6 +119,8 @@ class _OllamaMessages:
                     messages.append(entry)
         cache_messages(request, key, messages, self._ids)
         system = [{"role": "system", "content": request.system}] if request.system else []
+        if self._profile.continuation == "last" and continued_text(request):
+            return [*system, *messages[:-1]]
         is_asked = messages and messages[-1]["role"] != "assistant"  # the model would only continue its last message
         return [*system, *messages] if is_asked else [*system, *messages, {"role": "user", "content": CONTINUE}]
 
@@ -214,6 +217,8 @@ def _tool(tool: ToolSpec, name: str) -> Json:
     schema = tool_schema(tool.schema)
     parameters = {key: value for key, value in schema.items() if key not in ("$defs", "definitions")}
     parameters["properties"] = _PlainSchema(schema).each(schema["properties"], ())
+    if isinstance(others := parameters.get("additionalProperties"), dict):
+        parameters["additionalProperties"] = _PlainSchema(schema).one(cast("Json", others), ())
     return {"type": "function", "function": {"name": name, "description": tool.description, "parameters": parameters}}
 
 
@@ -243,6 +248,8 @@ class _PlainSchema:
         above = (*above, "")
         if either := self._branches(plain, "anyOf", above) or self._branches(plain, "oneOf", above):
             plain["anyOf"] = either
+        if positions := self._branches(plain, "prefixItems", above):
+            plain["prefixItems"] = positions
         if "const" in plain:
             plain.setdefault("enum", [plain.pop("const")])
         for key in ("items", "additionalProperties"):

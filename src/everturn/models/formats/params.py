@@ -1,7 +1,8 @@
 """Common parameters: those that mean the same for every vendor. All others are sent unchanged.
 
 max_tokens      the maximum length of an answer
-output_schema   the JSON schema of the answer
+reasoning       "none", "low", "medium", "high", …: how much a model thinks first; see `reasoning_effort`
+output_schema   the JSON schema of the answer, as `structured_output` has written it for the vendor
 tool_choice     "auto", "none", "required", or the name of a tool
 """
 
@@ -16,6 +17,7 @@ from msgspec import Struct
 from everturn.core.canonical_json import replace_surrogates_in
 from everturn.core.requests import ModelRequest
 from everturn.errors import ModelError
+from everturn.models.formats.reasoning_effort import write_reasoning
 from everturn.models.profile import Profile
 
 CONVERSATION = "the conversation is what you send, and what plugins make of it"
@@ -70,6 +72,7 @@ def take_params(request: ModelRequest, profile: Profile, reserved: Mapping[str, 
     given: Mapping[str, Any] = {**profile.params, **request.params} if profile.params else request.params
     if not given:
         return Params({})
+    given = write_reasoning(given, profile)
     refuse_reserved(given, reserved)
     rest = {key: value for key, value in given.items() if key not in reserved}
     params = Params(
@@ -79,6 +82,7 @@ def take_params(request: ModelRequest, profile: Profile, reserved: Mapping[str, 
         tool_choice=rest.pop("tool_choice", None),
         cache=rest.pop("cache", True),
     )
+    rest.pop("output_mode", None)  # without a schema it says nothing
     if not request.tools:  # vendors refuse a tool choice without tools
         params.tool_choice = None
         rest.pop("parallel_tool_calls", None)

@@ -26,6 +26,7 @@ from everturn.errors import ConfigError, ModelError
 from everturn.models.endpoint import Endpoint
 from everturn.models.failures import read_error, stream_error
 from everturn.models.http_model import add_costs
+from everturn.models.load import load
 from everturn.models.media import images, speech
 from everturn.models.media.job import MediaJob
 from everturn.models.prices import NO_FACTS, ModelFacts, has_tables, look_up
@@ -41,6 +42,7 @@ _NEUTRAL = frozenset(
     {
         "max_tokens",
         "output_schema",
+        "output_mode",
         "tool_choice",
         "cache",
         "tool_format",
@@ -94,6 +96,12 @@ class MediaModel:
         if self._facts is None:
             self._facts = await asyncio.to_thread(look_up, self._profile.prices, self._origin.model)
         return self._facts
+
+    def load(self) -> None:
+        """Import what the first request needs: the HTTP client, and the tables of prices."""
+        load(self._endpoint)
+        if self._facts is None:
+            self._facts = look_up(self._profile.prices, self._origin.model)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Send the request, and yield the result once it is complete; before that, an empty batch for each read."""

@@ -18,17 +18,19 @@ model: the same parts, gates and history. So a conversation can continue nativel
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
 from everturn.core.chunks import CallChunk, Chunk, FinishChunk, OpaqueChunk, TextChunk
+from everturn.core.continuation import continued_text
 from everturn.core.modality import Modality, modality_of
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest
 from everturn.errors import ConfigError, ModelError
 from everturn.models.formats.think_tags import ThinkTagReader
+from everturn.models.load import load
 from everturn.models.prices import ModelFacts, facts_of
 from everturn.models.prompted.blocks import BlocksFormat
 from everturn.models.prompted.json import JsonFormat
@@ -36,6 +38,7 @@ from everturn.models.prompted.request import build_prompted_request
 from everturn.models.prompted.response import AnswerParser
 from everturn.models.prompted.tool_format import OfferedTools, ToolFormat
 from everturn.models.prompted.xml import XmlFormat
+from everturn.models.structured_output import OutputReader, as_object_text, read_output
 
 TOOL_FORMATS: Final[Mapping[str, ToolFormat]] = {
     tool_format.name: tool_format for tool_format in (JsonFormat(), XmlFormat(), BlocksFormat())
@@ -82,6 +85,10 @@ class PromptedModel:
         """Return the model's price and context window, where they are known."""
         return await facts_of(self._model)
 
+    def load(self) -> None:
+        """Import what the first request needs."""
+        load(self._model)
+
     def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
         """Send the request, in the tool format of this turn."""
         params = dict(request.params)
@@ -97,11 +104,18 @@ class PromptedModel:
             return self._model.stream(replace(request, params=params))  # no tools, and none in the history
         tool_format = TOOL_FORMATS[name]
         offer, params = _offer(request, params, self._constraint_for(tool_format) if may_constrain else "")
+        key = ""
+        if offer.schema is not None:  # values that are objects can be told from text around them
+            schema, key = as_object_text(offer.schema)
+            offer = replace(offer, schema=schema)
         if offer.is_constrained:
             params |= tool_format.constrain(offer)
         prompted = build_prompted_request(request, tool_format, offer, params)
-        # Without tools, nothing is parsed as a call.
-        return self._read(prompted, tool_format.answer(offer)) if offer.tools else self._model.stream(prompted)
+        if not offer.tools:
+            return self._model.stream(prompted)  # nothing is parsed as a call
+        before = "" if offer.is_constrained else continued_text(request) or ""
+        answer = self._read(prompted, tool_format.answer(offer), before)
+        return answer if offer.schema is None else read_output(OutputReader(key), answer)
 
     def _constraint_for(self, tool_format: ToolFormat) -> DecodingConstraint:
         """Return the constraint for this tool format: a schema suffices only if the whole answer is JSON."""
@@ -111,8 +125,8 @@ class PromptedModel:
             else ""
         )
 
-    async def _read(self, request: ModelRequest, answer: AnswerParser) -> AsyncIterator[Sequence[Chunk]]:
-        reader = _PromptedReader(answer)
+    async def _read(self, request: ModelRequest, answer: AnswerParser, before: str) -> AsyncGenerator[Sequence[Chunk]]:
+        reader = _PromptedReader(answer, before)
         batches = self._model.stream(request)
         try:
             async for batch in batches:
@@ -129,9 +143,16 @@ class PromptedModel:
 class _PromptedReader:
     """Replaces calls in the text of a model with call chunks."""
 
-    def __init__(self, answer: AnswerParser) -> None:
+    def __init__(self, answer: AnswerParser, before: str = "") -> None:
         self._answer, self._thinking = answer, ThinkTagReader()
         self._is_over = False
+        # A text that is continued may end within a code fence: then what follows is no call. It is parsed again, and
+        # what was shown of it is skipped.
+        self._skipped = len(before)
+        if before:
+            said: list[Chunk] = []
+            answer.feed(before, said)
+            self._skip(said)
 
     def feed(self, batch: Sequence[Chunk]) -> list[Chunk]:
         out: list[Chunk] = []
@@ -148,6 +169,19 @@ class _PromptedReader:
                     out.append(replace(chunk, reason="tool_calls") if is_called else chunk)
                 case _:
                     out.append(chunk)
+        return self._skip(out) if self._skipped else out
+
+    def _skip(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Leave out the text that was shown before; it may have been held back, and come after the first pieces."""
+        out: list[Chunk] = []
+        for chunk in chunks:
+            if isinstance(chunk, TextChunk):
+                text, self._skipped = chunk.text[self._skipped :], max(self._skipped - len(chunk.text), 0)
+                if text:
+                    out.append(TextChunk(text))
+            else:
+                self._skipped = 0 if isinstance(chunk, CallChunk) else self._skipped  # blanks before a call are dropped
+                out.append(chunk)
         return out
 
     def _text(self, chunk: TextChunk, out: list[Chunk]) -> None:
@@ -185,6 +219,8 @@ def _offer(
     is_single = params.pop("parallel_tool_calls", True) is False
     tools = [] if choice == "none" else request.tools
     schema = params.pop("output_schema", None) if tools else None
+    if tools:
+        params.pop("output_mode", None)  # the prompt is the only one there is
     if not isinstance(choice, str) or (choice != "required" and choice not in {tool.name for tool in tools}):
         choice = "auto"
     return OfferedTools(

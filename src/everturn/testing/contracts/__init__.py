@@ -26,6 +26,9 @@ pytest-asyncio in auto mode, or mark your class. For readable failures call
 - `pagination`: pages of gates, branches and sessions
 - `erasure`: erasure of sessions
 - `accounts`: accounts (tenants, users, credentials, audit log)
+- `user_memory`: memory files of users
+- `schedules`: schedules
+- `webhooks`: webhooks and their outbox
 - `bus`: bus
 - `engine`: engine
 - `model`: any model, and models that speak a wire format, against the provider of `everturn.testing.provider`
@@ -44,7 +47,10 @@ from everturn.testing.contracts.grants import GrantContract, GrantDirectoryContr
 from everturn.testing.contracts.log import BlobStoreContract, LogContract, LogDirectoryContract
 from everturn.testing.contracts.model import ModelContract, ProviderModelContract
 from everturn.testing.contracts.pagination import PaginationContract
+from everturn.testing.contracts.schedules import ScheduleStoreContract
 from everturn.testing.contracts.usage import UsageContract, UsageDirectoryContract
+from everturn.testing.contracts.user_memory import UserMemoryContract
+from everturn.testing.contracts.webhooks import WebhookStoreContract
 
 
 class EventLogContract(LogContract, ClaimContract, FilesContract, GrantContract, UsageContract):
@@ -74,7 +80,7 @@ class TurnStoreContract(EventLogContract, CommandInboxContract):
 
 
 class StoreContract(TurnStoreContract, SessionDirectoryContract, BlobStoreContract):
-    """`Store`: all of its ports but the accounts."""
+    """`Store`: all of its ports but the accounts, the memory files, the schedules and the webhooks."""
 
 
 __all__ = [
@@ -86,7 +92,10 @@ __all__ = [
     "EventLogContract",
     "ModelContract",
     "ProviderModelContract",
+    "ScheduleStoreContract",
     "SessionDirectoryContract",
     "StoreContract",
     "TurnStoreContract",
+    "UserMemoryContract",
+    "WebhookStoreContract",
 ]

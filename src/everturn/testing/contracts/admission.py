@@ -8,6 +8,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
+from msgspec.structs import replace
 
 from everturn.core.commands import AnyCommand, Cancel, Delete, LateResult, ResolveGate, Select, Send
 from everturn.core.events import GateResolved
@@ -17,6 +18,7 @@ from everturn.errors import (
     GateClosed,
     HashMismatch,
     KeyConflict,
+    SessionBusy,
     UnknownGate,
     UnknownMessage,
     UnknownSession,
@@ -28,6 +30,8 @@ from everturn.testing.contracts.samples import (
     NOON,
     answer_gate,
     gate_opened_events,
+    import_messages,
+    messages_imported,
     send_message,
     turn_ended_events,
     turn_started_events,
@@ -53,6 +57,16 @@ class AdmissionContract(StoreSetup):
 
         assert not (await store.admit(send_message())).is_new
         assert await store.inbox("s") == []
+
+    async def test_the_turn_of_a_command_is_found_by_its_key_before_and_after_it_was_acted_on(self) -> None:
+        store = await self.make_waiting()
+        await store.admit(send_message("k2", turn="t2"))
+        await store.admit(Cancel(key="c", session="s", turn="t"))
+
+        for key, turn in (("k", "t"), ("k2", "t2"), ("c", "t"), ("nobody", "")):
+            assert await store.turn_of_command("s", key) == turn
+        with pytest.raises(UnknownSession):
+            await store.turn_of_command("nowhere", "k")
 
     async def test_the_same_key_with_another_body_is_refused_and_nothing_is_created(self) -> None:
         store = await self.make()
@@ -116,6 +130,37 @@ class AdmissionContract(StoreSetup):
             await store.admit(Send(key="n", session="s", turn="n", parts=(), parent="nobody"))
 
         assert await store.sessions() == []
+
+    async def test_an_import_creates_a_session_and_is_admitted_once(self) -> None:
+        store = await self.make()
+
+        first = await store.admit(import_messages())
+        again = await store.admit(import_messages(at=NOON + 60))
+        await store.append("s", 0, [messages_imported(import_messages(), title="Where is it?")])
+
+        assert (first.is_new, again.is_new) == (True, False)
+        assert not (await store.admit(import_messages())).is_new
+        assert await store.inbox("s") == []
+        info = await store.info("s")
+        assert (info.title, info.leaf, info.by, info.created) == ("Where is it?", "i-1", "ada", NOON)
+        assert [message.id for message in await store.path("s", "i-1")] == ["i-0", "i-1"]
+        assert list((await store.tree("s")).messages) == ["i-0", "i-1"]
+
+    async def test_an_import_is_refused_while_a_turn_is_open_where_there_is_nothing_and_for_ids_in_use(self) -> None:
+        store = await self.make_waiting()
+
+        with pytest.raises(SessionBusy):
+            await store.admit(import_messages())
+        await store.append("s", await store.head("s"), turn_ended_events())
+        with pytest.raises(UnknownMessage):
+            await store.admit(import_messages(parent="nobody"))
+        with pytest.raises(UnknownSession):
+            await store.admit(replace(import_messages(), tenant="eve"))
+        await store.admit(import_messages())
+        await store.append("s", await store.head("s"), [messages_imported(import_messages(), "t.out")])
+        with pytest.raises(KeyConflict):
+            await store.admit(replace(import_messages(), key="other"))
+        assert [message.id for message in await store.path("s", "i-1")] == ["t.in", "t.out", "i-0", "i-1"]
 
     async def test_a_session_of_another_tenant_looks_like_none_at_all(self) -> None:
         store = await self.make_waiting()

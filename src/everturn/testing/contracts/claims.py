@@ -5,28 +5,39 @@ drivers.
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.commands import Cancel
+from everturn.core.commands import Cancel, FinishWait
 from everturn.core.events import (
     CallFinished,
+    CallSuspended,
     Event,
     LateResultReceived,
+    LeafSelected,
+    Problem,
+    RequestRetried,
     StepRestarted,
     StepStarted,
     TitleSet,
     TurnStarted,
+    TurnSuspended,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.options import TurnOptions
 from everturn.core.parts import Output
 from everturn.core.session_claims import MAX_QUICK_CLAIMS, QUARANTINE_SECONDS, RETRY_PAUSES
-from everturn.core.store_ports import SessionClaim, Store
-from everturn.errors import KeyConflict, SessionBusy, SessionQuarantined, Stale, UnknownSession
+from everturn.core.state import fold
+from everturn.core.store_ports import SessionClaim, Store, TurnSnapshotStore
+from everturn.errors import KeyConflict, SessionBusy, SessionQuarantined, Stale, UnknownSession, UnknownTurn
 from everturn.testing.contracts.samples import (
     NOON,
     answer_gate,
+    call_requested_events,
+    call_started_events,
     gate_opened_events,
     late_result_command,
     send_message,
@@ -34,6 +45,7 @@ from everturn.testing.contracts.samples import (
     turn_started_events,
 )
 from everturn.testing.contracts.store_setup import StoreSetup
+from everturn.turn_snapshot import take_snapshot
 
 
 async def claim_session(store: Store, now: float = NOON) -> SessionClaim:
@@ -86,6 +98,36 @@ class ClaimContract(ClaimSetup):
         assert (claim.head, claim.info) == (await store.head("s"), await store.info("s"))
         assert list(claim.inbox) == [answer_gate()]
         assert [list(turn) for turn in claim.turns] == [await store.events("s", turn="t")]
+
+    async def test_a_snapshot_of_a_turn_is_claimed_with_the_events_after_it_or_ignored(self) -> None:
+        store = await self.make()
+        if not hasattr(store, "keep_snapshot"):
+            return  # a store need not have snapshots
+        snapshots = cast("TurnSnapshotStore", store)
+        await store.admit(send_message())
+        begun, more = [*turn_started_events(), *call_requested_events()], call_started_events()
+        early = take_snapshot(fold(begun[:1]), 1)
+        snapshot = take_snapshot(fold(begun), len(begun))
+        assert snapshot is not None
+        assert early is not None
+        snapshots.keep_snapshot("s", early)  # the append goes beyond it, so it is not written
+        await store.append("s", 0, begun[:2])
+        assert list((await claim_session(store)).folded) == []
+        snapshots.keep_snapshot("s", snapshot)
+        await store.append("s", 2, begun[2:])
+        claim = await claim_session(store)
+        assert (list(claim.folded), list(claim.turns)) == ([fold(begun)], [])
+        await store.append("s", len(begun), more)
+        claim = await claim_session(store)
+        assert [[entry.event for entry in turn] for turn in claim.turns] == [more]
+        assert claim.fold_turns() == [fold([*begun, *more])]
+        for bad in (replace(snapshot, fold="other code"), replace(snapshot, body=snapshot.body[:-9] + b"x" * 9)):
+            head = await store.head("s")
+            snapshots.keep_snapshot("s", replace(bad, seq=head + 1))
+            await store.append("s", head, [LeafSelected(message="t.out", at=NOON)])
+            claim = await claim_session(store)
+            assert claim.fold_turns() == [fold([*begun, *more])]
+            assert [entry.event for turn in claim.turns for entry in turn] == [*begun, *more]
 
     async def test_whoever_claimed_before_can_write_no_more(self) -> None:
         store = await self.make()
@@ -156,6 +198,44 @@ class ClaimContract(ClaimSetup):
         await store.append("s", 6, turn_ended_events())
         assert (await store.info("s")).due == 0.0
         assert await store.claim("s", NOON + 1e6) is None
+
+    async def test_a_timer_or_an_external_result_is_something_to_do_when_its_time_has_come(self) -> None:
+        store = await self.make()
+        await store.admit(send_message())
+        waiting: list[Event] = [
+            WaitStarted(turn="t", at=NOON, call="t.call", wait="w1", kind="timer", until=NOON + 60),
+            WaitStarted(turn="t", at=NOON, call="t.call", wait="w2", kind="external", until=NOON + 90),
+            CallSuspended(turn="t", at=NOON, call="t.call", waits=("w1", "w2")),
+            TurnSuspended(turn="t", at=NOON, step=1),
+        ]
+        head = await store.append(
+            "s", 0, [*turn_started_events(), *call_requested_events(), *call_started_events(), *waiting]
+        )
+
+        info = await store.info("s")
+        assert (info.is_awake, info.due) == (False, NOON + 60)
+        assert await store.claim("s", NOON + 59) is None
+        assert await store.overdue(NOON + 60, NOON + 60) == ["s"]
+        assert await store.claim("s", NOON + 60) is not None
+        fired: list[Event] = [
+            WaitFinished(turn="t", at=NOON + 60, call="t.call", wait="w1"),
+            TurnSuspended(turn="t", at=NOON + 60, step=1),
+        ]
+        head = await store.append("s", head, fired)
+        assert (await store.info("s")).due == NOON + 90
+
+        result = FinishWait(key="w", session="s", at=NOON + 61, turn="t", call="t.call", wait="w2", value="1")
+        assert (await store.admit(result)).is_new
+        assert not (await store.admit(result)).is_new
+        with pytest.raises(KeyConflict):
+            await store.admit(replace(result, value="2"))
+        with pytest.raises(UnknownTurn):
+            await store.admit(replace(result, key="x", turn="none"))
+        assert (await store.info("s")).is_awake
+        await store.append(
+            "s", head, [WaitFinished(turn="t", at=NOON + 61, call="t.call", wait="w2", value="1", command="w")]
+        )
+        assert (await store.inbox("s"), (await store.info("s")).due) == ([], 0.0)
 
     async def test_a_tool_that_outlived_its_turn_keeps_its_session_awake_until_it_hands_in_what_it_has(self) -> None:
         store = await self.make_waiting()
@@ -248,7 +328,10 @@ class ClaimContract(ClaimSetup):
 
         for at in range(MAX_QUICK_CLAIMS - 1):
             claim = await claim_session(store)
-            await store.append("s", 3 + at, [StepRestarted(turn="t", at=NOON, step=1)], claim.epoch)
+            problem = Problem("rate", "too many requests")
+            again = StepRestarted(turn="t", at=NOON, step=1)
+            retried = RequestRetried(turn="t", at=NOON, step=1, attempt=2, attempts=3, problem=problem)
+            await store.append("s", 3 + 2 * at, [again, retried], claim.epoch)
 
         with pytest.raises(SessionQuarantined):
             await store.claim("s", NOON)
@@ -265,6 +348,23 @@ class ClaimContract(ClaimSetup):
         await store.release("s", old.epoch)  # it was superseded, and cannot release
         with pytest.raises(SessionQuarantined):
             await store.claim("s", NOON)
+
+    async def test_a_session_says_which_agent_it_waits_for_until_something_happens_in_it(self) -> None:
+        store = await self.make()
+        await store.admit(send_message())
+        await store.release("s", (await claim_session(store)).epoch, awaited_agent="billing")
+        assert (await store.info("s")).awaited_agent == "billing"
+
+        await store.admit(send_message("k2", turn="t2"))  # a new command may change it
+        assert (await store.info("s")).awaited_agent == ""
+        await store.release("s", (await claim_session(store)).epoch, awaited_agent="billing")
+        claim = await claim_session(store)
+        assert claim.info.awaited_agent == "billing"
+        await store.append("s", 0, turn_started_events(), claim.epoch)
+        assert (await store.info("s")).awaited_agent == ""
+
+        await store.release("s", claim.epoch - 1, awaited_agent="billing")  # it was superseded
+        assert (await store.info("s")).awaited_agent == ""
 
     # Sessions without a driver
     # --------------------------------------------------------------------------------------

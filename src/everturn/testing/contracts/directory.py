@@ -7,8 +7,15 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.commands import Cancel, Send
-from everturn.core.events import CommandDropped, StepStarted
+from everturn.core.commands import Cancel, SelectAgent, Send
+from everturn.core.events import (
+    AgentSelected,
+    AgentSwitched,
+    CommandDropped,
+    Event,
+    MessageDeleted,
+    StepStarted,
+)
 from everturn.core.options import Lineage, Spent, TurnOptions
 from everturn.core.parts import FilePart, TextPart, Usage
 from everturn.core.store_ports import SessionInfo
@@ -51,19 +58,68 @@ class DirectoryContract(StoreSetup):
 
     # Session info ------------------------------------------------------------------------------------------------
 
-    async def test_a_session_knows_who_began_it_and_the_agent_that_was_asked_last(self) -> None:
+    async def test_a_session_knows_who_began_it(self) -> None:
         store = await self.make()
         await store.admit(send_to_agent("s", at=NOON))
         await store.admit(send_to_agent("s", "t2", at=NOON + 5, options=TurnOptions(agent="critic", by="bob")))
         await store.admit(Cancel(key="c", session="s", turn="t2", at=NOON + 7))
 
         info = await store.info("s")
-        assert (info.agent, info.by, info.parent) == ("critic", "ada", "")
+        assert (info.agent, info.by, info.parent) == ("writer", "ada", "")
         assert (info.created, info.touched) == (NOON, NOON + 7)
         assert [info] == await store.sessions() == await store.session_page("local")
         claim = await store.claim("s", NOON + 9)
         assert claim is not None
         assert claim.info == info  # a claim is not visible
+
+    async def test_the_agent_of_a_session_is_what_its_log_says(self) -> None:
+        store = await self.make()
+        critic, plain = TurnOptions(agent="critic"), TurnOptions()
+        seen: list[str] = []
+
+        async def append(*events: Event) -> None:
+            await store.append("s", await store.head("s"), list(events))
+            info = await store.info("s")
+            assert [info] == await store.session_page("local") == list((await store.infos(["s"])).values())
+            seen.append(info.agent)
+
+        await store.admit(send_to_agent("s"))
+        await append(*turn_started_events(command="t.k", options=WRITER))
+        await append(AgentSwitched(turn="t", at=NOON, agent="editor", options=replace(WRITER, agent="editor")))
+        await append(*turn_ended_events())
+        await store.admit(send_to_agent("s", "t2", options=critic))
+        seen.append((await store.info("s")).agent)  # it was only asked for
+        await append(*turn_started_events("t2", "t.in", command="t2.k", options=critic), *turn_ended_events("t2"))
+        await append(AgentSelected(at=NOON, agent="writer", by="ada"))
+        await append(*turn_started_events("t3", "t2.in", options=plain), *turn_ended_events("t3"))  # without an agent
+        await append(MessageDeleted(at=NOON, message="t3.in"), AgentSelected(at=NOON, agent="last"))
+        assert seen == ["writer", "editor", "editor", "editor", "critic", "writer", "writer", "last"]
+
+        events = [entry.event for entry in await store.events("s")]
+        await store.restore("copy", "local", events)
+        assert ((await store.info("copy")).agent, (await store.info("copy")).by) == ("last", "ada")
+
+    async def test_an_agent_is_selected_only_while_no_turn_is_open(self) -> None:
+        store = await self.make()
+        selected = SelectAgent(key="a", session="s", at=NOON, agent="critic", by="ada")
+        with pytest.raises(UnknownSession):
+            await store.admit(selected)
+        await store.admit(send_to_agent("s"))
+        await store.append("s", 0, turn_started_events(command="t.k", options=WRITER))
+        with pytest.raises(SessionBusy, match="select the agent"):
+            await store.admit(selected)
+        await store.append("s", await store.head("s"), turn_ended_events())
+        await store.admit(send_to_agent("s", "t2"))  # a message that waits goes to the agent that is selected
+        assert (await store.admit(selected)).is_new
+        assert not (await store.admit(replace(selected, at=NOON + 1))).is_new
+        with pytest.raises(KeyConflict):
+            await store.admit(replace(selected, agent="writer"))
+        with pytest.raises(UnknownSession):
+            await store.admit(replace(selected, key="b", tenant="eve"))
+        assert [command.key for command in await store.inbox("s")] == ["t2.k", "a"]
+        chosen = AgentSelected(at=NOON, agent="critic", by="ada", command="a")
+        await store.append("s", await store.head("s"), [chosen])
+        assert [command.key for command in await store.inbox("s")] == ["t2.k"]
 
     async def test_a_list_shows_turns_that_begin_ask_and_end_and_not_each_of_their_steps(self) -> None:
         store = await self.make()

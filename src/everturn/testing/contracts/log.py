@@ -13,25 +13,40 @@ import pytest
 from msgspec.structs import replace
 
 from everturn.core.commands import AnyCommand, Cancel, Delete, Select
+from everturn.core.compaction import compact_path
+from everturn.core.event_index import EventIndex
 from everturn.core.events import (
+    CallFinished,
     CommandDropped,
+    CompactionFinished,
+    CompactionStarted,
     Event,
+    FilesChanged,
+    FilesReverted,
     GateResolved,
     LateResultReceived,
     LeafSelected,
     MessageAdded,
     MessageDeleted,
+    RevertStarted,
+    StepFinished,
+    StepStarted,
+    SubagentStarted,
     TitleSet,
+    TurnCancelled,
+    TurnFinishing,
 )
 from everturn.core.messages import Message
-from everturn.core.parts import Output
+from everturn.core.parts import ClearedPart, Output, Quote, StepPart, SummaryPart, TextPart, Usage
 from everturn.core.tree import MessageTree
-from everturn.errors import EverturnError, Stale, UnknownMessage
+from everturn.errors import EverturnError, Stale, UnknownMessage, UnknownSession
 from everturn.testing.contracts.samples import (
     ALLOW,
     answer_gate,
     gate_opened_events,
+    import_messages,
     late_result_command,
+    messages_imported,
     send_message,
     turn_ended_events,
     turn_started_events,
@@ -181,6 +196,133 @@ class LogContract(StoreSetup):
         info = await store.info("s")
         assert (info.id, info.title, info.leaf) == ("s", "A title", tree.leaf)
 
+    async def test_the_tree_of_imported_finished_and_late_messages_is_the_fold_of_the_log(self) -> None:
+        store = await self.make_waiting()
+        imported = import_messages()
+        finished = CallFinished(turn="t", call="t.call", state="cancelled", output=Output("no"), still_running=True)
+        ended = [TurnFinishing(turn="t", outcome="cancelled"), finished, TurnCancelled(turn="t")]
+        late = LateResultReceived(turn="t", call="t.call", output=Output("late"))
+        for events in (
+            ended,
+            [messages_imported(imported, "t.out", title="Parcels")],
+            [late],
+            turn_started_events("t2", f"{imported.key}-1"),
+            gate_opened_events("t2"),
+            [LeafSelected(message="t.out")],
+            turn_started_events("t3", "t.out"),
+            [*turn_ended_events("t3"), MessageDeleted(message="t3.in")],
+        ):
+            await store.append("s", await store.head("s"), events)
+            tree = MessageTree()
+            for entry in await store.events("s"):
+                tree.apply(entry.event)
+            found = await store.tree("s")
+            assert (found.messages, list(found.messages)) == (tree.messages, list(tree.messages))
+            assert (found.children, found.deleted) == (tree.children, tree.deleted)
+            assert (found.leaf, found.title) == (tree.leaf, tree.title)
+
+    async def test_compactions_and_continued_texts_are_read_as_they_were_written(self) -> None:
+        """A request is made of the branch: a part that a store changed would change it."""
+        part = SummaryPart(
+            "Goal: go on.",
+            "t.out",
+            1,
+            "t.in",
+            (Quote("t.in", "hello"),),
+            ("call t.call mail {} -> completed",),
+            2,
+            before=900,
+            after=100,
+            limit=1000,
+            untrusted=True,
+        )
+        notices = [
+            Message("t.cleared", "t.out", "notice", (ClearedPart(("t.call",), 900, 700, 1000),), turn="t"),
+            Message("t.summary", "t.cleared", "notice", (part,), turn="t"),
+        ]
+        cut = (TextPart("cut in the mi"),)
+        events = [
+            *turn_started_events(),
+            StepStarted(turn="t", step=1),
+            StepFinished(turn="t", step=1, parts=cut, finish="length", usage=Usage(800, 9), continues=True),
+            MessageAdded(turn="t", message=notices[0]),
+            CompactionStarted(turn="t", number=1, kept="t.out", step=1, task="t.in", used=900, limit=1000),
+            MessageAdded(turn="t", message=notices[1]),
+            CompactionFinished(turn="t", number=1, usage=Usage(700, 50), model="small"),
+            *turn_ended_events(),
+        ]
+        store = await self.make()
+        await store.admit(send_message())
+        await store.append("s", 0, events)
+        assert [entry.event for entry in await store.events("s")] == events
+        tree = MessageTree()
+        for event in events:
+            tree.apply(event)
+        path = await store.path("s", "t.summary")
+        assert path == tree.path("t.summary")
+        assert path[1].parts == (*cut, StepPart(1, "length", Usage(800, 9), continues=True))
+        assert compact_path(path) == compact_path(tree.path("t.summary"))
+
+    async def test_events_are_found_by_their_keys(self) -> None:
+        store = await self.make_waiting()
+        await store.admit(send_message("k2", "other", "t2"))
+        await store.append("other", 0, [*turn_started_events("t2", command="k2"), *gate_opened_events("t2")])
+        cut = Output("the beginning…", blob="0" * 64)
+        long_root = "/\0" + "é" * 300
+        steered = Message("m", "t.out", "user", (TextPart("and?"),), turn="t")
+        keyed: list[Event] = [
+            SubagentStarted(turn="t", call="t.call", session="s-t.call", child="c", number=1),
+            CallFinished(turn="t", call="t.call", state="completed", output=cut),
+            MessageAdded(turn="t", message=steered, command="joined"),
+            FilesChanged(turn="t", step=1, root=long_root, before="a", after="b"),
+            RevertStarted(root=long_root, before="b", after="a", key="r"),
+            FilesReverted(root=long_root, before="b", after="a", command="r"),
+            FilesReverted(root=long_root + "2", before="b", after="a", command="r2"),
+            FilesChanged(turn="t", step=1, root="", before="", after="c"),
+            CommandDropped(command="dropped", reason="too late"),
+            LateResultReceived(turn="t", call="t.call", output=Output("late")),
+        ]
+        plain: list[Event] = [
+            CallFinished(turn="t", call="t.call", state="completed", output=Output("short")),
+            MessageAdded(turn="t", message=replace(steered, id="m2", parent="m")),
+        ]
+        head = await store.head("s")
+        opened = (await store.events("s"))[-2].event
+        await store.append("s", head, [*keyed, *plain])
+
+        async def found(index: EventIndex, key: str | None = None) -> list[Event]:
+            return [entry.event for entry in await store.indexed_events("s", index, key)]
+
+        assert await found("gate", "t.gate") == await found("gate") == [opened]
+        assert await found("subagent", "s-t.call") == keyed[:1]
+        assert await found("result", "t.call") == keyed[1:2]
+        assert await found("command") == [keyed[2], keyed[8]]
+        assert await found("command", "joined") == keyed[2:3]
+        assert await found("command", "dropped") == keyed[8:9]
+        assert await found("files", long_root) == keyed[3:6]
+        assert await found("files", long_root + "2") == keyed[6:7]
+        assert await found("files", "") == keyed[7:8]
+        assert await found("files") == keyed[3:8]
+        assert await found("late", "t.call") == keyed[9:10]
+        assert [entry.event for entry in await store.indexed_events("s", "files", limit=2)] == keyed[3:5]
+        assert [entry.event for entry in await store.indexed_events("s", "files", "", 1)] == keyed[7:8]
+        assert await store.indexed_events("s", "subagent", "nobody", 1) == []
+        assert await found("subagent", "nobody") == []
+        assert [entry.seq for entry in await store.indexed_events("s", "command")] == [head + 3, head + 9]
+        with pytest.raises(UnknownSession):
+            await store.indexed_events("nowhere", "gate")
+
+    async def test_an_event_is_found_by_its_key_at_the_same_cost_in_a_long_log(self) -> None:
+        store = await self.make_waiting()
+        await store.indexed_events("s", "gate", "t.gate")  # fills caches on first use
+        alone = await cost_of(store.indexed_events("s", "gate", "t.gate"))
+        for at in range(100):
+            events = [*turn_started_events(f"t{at}", "t.in"), *gate_opened_events(f"t{at}")]
+            await store.append("s", await store.head("s"), events)
+        await store.indexed_events("s", "gate", "t.gate")
+
+        assert await cost_of(store.indexed_events("s", "gate", "t.gate")) <= 2 * alone + 20
+
     async def test_a_path_is_one_branch_and_costs_no_more_when_there_are_others(self) -> None:
         store = await self.make_waiting()
         await store.path("s", "t.out")  # fills caches on first use
@@ -252,6 +394,12 @@ class LogDirectoryContract(StoreSetup):
             ("s", "Lunch is at noon")
         ]
         assert await store.search("breakfast") == []
+
+    async def test_an_imported_answer_is_found_at_once(self) -> None:
+        store = await self.make()
+        await store.admit(import_messages())
+        await store.append("s", 0, [messages_imported(import_messages())])
+        assert [message.id for _, message in await store.search("comes")] == ["i-1"]
 
 
 class BlobStoreContract(StoreSetup):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from everturn.core.commands import ClaimCall, LateResult, ResolveGate, Send
+from msgspec.structs import replace
+
+from everturn.core.commands import ClaimCall, ImportMessages, LateResult, ResolveGate, Send
 from everturn.core.events import (
     AnswerStarted,
     CallStarted,
@@ -10,6 +12,7 @@ from everturn.core.events import (
     Event,
     GateOpened,
     GateResolved,
+    MessagesImported,
     PermissionDecided,
     StepFinished,
     StepStarted,
@@ -21,7 +24,7 @@ from everturn.core.events import (
 from everturn.core.gates import Gate, GateKind, GateResolution, Grant
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
-from everturn.core.parts import Output, TextPart, ToolPart, Usage
+from everturn.core.parts import Output, StepPart, TextPart, ToolPart, Usage
 from everturn.core.rules.policy import Rule
 
 DONE = GateResolution(True, result='"done"', claim="tab")
@@ -34,6 +37,25 @@ RULE = Rule("mail", "allow", {"to": "ada*"})
 def send_message(key: str = "k", session: str = "s", turn: str = "t", text: str = "hello", at: float = NOON) -> Send:
     """A message to the end of the selected branch."""
     return Send(key=key, session=session, at=at, turn=turn, message=f"{turn}.in", parts=(TextPart(text),), at_leaf=True)
+
+
+def import_messages(key: str = "i", session: str = "s", parent: str | None = None, at: float = NOON) -> ImportMessages:
+    """A conversation of elsewhere: a question, and an answer with a result."""
+    output = Output("on its way", origin="import", untrusted=True)
+    parts = (ToolPart(f"{key}-1-0", "look", "{}", "completed", output), TextPart("It comes."), StepPart(1, "stop"))
+    messages = (
+        Message(f"{key}-0", None, "user", (TextPart("Where is it?"),), imported=True),
+        Message(f"{key}-1", f"{key}-0", "assistant", parts, by="import", imported=True),
+    )
+    at_leaf = parent is None
+    return ImportMessages(key=key, session=session, at=at, messages=messages, parent=parent, at_leaf=at_leaf, by="ada")
+
+
+def messages_imported(command: ImportMessages, parent: str | None = None, title: str = "") -> MessagesImported:
+    """The event that carries out an import."""
+    first, *rest = command.messages
+    messages = (replace(first, parent=parent), *rest)
+    return MessagesImported(at=NOON, messages=messages, title=title, by=command.by, command=command.key)
 
 
 def turn_started_events(

@@ -24,9 +24,11 @@ model → strict → progress → render → bytes (`server`). A request for ima
 - `strict_messages`, `strict_tools`, `strict_blocks`, `strict_pairs`: Anthropic Messages
 - `strict_gemini`, `strict_proto`, `strict_declarations`, `strict_turns`: Gemini
 - `strict_ollama`, `strict_functions`: Ollama
+- `strict_schemas`: the schemas of structured output, for every format
 - `media_request`, `multipart`: read requests for images and audio
 - `media`, `render_media`, `png`, `sound`: answers with images and audio; built-in models `image`, `voice`, `ear`
 - `strict_media`, `strict_images`, `strict_audio`: OpenAI Images and Audio
+- `prompt_cache`: counts which tokens of a request a provider has cached, and what they cost
 """
 
 from everturn.testing.provider.script import (

@@ -24,6 +24,7 @@ from everturn.testing.provider.strict_openai import (
     wrong_type,
     wrong_value,
 )
+from everturn.testing.provider.strict_schemas import check_openai_schema
 
 FIELDS = frozenset(
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages "
@@ -77,7 +78,7 @@ def check_response_format(body: dict[str, Any]) -> None:
     if kind not in ("text", "json_object", "json_schema"):
         raise wrong_value("response_format.type", kind, ("json_object", "json_schema", "text"))
     if kind == "json_schema":
-        check_json_schema("response_format.json_schema", wanted.get("json_schema"))
+        check_json_schema("response_format.json_schema", wanted.get("json_schema"), check_openai_schema)
 
 
 def check_messages(body: dict[str, Any], *, is_id_long: bool = False) -> None:

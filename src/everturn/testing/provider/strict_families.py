@@ -2,9 +2,9 @@
 decides.
 
 - mistral-…: ids of nine letters and digits, no user message after a tool message, fields of its own
-- deepseek-…, kimi-…: reasoning is sent back with the calls it led to
+- deepseek-…, kimi-…: reasoning is sent back with the calls it led to; no output schemas, no forced calls
 - o-…, gpt-5…: max_completion_tokens, and no temperature
-- alternate-…: a local chat template: user and assistant alternate
+- alternate-…: a local chat template: user and assistant alternate; a schema becomes a grammar
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from everturn.testing.provider.faults import Refused
+from everturn.testing.provider.faults import Refused, is_object
+from everturn.testing.provider.strict_schemas import broken, check_grammar_schema
 
 _NONE: frozenset[str] = frozenset()
 _MISTRAL_ID = re.compile(r"[A-Za-z0-9]{9}")
@@ -105,6 +106,25 @@ def check_kimi_ids(body: dict[str, Any]) -> None:
                 raise Refused(f"Invalid request: tool_call_id {call['id']} is not of the form functions.name:index")
 
 
+def check_deepseek_format(body: dict[str, Any]) -> None:
+    """DeepSeek has a JSON mode, and enforces no schema."""
+    if is_object(wanted := body.get("response_format")) and wanted.get("type") == "json_schema":
+        raise broken("deepseek.no-schema", "This response_format type is unavailable now")
+
+
+def check_kimi_choice(body: dict[str, Any]) -> None:
+    """Kimi forces no call while it thinks."""
+    choice = body.get("tool_choice")
+    if choice not in (None, "auto", "none"):
+        raise broken("kimi.forced-call", f"tool_choice '{choice}' is incompatible with thinking enabled")
+
+
+def check_grammar_format(body: dict[str, Any]) -> None:
+    """llama.cpp converts a schema into a grammar."""
+    if is_object(wanted := body.get("response_format")) and wanted.get("type") == "json_schema":
+        check_grammar_schema(wanted["json_schema"]["schema"])
+
+
 def check_reasoning_limit(body: dict[str, Any]) -> None:
     """Reasoning models count their reasoning too, under another name."""
     if body.get("max_tokens") is not None:
@@ -141,9 +161,9 @@ _Rule = Callable[[dict[str, Any]], None]
 _REASONING: tuple[_Rule, ...] = (check_reasoning_limit, check_reasoning_temperature)
 _RULES: dict[str, tuple[_Rule, ...]] = {
     "mistral-": (check_mistral_fields, check_mistral_ids, check_mistral_order),
-    "deepseek-": (check_deepseek_reasoning,),
-    "kimi-": (check_kimi_reasoning, check_kimi_ids),
+    "deepseek-": (check_deepseek_reasoning, check_deepseek_format),
+    "kimi-": (check_kimi_reasoning, check_kimi_ids, check_kimi_choice),
     "o-": _REASONING,
     "gpt-5": _REASONING,
-    "alternate-": (check_alternation,),
+    "alternate-": (check_alternation, check_grammar_format),
 }

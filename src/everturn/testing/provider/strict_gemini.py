@@ -13,6 +13,7 @@ from everturn.testing.provider.faults import Refused, is_object
 from everturn.testing.provider.progress import either
 from everturn.testing.provider.strict_declarations import bad, check_declarations, check_name, check_schema
 from everturn.testing.provider.strict_proto import read_proto_message, snake
+from everturn.testing.provider.strict_schemas import check_gemini_schema
 from everturn.testing.provider.strict_turns import check_signatures, check_turns
 
 Json = dict[str, Any]
@@ -177,6 +178,8 @@ def check_answer_schema(request: Json, model: str) -> None:
         raise bad(f"generation_config.{snake(schemas[0])}", "only allowed when response_mime_type is application/json")
     if "responseSchema" in config:
         check_schema("generation_config.response_schema", config["responseSchema"])
+    if is_object(config.get("responseJsonSchema")):
+        check_gemini_schema(config["responseJsonSchema"])
     if kind == "application/json" and model.startswith("gemini-2") and request.get("tools"):
         raise Refused("Function calling with a response mime type: 'application/json' is unsupported")
 

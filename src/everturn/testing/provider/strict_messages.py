@@ -12,6 +12,7 @@ from typing import Any
 from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
 from everturn.testing.provider.strict_blocks import check_assistant_block, check_user_block
 from everturn.testing.provider.strict_pairs import RoleGroup, check_no_thinking, check_pairs, check_thinking_first
+from everturn.testing.provider.strict_schemas import check_anthropic_schema
 from everturn.testing.provider.strict_tools import check_tool_choice, check_tools, is_thinking
 
 FIELDS = frozenset(
@@ -32,6 +33,7 @@ def check_anthropic(body: dict[str, Any], headers: Mapping[str, str]) -> None:
     check_tools(body)
     check_tool_choice(body)
     check_thinking(body)
+    check_output(body)
     turns = check_messages(body)
     check_pairs(turns)
     check_tools_given(body, turns)
@@ -107,6 +109,19 @@ def check_thinking(body: dict[str, Any]) -> None:
             raise Refused("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if kind != "disabled" and body.get("temperature") not in (None, 1):
         raise Refused("`temperature` may only be set to 1 when thinking is enabled.")
+
+
+def check_output(body: dict[str, Any]) -> None:
+    """The format of the output is JSON of a schema in the documented subset."""
+    config = body.get("output_config")
+    wanted = config.get("format") if is_object(config) else None
+    if wanted is None:
+        return
+    if not is_object(wanted) or wanted.get("type") != "json_schema":
+        raise Refused("output_config.format.type: Input should be 'json_schema'")
+    if not is_object(wanted.get("schema")):
+        raise Refused("output_config.format.schema: Field required")
+    check_anthropic_schema(wanted["schema"])
 
 
 def check_messages(body: dict[str, Any]) -> list[RoleGroup]:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from everturn.testing.provider.faults import Refused, is_json_integer, is_list, is_object
 from everturn.testing.provider.strict_functions import OURS, check_functions, wrong
+from everturn.testing.provider.strict_schemas import check_grammar_schema
 
 Json = dict[str, Any]
 
@@ -83,6 +84,8 @@ def check_format(body: Json) -> None:
     if wanted not in (None, "", "json") and not is_object(wanted):
         raw = msgspec.json.encode(msgspec.json.encode(wanted).decode()).decode()
         raise Refused(f'invalid format: {raw}; expected "json" or a valid JSON Schema object')
+    if is_object(wanted):
+        check_grammar_schema(wanted)
 
 
 def check_options(body: Json) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -158,10 +158,13 @@ def check_arguments(param: str, arguments: Any) -> None:
         raise Refused(f"Invalid '{param}': expected a string that holds a JSON object.", param, "invalid_value")
 
 
-def check_json_schema(param: str, holder: Any) -> None:
-    """A schema format has a name and a schema."""
+def check_json_schema(param: str, holder: Any, check: Callable[[str, str, dict[str, Any]], None]) -> None:
+    """A schema format has a name and a schema; if it is strict, one of the vendor's subset, which `check` knows."""
     if not is_object(holder):
         raise missing(param)
-    check_name(f"{param}.name", holder.get("name"))
-    if not is_object(holder.get("schema")):
+    name = check_name(f"{param}.name", holder.get("name"))
+    schema = holder.get("schema")
+    if not is_object(schema):
         raise missing(f"{param}.schema")
+    if holder.get("strict") is True:
+        check(param, name, schema)

@@ -20,6 +20,7 @@ from everturn.testing.provider.strict_openai import (
     wrong_type,
     wrong_value,
 )
+from everturn.testing.provider.strict_schemas import check_openai_schema
 
 FIELDS = frozenset(
     "background context_management conversation include input instructions max_output_tokens max_tool_calls metadata "
@@ -134,7 +135,7 @@ def check_format(body: dict[str, Any]) -> None:
     if kind not in ("text", "json_object", "json_schema"):
         raise wrong_value("text.format.type", kind, ("json_object", "json_schema", "text"))
     if kind == "json_schema":
-        check_json_schema("text.format", wanted)
+        check_json_schema("text.format", wanted, check_openai_schema)
 
 
 def check_instructions(body: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from everturn.chat import Chat, TurnResult
+from everturn.app import App
+from everturn.chat import Chat, RunResult
 from everturn.core.canonical_json import JsonObject
 from everturn.core.messages import Message
 from everturn.core.options import Approval
@@ -21,7 +22,6 @@ from everturn.core.requests import ToolSpec
 from everturn.errors import TurnError
 from everturn.models.prices import Price
 from everturn.models.retry import RetryPolicy
-from everturn.runtime import Runtime
 from everturn.testing.contracts.model.wire import READERS, WireRequest
 from everturn.testing.doubles import FakeClock
 from everturn.testing.provider import Item, Provider, RecordedRequest, Step
@@ -119,7 +119,7 @@ class ModelTestBench:
     def open_with_clock(self, model: Model) -> tuple[Chat, FakeClock]:
         """A chat with a clock that the test advances."""
         clock = FakeClock()
-        return self.open(model, runtime=Runtime(model, clock=clock)), clock
+        return self.open(model, app=App(model, clock=clock)), clock
 
     @property
     def seen(self) -> list[RecordedRequest]:
@@ -131,7 +131,7 @@ class ModelTestBench:
         return self._contract.read_request(self.provider.seen[at].body)
 
 
-async def send_and_wait(chat: Chat, message: Any = "Hi.", **how: Any) -> TurnResult:
+async def send_and_wait(chat: Chat, message: Any = "Hi.", **how: Any) -> RunResult:
     """Send a message, and wait for the turn."""
     async with asyncio.timeout(LONGEST):
         return await (await chat.send(message, **how))

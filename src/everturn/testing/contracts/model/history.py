@@ -13,11 +13,12 @@ import pytest
 from everturn.core.events import TurnSuspended
 from everturn.core.hooks import RequestContext, StepContext
 from everturn.core.messages import Role
+from everturn.core.options import Prompt
 from everturn.core.parts import FilePart, NoticePart, ReasoningPart, TextPart
 from everturn.core.ports import Model
 from everturn.core.requests import RequestCall, RequestMessage, RequestPart, RequestResult
 from everturn.models.registry import get_model
-from everturn.running.active_turn import Prompt, TurnSettings
+from everturn.running.active_turn import TurnSettings
 from everturn.testing.contracts.model.bench import (
     QUICK,
     AwaitedStep,
@@ -254,7 +255,7 @@ class HistoryContract(ModelBench):
         await asked.wait()
         await chat.aclose()
 
-        settings, store = TurnSettings(prompt=Prompt(agent="Be brief.")), chat.runtime.store
+        settings, store = TurnSettings(prompt=Prompt(agent="Be brief.")), chat.app.store
         other = bench.open(model, tools=tools, settings=settings, store=store, session=chat.session)
         async with other:
             assert (await other.turn(turn.id)).text == "Done."

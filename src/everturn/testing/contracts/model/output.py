@@ -161,11 +161,13 @@ class OutputContract(ModelBench):
     @pytest.mark.parametrize("reason", ["stop", "length", "content_filter", "refusal"])
     async def test_a_step_says_why_it_ended(self, bench: ModelTestBench, reason: str) -> None:
         ends = [Refuse("I would rather")] if reason == "refusal" else [Say("I would"), Finish(reason)]  # pyright: ignore[reportArgumentType]
-        chat = bench.chat(ends, [Say("Fine.")])
+        is_cut = self.finishes[reason] == "length"
+        chat = bench.chat(ends, *([[Say(" rather not.")]] if is_cut else []), [Say("Fine.")])
 
         result = await send_and_wait(chat)
 
-        assert finish_of(result.message) == self.finishes[reason]
+        assert finish_of(result.message, 0) == self.finishes[reason]
+        assert not is_cut or result.text == "I would rather not."
         assert (await send_and_wait(chat)).text == "Fine."
 
     async def test_the_words_of_a_refusal_are_its_text(self, bench: ModelTestBench) -> None:

@@ -245,7 +245,7 @@ class RefusalsContract(ModelBench):
         caught = await send_expecting_error(chat)
 
         assert any(KEY in value for value in bench.seen[0].headers.values())
-        events = await chat.runtime.store.events(chat.session)
+        events = await chat.app.store.events(chat.session)
         for text in (repr(model), str(model), repr(caught), str(caught), repr(events), caplog.text):
             assert KEY not in text
 
@@ -257,7 +257,7 @@ class RefusalsContract(ModelBench):
 
         assert caught.kind == "key"
         assert KEY not in str(caught)
-        assert KEY not in repr(await chat.runtime.store.events(chat.session))
+        assert KEY not in repr(await chat.app.store.events(chat.session))
 
     async def test_a_password_in_a_base_url_is_not_shown(self, bench: ModelTestBench) -> None:
         url = dead_url().replace("//", "//ada:hunter2@")

@@ -67,8 +67,8 @@ class RequestsContract(ModelBench):
     async def test_the_schema_of_an_answer_is_said_in_the_words_of_the_format(
         self, bench: ModelTestBench, title: str
     ) -> None:
-        schema: JsonObject = {"type": "object", "properties": {"city": TEXT}, "additionalProperties": False}
-        schema |= {"title": title} if title else {}
+        schema: JsonObject = {"type": "object", "properties": {"city": TEXT}, "required": ["city"]}
+        schema |= {"additionalProperties": False, **({"title": title} if title else {})}
 
         await send_and_wait(bench.chat([Say('{"city": "Ulm"}')]), params={"output_schema": schema})
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from everturn.chat import Chat, TurnResult
+from everturn.chat import Chat, RunResult
 from everturn.core.canonical_json import JsonObject
 from everturn.core.events import GateOpened, TurnOptions, TurnSuspended
 from everturn.core.parts import FilePart, Output
@@ -35,7 +35,7 @@ NESTED: JsonObject = {
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
 
-async def answer_gates(chat: Chat, message: str, **resolution: Any) -> TurnResult:
+async def answer_gates(chat: Chat, message: str, **resolution: Any) -> RunResult:
     """Send a message, and answer every gate in the same way."""
     turn = await chat.send(message)
     gates: list[GateOpened] = []
@@ -302,7 +302,7 @@ class ToolCallsContract(ModelBench):
         await turn.cancel()
         await turn
         released.set()
-        await chat.runtime.tool_tasks.wait_idle()
+        await chat.app.tool_tasks.wait_idle()
 
         assert (await send_and_wait(chat, "And?")).text == "I see."
         assert "found it at last" in bench.wire_request().text
