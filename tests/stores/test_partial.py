@@ -12,12 +12,12 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from everturn import Chat, get_model, tool
+from everturn.app import App
 from everturn.bus.registry import get_bus
 from everturn.core.store_ports import BlobStore, CommandInbox, EventLog, SessionDirectory, Store, TurnStore
 from everturn.engine.registry import get_engine
 from everturn.entry_points import names_in
 from everturn.errors import ConfigError
-from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
 from everturn.stores.partial import OPTIONAL_METHODS, complete_store
 from everturn.stores.registry import get_store
@@ -87,18 +87,31 @@ def test_a_store_that_cannot_run_turns_is_refused_with_the_methods_it_lacks() ->
     store = TwoPorts()
     delattr(store, "claim")
     with pytest.raises(ConfigError, match="TwoPorts cannot run turns: it has no `claim`; the ports EventLog"):
-        Runtime(ScriptedModel([]), store=cast("TurnStore", store))
+        App(ScriptedModel([]), store=cast("TurnStore", store))
     with pytest.raises(ConfigError, match=r"is not a store; for example store=\"talks.db\""):
-        Runtime(ScriptedModel([]), store=cast("TurnStore", object()))
+        App(ScriptedModel([]), store=cast("TurnStore", object()))
 
 
 def test_a_whole_store_is_used_as_it_is() -> None:
     store = MemoryStore()
     assert complete_store(store) is store
-    assert set(OPTIONAL_METHODS) == {*methods(SessionDirectory, BlobStore), "accounts"}
+    assert set(OPTIONAL_METHODS) == {
+        *methods(SessionDirectory, BlobStore),
+        "accounts",
+        "user_memory",
+        "schedules",
+        "webhooks",
+    }
     bases = inspect.getmro(cast("type[object]", Store))
     inherited = {name for base in bases for name in vars(base) if not name.startswith("_")}
-    assert inherited == {*methods(EventLog, CommandInbox, SessionDirectory, BlobStore), "accounts", "aclose"}
+    assert inherited == {
+        *methods(EventLog, CommandInbox, SessionDirectory, BlobStore),
+        "accounts",
+        "user_memory",
+        "schedules",
+        "webhooks",
+        "aclose",
+    }
 
 
 @pytest.fixture
@@ -129,10 +142,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 async def test_what_another_package_provides_is_found_by_its_entry_point(package: Path) -> None:
-    runtime = Runtime("acme:large", store="acme://host/1", bus="acme://bus", engine="acme://engine")
-    async with Chat("acme:large", runtime=runtime) as chat:
+    app = App("acme:large", store="acme://host/1", bus="acme://bus", engine="acme://engine")
+    async with Chat("acme:large", app=app) as chat:
         assert (await (await chat.send("Hi"))).text == "Hello from acme."
-    await runtime.aclose()
+    await app.aclose()
     assert set(sys.modules["acme_everturn"].opened) == {"acme:large", "acme://host/1", "acme://bus", "acme://engine"}
     assert "acme" in names_in("everturn.stores")
 

@@ -16,6 +16,10 @@ from everturn.core.accounts import AuditRecord, ConversationFingerprint, Credent
 from everturn.core.events import FilesChanged
 from everturn.core.options import TurnOptions
 from everturn.core.parts import FilePart, Usage
+from everturn.core.schedules import Schedule
+from everturn.core.store_ports import TurnSnapshot
+from everturn.core.user_memory import MemoryCreate, MemoryOrigin
+from everturn.core.webhooks import Webhook
 from everturn.errors import UnknownSession
 from everturn.stores.memory import MemoryStore
 from everturn.stores.sql import statements as say
@@ -35,6 +39,8 @@ from everturn.testing.contracts.samples import (
 live = pytest.mark.live
 OPEN = {"blobs", "chunks", "everturn_schema"}  # what is no tenant's
 names = count()
+
+ENGINE_TABLES = {"wakes", "engine_workers", "rate_limits"}  # of the runtime, which no tenant may read at all
 
 
 class Login:
@@ -83,16 +89,16 @@ async def fill(store: SqlStore) -> None:
         blob = await store.put_blob(tenant.encode())
         first = replace(send_to_agent(f"s{tenant}", f"t{tenant}", tenant), parts=(FilePart(blob, "text/plain", 1),))
         await store.admit(first)
+        await store.webhooks.put(Webhook(id="w", tenant=tenant, url="https://example.com", events=("gate.opened",)))
+        await store.schedules.add(Schedule(id="d", tenant=tenant, text="apple", cron="0 9 * * *"))
         events = [
             *turn_started_events(f"t{tenant}", text="apple", command=f"t{tenant}.k"),
             *call_requested_events(f"t{tenant}", Usage(1)),
         ]
         asks = [*gate_opened_events(f"t{tenant}")[2:], gate_resolved_with_grant("", f"t{tenant}", command="")]
-        await store.append(
-            f"s{tenant}",
-            0,
-            [*events, *asks, FilesChanged(turn=f"t{tenant}", at=NOON, step=1, root="/r", before="", after="x")],
-        )
+        events += [*asks, FilesChanged(turn=f"t{tenant}", at=NOON, step=1, root="/r", before="", after="x")]
+        store.keep_snapshot(f"s{tenant}", TurnSnapshot(f"t{tenant}", len(events), "some code", b"a fold"))
+        await store.append(f"s{tenant}", 0, events)
         accounts = store.accounts
         await accounts.put_tenant(Tenant(tenant))
         await accounts.put_user(User(tenant, "u"))
@@ -100,6 +106,8 @@ async def fill(store: SqlStore) -> None:
         await accounts.secret("s")
         await accounts.append_audit(AuditRecord(tenant, NOON, "u", "", "x"))
         await accounts.put_fingerprint(tenant, "h", ConversationFingerprint(f"s{tenant}", "m"), NOON)
+        origin = MemoryOrigin(f"s{tenant}", "c")
+        await store.user_memory.change(tenant, "u", MemoryCreate("a", tenant), at=NOON, origin=origin)
 
 
 def everything(table: str) -> Operation[list[Row]]:
@@ -116,7 +124,7 @@ async def test_without_a_word_about_tenants_a_query_sees_one_tenants_rows_in_eve
         "SELECT relname, relrowsecurity FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
     )
     assert {row["relname"] for row in tables if not row["relrowsecurity"]} == OPEN
-    assert set(TABLES) == {row["relname"] for row in tables} - {"everturn_schema", "secrets"}
+    assert set(TABLES) == {row["relname"] for row in tables} - {"everturn_schema", "secrets"} - ENGINE_TABLES
 
     for table in set(TABLES) - OPEN:
         whole = await postgres.read(lambda table=table: everything(table))

@@ -22,7 +22,7 @@ from everturn import failpoints
 from everturn.core.commands import Send
 from everturn.core.events import TitleSet
 from everturn.core.parts import Usage
-from everturn.core.store_ports import Store
+from everturn.core.store_ports import Store, TurnSnapshot
 from everturn.errors import KeyConflict, Stale, StoreBusy, StoreUnavailable, UnknownSession
 from everturn.stores.sql import append, statements
 from everturn.stores.sql.admission import admit
@@ -61,6 +61,10 @@ class Reopened:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._snapshots: list[tuple[str, TurnSnapshot]] = []
+
+    def keep_snapshot(self, session: str, snapshot: TurnSnapshot) -> None:
+        self._snapshots.append((session, snapshot))
 
     def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
         return restrict_to_tenant(tenant)
@@ -68,6 +72,8 @@ class Reopened:
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:
             store = SqlStore.sqlite(self._path)
+            while verb == "append" and self._snapshots:
+                store.keep_snapshot(*self._snapshots.pop(0))
             try:
                 return await getattr(store, verb)(*args, **kwargs)
             finally:

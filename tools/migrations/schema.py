@@ -31,12 +31,13 @@ sessions = sa.Table(
     sa.Column("created", sa.Double, nullable=False, server_default="0"),
     sa.Column("touched", sa.Double, nullable=False, server_default="0"),
     sa.Column("erased", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column("agent", sa.Text, nullable=False, server_default=""),  # of the turn that was requested last
+    sa.Column("agent", sa.Text, nullable=False, server_default=""),  # that has the session
     sa.Column("creator", sa.Text, nullable=False, server_default=""),  # the user who created it
     sa.Column("parent", sa.Text, nullable=False, server_default=""),  # the parent session of a sub-agent run
     # When something last happened that a list shows. Unlike `touched` it is indexed, and so it does not change with
     # every append: PostgreSQL would have to write to all indexes of the row then.
     sa.Column("moved", sa.Double, nullable=False, server_default="0"),
+    sa.Column("awaited_agent", sa.Text, nullable=False, server_default=""),  # that its last driver did not know
 )
 _is_listed = sa.and_(~sessions.c.erased, sessions.c.parent == "")
 sa.Index("sessions_listed", sessions.c.tenant, sessions.c.moved, sqlite_where=_is_listed, postgresql_where=_is_listed)
@@ -73,6 +74,16 @@ events = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),  # as `wire` writes it
 )
 
+# Where the few events are that are looked for by a name: see core/event_index.py. The reader compares the whole name.
+event_keys = sa.Table(
+    "event_keys",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),  # its first 200 characters
+    sa.Column("seq", sa.BigInteger, primary_key=True),
+)
+
 turns = sa.Table(
     "turns",
     meta,
@@ -88,6 +99,19 @@ turns = sa.Table(
 )
 _is_live = sa.or_(turns.c.state != "over", turns.c.out > 0)
 sa.Index("turns_live", turns.c.session, sqlite_where=_is_live, postgresql_where=_is_live)
+sa.Index("turns_started", turns.c.session, turns.c.started)
+
+# Folds of long turns that are open; see turn_snapshot.py. They only save time.
+turn_snapshots = sa.Table(
+    "turn_snapshots",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("turn", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, nullable=False),  # the position up to which the turn is folded
+    sa.Column("fold", sa.Text, nullable=False),  # the fingerprint of the code that folded it
+    sa.Column("state", sa.LargeBinary, nullable=False),
+    sa.Column("projection", sa.LargeBinary, nullable=False),  # of this store
+)
 
 # A message is written when it is added to the tree and once more when its turn is over: in between the turn's own
 # events complete it, or an answer with many calls would be written again with each of them.
@@ -222,7 +246,7 @@ mentions = sa.Table(
 )
 sa.Index("mentions_session", mentions.c.session)
 
-# A row per searchable message; `words` are the terms of its text (stores/search_terms.py, search.py). The index over
+# A row per searchable message; `words` are the terms of its text (core/search_terms.py, search.py). The index over
 # them differs between the databases, and SQLAlchemy cannot model it: the steps create it.
 lookup = sa.Table(
     "lookup",
@@ -235,6 +259,73 @@ lookup = sa.Table(
     sa.UniqueConstraint("session", "message", name="lookup_message"),
 )
 sa.Index("lookup_tenant", lookup.c.tenant, lookup.c.n)  # a tenant's newest messages
+
+# The engine on PostgreSQL (everturn.engine.postgres); with SQLite these stay empty. A row of `wakes` is a session that is
+# wanted, driven, or both; `engine_workers` are the processes that drive.
+wakes = sa.Table(
+    "wakes",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("due", sa.DateTime(timezone=True)),  # when it is wanted; of one that is driven: wanted again
+    sa.Column("later", sa.DateTime(timezone=True)),  # the first delayed wake
+    sa.Column("worker", sa.BigInteger),  # that drives it
+    sa.Column("tries", sa.Integer, nullable=False, server_default="0"),  # drives that failed in a row
+)
+_is_free, _is_driven = wakes.c.worker.is_(None), wakes.c.worker.is_not(None)
+sa.Index("wakes_due", wakes.c.due, sqlite_where=_is_free, postgresql_where=_is_free)
+sa.Index("wakes_worker", wakes.c.worker, sqlite_where=_is_driven, postgresql_where=_is_driven)
+
+engine_workers = sa.Table(
+    "engine_workers",
+    meta,
+    sa.Column("id", Serial, primary_key=True, autoincrement=True),
+    sa.Column("backend", sa.Integer, nullable=False),  # the process id of the server's end of its connection
+    sa.Column("expires", sa.DateTime(timezone=True), nullable=False),  # the end of its lease
+    sa.Column("missing_since", sa.DateTime(timezone=True)),  # when another worker first missed that backend
+)
+
+# Schedules (core/schedules.py): a row each; a process looks at it when `wake_at` has passed.
+schedules = sa.Table(
+    "schedules",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("wake_at", sa.Double),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+_is_waiting = schedules.c.wake_at.is_not(None)
+sa.Index("schedules_wake", schedules.c.wake_at, sqlite_where=_is_waiting, postgresql_where=_is_waiting)
+
+# Outbound webhooks (core/webhooks.py): who is told of which events, and the outbox, which an append writes.
+webhooks = sa.Table(
+    "webhooks",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("events", sa.Text, nullable=False),  # ",turn.completed,gate.opened,"; "": it is disabled
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+webhook_deliveries = sa.Table(
+    "webhook_deliveries",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("webhook", sa.Text, primary_key=True),
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True),  # the position of the event
+    sa.Column("type", sa.Text, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("data", sa.Text, nullable=False),  # JSON
+    sa.Column("state", sa.Text, nullable=False),  # pending, delivered or dead
+    sa.Column("due", sa.Double),  # of a pending one
+    sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("status", sa.Integer, nullable=False, server_default="0"),  # of the last response; 0: none
+    sa.Column("problem", sa.Text, nullable=False, server_default=""),
+    sa.Column("updated", sa.Double, nullable=False),
+)
+_is_pending = webhook_deliveries.c.due.is_not(None)
+sa.Index("webhook_deliveries_due", webhook_deliveries.c.due, sqlite_where=_is_pending, postgresql_where=_is_pending)
+sa.Index("webhook_deliveries_state", *(webhook_deliveries.c[name] for name in ("tenant", "state", "at")))
 
 # Accounts -------------------------------------------------------------------------------------------------------------
 
@@ -309,3 +400,38 @@ marks = sa.Table(
 )
 sa.Index("marks_age", marks.c.tenant, marks.c.at)
 sa.Index("marks_session", marks.c.session)
+
+# Text files of a user, which outlive sessions (core/user_memory.py).
+memory_files = sa.Table(
+    "memory_files",
+    meta,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text, primary_key=True),  # the user
+    sa.Column("path", sa.Text, primary_key=True),
+    sa.Column("size", sa.BigInteger, nullable=False),  # bytes
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("updated", sa.Double, nullable=False),
+    sa.Column("untrusted", sa.Boolean, nullable=False),
+    sa.Column("sensitive", sa.Boolean, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+)
+
+# The calls that have changed memory files: one that is run again after a crash changes nothing a second time.
+memory_writes = sa.Table(
+    "memory_writes",
+    meta,
+    sa.Column("session", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("receipt", sa.LargeBinary, nullable=False),
+)
+
+# The shared state of the rate limits of model providers (core/rate_limits.py), by the hash of an API key and a model.
+rate_limits = sa.Table(
+    "rate_limits",
+    meta,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("version", sa.BigInteger, nullable=False),  # a writer names the one that it has read
+    sa.Column("state", sa.LargeBinary, nullable=False),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from everturn.core.commands import Command, LateResult, Send
+from everturn.core.commands import Command, ImportMessages, LateResult, Send
 from everturn.core.events import (
     AnswerStarted,
     CallFinished,
@@ -16,14 +16,26 @@ from everturn.core.events import (
     HookFinished,
     LateResultReceived,
     MessageAdded,
+    MessagesImported,
     RevertStarted,
     StepFinished,
     StepInterrupted,
     TurnStarted,
 )
-from everturn.core.parts import FilePart, NoticePart, Output, ReasoningPart, StepPart, TextPart, ToolPart
+from everturn.core.parts import (
+    ClearedPart,
+    ContextPart,
+    FilePart,
+    NoticePart,
+    Output,
+    ReasoningPart,
+    StepPart,
+    SummaryPart,
+    TextPart,
+    ToolPart,
+)
 
-_WITHOUT_FILES = frozenset((TextPart, ReasoningPart, StepPart, NoticePart))
+_WITHOUT_FILES = frozenset((TextPart, ReasoningPart, StepPart, NoticePart, ClearedPart, ContextPart))
 
 
 def referenced_blobs(said: Event | Command) -> list[str]:
@@ -42,6 +54,8 @@ def _in_parts(parts: Iterable[object]) -> list[str]:
             names.append(part.blob)
         elif isinstance(part, ToolPart):
             names += [name for output in (part.output, part.late) if output is not None for name in _in_output(output)]
+        elif isinstance(part, SummaryPart) and part.calls:
+            names.append(part.calls)
     return names
 
 
@@ -60,6 +74,10 @@ def _in_gate(event: GateOpened) -> list[str]:
 
 def _in_started(event: TurnStarted) -> list[str]:
     return _in_parts(event.input.parts) if event.input is not None else []
+
+
+def _in_imported(imported: MessagesImported | ImportMessages) -> list[str]:
+    return [name for message in imported.messages for name in _in_parts(message.parts)]
 
 
 def _in_deferred(event: HookFinished) -> list[str]:
@@ -88,6 +106,8 @@ _FINDERS: dict[type[Event] | type[Command], Callable[[Any], list[str]]] = {
     FilesChanged: _in_files,
     RevertStarted: _in_files,
     FilesReverted: _in_files,
+    MessagesImported: _in_imported,
+    ImportMessages: _in_imported,
     Send: lambda command: _in_parts(command.parts or ()),
     LateResult: lambda command: _in_output(command.output),
 }

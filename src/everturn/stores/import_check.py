@@ -10,6 +10,7 @@ from everturn.core.events import (
     LeafSelected,
     MessageAdded,
     MessageDeleted,
+    MessagesImported,
     TurnEvent,
     TurnStarted,
 )
@@ -19,6 +20,10 @@ from everturn.core.state import TurnState
 from everturn.errors import EverturnError, UnreadableLog
 
 REVERT_BUSY = "a turn is under way in session {session!r}, or waiting: cancel it, then revert the files"
+AGENT_BUSY = (
+    "a turn is under way in session {session!r}, or waiting: wait until it is over, or cancel it, then select the agent"
+)
+IMPORT_BUSY = "a turn is under way in session {session!r}, or asked for: wait until it is over, or cancel it, then import messages"
 SESSION_NOT_IDLE = (
     "a turn is under way in session {session!r}, or asked for: wait until it is over, cancel it, or ask to queue"
 )
@@ -30,10 +35,9 @@ def parent_session(options: TurnOptions) -> str:
     return "" if above is None else above.by[0] or above.session
 
 
-def agent_and_creator(events: Iterable[Event]) -> tuple[str, str]:
-    """Return the agent of the last turn of a log, and the user of the first."""
-    options = [event.options for event in events if isinstance(event, TurnStarted)]
-    return (options[-1].agent, options[0].by) if options else ("", "")
+def creator_of(events: Iterable[Event]) -> str:
+    """Return the user of the first turn of a log."""
+    return next((event.options.by for event in events if isinstance(event, TurnStarted)), "")
 
 
 def check_log(events: Sequence[Event]) -> list[TurnState]:
@@ -88,6 +92,8 @@ def _check_tree(event: Event, messages: set[str]) -> None:
 def _added_messages(event: Event) -> Iterable[Message]:
     if isinstance(event, TurnStarted):
         return () if event.input is None else (event.input,)
+    if isinstance(event, MessagesImported):
+        return event.messages
     return (event.message,) if isinstance(event, AnswerStarted | MessageAdded) else ()
 
 

@@ -13,14 +13,17 @@ from typing import Final
 from msgspec.structs import replace
 
 from everturn.core.events import (
+    AgentSelected,
     CallFinished,
     Event,
     FilesChanged,
     FilesReverted,
     GateResolved,
     GrantRevoked,
+    InstructionsSet,
     LateResultReceived,
     MessageAdded,
+    MessagesImported,
     RevertStarted,
     StepFinished,
     StepInterrupted,
@@ -29,7 +32,8 @@ from everturn.core.events import (
     TurnFailed,
     TurnStarted,
 )
-from everturn.core.parts import Usage
+from everturn.core.messages import Message
+from everturn.core.parts import SummaryPart, ToolPart, Usage
 from everturn.errors import UnreadableLog
 
 IMPORTED_USER_PREFIX: Final = "import:"
@@ -50,10 +54,18 @@ def sanitize_events(events: Sequence[Event], now: float, by: str = "") -> list[E
 def _without_folders(events: Iterable[Event]) -> Iterable[Event]:
     """Drop the trees of folders: restoring by their ids could write another user's files, or none."""
     for event in events:
-        if isinstance(event, FilesChanged) and event.root:
+        if isinstance(event, MessageAdded) and any(type(part) is SummaryPart for part in event.message.parts):
+            yield _without_index(event)
+        elif isinstance(event, FilesChanged) and event.root:
             yield replace(event, before="", after="")  # the list of changes can still be read
         elif not isinstance(event, RevertStarted | FilesReverted) or not event.root:
             yield event
+
+
+def _without_index(event: MessageAdded) -> MessageAdded:
+    """Drop the list of calls of a summary: it could name messages of another branch."""
+    parts = (replace(part, calls="") if isinstance(part, SummaryPart) else part for part in event.message.parts)
+    return replace(event, message=replace(event.message, parts=tuple(parts)))
 
 
 def _with_foreign_users(events: Iterable[Event], by: str) -> Iterable[Event]:
@@ -67,17 +79,33 @@ def _with_foreign_users(events: Iterable[Event], by: str) -> Iterable[Event]:
             yield replace(event, input=message, options=replace(event.options, by=by))
         elif isinstance(event, MessageAdded) and event.message.role == "user":
             yield replace(event, message=replace(event.message, by=_with_prefix(event.message.by)))
+        elif isinstance(event, MessagesImported):
+            messages = tuple(map(_as_imported, event.messages))
+            yield replace(event, messages=messages, by=_with_prefix(event.by))
         elif isinstance(event, GateResolved):
             grant = event.grant and replace(event.grant, by=_with_prefix(event.grant.by))
             yield replace(
                 event, resolution=replace(event.resolution, by=_with_prefix(event.resolution.by)), grant=grant
             )
-        elif isinstance(event, GrantRevoked | FilesReverted):
+        elif isinstance(event, GrantRevoked | FilesReverted | AgentSelected):
             yield replace(event, by=_with_prefix(event.by))
+        elif isinstance(event, InstructionsSet):  # nobody here has written them
+            yield replace(event, text="", by=_with_prefix(event.by))
         elif isinstance(event, CallFinished | LateResultReceived):  # the file's author may have invented it
             yield replace(event, output=replace(event.output, untrusted=True))
         else:
             yield event
+
+
+def _as_imported(message: Message) -> Message:
+    """A message as an import writes it: it belongs to no turn, and its results are untrusted."""
+    parts = tuple(
+        replace(part, output=replace(part.output, untrusted=True))
+        if isinstance(part, ToolPart) and part.output is not None
+        else part
+        for part in message.parts
+    )
+    return replace(message, parts=parts, by=_with_prefix(message.by), turn="", imported=True)
 
 
 def _with_prefix(by: str) -> str:

@@ -15,18 +15,26 @@ from everturn.core.commands import (
     Cancel,
     ClaimCall,
     Delete,
+    FinishWait,
+    ImportMessages,
     LateResult,
     NotifyCall,
     ResolveGate,
     Revert,
     Revoke,
     Select,
+    SelectAgent,
     Send,
+    SetInstructions,
 )
+from everturn.core.event_index import EventIndex, index_key
 from everturn.core.events import (
+    AgentSelected,
+    AnswerStarted,
     CallClaimed,
     CallFinished,
     CallNotified,
+    CallStarted,
     CommandDropped,
     Entry,
     Event,
@@ -34,23 +42,32 @@ from everturn.core.events import (
     FilesReverted,
     GateResolved,
     GrantRevoked,
+    HookFinished,
+    InstructionsSet,
     LateResultReceived,
     LeafSelected,
     LimitReached,
     MessageAdded,
     MessageDeleted,
+    MessagesImported,
+    PermissionDecided,
+    RequestRetried,
+    StepFinished,
     StepRestarted,
+    StepStarted,
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
     TurnFinishing,
     TurnStarted,
     TurnSuspended,
+    WaitFinished,
 )
 from everturn.core.gate_rows import GateRow, apply_to_gates, check_answer, check_claim
 from everturn.core.gates import CallClaim, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
+from everturn.core.search_terms import matches, query_terms
 from everturn.core.session_claims import (
     MAX_QUICK_CLAIMS,
     PAUSED_TEXT,
@@ -59,8 +76,17 @@ from everturn.core.session_claims import (
     is_quarantined,
     retry_pause,
 )
-from everturn.core.store_ports import Receipt, SessionClaim, SessionInfo, StoreCounts, changes_session_list
+from everturn.core.state import TurnState
+from everturn.core.store_ports import (
+    Receipt,
+    SessionClaim,
+    SessionInfo,
+    StoreCounts,
+    TurnSnapshot,
+    changes_session_list,
+)
 from everturn.core.tree import MessageTree
+from everturn.core.waits import OpenWaits, apply_to_waits, next_wait
 from everturn.errors import (
     GateClosed,
     KeyConflict,
@@ -73,9 +99,20 @@ from everturn.errors import (
 )
 from everturn.stores.accounts import MemoryAccounts
 from everturn.stores.blob_refs import referenced_blobs
-from everturn.stores.import_check import REVERT_BUSY, SESSION_NOT_IDLE, agent_and_creator, parent_session
+from everturn.stores.import_check import (
+    AGENT_BUSY,
+    IMPORT_BUSY,
+    REVERT_BUSY,
+    SESSION_NOT_IDLE,
+    creator_of,
+    parent_session,
+)
 from everturn.stores.memory_usage import UsageTotals
-from everturn.stores.search_terms import matches, query_terms
+from everturn.stores.rate_limits import MemoryRateLimits
+from everturn.stores.schedules import DictSchedules
+from everturn.stores.user_memory import DictUserMemory
+from everturn.stores.webhooks import DictWebhooks
+from everturn.turn_snapshot import load_snapshot
 
 _ACTED_ON = frozenset(
     (
@@ -84,15 +121,21 @@ _ACTED_ON = frozenset(
         GateResolved,
         CallClaimed,
         CallNotified,
+        WaitFinished,
         TurnFinishing,
         LateResultReceived,
         LeafSelected,
+        AgentSelected,
+        InstructionsSet,
         MessageDeleted,
+        MessagesImported,
         GrantRevoked,
         FilesReverted,
         CommandDropped,
     )
 )
+# The usual events of a step. Beyond the log and the tree they change nothing here.
+_IN_TREE_ONLY = frozenset((AnswerStarted, StepStarted, StepFinished, PermissionDecided, CallStarted, HookFinished))
 _TERMINAL = frozenset((TurnCompleted, TurnFailed, TurnCancelled))
 
 
@@ -101,6 +144,7 @@ class _MemorySession:
         self.tenant = tenant
         self.log: list[Entry] = []
         self.by_turn: dict[str, list[Entry]] = {}
+        self.by_index: dict[EventIndex, list[tuple[str, Entry]]] = {}  # each with its key
         self.tree = MessageTree()
         self.gates: dict[str, GateRow] = {}
         self.open_turns: dict[str, bool] = {}  # turn -> whether it is suspended
@@ -109,56 +153,52 @@ class _MemorySession:
         self.inbox: dict[str, AnyCommand] = {}
         self.out: dict[str, set[str]] = {}  # turn -> its calls whose tools still run after they were answered
         self.deadlines: dict[str, float] = {}  # open turn -> when its time limit or its grace period ends
+        self.waits: OpenWaits = {}
         self.claims: dict[str, tuple[str, CallClaim]] = {}  # gate -> the claim admitted last, and by which command
         self.roots: dict[str, str] = {}  # root -> the tree that was last recorded for it
         self.restored = 0  # the position up to which the log was imported
         self.epoch = self.tries = 0
         self.touched = 0.0
         self.quarantined = ""
-        self.agent: str = ""
+        self.agent: str = ""  # that begins; from the first turn on the tree has it
+        self.awaited_agent: str = ""
         self.by: str = ""
         self.parent: str = ""
         self.created: float = 0.0
         self.moved: float = 0.0
         self.mentions: set[str] = set()  # blobs
+        self.snapshots: dict[str, TurnSnapshot] = {}  # of long turns that are open
 
     def keep(self, command: AnyCommand) -> None:
         """Store a command that passed the checks."""
+        if isinstance(command, ImportMessages) and not (self.admitted or self.log):
+            self.by, self.created = command.by, command.at
         self.admitted[command.key] = self.inbox[command.key] = command
         self.tries, self.quarantined, self.touched = 0, "", max(self.touched, command.at)
+        self.awaited_agent = ""
         self.moved = max(self.moved, command.at)
         self.mentions.update(referenced_blobs(command))
         if isinstance(command, Send):
-            if not self.turns:
+            if not self.turns and not self.created:
                 self.by, self.parent, self.created = command.options.by, parent_session(command.options), command.at
-            self.agent = command.options.agent
+                self.agent = command.options.agent
             self.turns.add(command.turn)
 
     def apply(self, event: Event) -> None:
         entry = Entry(len(self.log) + 1, event)
         self.log.append(entry)
         self.tree.apply(event)
-        apply_to_gates(self.gates, event)
+        self._index(entry)
         kind = type(event)
         turn = getattr(event, "turn", None)
-        if turn is not None:
+        if turn is not None and kind in _IN_TREE_ONLY:
             self.by_turn.setdefault(turn, []).append(entry)
-            if kind in _TERMINAL:
-                self.open_turns.pop(turn, None)
-                self.deadlines.pop(turn, None)
-            elif kind is not CallClaimed and (
-                turn in self.open_turns or kind is TurnStarted
-            ):  # a claim leaves it suspended
-                self.open_turns[turn] = kind is TurnSuspended
-            is_late = kind is LimitReached and cast("LimitReached", event).limit == "seconds"
-            if kind is TurnStarted or (is_late and turn in self.open_turns):
-                self.deadlines[turn] = self._deadline(turn, kind is LimitReached)
-            elif kind is CallFinished and cast("CallFinished", event).still_running:
-                self.out.setdefault(turn, set()).add(cast("CallFinished", event).call)
-            elif kind is LateResultReceived and turn in self.out:
-                self.out[turn].discard(cast("LateResultReceived", event).call)
-                if not self.out[turn]:
-                    del self.out[turn]
+            if turn in self.open_turns:
+                self.open_turns[turn] = False
+            return
+        apply_to_gates(self.gates, event)
+        if turn is not None:
+            self._apply_to_turn(turn, entry, event)
         if kind in _ACTED_ON:
             self.inbox.pop(cast("CommandDropped", event).command, None)
         if kind is CallClaimed:
@@ -169,6 +209,33 @@ class _MemorySession:
                 not root or entry.seq > self.restored
             ):  # an imported log is untrusted: folders of this machine are not its own
                 self.roots[root] = cast("FilesChanged", event).after
+
+    def _index(self, entry: Entry) -> None:
+        if (indexed := index_key(entry.event)) is not None:
+            self.by_index.setdefault(indexed[0], []).append((indexed[1], entry))
+
+    def _apply_to_turn(self, turn: str, entry: Entry, event: Event) -> None:
+        kind = type(event)
+        self.by_turn.setdefault(turn, []).append(entry)
+        if kind in _TERMINAL:
+            self.open_turns.pop(turn, None)
+            self.deadlines.pop(turn, None)
+            self.snapshots.pop(turn, None)
+        elif kind is not CallClaimed and (
+            turn in self.open_turns or kind is TurnStarted
+        ):  # a claim leaves it suspended
+            self.open_turns[turn] = kind is TurnSuspended
+        if kind is TurnStarted or (
+            kind is LimitReached and cast("LimitReached", event).limit == "seconds" and turn in self.open_turns
+        ):
+            self.deadlines[turn] = self._deadline(turn, kind is LimitReached)
+        elif kind is CallFinished and cast("CallFinished", event).still_running:
+            self.out.setdefault(turn, set()).add(cast("CallFinished", event).call)
+        elif kind is LateResultReceived and turn in self.out:
+            self.out[turn].discard(cast("LateResultReceived", event).call)
+            if not self.out[turn]:
+                del self.out[turn]
+        apply_to_waits(self.waits, event)
 
     def _keep_claims(self) -> None:
         """The claim that was admitted last counts, also before it is in the log."""
@@ -184,7 +251,7 @@ class _MemorySession:
         """Restore the state at `seq`, so that a failed append has written nothing."""
         log, admitted, turns, epoch, tries = self.log[:seq], self.admitted, self.turns, self.epoch, self.tries
         metadata = (self.agent, self.by, self.parent, self.created, self.moved, self.mentions)
-        claims, restored = self.claims, self.restored
+        claims, restored, snapshots = self.claims, self.restored, self.snapshots
         self.__init__(self.tenant)
         self.admitted, self.inbox, self.turns, self.restored = admitted, dict(admitted), turns, restored
         self.epoch, self.tries = epoch, tries
@@ -195,6 +262,7 @@ class _MemorySession:
             if isinstance(command, ResolveGate):
                 self.gates[command.gate].resolution = command.resolution
         self.claims = claims
+        self.snapshots = {turn: snapshot for turn, snapshot in snapshots.items() if turn in self.open_turns}
         self._keep_claims()
 
     def refuse_if_cancelled(self, row: GateRow) -> None:
@@ -218,7 +286,8 @@ class _MemorySession:
     @property
     def due(self) -> float:
         gate_deadlines = (row.due for row in self.gates.values() if row.is_open and row.resolution is None)
-        return min((time for time in (*gate_deadlines, *self.deadlines.values()) if time), default=0.0)
+        deadlines = (*gate_deadlines, *self.deadlines.values(), next_wait(self.waits))
+        return min((time for time in deadlines if time), default=0.0)
 
 
 class MemoryStore:
@@ -227,9 +296,14 @@ class MemoryStore:
     def __init__(self) -> None:
         self._sessions: dict[str, _MemorySession] = {}
         self._blobs: dict[str, bytes] = {}
+        self._snapshots: dict[str, list[TurnSnapshot]] = {}  # to be stored with the next append
         self._erased: set[str] = set()
         self._totals = UsageTotals()
         self._accounts = MemoryAccounts()
+        self._user_memory = DictUserMemory()
+        self._schedules = DictSchedules()
+        self.rate_limits = MemoryRateLimits()
+        self._webhooks = DictWebhooks()
 
     def _session(self, session: str) -> _MemorySession:
         if session in self._erased:
@@ -244,7 +318,7 @@ class MemoryStore:
             raise UnknownSession(f"session {command.session!r} was erased", is_erased=True)
         session = self._sessions.get(command.session)
         if session is None:
-            if not isinstance(command, Send):
+            if not isinstance(command, Send | ImportMessages):
                 raise UnknownSession(f"there is no session {command.session!r}")
             session = _MemorySession(command.tenant)
         elif session.tenant != command.tenant:
@@ -286,7 +360,7 @@ class MemoryStore:
             case Cancel(turn=turn):
                 if turn not in session.turns:
                     raise UnknownTurn(f"there is no turn {turn!r} in this session")
-            case LateResult(turn=turn) | NotifyCall(turn=turn):
+            case LateResult(turn=turn) | NotifyCall(turn=turn) | FinishWait(turn=turn):
                 if turn not in session.by_turn:
                     raise UnknownTurn(f"there is no turn {turn!r} in this session")
             case Select(message=message):
@@ -297,9 +371,21 @@ class MemoryStore:
             case Revoke(session=name, grant=grant):
                 # Revoked at admission, as answers are: it is void at once, and of two revocations one is first.
                 self._totals.revoke(name, session.tenant, grant)
+            case ImportMessages(session=name, messages=messages, parent=parent, at_leaf=at_leaf):
+                if session.is_taken:
+                    raise SessionBusy(IMPORT_BUSY.format(session=name))
+                if any(message.id in session.tree.messages for message in messages):
+                    raise KeyConflict(f"message {messages[0].id!r} is there already; import with another key")
+                if not at_leaf and parent is not None:
+                    session.tree.get(parent)
             case Revert(session=name):
                 if session.is_taken:
                     raise SessionBusy(REVERT_BUSY.format(session=name))
+            case SetInstructions():
+                pass  # for later messages, so a turn that runs does not matter
+            case SelectAgent(session=name):
+                if session.open_turns:
+                    raise SessionBusy(AGENT_BUSY.format(session=name))
         return True
 
     async def inbox(self, session: str) -> list[AnyCommand]:
@@ -324,31 +410,52 @@ class MemoryStore:
         row.tries += 1
         row.touched, row.quarantined = now, ""
         turns = [row.by_turn[turn] for turn in row.by_turn if turn in row.open_turns or turn in row.out]
-        return SessionClaim(row.epoch, len(row.log), _info(session, row), list(row.inbox.values()), turns, row.tries)
+        folded: list[TurnState] = []
+        for snapshot in row.snapshots.values():
+            if (state := load_snapshot(snapshot)) is not None:
+                folded.append(state)
+                at = next(at for at, entries in enumerate(turns) if entries is row.by_turn[snapshot.turn])
+                turns[at] = [entry for entry in turns[at] if entry.seq > snapshot.seq]
+        turns = [entries for entries in turns if entries]
+        commands = list(row.inbox.values())
+        return SessionClaim(row.epoch, len(row.log), _info(session, row), commands, turns, row.tries, folded)
 
-    async def release(self, session: str, epoch: int, tries: int = 0) -> None:
+    async def release(self, session: str, epoch: int, tries: int = 0, awaited_agent: str = "") -> None:
         """Record that a driver which wrote nothing has ended normally."""
         row = self._session(session)
         if row.epoch == epoch:
-            row.tries = tries
+            row.tries, row.awaited_agent = tries, awaited_agent
 
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         """Append events after position `after`, all or none, and return the new position."""
         row = self._session(session)
         if len(row.log) != after or epoch not in (None, row.epoch):
             raise Stale(f"session {session} is at {len(row.log)}, not at {after}: somebody else drives it")
+        kept = self._snapshots.pop(session, ())
         try:
             for event in events:
                 row.apply(event)
         except BaseException:
             row.rewind(after)
             raise
+        row.snapshots.update({s.turn: s for s in kept if s.seq == len(row.log) and s.turn in row.open_turns})
+        row.awaited_agent = ""
         self._totals.take(session, row.tenant, events)
-        if any(type(event) is not StepRestarted for event in events):
-            row.tries, row.touched = 1, max(row.touched, events[-1].at)  # it made progress, and this claim with it
-        row.moved = max((row.moved, *(event.at for event in events if changes_session_list(event))))
-        row.mentions.update(name for event in events for name in referenced_blobs(event))
+        is_progress, mentions = False, row.mentions
+        for seq, event in enumerate(events, after + 1):
+            self._webhooks.record(session, row.tenant, seq, event)
+            is_progress = is_progress or type(event) not in (StepRestarted, RequestRetried)
+            if changes_session_list(event) and event.at > row.moved:
+                row.moved = event.at
+            if names := referenced_blobs(event):
+                mentions.update(names)
+        if is_progress:
+            row.tries, row.touched = 1, max(row.touched, events[-1].at)  # and this claim made it
         return len(row.log)
+
+    def keep_snapshot(self, session: str, snapshot: TurnSnapshot) -> None:
+        """Store the snapshot of a turn with the next append, if that reaches its position."""
+        self._snapshots.setdefault(session, []).append(snapshot)
 
     async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
         """Return the log after `after`: all of it, or one turn's."""
@@ -365,6 +472,13 @@ class MemoryStore:
         """Return at most `most` entries of the log after `after`."""
         return self._session(session).log[after : after + most]
 
+    async def indexed_events(
+        self, session: str, index: EventIndex, key: str | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """Return the events of an index with this key, or all of them, oldest first."""
+        indexed = self._session(session).by_index.get(index, ())
+        return [entry for name, entry in indexed if key in (None, name)][:limit]
+
     async def head(self, session: str) -> int:
         """Return the position of the last event; 0 before the first."""
         return len(self._session(session).log)
@@ -380,6 +494,16 @@ class MemoryStore:
     async def open_turns(self, session: str) -> list[str]:
         """Return the turns that are not over, oldest first."""
         return list(self._session(session).open_turns)
+
+    async def turn_starts(self, session: str, before: int, limit: int) -> list[tuple[int, str]]:
+        """Return the last turns that started before a position, newest first."""
+        starts = ((entries[0].seq, turn) for turn, entries in self._session(session).by_turn.items() if turn)
+        return sorted((start for start in starts if start[0] < before), reverse=True)[:limit]
+
+    async def turn_of_command(self, session: str, key: str) -> str:
+        """Return the turn that a command requested, or is about."""
+        command = self._session(session).admitted.get(key)
+        return command.turn if isinstance(command, Send | Cancel | LateResult) else ""
 
     async def has_turn_command(self, session: str, turn: str) -> bool:
         """Return whether a turn was requested."""
@@ -533,15 +657,18 @@ class MemoryStore:
         """Return the infos of those sessions that exist."""
         return {name: _info(name, self._sessions[name]) for name in sessions if name in self._sessions}
 
-    async def search(self, text: str, tenant: str | None = None, limit: int = 50) -> list[tuple[str, Message]]:
+    async def search(
+        self, text: str, tenant: str | None = None, limit: int = 50, *, by: str | None = None
+    ) -> list[tuple[str, Message]]:
         """Return messages with these terms and their sessions, newest first; answers only after their turn is over."""
         terms = query_terms(text)
         matching = [
             (name, message)
             for name, row in self._sessions.items()
-            if tenant in (None, row.tenant)
+            if tenant in (None, row.tenant) and (by is None or (row.by == by and not row.parent))
             for message in row.tree.messages.values()
-            if message.id not in row.tree.deleted and not message.hidden and matches(terms, message.text)
+            if message.id not in row.tree.deleted and not message.hidden and not message.refused
+            if matches(terms, message.text)
             if message.role != "assistant" or message.turn not in row.open_turns
         ]
         return matching[::-1][:limit] if terms else []
@@ -567,7 +694,7 @@ class MemoryStore:
         for event in events:
             row.apply(event)
         row.turns.update(row.by_turn)
-        row.agent, row.by = agent_and_creator(events)
+        row.by = creator_of(events)
         if events:
             row.created, row.moved = events[0].at, events[-1].at
         row.mentions.update(name for event in events for name in referenced_blobs(event))
@@ -592,11 +719,27 @@ class MemoryStore:
             self._erased.add(name)
             self._totals.erase(name)
             self._accounts.forget(name)
+            self._user_memory.forget_session(name)
 
     @property
     def accounts(self) -> MemoryAccounts:
         """The accounts of this store."""
         return self._accounts
+
+    @property
+    def user_memory(self) -> DictUserMemory:
+        """The memory files of this store."""
+        return self._user_memory
+
+    @property
+    def schedules(self) -> DictSchedules:
+        """The schedules of this store."""
+        return self._schedules
+
+    @property
+    def webhooks(self) -> DictWebhooks:
+        """The webhooks and their outbox."""
+        return self._webhooks
 
     def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
         """Do nothing: this store has no row security; each query restricts itself to its tenant."""
@@ -612,7 +755,7 @@ def _is_resting(row: _MemorySession, now: float) -> bool:
 
 
 def _info(name: str, row: _MemorySession) -> SessionInfo:
-    metadata = (row.agent, row.by, row.parent, row.created, row.moved)
+    metadata = (row.tree.agent or row.agent, row.by, row.parent, row.created, row.moved, row.awaited_agent)
     return SessionInfo(
         name, row.tree.title, row.tree.leaf, row.is_awake, row.due, row.quarantined, row.tenant, *metadata
     )

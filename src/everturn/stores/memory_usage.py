@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from everturn.core.events import (
     CallStarted,
+    CompactionFailed,
+    CompactionFinished,
     Event,
     GateResolved,
     GrantRevoked,
@@ -28,7 +30,17 @@ from everturn.core.options import Spent
 from everturn.errors import UnknownGrant
 
 USAGE_EVENTS: frozenset[type[Event]] = frozenset(
-    (TurnStarted, StepFinished, StepInterrupted, CallStarted, TurnCompleted, TurnFailed, TurnCancelled)
+    (
+        TurnStarted,
+        StepFinished,
+        StepInterrupted,
+        CompactionFinished,
+        CompactionFailed,
+        CallStarted,
+        TurnCompleted,
+        TurnFailed,
+        TurnCancelled,
+    )
 )
 """The events that change how much a turn has used, or when it last did."""
 
@@ -142,11 +154,13 @@ class UsageTotals:
         if used is None or is_restored:  # an imported log is untrusted: it could claim negative usage
             return
         if type(event) is CallStarted:
-            used.spent += Spent(calls=1)
+            used.spent = Spent(used.spent.steps, used.spent.calls + 1, used.spent.usage)
             return
         used.at = event.at
         if type(event) in (StepFinished, StepInterrupted):
             used.spent += Spent(steps=1, usage=event.usage)
+        elif type(event) in (CompactionFinished, CompactionFailed):
+            used.spent += Spent(usage=event.usage)
 
 
 def account_column(session: str, top: str, tenant: str) -> str:

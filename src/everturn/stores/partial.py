@@ -16,7 +16,10 @@ def _methods(port: type) -> list[str]:
 
 
 OPTIONAL_METHODS = {name: port.__name__ for port in (SessionDirectory, BlobStore) for name in _methods(port)} | {
-    "accounts": "Accounts"
+    "accounts": "Accounts",
+    "user_memory": "UserMemory",
+    "schedules": "ScheduleStore",
+    "webhooks": "WebhookStore",
 }
 """Method → the port that it belongs to: what a store need not have."""
 
@@ -38,7 +41,7 @@ class PartialStore:
             return getattr(self._store, name)
         store = type(self._store).__name__
         why = f"{store} has no `{name}`: it does not implement the port {port} (everturn.core.ports), which this needs"
-        if port == "Accounts":  # a property, not a method
+        if port in ("Accounts", "UserMemory", "ScheduleStore", "WebhookStore"):  # properties, not methods
             raise ConfigError(why)
 
         async def missing(*_: object, **__: object) -> NoReturn:

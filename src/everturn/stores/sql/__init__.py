@@ -16,7 +16,11 @@ thread on SQLite and on the event loop on PostgreSQL, and can be run again when 
     blobs             blobs, in rows or files
     blob_folder       a folder of blob files
     accounts          tenants, users, credentials and audit log
+    user_memory       memory files of users
+    webhooks          webhooks, and the outbox that appends write
+    schedules         schedules, and the claim of those that are due
     erasure           erasure of sessions
+    owner_erasure     erasure of a user or a tenant
     retention         the maintenance job: idle sessions, old commands, unreferenced blobs
     sqlite            runs operations on SQLite
     file_lock         a lock that lets one process drive a SQLite file

@@ -7,23 +7,26 @@ from everturn.core.commands import (
     Cancel,
     ClaimCall,
     Delete,
+    FinishWait,
+    ImportMessages,
     LateResult,
     NotifyCall,
     ResolveGate,
     Revert,
     Revoke,
     Select,
+    SelectAgent,
     Send,
 )
 from everturn.core.gate_rows import GateRow, check_answer, check_claim, gate_deadline
 from everturn.core.store_ports import Receipt
 from everturn.errors import ConfigError, GateClosed, KeyConflict, SessionBusy, UnknownMessage, UnknownTurn
 from everturn.stores.blob_refs import referenced_blobs
-from everturn.stores.import_check import REVERT_BUSY, SESSION_NOT_IDLE, parent_session
+from everturn.stores.import_check import AGENT_BUSY, IMPORT_BUSY, REVERT_BUSY, SESSION_NOT_IDLE, parent_session
 from everturn.stores.sql import grants
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import reference_blobs
-from everturn.stores.sql.database import Operation, Query, Row, remove_nul
+from everturn.stores.sql.database import Operation, Query, Row, Statement, remove_nul
 from everturn.stores.sql.queries import decode_claim, unknown_session
 from everturn.stores.sql.retention import stored_command
 from everturn.wire import dump_claim, dump_command, dump_resolution, load_command, load_gate, load_resolution
@@ -44,8 +47,7 @@ def admit(command: AnyCommand, again: bool) -> Operation[Receipt]:
             return Receipt(stored_command(state[0], command), is_new=again and state[0] == body)
         if not (yield from _check(command, state)):
             return Receipt(command, is_new=False)
-        agent = remove_nul(command.options.agent) if isinstance(command, Send) else None
-        yield Query(say.TOUCH, (command.at, agent, session))
+        yield Query(say.TOUCH, (command.at, session))
     turn = command.turn if isinstance(command, Send | Cancel | LateResult) else ""
     yield Query(say.ADD_COMMAND, (session, command.key, turn, type(command).__name__, body))
     if isinstance(command, ResolveGate):
@@ -74,13 +76,11 @@ def _lock_or_create(command: AnyCommand) -> Operation[bool]:
     """Lock the session and return whether it existed; a message to an unknown session creates it."""
     rows = yield Query(say.LOCK, (command.session,))
     if not rows:
-        if not isinstance(command, Send):
+        if not isinstance(command, Send | ImportMessages):
             raise unknown_session(command.session)
         if command.parent is not None and not command.at_leaf:
             raise UnknownMessage(f"there is no message {command.parent!r} in this session")
-        options = command.options
-        metadata = (remove_nul(options.agent), remove_nul(options.by), parent_session(options))
-        created = yield Query(say.NEW_SESSION, (*_of(command), command.at, command.at, 0, "", *metadata))
+        created = yield Query(say.NEW_SESSION, (*_of(command), command.at, command.at, 0, "", *_metadata(command)))
         if created:
             return False
         rows = yield Query(say.LOCK, (command.session,))  # another request created it at the same moment
@@ -92,6 +92,14 @@ def _lock_or_create(command: AnyCommand) -> Operation[bool]:
     return True
 
 
+def _metadata(command: Send | ImportMessages) -> tuple[str, str, str]:
+    """Return the agent, the user and the parent of a new session."""
+    if isinstance(command, ImportMessages):
+        return "", remove_nul(command.by), ""
+    options = command.options
+    return remove_nul(options.agent), remove_nul(options.by), parent_session(options)
+
+
 def _of(command: AnyCommand) -> tuple[str, str]:
     return command.session, command.tenant
 
@@ -100,12 +108,14 @@ def _lookup_ids(command: AnyCommand) -> tuple[str | None, str | None, str | None
     """Return what to look up: a turn, a message that must not exist, a message that must."""
     if isinstance(command, Send):
         return command.turn, command.message, None if command.at_leaf else command.parent
-    if isinstance(command, Cancel | LateResult | NotifyCall):
+    if isinstance(command, Cancel | LateResult | NotifyCall | FinishWait):
         return command.turn, None, None
+    if isinstance(command, ImportMessages):
+        return None, command.messages[0].id, None if command.at_leaf else command.parent
     return None, None, command.message if isinstance(command, Select | Delete) else None
 
 
-def _check(command: AnyCommand, state: Row) -> Operation[bool]:
+def _check(command: AnyCommand, state: Row) -> Operation[bool]:  # noqa: C901 - command by command
     """Return whether a command is new; raise the error of an invalid one."""
     _, is_requested, has_started, has_message, has_parent = state
     match command:
@@ -115,6 +125,12 @@ def _check(command: AnyCommand, state: Row) -> Operation[bool]:
             yield from _record_claim(command)
         case Revert(session=session):
             yield from _refuse_if_busy(session, REVERT_BUSY)
+        case ImportMessages(session=session, messages=messages):
+            yield from _refuse_if_busy(session, IMPORT_BUSY)
+            if has_message:
+                raise KeyConflict(f"message {messages[0].id!r} is there already; import with another key")
+        case SelectAgent(session=session):
+            yield from _refuse_if_busy(session, AGENT_BUSY, say.HAS_OPEN_TURN)
         case Revoke():
             yield from grants.revoke(command)
         case Send(turn=turn, message=message):
@@ -124,7 +140,7 @@ def _check(command: AnyCommand, state: Row) -> Operation[bool]:
         case Cancel(turn=turn):
             if not is_requested and not has_started:
                 raise UnknownTurn(f"there is no turn {turn!r} in this session")
-        case LateResult(turn=turn) | NotifyCall(turn=turn):
+        case LateResult(turn=turn) | NotifyCall(turn=turn) | FinishWait(turn=turn):
             if not has_started:
                 raise UnknownTurn(f"there is no turn {turn!r} in this session")
         case _:
@@ -160,8 +176,8 @@ def _refuse_if_concurrent(command: Send) -> Operation[None]:
         yield from _refuse_if_busy(command.session, SESSION_NOT_IDLE)
 
 
-def _refuse_if_busy(session: str, message: str) -> Operation[None]:
-    ((is_busy,),) = yield Query(say.IS_BUSY, (session,))
+def _refuse_if_busy(session: str, message: str, is_busy_query: Statement = say.IS_BUSY) -> Operation[None]:
+    ((is_busy,),) = yield Query(is_busy_query, (session,))
     if is_busy:
         raise SessionBusy(message.format(session=session))
 

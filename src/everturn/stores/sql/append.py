@@ -6,24 +6,39 @@ writes its events and all their projections in one transaction.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 from everturn.core.events import Entry, Event, MessageDeleted, TurnStarted
 from everturn.core.session_claims import PAUSED_TEXT, QUARANTINED_TEXT, is_quarantined, retry_pause
-from everturn.core.store_ports import SessionClaim, changes_session_list
+from everturn.core.state import TurnState
+from everturn.core.store_ports import SessionClaim, TurnSnapshot, changes_session_list
 from everturn.errors import KeyConflict, SessionQuarantined, Stale
-from everturn.stores.import_check import agent_and_creator
+from everturn.stores.import_check import creator_of
 from everturn.stores.sql import grants, usage
 from everturn.stores.sql import statements as say
 from everturn.stores.sql.blobs import reference_blobs
 from everturn.stores.sql.database import Operation, Query, remove_nul
-from everturn.stores.sql.projections import ProjectionRows, SessionProjection, project
-from everturn.stores.sql.queries import decode_entries, decode_info, inbox, session_row, unknown_session
-from everturn.stores.sql.search import index_messages
+from everturn.stores.sql.projections import (
+    LiveTurn,
+    ProjectionRows,
+    SessionProjection,
+    dump_live_turn,
+    load_live_turn,
+    project,
+)
+from everturn.stores.sql.queries import decode_entries, decode_info, inbox, session_row, stored_key, unknown_session
+from everturn.stores.sql.search import forget_messages, index_messages
+from everturn.stores.sql.webhooks import OUTBOX
+from everturn.turn_snapshot import load_snapshot, seal, snapshot_position, unseal
 from everturn.wire import dump_message
 
+log = logging.getLogger(__name__)
+
 OVERDUE_BATCH = 500
+RESTORE_BATCH = 5000  # events of an imported log that are written at once, table by table
 
 # Claims ------------------------------------------------------------------------------------------------------------
 
@@ -58,23 +73,78 @@ def claim(session: str, now: float) -> Operation[tuple[SessionClaim, SessionProj
     epoch, head, tries, *row = claimed[0]
     info = decode_info(row)
     commands = yield from inbox(session)
-    live = decode_entries((yield Query(say.LIVE_EVENTS, (session,))))
+    live = yield from live_turns(session)
     turns: dict[str, list[Entry]] = {}
-    for entry in live:
+    for entry in live.entries:
         turns.setdefault(getattr(entry.event, "turn", ""), []).append(entry)
-    projection = SessionProjection.from_entries(info.tenant, head, info.leaf, info.title, live)
-    return SessionClaim(epoch, head, info, commands, list(turns.values()), tries), projection
+    projection = SessionProjection.from_entries(info.tenant, head, info.leaf, info.title, info.agent, *live)
+    states = [state for state, _ in live.folded]
+    return SessionClaim(epoch, head, info, commands, list(turns.values()), tries, states), projection
 
 
-def release(session: str, epoch: int, tries: int) -> Operation[None]:
+def release(session: str, epoch: int, tries: int, awaited_agent: str) -> Operation[None]:
     """Reset the tries of a claim whose driver has ended normally."""
-    yield Query(say.RELEASE, (tries, session, epoch))
+    yield Query(say.RELEASE, (tries, remove_nul(awaited_agent), session, epoch))
+
+
+def retry(session: str) -> Operation[bool]:
+    """Forget the failed tries of a session, and that it is quarantined.
+
+    Raises:
+        UnknownSession: the session does not exist.
+    """
+    rows = yield Query(say.FAILED_TRIES, (session,))
+    if not rows or rows[0][0]:
+        raise unknown_session(session, bool(rows))
+    _, tries, quarantined = rows[0]
+    if not tries and not quarantined:
+        return False
+    yield Query(say.RETRY, [(session,)], many=True)
+    return True
 
 
 def overdue(before: float, now: float) -> Operation[list[str]]:
     """Return sessions with work that no driver has touched since `before`; the next caller does not get them."""
     rows = yield Query(say.OVERDUE, (before, now, OVERDUE_BATCH))
     return [row[0] for row in rows]
+
+
+class LiveTurns(NamedTuple):
+    """The live turns of a session, as they were read."""
+
+    entries: list[Entry]
+    folded: list[tuple[TurnState, LiveTurn]]  # long turns, from their snapshots: `entries` has the events after them
+    with_snapshot: set[str]  # turns with a snapshot, valid or not
+
+
+def live_turns(session: str) -> Operation[LiveTurns]:
+    """Read the live turns of a session: the snapshots of long ones, and the events after them.
+
+    If one snapshot is not valid, all events are read: that is rare, and happens once after an upgrade.
+    """
+    rows = yield Query(say.LIVE_TAILS, (session,))
+    folded: list[tuple[TurnState, LiveTurn]] = []
+    turns: set[str] = set()
+    for is_event, seq, body, turn, fold, live in rows:
+        if is_event:
+            break
+        turns.add(turn)
+        if (found := _load_snapshot(TurnSnapshot(turn, seq, fold, body), live)) is not None:
+            folded.append(found)
+    if len(folded) < len(turns):
+        return LiveTurns(decode_entries((yield Query(say.LIVE_EVENTS, (session,)))), [], turns)
+    return LiveTurns(decode_entries((seq, body) for is_event, seq, body, *_ in rows if is_event), folded, turns)
+
+
+def _load_snapshot(snapshot: TurnSnapshot, live: bytes) -> tuple[TurnState, LiveTurn] | None:
+    state = load_snapshot(snapshot)
+    data = unseal(live, snapshot_position(snapshot.turn, snapshot.seq, snapshot.fold))
+    if state is None:
+        return None
+    if data is None:
+        log.warning("turn %s: the projection in its snapshot is damaged, and it is ignored", snapshot.turn)
+        return None
+    return state, load_live_turn(data, state)
 
 
 # Appending ----------------------------------------------------------------------------------------------------------------
@@ -87,6 +157,7 @@ def append(
     events: Sequence[Event],
     epoch: int | None,
     token: str,
+    snapshots: Sequence[TurnSnapshot] = (),
 ) -> Operation[tuple[int, SessionProjection | None]]:
     """Append events after a position; return the new position and the updated projection.
 
@@ -98,18 +169,21 @@ def append(
         row = yield from session_row(session)
         if row[0] != after:
             return _written_before(session, after, events, token, row[0], row[3]), None
-        live = yield Query(say.LIVE_EVENTS, (session,))
-        projection = SessionProjection.from_entries(row[6], after, row[1], row[2], decode_entries(live))
+        live = yield from live_turns(session)
+        projection = SessionProjection.from_entries(row[6], after, row[1], row[2], row[7], *live)
     # Split after each deletion of a message: only the database knows which leaf is selected then.
     runs = list(_cut(events)) if MessageDeleted in map(type, events) else [events]
     yield from _reload_turns(projection, session, runs[0])
-    leaf, title = projection.tree.leaf, projection.tree.title
+    leaf, title, agent = projection.tree.leaf, projection.tree.title, projection.tree.agent
     rows = project(projection, after, runs[0])
     if len(runs) == 1:
-        leaf, title = projection.tree.leaf, projection.tree.title
+        leaf, title, agent = projection.tree.leaf, projection.tree.title, projection.tree.agent
     head, at = after + len(events), events[-1].at if events and rows.has_moved else 0.0
+    if len(runs) == 1:
+        rows.snapshots = [row for snapshot in snapshots for row in _snapshot_rows(projection, snapshot, head)]
     shown = max((event.at for event in events if changes_session_list(event)), default=0.0)
-    fence = (head, token, leaf, remove_nul(title), at, shown, rows.has_moved, session, after, epoch)
+    names = (remove_nul(title), remove_nul(agent))
+    fence = (head, token, leaf, *names, at, shown, rows.has_moved, session, after, epoch)
     accepted = yield Query(say.FENCE, fence)
     if not accepted:
         row = yield from session_row(session)
@@ -118,6 +192,14 @@ def append(
     if len(runs) > 1:
         yield from _write_runs(projection, session, after, runs)
     return head, projection
+
+
+def _snapshot_rows(projection: SessionProjection, snapshot: TurnSnapshot, head: int) -> Iterator[tuple[Any, ...]]:
+    live = projection.turns.get(snapshot.turn)
+    if snapshot.seq == head and live is not None and live.state != "over":
+        position = snapshot_position(snapshot.turn, head, snapshot.fold)
+        yield snapshot.turn, head, snapshot.fold, snapshot.body, seal(dump_live_turn(live), position)
+        live.has_snapshot = True
 
 
 def restore(session: str, tenant: str, events: Sequence[Event], token: str) -> Operation[None]:
@@ -129,14 +211,15 @@ def restore(session: str, tenant: str, events: Sequence[Event], token: str) -> O
     first, last = (events[0].at, events[-1].at) if events else (0.0, 0.0)
     created = yield Query(
         say.NEW_SESSION,
-        (session, tenant, first, last, len(events), token, *map(remove_nul, agent_and_creator(events)), ""),
+        (session, tenant, first, last, len(events), token, "", remove_nul(creator_of(events)), ""),
     )
     if not created:
         rows = yield Query(say.SESSION, (session,))
         if not rows or rows[0][3] != token:
             raise KeyConflict(f"there is, or was, a session {session!r}; import it under another name")
         return
-    yield from _write_runs(SessionProjection(tenant), session, 0, [[], *_cut(events)], is_restored=True)
+    runs = [run[at : at + RESTORE_BATCH] for run in _cut(events) for at in range(0, len(run) or 1, RESTORE_BATCH)]
+    yield from _write_runs(SessionProjection(tenant), session, 0, [[], *runs], is_restored=True)
 
 
 def _written_before(session: str, after: int, events: Sequence[Event], token: str, head: int, last: str) -> int:
@@ -171,14 +254,15 @@ def _reload_turns(projection: SessionProjection, session: str, events: Sequence[
 def _write_runs(
     projection: SessionProjection, session: str, after: int, runs: Sequence[Sequence[Event]], is_restored: bool = False
 ) -> Operation[None]:
-    """Write the runs after the first, applying the delete that ends each run before them, then the selected leaf."""
+    """Write the runs after the first, applying the delete that may end the run before each, then the selected leaf."""
     for before, run in pairwise(runs):
-        if before:
+        if before and type(before[-1]) is MessageDeleted:
             yield from _delete(projection, session, before[-1])
         after += len(before)
         yield from _reload_turns(projection, session, run)
         yield from _write(session, projection.tenant, project(projection, after, run), is_restored)
-    yield Query(say.LEAF, (projection.tree.leaf, remove_nul(projection.tree.title), session))
+    tree = projection.tree
+    yield Query(say.LEAF, (tree.leaf, remove_nul(tree.title), remove_nul(tree.agent), session))
 
 
 def _delete(projection: SessionProjection, session: str, event: Event) -> Operation[None]:
@@ -193,14 +277,21 @@ def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = 
     """Write rows, table by table; a step in the middle of a turn has events only."""
     if rows.events:
         yield Query(say.ADD_EVENTS, [(session, *row) for row in rows.events], many=True)
+    if rows.keys:
+        keys = [(session, kind, stored_key(key), seq) for kind, key, seq in rows.keys]
+        yield Query(say.ADD_EVENT_KEYS, keys, many=True)
     if rows.acted_on:
         yield Query(say.CLOSE_COMMANDS, [(session, key) for key in rows.acted_on], many=True)
     if rows.turns:
         moved = [
-            (session, turn, live.started, live.last, live.state, len(live.out), live.deadline)
+            (session, turn, live.started, live.last, live.state, len(live.out), live.due)
             for turn, live in rows.turns.items()
         ]
         yield Query(say.UPSERT_TURNS, moved, many=True)
+    if rows.snapshots:
+        yield Query(say.KEEP_SNAPSHOTS, [(session, *row) for row in rows.snapshots], many=True)
+    if rows.without_snapshot:
+        yield Query(say.DROP_SNAPSHOTS, [(session, turn) for turn in rows.without_snapshot], many=True)
     if rows.joined:
         joined = [(session, m.id, m.parent, turn, seq, dump_message(m)) for seq, turn, m in rows.joined]
         yield Query(say.ADD_MESSAGES, joined, many=True)
@@ -233,13 +324,23 @@ def _write(session: str, tenant: str, rows: ProjectionRows, is_restored: bool = 
         )
     if rows.mentions:
         yield from reference_blobs(session, sorted(rows.mentions), rows.at)
+    if rows.outbox and not is_restored:  # what happened elsewhere, or long ago, is told to nobody
+        told = [(tenant, session, seq, type, at, data, f",{type},") for seq, type, at, data in rows.outbox]
+        yield Query(OUTBOX, told, many=True)
     if rows.joined or rows.finished:
         yield from _index(session, tenant, rows)
 
 
 def _index(session: str, tenant: str, rows: ProjectionRows) -> Operation[None]:
     """Add messages to the search index: an answer when its turn is over, any other message when it is added."""
-    complete = [message for _, _, message in rows.joined if message.role != "assistant"]
+    refused = [name for name, message in rows.finished.items() if message.refused]
+    if refused:
+        yield from forget_messages(session, refused)
+    complete = [
+        message
+        for _, _, message in rows.joined
+        if (message.role != "assistant" or message.imported) and message.id not in refused
+    ]
     complete += [message for message in rows.finished.values() if message.role == "assistant"]
     if complete:
         yield from index_messages(session, tenant, complete)

@@ -20,7 +20,21 @@ def _deleted_with_session(table: str) -> Statement:
 # `usage` stays: it has what a tenant owes, numbers and no text.
 _DELETE_ROWS = [
     *map(
-        _deleted_with_session, ("lookup", "mentions", "files", "gates", "messages", "turns", "inbox", "events", "marks")
+        _deleted_with_session,
+        (
+            "lookup",
+            "mentions",
+            "files",
+            "gates",
+            "messages",
+            "turns",
+            "turn_snapshots",
+            "inbox",
+            "event_keys",
+            "events",
+            "marks",
+            "memory_writes",
+        ),
     ),
     Statement(
         "erase_grants",  # made in this session
@@ -56,8 +70,10 @@ _IS_BUSY = Statement(
 _BURY = Statement(
     "erase_bury",
     "UPDATE sessions SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
+    "awaited_agent = '', "
     "epoch = epoch + 1 WHERE id = ?",
     "UPDATE sessions s SET erased = true, title = '', leaf = NULL, token = 'erased', quarantined = '', agent = '', creator = '', "
+    "awaited_agent = '', "
     "epoch = s.epoch + 1 "
     "FROM unnest($1::text[]) AS given (id) WHERE s.id = given.id",
 )
@@ -92,6 +108,22 @@ _STARTED_CHILDREN = Statement(
 )
 
 
+_BELOW = Statement(
+    "erase_children",
+    "SELECT id FROM sessions WHERE parent = ? AND NOT erased",
+    "SELECT given.row, s.id FROM unnest($1::text[]) WITH ORDINALITY AS given (id, row) "
+    "JOIN sessions s ON s.parent = given.id AND NOT s.erased ORDER BY 1, 2",
+    returns=True,
+)
+_MENTIONED = Statement(
+    "erase_mentioned",
+    "SELECT blob FROM mentions WHERE session = ?",
+    "SELECT given.row, m.blob FROM unnest($1::text[]) WITH ORDINALITY AS given (session, row) "
+    "JOIN mentions m ON m.session = given.session",
+    returns=True,
+)
+
+
 async def erase(database: Database, session: str) -> list[str]:
     """Erase a session and the sessions of its sub-agent runs; return their names.
 
@@ -121,6 +153,30 @@ def erase_if_idle(session: str, before: float | None = None) -> Operation[list[s
     for statement in (*_DELETE_ROWS, _BURY):
         yield Query(statement, [(name,) for name in names], many=True)
     return names
+
+
+def erase_now(session: str) -> Operation[tuple[list[str], set[str]]]:
+    """Erase a session with its sub-agent runs, also with open turns; return the sessions and the blobs they mentioned.
+
+    Raises:
+        UnknownSession: the session never existed.
+    """
+    rows = yield Query(_LOCK, (session,))
+    if not rows:
+        raise UnknownSession(f"there is no session {session!r}")
+    names, mentioned, found = list[str](), set[str](), [] if rows[0][0] else [session]
+    while found:
+        name = found.pop()
+        names.append(name)
+        for (child,) in (yield Query(_BELOW, (name,))):
+            child_rows = yield Query(_LOCK, (child,))
+            if child not in names and child_rows and not child_rows[0][0]:
+                found.append(child)
+        mentioned.update([blob for (blob,) in (yield Query(_MENTIONED, (name,)))])
+    for statement in (*_DELETE_ROWS, _BURY):
+        if names:
+            yield Query(statement, [(name,) for name in names], many=True)
+    return names, mentioned
 
 
 def _refuse_if_busy(session: str, erased: str) -> Operation[None]:

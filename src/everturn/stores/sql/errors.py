@@ -12,10 +12,10 @@ from everturn.errors import ConfigError, EverturnError, StoreUnavailable
 class ErrorAction(enum.Enum):
     """How to respond to an error."""
 
-    OWN_ERROR = "it is the operation's own: tell whoever waits"
-    CONFLICT = "others were at the same rows: again, alone"
-    LOST = "the connection is gone, or of no use: again, on another"
-    FINAL = "it will not pass by itself: tell whoever waits, and the operator"
+    OWN_ERROR = "an error of the operation itself: report it to the caller"
+    CONFLICT = "a conflict with another transaction: retry alone"
+    LOST = "the connection is lost: retry on another one"
+    FINAL = "a permanent error: report it to the caller and the operator"
 
 
 _LOST_STATES = frozenset(("25006", "25P03", "53300", "57P01", "57P02", "57P03", "57P04", "57P05"))

@@ -50,8 +50,8 @@ def _busy(path: Path) -> str:
     with suppress(OSError):
         pid = path.read_text(encoding="ascii", errors="replace").strip()
     return (
-        f"process {pid or 'unknown'} drives what is in this store already ({path} is locked); "
-        "stop that one first, or give this one a file of its own"
+        f"process {pid or 'unknown'} already uses this store ({path} is locked); "
+        "stop it first, or use another file (--store)"
     )
 
 

@@ -16,7 +16,7 @@ from everturn.errors import ConfigError
 # asyncpg has no types that pyright could use in strict mode.
 Connection: TypeAlias = Any
 
-HEAD = "0001"
+HEAD = "0008"
 """The current schema version; tests compare it with tools/migrations/versions."""
 
 SCRIPTS = Path(__file__).parent / "migrations" / "scripts"
@@ -34,21 +34,22 @@ SELECT pg_advisory_xact_lock(hashtextextended('everturn.migrating.' || current_s
 """
 
 
-def upgrade_sqlite(connection: sqlite3.Connection) -> None:
-    """Upgrade a SQLite database. The connection is in autocommit mode, before and after.
+def upgrade_sqlite(connection: sqlite3.Connection, *, dry_run: bool = False) -> None:
+    """Upgrade a SQLite database; with `dry_run`, roll the upgrade back. The connection is in autocommit mode, before
+    and after.
 
     Raises:
         ConfigError: a newer version of Everturn has upgraded the database.
     """
-    if _is_current(_version_sqlite(connection)):
+    if _is_current(sqlite_version(connection)):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = _version_sqlite(connection)  # another process may have been faster
+        version = sqlite_version(connection)  # another process may have been faster
         if not _is_current(version):
             for statement in _statements(upgrade_script("sqlite", version)):
                 connection.execute(statement)
-        connection.execute("COMMIT")
+        connection.execute("ROLLBACK" if dry_run else "COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -62,42 +63,70 @@ WHERE n.nspname = current_schema() AND c.relname = $1)
 """
 
 
-async def upgrade_postgres(connection: Connection, schema: str | None = None) -> None:
+async def upgrade_postgres(connection: Connection, schema: str | None = None, *, dry_run: bool = False) -> None:
     """Upgrade a PostgreSQL database: the first schema of the connection's search path.
 
-    With `schema`, that is the schema's name: it is created if it does not exist.
+    With `schema`, that is the schema's name: it is created if it does not exist. With `dry_run`, the upgrade is rolled
+    back; until then its locks are held.
 
     Raises:
         ConfigError: a newer version of Everturn has upgraded the database.
     """
-    if _is_current(await _version_postgres(connection)):
+    if _is_current(await postgres_version(connection)):
         return
-    async with connection.transaction():
-        await connection.execute(_LOCK)
-        # Not only IF NOT EXISTS: that needs the right to create a schema, also where it exists.
-        if schema is not None and not await connection.fetchval(_HAS_SCHEMA, schema):
-            await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-        version = await _version_postgres(connection)
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await lock_for_upgrade(connection, schema)
+        version = await postgres_version(connection)
         if not _is_current(version):
             await connection.execute(upgrade_script("postgresql", version))
+    except BaseException:
+        await transaction.rollback()
+        raise
+    await (transaction.rollback() if dry_run else transaction.commit())
+
+
+async def lock_for_upgrade(connection: Connection, schema: str | None) -> None:
+    """Let one process at a time change the tables, until its transaction ends; create the schema if it does not exist."""
+    await connection.execute(_LOCK)
+    # Not only IF NOT EXISTS: that needs the right to create a schema, also where it exists.
+    if schema is not None and not await connection.fetchval(_HAS_SCHEMA, schema):
+        await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
 
 
 def upgrade_script(dialect: str, since: str | None = None) -> str:
     """Return the SQL that upgrades a database from version `since` (None: an empty one) to the current schema."""
-    steps = sorted(SCRIPTS.glob(f"*.{dialect}.sql"))
-    return "".join(step.read_text(encoding="utf-8") for step in steps if since is None or step.name > f"{since}.~")
+    steps = (SCRIPTS / f"{version}.{dialect}.sql" for version in upgrade_steps(since))
+    return "".join(step.read_text(encoding="utf-8") for step in steps)
 
 
-def _is_current(version: str | None) -> bool:
-    if version is not None and version > HEAD:
+def upgrade_steps(since: str | None = None) -> list[str]:
+    """Return the versions after `since` (None: of an empty database), up to the current schema."""
+    versions = sorted(path.name.partition(".")[0] for path in SCRIPTS.glob("*.sqlite.sql"))
+    return [version for version in versions if since is None or version > since]
+
+
+def check_version(version: str) -> str:
+    """Return a schema version that this version of Everturn knows.
+
+    Raises:
+        ConfigError: a newer version of Everturn has upgraded the database.
+    """
+    if version > HEAD:
         raise ConfigError(
             f"this database has schema {version}, and this version of Everturn knows schemas up to {HEAD}: "
             "a newer version has upgraded it; run that one, or one newer still"
         )
-    return version == HEAD
+    return version
 
 
-def _version_sqlite(connection: sqlite3.Connection) -> str | None:
+def _is_current(version: str | None) -> bool:
+    return version is not None and check_version(version) == HEAD
+
+
+def sqlite_version(connection: sqlite3.Connection) -> str | None:
+    """Return the schema version of a SQLite database; None: it holds no store."""
     try:
         row = connection.execute(_SELECT_VERSION).fetchone()
     except sqlite3.OperationalError as error:
@@ -109,7 +138,8 @@ def _version_sqlite(connection: sqlite3.Connection) -> str | None:
     return row and row[0]
 
 
-async def _version_postgres(connection: Connection) -> str | None:
+async def postgres_version(connection: Connection) -> str | None:
+    """Return the schema version of a PostgreSQL database; None: it holds no store."""
     # Checks first whether the table exists: a failed query would abort the transaction. And checks in pg_class: a
     # name that to_regclass did not find may stay unfound in a transaction that waited for the creating process.
     if not await connection.fetchval(_HAS_TABLE, VERSION_TABLE):

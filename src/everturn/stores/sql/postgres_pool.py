@@ -7,14 +7,13 @@ released without it, and its COMMIT must then fail.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from everturn.errors import ConfigError, EverturnError, StoreBusy, StoreUnavailable
+from everturn.errors import EverturnError, StoreBusy, StoreUnavailable
+from everturn.postgres.address import parse_address
 from everturn.stores.sql.errors import translate_error
 from everturn.stores.sql.group_commit import StatementBatch
 from everturn.stores.sql.migrate import upgrade_postgres
@@ -93,7 +92,7 @@ class PostgresConnections:
     """Opens connections, and upgrades the database before it returns the first."""
 
     def __init__(self, url: str, schema: str | None = None) -> None:
-        self._url, self._schema = _address(url, schema)
+        self._url, self._schema = parse_address(url, schema)
         self.role = ""  # the role that reads for one tenant; "": there is none
         self._upgrading = asyncio.Lock()
         self._is_current = False
@@ -231,16 +230,3 @@ class PostgresConnections:
         for link in (*self._idle, *([self._holding] if self._holding else [])):
             await link.aclose()
         self._idle.clear()
-
-
-def _address(url: str, schema: str | None) -> tuple[str, str | None]:
-    """Return the URL for the driver, and the schema that the URL may have: `…?schema=name`."""
-    parts = urlsplit(url)
-    if parts.scheme.partition("+")[0] not in ("postgres", "postgresql"):
-        raise ConfigError(f"this is not the address of a PostgreSQL database: it begins with {parts.scheme!r}")
-    parameters = parse_qsl(parts.query, keep_blank_values=True)
-    schema = schema or dict(parameters).get("schema")
-    if schema is not None and re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema) is None:
-        raise ConfigError(f"a schema is named with small letters, digits and _, not {schema!r}")
-    query = urlencode([(name, value) for name, value in parameters if name != "schema"])
-    return parts._replace(scheme="postgresql", query=query).geturl(), schema

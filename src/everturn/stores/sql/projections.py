@@ -7,18 +7,24 @@ database.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from everturn.core.event_index import index_key
 from everturn.core.events import (
+    AgentSelected,
     AnswerStarted,
     CallClaimed,
     CallFinished,
     CallNotified,
     CallStarted,
     CommandDropped,
+    CompactionFailed,
+    CompactionFinished,
     Entry,
     Event,
     FilesChanged,
@@ -26,11 +32,15 @@ from everturn.core.events import (
     GateOpened,
     GateResolved,
     GrantRevoked,
+    InputRefused,
+    InstructionsSet,
     LateResultReceived,
     LeafSelected,
     LimitReached,
     MessageAdded,
     MessageDeleted,
+    MessagesImported,
+    RequestRetried,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -40,13 +50,18 @@ from everturn.core.events import (
     TurnFinishing,
     TurnStarted,
     TurnSuspended,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.gate_rows import gate_deadline
 from everturn.core.gates import Gate, Grant
 from everturn.core.messages import Message
 from everturn.core.options import Lineage
-from everturn.core.parts import Usage
+from everturn.core.parts import ToolPart, Usage
+from everturn.core.state import TurnState
 from everturn.core.tree import MessageTree
+from everturn.core.waits import OpenWaits, apply_to_waits, next_wait
+from everturn.core.webhooks import webhook_event
 from everturn.stores.blob_refs import referenced_blobs
 from everturn.wire import dump_claim, dump_event, dump_gate, dump_resolution
 
@@ -63,6 +78,7 @@ class LiveTurn(Struct):
     state: str = "busy"  # busy | suspended | over
     deadline: float = 0.0  # when its time limit or its grace period ends
     last_deadline: float = 0.0  # the deadline once it has reached a limit
+    waits: OpenWaits = {}  # of its tools
     out: set[str] = set()  # calls whose tools still run after they were answered
     open_gates: dict[str, Gate] = {}  # open gates
     messages: dict[str, Message] = {}  # as they were added
@@ -73,12 +89,47 @@ class LiveTurn(Struct):
     moved: float = 0.0  # when its last step, or the turn itself, ended
     outcome: str = ""
     agent: str = ""
+    has_snapshot: bool = False  # the database has one, to be dropped when the turn ends
+
+    @property
+    def due(self) -> float:
+        """When the turn has to be driven next, whatever arrives; 0: never."""
+        return min((time for time in (self.deadline, next_wait(self.waits)) if time), default=0.0)
+
+
+class _StoredLiveTurn(Struct):
+    """A live turn in a snapshot, without its messages, which its fold has."""
+
+    live: LiveTurn
+    waits: list[tuple[str, str, dict[str, float]]]  # turn, call, waits
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_StoredLiveTurn).decode
+
+
+def dump_live_turn(live: LiveTurn) -> bytes:
+    """Write a live turn for a snapshot."""
+    waits = [(turn, call, waits) for (turn, call), waits in live.waits.items()]
+    return _encode(_StoredLiveTurn(replace(live, waits={}, messages={}), waits))
+
+
+def load_live_turn(data: bytes, state: TurnState) -> LiveTurn:
+    """Read a live turn of a snapshot; its messages are those of the fold.
+
+    Raises:
+        DecodeError: these bytes are none.
+    """
+    stored = _decode(data)
+    waits = {(turn, call): waits for turn, call, waits in stored.waits}
+    return replace(stored.live, waits=waits, messages=dict(state.messages))
 
 
 class ProjectionRows(Struct):
     """The rows that an append writes, by table, without the session."""
 
     events: list[tuple[int, str, bytes]] = []  # seq, turn, body
+    keys: list[tuple[str, str, int]] = []  # kind, key, seq: see `core.event_index`
     joined: list[tuple[int, str, Message]] = []  # seq, turn, message
     finished: dict[str, Message] = {}
     turns: dict[str, LiveTurn] = {}
@@ -88,10 +139,13 @@ class ProjectionRows(Struct):
     closed: list[str] = []  # gates that were closed without an answer
     acted_on: list[str] = []  # keys of commands
     used: dict[str, LiveTurn] = {}  # turns whose usage changed, or that are over
+    snapshots: list[Values] = []  # turn, seq, fold, state, projection
+    without_snapshot: list[str] = []  # turns that had one, and are over
     granted: list[Grant] = []
     revoked: list[str] = []  # grants
     trees: dict[str, str] = {}  # root -> the one that was recorded last
     mentions: set[str] = set()  # blobs
+    outbox: list[tuple[int, str, float, str]] = []  # seq, type, time, data: see `core.webhooks`
     at: float = 0.0  # the time of the last of them
     has_moved: bool = False  # more happened than the restart of a step
 
@@ -106,20 +160,36 @@ class SessionProjection(Struct):
 
     @classmethod
     def from_entries(
-        cls, tenant: str, head: int, leaf: str | None, title: str, entries: Iterable[Entry]
+        cls,
+        tenant: str,
+        head: int,
+        leaf: str | None,
+        title: str,
+        agent: str,
+        entries: Iterable[Entry],
+        folded: Sequence[tuple[TurnState, LiveTurn]] = (),
+        with_snapshot: Collection[str] = (),
     ) -> SessionProjection:
-        """Build the projection of a session from its row and the events of its live turns."""
-        projection = cls(tenant)
+        """Build the projection of a session from its row, the snapshots of its live turns and the events after them."""
+        messages = [message for state, _ in folded for message in state.messages.values()]
+        tree = MessageTree.from_messages(messages, set(), leaf=leaf, title=title, agent=agent)
+        tree.writing = {state.id: state.answer for state, _ in folded if state.answer is not None}
+        tree.calls = {call.id: call.message for state, _ in folded for call in state.calls.values()}
+        projection = cls(tenant, tree=tree, turns={state.id: live for state, live in folded})
         projection.reload_turn(entries)
-        projection.head, projection.tree.leaf, projection.tree.title = head, leaf, title
+        tree = projection.tree
+        projection.head, tree.leaf, tree.title, tree.agent = head, leaf, title, agent
+        for turn in with_snapshot:
+            projection.turns[turn].has_snapshot = True
         return projection
 
     def reload_turn(self, entries: Iterable[Entry]) -> None:
         """Load a finished turn again: a late event has arrived for it."""
-        head, leaf, title, discarded = self.head, self.tree.leaf, self.tree.title, ProjectionRows()
+        tree, head, discarded = self.tree, self.head, ProjectionRows()
+        leaf, title, agent = tree.leaf, tree.title, tree.agent
         for entry in entries:
             self.apply(entry.seq, entry.event, discarded)
-        self.head, self.tree.leaf, self.tree.title = head, leaf, title
+        self.head, tree.leaf, tree.title, tree.agent = head, leaf, title, agent
 
     def apply(self, seq: int, event: Event, rows: ProjectionRows) -> None:
         """Apply one event, and record the rows it changes."""
@@ -127,7 +197,7 @@ class SessionProjection(Struct):
         self.head = seq
         if kind is not MessageDeleted:  # only the database knows the descendants of a message
             self.tree.apply(event)
-        if kind is not StepRestarted:
+        if kind is not StepRestarted and kind is not RequestRetried:
             rows.has_moved = True
         if blobs := referenced_blobs(event):
             rows.mentions.update(blobs)
@@ -164,10 +234,16 @@ class SessionProjection(Struct):
         """Drop a turn that is over: nothing of it is written any more."""
         tree, live = self.tree, self.turns.pop(turn)
         for name in live.messages:
-            tree.children.pop(tree.messages.pop(name).parent, None)
+            for part in tree.messages[name].parts:
+                if type(part) is ToolPart:
+                    tree.calls.pop(part.call, None)
+        self.forget_messages(live.messages)
         tree.writing.pop(turn, None)
-        if tree.calls:
-            tree.calls = {call: at for call, at in tree.calls.items() if at not in live.messages}
+
+    def forget_messages(self, names: Iterable[str]) -> None:
+        """Drop messages that nothing completes any more."""
+        for name in names:
+            self.tree.children.pop(self.tree.messages.pop(name).parent, None)
 
 
 def project(projection: SessionProjection, after: int, events: Sequence[Event]) -> ProjectionRows:
@@ -175,7 +251,13 @@ def project(projection: SessionProjection, after: int, events: Sequence[Event]) 
     rows = ProjectionRows()
     for seq, event in enumerate(events, after + 1):
         rows.events.append((seq, getattr(event, "turn", ""), dump_event(event)))
+        if (key := index_key(event)) is not None:
+            rows.keys.append((*key, seq))
+        if (told := webhook_event(event)) is not None:
+            rows.outbox.append((seq, told[0], event.at, told[1]))
         projection.apply(seq, event, rows)
+        if isinstance(event, MessagesImported):
+            projection.forget_messages(message.id for message in event.messages)
     for turn, live in rows.turns.items():
         if live.state == "over" and not live.out:
             projection.drop_turn(turn)
@@ -191,6 +273,12 @@ def _joins(live: LiveTurn, event: Any, rows: ProjectionRows) -> None:
     live.messages[event.message.id] = event.message
 
 
+def _refuses(live: LiveTurn, event: InputRefused, rows: ProjectionRows) -> None:
+    if (message := live.messages.get(event.message)) is not None:
+        # Written at once, and its terms are taken out of the search index; see `append`.
+        rows.finished[message.id] = replace(message, refused=True)
+
+
 def _starts(live: LiveTurn, event: TurnStarted, rows: ProjectionRows) -> None:
     options = event.options
     live.deadline, live.last_deadline = options.due(event.at, False), options.due(event.at, True)
@@ -201,6 +289,11 @@ def _starts(live: LiveTurn, event: TurnStarted, rows: ProjectionRows) -> None:
 
 def _steps(live: LiveTurn, event: StepFinished | StepInterrupted, rows: ProjectionRows) -> None:
     live.steps, live.usage, live.moved = live.steps + 1, live.usage + event.usage, event.at
+    rows.used[event.turn] = live
+
+
+def _compacts(live: LiveTurn, event: CompactionFinished | CompactionFailed, rows: ProjectionRows) -> None:
+    live.usage, live.moved = live.usage + event.usage, event.at
     rows.used[event.turn] = live
 
 
@@ -216,6 +309,8 @@ def _limits(live: LiveTurn, event: LimitReached, rows: ProjectionRows) -> None:
 
 def _asks(live: LiveTurn, event: GateOpened, rows: ProjectionRows) -> None:
     live.open_gates[event.gate.id] = event.gate
+    if apply_to_waits(live.waits, event):
+        rows.turns[event.turn] = live
 
 
 def _answers(live: LiveTurn, event: GateResolved, rows: ProjectionRows) -> None:
@@ -229,7 +324,14 @@ def _claims(live: LiveTurn, event: CallClaimed, rows: ProjectionRows) -> None:
         rows.claimed[gate.id] = (dump_claim(event.claim), gate_deadline(gate, event.claim), [*commands, event.command])
 
 
+def _waits(live: LiveTurn, event: WaitStarted | WaitFinished, rows: ProjectionRows) -> None:
+    if apply_to_waits(live.waits, event):
+        rows.turns[event.turn] = live
+
+
 def _finish_call(live: LiveTurn, event: CallFinished, rows: ProjectionRows) -> None:
+    if apply_to_waits(live.waits, event):
+        rows.turns[event.turn] = live
     if live.open_gates:
         _close(live, [name for name, gate in live.open_gates.items() if gate.call == event.call], rows)
     if event.still_running:
@@ -244,10 +346,15 @@ def _arrives(live: LiveTurn, event: LateResultReceived, rows: ProjectionRows) ->
 
 def _ends(live: LiveTurn, event: TurnFinishing, rows: ProjectionRows) -> None:
     _close(live, list(live.open_gates), rows)
+    if apply_to_waits(live.waits, event):
+        rows.turns[event.turn] = live
 
 
 def _is_over(live: LiveTurn, event: TurnCompleted | TurnFailed | TurnCancelled, rows: ProjectionRows) -> None:
     live.outcome, live.moved, rows.used[event.turn] = TERMINAL[type(event)], event.at, live
+    if live.has_snapshot:
+        live.has_snapshot = False
+        rows.without_snapshot.append(event.turn)
 
 
 def _close(live: LiveTurn, gates: list[str], rows: ProjectionRows) -> None:
@@ -260,13 +367,18 @@ _TURN_HANDLERS: dict[type[Event], Callable[[LiveTurn, Any, ProjectionRows], None
     TurnStarted: _starts,
     AnswerStarted: _joins,
     MessageAdded: _joins,
+    InputRefused: _refuses,
     StepFinished: _steps,
     StepInterrupted: _steps,
+    CompactionFinished: _compacts,
+    CompactionFailed: _compacts,
     CallStarted: _begins,
     LimitReached: _limits,
     GateOpened: _asks,
     CallClaimed: _claims,
     GateResolved: _answers,
+    WaitStarted: _waits,
+    WaitFinished: _waits,
     CallFinished: _finish_call,
     LateResultReceived: _arrives,
     TurnFinishing: _ends,
@@ -290,6 +402,11 @@ def _note_message(seq: int, event: AnswerStarted | MessageAdded, rows: Projectio
 def _note_append(seq: int, event: MessageAdded, rows: ProjectionRows) -> None:
     _note_command(seq, event, rows)
     _note_message(seq, event, rows)
+
+
+def _note_import(seq: int, event: MessagesImported, rows: ProjectionRows) -> None:
+    _note_command(seq, event, rows)
+    rows.joined += [(seq, "", message) for message in event.messages]
 
 
 def _note_gate(seq: int, event: GateOpened, rows: ProjectionRows) -> None:
@@ -327,11 +444,12 @@ _ROW_HANDLERS: dict[type[Event], Callable[[int, Any, ProjectionRows], None]] = {
     TurnStarted: _note_start,
     AnswerStarted: _note_message,
     MessageAdded: _note_append,
+    MessagesImported: _note_import,
     GateOpened: _note_gate,
     GateResolved: _note_answer,
     GrantRevoked: _note_revoked,
     FilesChanged: _note_tree,
     FilesReverted: _note_revert,
-    **dict.fromkeys((CallClaimed, CallNotified, LateResultReceived, TurnFinishing), _note_command),
-    **dict.fromkeys((LeafSelected, MessageDeleted, CommandDropped), _note_command),
+    **dict.fromkeys((CallClaimed, CallNotified, WaitFinished, LateResultReceived, TurnFinishing), _note_command),
+    **dict.fromkeys((LeafSelected, AgentSelected, InstructionsSet, MessageDeleted, CommandDropped), _note_command),
 }

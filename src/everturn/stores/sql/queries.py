@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 
 from everturn.core.commands import AnyCommand
+from everturn.core.event_index import EventIndex, index_key
 from everturn.core.events import Entry
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import CallClaim
@@ -15,8 +17,10 @@ from everturn.core.store_ports import SessionInfo, StoreCounts
 from everturn.core.tree import MessageTree
 from everturn.errors import UnknownMessage, UnknownSession
 from everturn.stores.sql import statements as say
-from everturn.stores.sql.database import Operation, Query, Row
+from everturn.stores.sql.database import Operation, Query, Row, remove_nul
 from everturn.wire import load_claim, load_command, load_event, load_gate, load_message
+
+KEY_LENGTH = 200  # characters of a key of the event index
 
 
 def decode_entries(rows: Iterable[Row]) -> list[Entry]:
@@ -31,7 +35,7 @@ def unknown_session(session: str, is_erased: bool = False) -> UnknownSession:
 
 
 def session_row(session: str) -> Operation[Row]:
-    """Return a session's own row: head, leaf, title, token, epoch, erased, tenant.
+    """Return a session's own row: head, leaf, title, token, epoch, erased, tenant, agent.
 
     Raises:
         UnknownSession: the session does not exist, or was erased.
@@ -73,6 +77,23 @@ def events(session: str, after: int, turn: str | None, most: int = say.END) -> O
     return decode_entries(rows)
 
 
+def indexed_events(session: str, index: EventIndex, key: str | None, limit: int | None) -> Operation[list[Entry]]:
+    """Return the events of an index with this key, or all of them, oldest first."""
+    # Of a key, all are read: others may begin with the same characters.
+    most = say.END if key is not None or limit is None else limit
+    rows = yield Query(say.KEYED_EVENTS, (session, index, None if key is None else stored_key(key), most))
+    if not rows:
+        yield from session_row(session)
+    entries = decode_entries(rows)
+    matching = entries if key is None else [entry for entry in entries if index_key(entry.event) == (index, key)]
+    return matching[:limit]
+
+
+def stored_key(key: str) -> str:
+    """Return a key of the event index as it is stored: an imported log may have keys too long for an index."""
+    return remove_nul(key)[:KEY_LENGTH]
+
+
 def open_turns(session: str) -> Operation[list[str]]:
     """Return the turns that are not over, oldest first."""
     rows = yield Query(say.OPEN_TURNS, (session,))
@@ -87,6 +108,22 @@ def is_turn_requested(session: str, turn: str) -> Operation[bool]:
     if not rows:
         yield from session_row(session)
     return bool(rows)
+
+
+def turn_starts(session: str, before: int, limit: int) -> Operation[list[tuple[int, str]]]:
+    """Return the last turns that started before a position, newest first."""
+    rows = yield Query(say.TURN_STARTS, (session, before, limit))
+    if not rows:
+        yield from session_row(session)
+    return [(started, turn) for started, turn in rows]
+
+
+def turn_of_command(session: str, key: str) -> Operation[str]:
+    """Return the turn that a command requested, or is about; "" if there is none."""
+    rows = yield Query(say.TURN_OF_COMMAND, (session, remove_nul(key)))
+    if not rows:
+        yield from session_row(session)
+    return rows[0][0] if rows else ""
 
 
 def count_active_turns(tenant: str) -> Operation[int]:
@@ -127,14 +164,35 @@ def _fold(session: str, turn: str) -> Operation[MessageTree]:
 
 
 def tree(session: str) -> Operation[MessageTree]:
-    """Return all messages of a session, folded from the whole log."""
-    folded = MessageTree()
-    rows = yield Query(say.EVENTS, (session, 0, say.END))
-    if not rows:
-        yield from session_row(session)
-    for row in rows:
-        folded.apply(load_event(row[1]))
-    return folded
+    """Return all messages of a session, from their rows and the events of turns that are still being written."""
+    row = yield from session_row(session)
+    messages: dict[str, Message] = {}
+    deleted: set[str] = set()
+    unfinished: dict[str, MessageTree] = {}
+    for group in _by_position((yield Query(say.ALL_MESSAGES, (session,)))):
+        for name, _, _, body, is_deleted, turn in group:
+            if turn is not None and turn not in unfinished:
+                unfinished[turn] = yield from _fold(session, turn)
+            messages[name] = load_message(body) if turn is None else unfinished[turn].messages[name]
+            if is_deleted:
+                deleted.add(name)
+    return MessageTree.from_messages(messages.values(), deleted, leaf=row[1], title=row[2], agent=row[7])
+
+
+def _by_position(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Group messages that were added by the same event, each parent before its child."""
+    for _, same in groupby(rows, key=lambda row: row[2]):
+        group = list(same)
+        if len(group) > 1:
+            by_parent = {row[1]: row for row in group}
+            names = {row[0] for row in group}
+            at = next((row for row in group if row[1] not in names), None)
+            chain: list[Row] = []
+            while at is not None and len(chain) < len(group):
+                chain.append(at)
+                at = by_parent.get(at[0])
+            group = chain if len(chain) == len(group) else group
+        yield group
 
 
 def gates(session: str | None, tenant: str | None) -> Operation[list[GateRow]]:

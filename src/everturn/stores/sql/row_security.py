@@ -54,7 +54,9 @@ TABLES = (
         "sessions",
         "inbox",
         "events",
+        "event_keys",
         "turns",
+        "turn_snapshots",
         "messages",
         "gates",
         "grants",
@@ -64,7 +66,8 @@ TABLES = (
         "mentions",
         "lookup",
     ),
-    *("tenants", "users", "credentials", "audit", "marks"),
+    *("tenants", "users", "credentials", "audit", "marks", "memory_files", "memory_writes"),
+    *("schedules", "webhooks", "webhook_deliveries"),
     *("blobs", "chunks"),  # without a tenant: a reader who knows a blob's hash has the blob, or a reference to it
 )
 

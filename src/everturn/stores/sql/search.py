@@ -1,6 +1,6 @@
 """Full-text search over messages: stores the terms of each message, and finds messages by the terms of a query.
 
-`stores.search_terms` makes the terms; the databases only store them. SQLite has them in an FTS5 index that triggers
+`core.search_terms` makes the terms; the databases only store them. SQLite has them in an FTS5 index that triggers
 feed from `lookup`, PostgreSQL in a `tsvector` with a GIN index. Neither database gets a query as the user wrote it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from everturn.core.messages import Message
-from everturn.stores.search_terms import query_terms, text_terms
+from everturn.core.search_terms import query_terms, text_terms
 from everturn.stores.sql.database import Database, Operation, Query, Statement
 from everturn.stores.sql.row_security import current_tenant
 from everturn.wire import load_message
@@ -35,6 +35,14 @@ _INDEX = Statement(
     f"replace(given.words, ' ', ' ' || {_PREFIX.format(tenant='given.tenant')}), ' ')), given.tenant "
     "FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS given (session, message, words, tenant) "
     "ON CONFLICT (session, message) DO UPDATE SET words = excluded.words",
+)
+
+
+_FORGET = Statement(
+    "forget",
+    "DELETE FROM lookup WHERE session = ? AND message = ?",
+    "DELETE FROM lookup l USING unnest($1::text[], $2::text[]) AS given (session, message) "
+    "WHERE l.session = given.session AND l.message = given.message",
 )
 
 
@@ -70,6 +78,21 @@ SEARCH_TENANT = Statement(
     "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY "
     "AS given (words, tenant, most, row) "
     f"CROSS JOIN LATERAL ({_postgres('given.tenant', 'given.words', 'given.most')}) f ORDER BY given.row, f.n DESC",
+    returns=True,
+)
+# Of one user: in the sessions that the user started, without those of sub-agents. A tenant's hits are read from the index
+# and compared with the user's sessions.
+_SEARCH_USER = Statement(
+    "search_user",
+    _sqlite("AND l.tenant = ? AND s.creator = ? AND s.parent = '' "),
+    "SELECT given.row, f.session, f.body FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY "
+    "AS given (words, tenant, creator, most, row) CROSS JOIN LATERAL ("
+    "WITH hits AS MATERIALIZED (SELECT l.n, l.session, l.message, l.tenant FROM lookup l "
+    f"WHERE l.words @@ {_query('given.words', 'given.tenant')}::tsquery) "
+    "SELECT h.n, h.session, m.body FROM hits h JOIN sessions s ON s.id = h.session "
+    "JOIN messages m ON m.session = h.session AND m.id = h.message "
+    "WHERE h.tenant = given.tenant AND s.tenant = given.tenant AND s.creator = given.creator AND s.parent = '' "
+    "AND NOT m.is_deleted AND NOT s.erased ORDER BY h.n DESC LIMIT given.most) f ORDER BY given.row, f.n DESC",
     returns=True,
 )
 # Over all tenants, one after the other: their names come from an index, each once.
@@ -114,24 +137,37 @@ _SEARCH_INSIDE = Statement(
 
 
 def index_messages(session: str, tenant: str, messages: Iterable[Message]) -> Operation[None]:
-    """Add messages to the search index, except hidden and empty ones."""
+    """Add messages to the search index, except hidden, refused and empty ones."""
     rows = {
         message.id: (session, message.id, " ".join(terms), tenant)
         for message in messages
-        if not message.hidden and (terms := text_terms(message.text))
+        if not message.hidden and not message.refused and (terms := text_terms(message.text))
     }
     if rows:
         yield Query(_INDEX, list(rows.values()), many=True)
 
 
+def forget_messages(session: str, messages: Iterable[str]) -> Operation[None]:
+    """Remove messages from the search index."""
+    yield Query(_FORGET, [(session, message) for message in messages], many=True)
+
+
 async def search(
-    database: Database, text: str, tenant: str | None = None, limit: int = 50
+    database: Database, text: str, tenant: str | None = None, limit: int = 50, by: str | None = None
 ) -> list[tuple[str, Message]]:
-    """Return the newest messages that have the terms of a text, with their sessions; of one tenant, or of all."""
+    """Return the newest messages that have the terms of a text, with their sessions; of a user, a tenant, or of all.
+
+    Raises:
+        ValueError: a user without a tenant.
+    """
     query = query_terms(text)
     if not query or limit < 1:
         return []
     words = " ".join(query)
+    if by is not None:
+        if tenant is None:
+            raise ValueError("a user belongs to a tenant")
+        return await database.read(lambda: _of_user(words, tenant, by, limit), is_long=True)
     if database.dialect != "postgresql":
         return await database.read(lambda: _found(words, tenant, limit), is_long=True)
     restricted_to = current_tenant()
@@ -145,6 +181,11 @@ async def search(
     return await database.read(
         lambda: _found(words, owner, limit, is_restricted=restricted_to is not None), is_long=True
     )
+
+
+def _of_user(words: str, tenant: str, user: str, limit: int) -> Operation[list[tuple[str, Message]]]:
+    rows = yield Query(_SEARCH_USER, (words, tenant, user, limit))
+    return [(session, load_message(body)) for session, body in rows]
 
 
 def _newest(words: str, tenant: str, limit: int) -> Operation[list[tuple[str, Message]]]:

@@ -45,8 +45,8 @@ _OF_TURN = f"""e.session = t.session AND e.turn = t.turn AND e.seq >= t.started
 
 SESSION = Statement(
     "session",
-    "SELECT head, leaf, title, token, epoch, erased, tenant FROM sessions WHERE id = ?",
-    """SELECT p.n, s.head, s.leaf, s.title, s.token, s.epoch, s.erased, s.tenant
+    "SELECT head, leaf, title, token, epoch, erased, tenant, agent FROM sessions WHERE id = ?",
+    """SELECT p.n, s.head, s.leaf, s.title, s.token, s.epoch, s.erased, s.tenant, s.agent
     FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n) JOIN sessions s ON s.id = p.id""",
     returns=True,
 )
@@ -61,7 +61,8 @@ HEADS = Statement(
 )
 
 _INFO = (
-    "s.id, s.title, s.leaf, {awake}, {due}, s.quarantined, s.tenant, s.agent, s.creator, s.parent, s.created, s.moved"
+    "s.id, s.title, s.leaf, {awake}, {due}, s.quarantined, s.tenant, s.agent, s.creator, s.parent, s.created, s.moved, "
+    "s.awaited_agent"
 )
 _INFO_LITE, _INFO_PG = _INFO.format(awake=_AWAKE, due=_DUE_LITE), _INFO.format(awake=_AWAKE, due=_DUE_PG)
 
@@ -164,6 +165,17 @@ TURN_EVENTS = Statement(
     JOIN events e ON {_OF_TURN} AND e.seq > p.after ORDER BY p.n, e.seq""",
     returns=True,
 )
+KEYED_EVENTS = Statement(
+    "events by key",
+    """SELECT e.seq, e.body FROM event_keys k CROSS JOIN events e ON e.session = k.session AND e.seq = k.seq
+    WHERE k.session = ?1 AND k.kind = ?2 AND k.key = coalesce(?3, k.key) ORDER BY k.seq LIMIT ?4""",
+    """SELECT p.n, e.seq, e.body FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
+        AS p(session, kind, key, most, n)
+    CROSS JOIN LATERAL (SELECT k.session, k.seq FROM event_keys k WHERE k.session = p.session AND k.kind = p.kind
+        AND (p.key IS NULL OR k.key = p.key) ORDER BY k.seq LIMIT p.most) k
+    JOIN events e ON e.session = k.session AND e.seq = k.seq ORDER BY p.n, e.seq""",
+    returns=True,
+)
 LIVE_EVENTS = Statement(
     "events of live turns",
     f"""SELECT e.seq, e.body FROM turns t JOIN events e ON {_OF_TURN}
@@ -171,6 +183,31 @@ LIVE_EVENTS = Statement(
     f"""SELECT p.n, e.seq, e.body FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
     JOIN turns t ON t.session = p.session AND (t.state != 'over' OR t.out > 0)
     JOIN events e ON {_OF_TURN} ORDER BY p.n, e.seq""",
+    returns=True,
+)
+# The same without the events that a snapshot of their turn covers; the snapshots come first, with the name of the turn.
+LIVE_TAILS = Statement(
+    "snapshots and events of live turns",
+    f"""SELECT 0 AS part, s.seq, s.state, s.turn, s.fold, s.projection
+    FROM turns t JOIN turn_snapshots s ON s.session = t.session AND s.turn = t.turn
+    WHERE t.session = ?1 AND (t.state != 'over' OR t.out > 0)
+    UNION ALL
+    SELECT 1, e.seq, e.body, NULL, NULL, NULL
+    FROM turns t LEFT JOIN turn_snapshots s ON s.session = t.session AND s.turn = t.turn
+    CROSS JOIN events e ON e.session = t.session AND e.turn = t.turn AND e.seq >= max(t.started, coalesce(s.seq, 0) + 1)
+        AND e.seq <= CASE WHEN t.last > 0 THEN t.last ELSE {END} END
+    WHERE t.session = ?1 AND (t.state != 'over' OR t.out > 0) ORDER BY 1, 2""",
+    f"""SELECT p.n, 0 AS part, s.seq, s.state, s.turn, s.fold, s.projection
+    FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    JOIN turns t ON t.session = p.session AND (t.state != 'over' OR t.out > 0)
+    JOIN turn_snapshots s ON s.session = t.session AND s.turn = t.turn
+    UNION ALL
+    SELECT p.n, 1, e.seq, e.body, NULL, NULL, NULL FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)
+    JOIN turns t ON t.session = p.session AND (t.state != 'over' OR t.out > 0)
+    LEFT JOIN turn_snapshots s ON s.session = t.session AND s.turn = t.turn
+    JOIN events e ON e.session = t.session AND e.turn = t.turn AND e.seq >= greatest(t.started, coalesce(s.seq, 0) + 1)
+        AND e.seq <= CASE WHEN t.last > 0 THEN t.last ELSE {END} END
+    ORDER BY 1, 2, 3""",
     returns=True,
 )
 OPEN_TURNS = Statement(
@@ -188,6 +225,23 @@ IS_TURN_REQUESTED = Statement(
     WHERE EXISTS (SELECT 1 FROM inbox i WHERE i.session = p.session AND i.turn = p.turn AND i.kind = 'Send')""",
     returns=True,
 )
+TURN_STARTS = Statement(
+    "turn starts",
+    "SELECT started, turn FROM turns WHERE session = ? AND started < ? ORDER BY started DESC LIMIT ?",
+    """SELECT p.n, t.started, t.turn FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
+        AS p(session, before, most, n)
+    CROSS JOIN LATERAL (SELECT started, turn FROM turns WHERE session = p.session AND started < p.before
+                        ORDER BY started DESC LIMIT p.most) t
+    ORDER BY p.n, t.started DESC""",
+    returns=True,
+)
+TURN_OF_COMMAND = Statement(
+    "turn of a command",
+    "SELECT turn FROM inbox WHERE session = ? AND key = ?",
+    """SELECT p.n, i.turn FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p(session, key, n)
+    JOIN inbox i ON i.session = p.session AND i.key = p.key""",
+    returns=True,
+)
 # The live turns of all tenants are few, and indexed; the sessions of one tenant may be many.
 COUNT_ACTIVE_TURNS = Statement(
     "turns under way",
@@ -200,6 +254,19 @@ COUNT_ACTIVE_TURNS = Statement(
         + (SELECT count(*) FROM inbox i JOIN sessions s ON s.id = i.session
             WHERE i.is_open AND i.kind = 'Send' AND s.tenant = p.tenant)
     FROM unnest($1::text[]) WITH ORDINALITY AS p(tenant, n)""",
+    returns=True,
+)
+# All messages, as PATH has them. Messages of one import share a position, and each but the first has the one before it
+# as its parent.
+ALL_MESSAGES = Statement(
+    "all messages",
+    """SELECT m.id, m.parent, m.seq, m.body, m.is_deleted,
+        (SELECT t.turn FROM turns t WHERE t.session = m.session AND t.turn = m.turn AND t.state != 'over')
+    FROM messages m WHERE m.session = ? ORDER BY m.seq""",
+    """SELECT p.n, m.id, m.parent, m.seq, m.body, m.is_deleted,
+        (SELECT t.turn FROM turns t WHERE t.session = m.session AND t.turn = m.turn AND t.state != 'over')
+    FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n) JOIN messages m ON m.session = p.session
+    ORDER BY p.n, m.seq""",
     returns=True,
 )
 # From the leaf to the root; a message of a turn that is still being written comes with the name of that turn.
@@ -387,10 +454,10 @@ ADD_COMMAND = Statement(
 TOUCH = Statement(
     "touch",
     """UPDATE sessions SET touched = max(touched, ?1), moved = max(moved, ?1), tries = 0, quarantined = '',
-        agent = coalesce(?2, agent) WHERE id = ?3""",
+        awaited_agent = '' WHERE id = ?2""",
     """UPDATE sessions s SET touched = greatest(s.touched, p.at), moved = greatest(s.moved, p.at), tries = 0, quarantined = '',
-        agent = coalesce(p.agent, s.agent)
-    FROM unnest($1::float8[], $2::text[], $3::text[]) AS p(at, agent, id) WHERE s.id = p.id""",
+        awaited_agent = ''
+    FROM unnest($1::float8[], $2::text[]) AS p(at, id) WHERE s.id = p.id""",
 )
 RECORD_ANSWER = Statement(
     "resolution",
@@ -412,6 +479,14 @@ IS_BUSY = Statement(
     """SELECT p.n, EXISTS (SELECT 1 FROM turns t WHERE t.session = p.session AND (t.state != 'over' OR t.out > 0)
             AND t.state != 'over')
         OR EXISTS (SELECT 1 FROM inbox i WHERE i.session = p.session AND i.is_open AND i.kind = 'Send')
+    FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)""",
+    returns=True,
+)
+HAS_OPEN_TURN = Statement(
+    "has open turn",
+    "SELECT EXISTS (SELECT 1 FROM turns WHERE session = ? AND (state != 'over' OR out > 0) AND state != 'over')",
+    """SELECT p.n, EXISTS (SELECT 1 FROM turns t WHERE t.session = p.session AND (t.state != 'over' OR t.out > 0)
+            AND t.state != 'over')
     FROM unnest($1::text[]) WITH ORDINALITY AS p(session, n)""",
     returns=True,
 )
@@ -449,10 +524,23 @@ QUARANTINE = Statement(
     "UPDATE sessions SET quarantined = ? WHERE id = ?",
     "UPDATE sessions s SET quarantined = p.why FROM unnest($1::text[], $2::text[]) AS p(why, id) WHERE s.id = p.id",
 )
+FAILED_TRIES = Statement(
+    "failed_tries",
+    "SELECT erased, tries, quarantined FROM sessions WHERE id = ?",
+    """SELECT p.n, s.erased, s.tries, s.quarantined FROM unnest($1::text[]) WITH ORDINALITY AS p(id, n)
+    JOIN sessions s ON s.id = p.id""",
+    returns=True,
+)
+RETRY = Statement(
+    "retry",
+    "UPDATE sessions SET tries = 0, quarantined = '' WHERE id = ?",
+    "UPDATE sessions s SET tries = 0, quarantined = '' FROM unnest($1::text[]) AS p(id) WHERE s.id = p.id",
+)
 RELEASE = Statement(
     "release",
-    "UPDATE sessions SET tries = ? WHERE id = ? AND epoch = ?",
-    """UPDATE sessions s SET tries = p.tries FROM unnest($1::int[], $2::text[], $3::bigint[]) AS p(tries, id, epoch)
+    "UPDATE sessions SET tries = ?, awaited_agent = ? WHERE id = ? AND epoch = ?",
+    """UPDATE sessions s SET tries = p.tries, awaited_agent = p.awaited_agent
+    FROM unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) AS p(tries, awaited_agent, id, epoch)
     WHERE s.id = p.id AND s.epoch = p.epoch""",
 )
 # A resting session is returned when its next try is due, and its tries still count: if that try fails as well, it rests
@@ -486,15 +574,15 @@ OVERDUE = Statement(
 # A session that made progress counts one try: that of its current driver.
 FENCE = Statement(
     "fence",
-    """UPDATE sessions SET head = ?, token = ?, leaf = ?, title = ?, touched = max(touched, ?), moved = max(moved, ?),
-        tries = iif(?, 1, tries), quarantined = ''
+    """UPDATE sessions SET head = ?, token = ?, leaf = ?, title = ?, agent = ?, touched = max(touched, ?),
+        moved = max(moved, ?), tries = iif(?, 1, tries), quarantined = '', awaited_agent = ''
     WHERE id = ? AND head = ? AND epoch = coalesce(?, epoch) AND NOT erased""",
-    """UPDATE sessions s SET head = p.head, token = p.token, leaf = p.leaf, title = p.title,
+    """UPDATE sessions s SET head = p.head, token = p.token, leaf = p.leaf, title = p.title, agent = p.agent,
         touched = greatest(s.touched, p.at), moved = greatest(s.moved, p.shown),
-        tries = CASE WHEN p.has_moved THEN 1 ELSE s.tries END, quarantined = ''
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::boolean[], $8::text[],
-        $9::bigint[], $10::bigint[]) WITH ORDINALITY
-        AS p(head, token, leaf, title, at, shown, has_moved, id, after, epoch, n)
+        tries = CASE WHEN p.has_moved THEN 1 ELSE s.tries END, quarantined = '', awaited_agent = ''
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::float8[], $7::float8[], $8::boolean[],
+        $9::text[], $10::bigint[], $11::bigint[]) WITH ORDINALITY
+        AS p(head, token, leaf, title, agent, at, shown, has_moved, id, after, epoch, n)
     WHERE s.id = p.id AND s.head = p.after AND s.epoch = coalesce(p.epoch, s.epoch) AND NOT s.erased
     RETURNING p.n""",
     returns=True,
@@ -502,15 +590,21 @@ FENCE = Statement(
 )
 LEAF = Statement(
     "leaf",
-    "UPDATE sessions SET leaf = ?, title = ? WHERE id = ?",
-    """UPDATE sessions s SET leaf = p.leaf, title = p.title FROM unnest($1::text[], $2::text[], $3::text[])
-        AS p(leaf, title, id) WHERE s.id = p.id""",
+    "UPDATE sessions SET leaf = ?, title = ?, agent = ? WHERE id = ?",
+    """UPDATE sessions s SET leaf = p.leaf, title = p.title, agent = p.agent
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS p(leaf, title, agent, id) WHERE s.id = p.id""",
 )
 ADD_EVENTS = Statement(
     "add events",
     "INSERT INTO events (session, seq, turn, body) VALUES (?, ?, ?, ?)",
     """INSERT INTO events (session, seq, turn, body)
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bytea[])""",
+)
+ADD_EVENT_KEYS = Statement(
+    "add event keys",
+    "INSERT INTO event_keys (session, kind, key, seq) VALUES (?, ?, ?, ?)",
+    """INSERT INTO event_keys (session, kind, key, seq)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])""",
 )
 ADD_MESSAGES = Statement(
     "add messages",
@@ -549,6 +643,22 @@ UPSERT_TURNS = Statement(
     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::integer[], $7::float8[])
     ON CONFLICT (session, turn) DO UPDATE SET last = excluded.last, state = excluded.state, out = excluded.out,
         deadline = excluded.deadline""",
+)
+KEEP_SNAPSHOTS = Statement(
+    "keep snapshots",
+    """INSERT INTO turn_snapshots (session, turn, seq, fold, state, projection) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (session, turn) DO UPDATE SET seq = excluded.seq, fold = excluded.fold, state = excluded.state,
+        projection = excluded.projection""",
+    """INSERT INTO turn_snapshots (session, turn, seq, fold, state, projection)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bytea[], $6::bytea[])
+    ON CONFLICT (session, turn) DO UPDATE SET seq = excluded.seq, fold = excluded.fold, state = excluded.state,
+        projection = excluded.projection""",
+)
+DROP_SNAPSHOTS = Statement(
+    "drop snapshots",
+    "DELETE FROM turn_snapshots WHERE session = ? AND turn = ?",
+    """DELETE FROM turn_snapshots s USING unnest($1::text[], $2::text[]) AS p(session, turn)
+    WHERE s.session = p.session AND s.turn = p.turn""",
 )
 OPEN_GATES = Statement(
     "open gates",

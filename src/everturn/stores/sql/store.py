@@ -18,23 +18,29 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from everturn.core.commands import AnyCommand
+from everturn.core.event_index import EventIndex
 from everturn.core.events import Entry, Event
 from everturn.core.gate_rows import GateRow
 from everturn.core.gates import Grant
 from everturn.core.messages import Message
 from everturn.core.options import Spent
 from everturn.core.parts import Usage
-from everturn.core.store_ports import Receipt, SessionClaim, SessionInfo, StoreCounts
+from everturn.core.store_ports import Receipt, SessionClaim, SessionInfo, StoreCounts, TurnSnapshot
 from everturn.core.tree import MessageTree
 from everturn.errors import SessionQuarantined
-from everturn.stores.sql import append, grants, queries, retention, row_security, search, usage
+from everturn.stores.sql import append, grants, owner_erasure, queries, retention, row_security, search, usage
 from everturn.stores.sql.accounts import SqlAccounts
 from everturn.stores.sql.admission import admit
 from everturn.stores.sql.blobs import SqlBlobs
 from everturn.stores.sql.database import Database, Operation
 from everturn.stores.sql.projections import SessionProjection
+from everturn.stores.sql.rate_limits import SqlRateLimits
+from everturn.stores.sql.schedules import SqlSchedules
+from everturn.stores.sql.user_memory import SqlUserMemory
+from everturn.stores.sql.webhooks import SqlWebhooks
 
 if TYPE_CHECKING:
+    from everturn.stores.sql.owner_erasure import ErasureReport
     from everturn.stores.sql.retention import RetentionResult
 
 RECENT_EVENTS = 512  # events of a session that are cached for its readers
@@ -60,7 +66,12 @@ class SqlStore:
         self._database = database
         self._blobs = SqlBlobs(database, folder, time.time)
         self._accounts = SqlAccounts(database)
+        self._user_memory = SqlUserMemory(database)
+        self._schedules = SqlSchedules(database)
+        self.rate_limits = SqlRateLimits(database)
+        self._webhooks = SqlWebhooks(database)
         self._projections: dict[str, SessionProjection] = {}  # least recently used first
+        self._snapshots: dict[str, list[TurnSnapshot]] = {}  # to be written with the next append
         self._recent: dict[str, _Recent] = {}
         self._appending: set[str] = set()  # sessions whose database may be ahead of the cache
         self._name, self._numbers = os.urandom(8).hex(), count(1)
@@ -112,9 +123,9 @@ class SqlStore:
             del self._recent[session]  # another process has written to it meanwhile
         return claimed[0]
 
-    async def release(self, session: str, epoch: int, tries: int = 0) -> None:
+    async def release(self, session: str, epoch: int, tries: int = 0, awaited_agent: str = "") -> None:
         """Record that a driver which wrote nothing has ended normally."""
-        await self._database.write(lambda _: append.release(session, epoch, tries), session)
+        await self._database.write(lambda _: append.release(session, epoch, tries, awaited_agent), session)
 
     async def overdue(self, before: float, now: float) -> list[str]:
         """Return sessions with work that no driver has touched since `before`; each is returned to one caller only."""
@@ -124,10 +135,11 @@ class SqlStore:
 
     async def append(self, session: str, after: int, events: Sequence[Event], epoch: int | None = None) -> int:
         """Append events after position `after`, all or none, and return the new position."""
-        token = self._token()
+        token, snapshots = self._token(), self._snapshots.pop(session, ())
 
         def operation(_: bool) -> Operation[tuple[int, SessionProjection | None]]:
-            return append.append(self._projections.pop(session, None), session, after, events, epoch, token)
+            projection = self._projections.pop(session, None)
+            return append.append(projection, session, after, events, epoch, token, snapshots)
 
         # Until it is cached as well, the log is read from the database: a reader that saw the head there must find all.
         self._appending.add(session)
@@ -143,6 +155,10 @@ class SqlStore:
         finally:
             self._appending.discard(session)
         return head
+
+    def keep_snapshot(self, session: str, snapshot: TurnSnapshot) -> None:
+        """Write the snapshot of a turn with the next append, if that reaches its position."""
+        self._snapshots.setdefault(session, []).append(snapshot)
 
     async def events(self, session: str, after: int = 0, turn: str | None = None) -> list[Entry]:
         """Return the log after `after`: all of it, or one turn's."""
@@ -160,6 +176,12 @@ class SqlStore:
     async def event_page(self, session: str, after: int, most: int) -> list[Entry]:
         """Return at most `most` entries of the log after `after`."""
         return await self._database.read(lambda: queries.events(session, after, None, most))
+
+    async def indexed_events(
+        self, session: str, index: EventIndex, key: str | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """Return the events of an index with this key, or all of them, oldest first."""
+        return await self._database.read(lambda: queries.indexed_events(session, index, key, limit))
 
     async def head(self, session: str) -> int:
         """Return the position of the last event; 0 before the first."""
@@ -179,6 +201,14 @@ class SqlStore:
     async def open_turns(self, session: str) -> list[str]:
         """Return the turns that are not over, oldest first."""
         return await self._database.read(lambda: queries.open_turns(session))
+
+    async def turn_starts(self, session: str, before: int, limit: int) -> list[tuple[int, str]]:
+        """Return the last turns that started before a position, newest first."""
+        return await self._database.read(lambda: queries.turn_starts(session, before, limit))
+
+    async def turn_of_command(self, session: str, key: str) -> str:
+        """Return the turn that a command requested, or is about; "" if there is none."""
+        return await self._database.read(lambda: queries.turn_of_command(session, key))
 
     async def has_turn_command(self, session: str, turn: str) -> bool:
         """Return whether a turn was requested."""
@@ -280,9 +310,11 @@ class SqlStore:
         """Return the total usage of a session's turns, or of a tenant's since a time."""
         return await self._database.read(lambda: usage.usage(session, tenant, since))
 
-    async def search(self, text: str, tenant: str | None = None, limit: int = 50) -> list[tuple[str, Message]]:
+    async def search(
+        self, text: str, tenant: str | None = None, limit: int = 50, *, by: str | None = None
+    ) -> list[tuple[str, Message]]:
         """Return messages with these terms and their sessions, newest first; answers only after their turn is over."""
-        return await search.search(self._database, text, tenant, limit)
+        return await search.search(self._database, text, tenant, limit, by)
 
     # Blobs, erasure and retention ----------------------------------------------------------------------------------
 
@@ -300,6 +332,25 @@ class SqlStore:
         for name in await retention.erase(self._database, session):
             self._forget(name)
 
+    async def erase_owner(self, tenant: str, user: str | None = None) -> ErasureReport:
+        """Erase a user of a tenant, or the whole tenant: sessions, also with open turns, blobs, memory and accounts.
+
+        Only the names of sessions, numbers of usage and the audit log stay. On SQLite the file is rewritten.
+        """
+        sessions, report = await owner_erasure.erase_owner(self._database, self._blobs, tenant, user)
+        for session in sessions:
+            self._forget(session)
+        await self.run_maintenance(time.time())
+        return report
+
+    async def sessions_of(self, tenant: str, user: str | None = None) -> list[str]:
+        """Return the sessions of a user, also those that they only wrote or answered in; or of a whole tenant."""
+        return [session async for session in owner_erasure.sessions_of(self._database, tenant, user)]
+
+    async def retry(self, session: str) -> bool:
+        """Let a quarantined session be claimed again at once; False if it was not quarantined, and had no failed tries."""
+        return await self._database.write(lambda _: append.retry(session), session)
+
     async def run_maintenance(
         self, now: float, idle: float | None = None, orphans: float = 86_400.0
     ) -> RetentionResult:
@@ -316,6 +367,21 @@ class SqlStore:
     def accounts(self) -> SqlAccounts:
         """The accounts in the same database."""
         return self._accounts
+
+    @property
+    def user_memory(self) -> SqlUserMemory:
+        """The memory files of users in the same database."""
+        return self._user_memory
+
+    @property
+    def schedules(self) -> SqlSchedules:
+        """The schedules in the same database."""
+        return self._schedules
+
+    @property
+    def webhooks(self) -> SqlWebhooks:
+        """The webhooks and their outbox in the same database."""
+        return self._webhooks
 
     def restrict_to_tenant(self, tenant: str) -> AbstractContextManager[None]:
         """Restrict reads to this tenant: on PostgreSQL, by row-level security (row_security.py)."""
