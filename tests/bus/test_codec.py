@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn.bus.nats.codec import READ_LOG, DuplicateFilter, age_of, merge_for_send, pack, subject_token, unpack
+from everturn.bus.remote.codec import READ_LOG, DuplicateFilter, age_of, merge_for_send, pack, subject_token, unpack
 from everturn.core.deltas import (
     CallDelta,
     CallProgress,

@@ -18,7 +18,7 @@ async def test_pages_have_every_line_once_and_each_says_how_many_there_are() -> 
         await add_waiting_session(store, f"asks~{n}", f"a{n}", NOON + n // 3)
 
     (*whole, count), more = await list_open_store(store)
-    assert (len(whole), count, more) == (7, "3 sessions to drive, 4 questions open", "")
+    assert (len(whole), count, more) == (7, "3 active sessions, 4 open questions", "")
     for size in (1, 2, 3, 4, 7, 8):
         found, after = list[str](), ""
         while True:
@@ -38,7 +38,7 @@ async def test_a_cursor_that_is_none_is_refused(after: str) -> None:
 
 async def test_one_is_not_told_as_many() -> None:
     store = MemoryStore()
-    assert (await list_open_store(store))[0] == ["0 sessions to drive, 0 questions open"]
+    assert (await list_open_store(store))[0] == ["0 active sessions, 0 open questions"]
     await store.admit(send_to_agent("runs", "r"))
     await add_waiting_session(store, "asks", "a", NOON)
-    assert (await list_open_store(store))[0][-1] == "1 session to drive, 1 question open"
+    assert (await list_open_store(store))[0][-1] == "1 active session, 1 open question"

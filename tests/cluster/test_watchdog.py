@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from everturn import Chat, tool
-from everturn.cluster.watchdog import BLOCKED_EXIT_CODE, LIMIT, TICK, LoopWatchdog, blocked_seconds, running_drive
 from everturn.driver.driver import ActiveDrive
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.watchdog import BLOCKED_EXIT_CODE, LIMIT, TICK, LoopWatchdog, blocked_seconds, running_drive
 
 LIMIT_HERE = 1.0
 PROGRAM = """
 import asyncio, re, sys, time
-from everturn.cluster.watchdog import LoopWatchdog
+from everturn.watchdog import LoopWatchdog
 
 async def blocked():
     time.sleep(1000)

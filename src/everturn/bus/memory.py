@@ -7,7 +7,7 @@ step so far. A slow reader misses nothing either: frames that were dropped are i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from everturn.core.deltas import Delta, DriverGone, Frame, LogAdvanced, merge_frames
 
@@ -100,6 +100,21 @@ class _MemoryListener:
     def __init__(self, bus: MemoryBus, session: str) -> None:
         self._bus, self._session = bus, session
         self.signalled = asyncio.Event()
+        self._callback: Callable[[], None] | None = None
+
+    def signal(self) -> None:
+        """Wake the driver."""
+        if self._callback is not None:
+            self._callback()
+        else:
+            self.signalled.set()
+
+    def on_signal(self, callback: Callable[[], None]) -> None:
+        """Call back for each signal, also for one that came before."""
+        self._callback = callback
+        if self.signalled.is_set():
+            self.signalled.clear()
+            callback()
 
     async def wait(self) -> None:
         """Wait until the session was signalled since the last call."""
@@ -148,7 +163,7 @@ class MemoryBus:
     def signal(self, session: str) -> None:
         """Signal the driver of a session that its inbox has something."""
         for listener in self.listeners.get(session, ()):
-            listener.signalled.set()
+            listener.signal()
 
     def listen(self, session: str) -> _MemoryListener:
         """Listen to the signals of a session."""

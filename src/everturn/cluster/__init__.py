@@ -1,54 +1,52 @@
-"""Cluster: many processes that drive the same sessions. PostgreSQL stores them, Restate decides which process drives, NATS
-carries live deltas.
+"""Cluster: many processes that drive the same sessions. PostgreSQL stores them, decides which process drives, and carries
+live deltas; Restate and NATS do the last two in a larger cluster.
 
     def make(**ports):
-        return Runtime("openai:gpt-5.2", tools=[send_mail], **ports)
+        return App("openai:gpt-5.2", tools=[send_mail], **ports)
 
-    async with Cluster(database="postgresql://…", listen="127.0.0.1:9080").join(make) as runtime:
+    async with Cluster(database="postgresql://…").join(make, drives=True) as runtime:
         ...
 
 `everturn worker MODULE:make` does this until it is stopped.
 
 - `workers`: a parent process that starts and restarts workers
-- `watchdog`: ends a worker whose event loop is blocked
 - `nats_address`: parses addresses of NATS servers
 - `ps`: lists active sessions and open gates
 """
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib import import_module
-from typing import Protocol
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from everturn import wire
+from everturn.base_app import BaseApp
 from everturn.cluster.nats_address import is_encrypted, nats_servers
-from everturn.cluster.watchdog import LIMIT, LoopWatchdog
 from everturn.core.ports import Bus, Engine
-from everturn.core.store_ports import Store
-from everturn.driver.driver import CAUGHT_TRIES, ActiveDrive
 from everturn.errors import ConfigError, UnknownSession
-from everturn.runtime import Runtime
+from everturn.shared_database import SharedDatabase, blocked_drive_recorder
+from everturn.watchdog import LIMIT, LoopWatchdog
 
-
-class RuntimeFactory(Protocol):
-    """Creates a runtime with the given ports."""
-
-    def __call__(self, *, store: Store, bus: Bus, engine: Engine) -> Runtime: ...
+AppT = TypeVar("AppT", bound=BaseApp)
+AppFactory = Callable[..., AppT]
+"""Makes an app of `store`, `bus` and `engine`."""
 
 
 class Cluster(Struct, frozen=True):
-    """The addresses of a cluster. Without `listen` a process sends commands and reads, and drives nothing."""
+    """The addresses of a cluster. Without `restate` its engine is PostgreSQL, and without `nats` its bus.
+
+    With Restate, a process without `listen` sends commands and reads, and drives nothing.
+    """
 
     database: str = "postgresql://127.0.0.1:5432/everturn"
-    restate: str = "http://127.0.0.1:8080"
+    restate: str = ""  # the ingress, such as http://127.0.0.1:8080
     admin: str = "http://127.0.0.1:9070"
-    nats: str = "nats://127.0.0.1:4222"  # or several, separated by commas; tls:// for TLS
+    nats: str = ""  # nats://127.0.0.1:4222, or several, separated by commas; tls:// for TLS
     listen: str = ""  # host:port on which Restate calls this worker, or fd:N for a shared socket
     writes: int = 0  # the version of the log format to write while workers of an older release still run
     advertise: str = ""  # the address at which Restate reaches the workers, if it differs
@@ -60,18 +58,16 @@ class Cluster(Struct, frozen=True):
     loop_timeout: float = LIMIT  # seconds a worker's event loop may be blocked before the worker ends; 0: no limit
 
     @asynccontextmanager
-    async def join(self, make: RuntimeFactory | Callable[..., Runtime]) -> AsyncGenerator[Runtime]:
-        """Join the cluster until the block ends.
+    async def join(self, make: AppFactory[AppT], *, drives: bool = False) -> AsyncGenerator[AppT]:
+        """Join the cluster until the block ends, and with `drives` drive its sessions; with Restate `listen` decides.
 
         Raises:
             ConfigError: a package is not installed, or an address is invalid.
         """
         try:
-            from everturn.bus.nats import NatsBus, tls_context
-            from everturn.engine.restate import RestateEngine
             from everturn.stores.sql.store import SqlStore
 
-            for package in ("asyncpg", *(("granian", "restate") if self.listen else ())):
+            for package in self._packages():
                 import_module(package)
         except ModuleNotFoundError as error:
             name = (error.name or "a part of it").partition(".")[0]
@@ -82,52 +78,57 @@ class Cluster(Struct, frozen=True):
             stack.push_async_callback(store.aclose)
             with suppress(UnknownSession):
                 await store.head("")  # fail early if the database does not answer
+            shared = SharedDatabase(self.database)
+            bus = await self._open_bus(shared, stack)
+            engine = self._open_engine(shared, drives)
+            try:
+                app = make(store=store, bus=bus, engine=engine)
+            except TypeError as error:
+                raise ConfigError(f"{make!r} does not make an App of store, bus and engine: {error}") from error
+            if not isinstance(app, BaseApp):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ConfigError(f"{make!r} made {app!r}, and not an App")
+            stack.push_async_callback(app.aclose)
+            await app.start()
+            yield app
+
+    def _packages(self) -> list[str]:
+        restate = ["granian", "restate"] if self.listen and self.restate else []
+        return ["asyncpg", *(["nats"] if self.nats else []), *(["aiohttp"] if self.restate else []), *restate]
+
+    async def _open_bus(self, shared: SharedDatabase, stack: AsyncExitStack) -> Bus:
+        if not self.nats:
+            bus = shared.bus()
+        else:
+            from everturn.bus.nats import NatsBus, tls_context
+
             servers = nats_servers(self.nats)
             tls = tls_context(self.nats_ca, self.nats_certificate, self.nats_key) if is_encrypted(servers) else None
             bus = await NatsBus.connect(servers, max_bytes=self.live_bytes, tls=tls)
-            stack.push_async_callback(bus.aclose)
-            engine = RestateEngine(
-                ingress=self.restate,
-                admin=self.admin,
-                listen=parse_listen_address(self.listen),
-                advertise=self.advertise or None,
-                identity_key=self.identity_key or None,
-            )
-            try:
-                runtime = make(store=store, bus=bus, engine=engine)
-            except TypeError as error:
-                raise ConfigError(f"{make!r} does not make a Runtime of store, bus and engine: {error}") from error
-            if not isinstance(runtime, Runtime):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ConfigError(f"{make!r} made {runtime!r}, and not a Runtime")
-            stack.push_async_callback(runtime.aclose)
-            await runtime.start()
-            yield runtime
+        stack.push_async_callback(bus.aclose)
+        return bus
 
-    async def work(
-        self, make: RuntimeFactory | Callable[..., Runtime], ready: Callable[[], None] | None = None
-    ) -> None:
+    def _open_engine(self, shared: SharedDatabase, drives: bool) -> Engine:
+        if not self.restate:
+            return shared.engine(drives=drives, loop_timeout=0.0)  # `work` has a watchdog of its own
+        from everturn.engine.restate import RestateEngine
+
+        return RestateEngine(
+            ingress=self.restate,
+            admin=self.admin,
+            listen=parse_listen_address(self.listen),
+            advertise=self.advertise or None,
+            identity_key=self.identity_key or None,
+        )
+
+    async def work(self, make: AppFactory[Any], ready: Callable[[], None] | None = None) -> None:
         """Drive sessions until SIGTERM or SIGINT; then finish the running steps, and leave."""
-        async with self.join(make) as runtime:
-            watchdog = LoopWatchdog(self.loop_timeout, self._on_blocked)
+        async with self.join(make, drives=True) as app:
+            watchdog = LoopWatchdog(self.loop_timeout, blocked_drive_recorder(self.database))
             watchdog.start()
             try:
-                await runtime.serve_until_signal(ready)
+                await app.serve_until_signal(ready)
             finally:
                 watchdog.stop()
-
-    def _on_blocked(self, driven: ActiveDrive | None) -> None:
-        """Record which session blocked the event loop, so that it is quarantined and no other session is suspected."""
-        if driven is not None:
-            asyncio.run(self._record_blocking_drive(driven))
-
-    async def _record_blocking_drive(self, driven: ActiveDrive) -> None:
-        from everturn.stores.sql.store import SqlStore
-
-        store = SqlStore.postgres(self.database)
-        try:
-            await store.release(driven.session, driven.epoch, max(driven.tries, CAUGHT_TRIES))
-        finally:
-            await store.aclose()
 
 
 def parse_listen_address(listen: str) -> tuple[str, int] | socket.socket | None:

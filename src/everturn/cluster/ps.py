@@ -58,7 +58,7 @@ async def list_open_store(store: Store, limit: int = 0, after: str = "") -> tupl
             break
         cursor = None
     tally = await store.count_all()
-    return [*lines, f"{_count(tally.live, 'session')} to drive, {_count(tally.gates, 'question')} open"], next_cursor
+    return [*lines, f"{_count(tally.live, 'active session')}, {_count(tally.gates, 'open question')}"], next_cursor
 
 
 KINDS = ("quarantined", "awake", "gates")  # in this order, with the cursor of the last line
@@ -113,6 +113,8 @@ def _session_line(info: SessionInfo) -> str:
     what = "waits for an answer"
     if info.quarantined:
         what = f"quarantined: {info.quarantined!r}"
+    elif info.awaited_agent:
+        what = f"waits for a process that knows agent {info.awaited_agent[:SHOWN]!r}"
     elif info.is_awake:
         what = "runs"
     elif info.due:

@@ -1,7 +1,7 @@
 """Worker supervisor: one parent starts several workers on a shared socket, and restarts one that dies.
 
-The parent owns the socket, so that there is one queue of connections, from which only a living worker accepts; and one
-address, because Restate sends new drives to the address that was registered last.
+With Restate the parent owns the socket, so that there is one queue of connections, from which only a living worker
+accepts; and one address, because Restate sends new drives to the address that was registered last.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def load_factory(target: str) -> Callable[..., Any]:
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"{target!r} cannot be found: {error}") from error
     if not callable(function):
-        raise ConfigError(f"{target!r} is no function; it takes store, bus and engine, and returns a Runtime")
+        raise ConfigError(f"{target!r} is no function; it takes store, bus and engine, and returns an App")
     return function
 
 
@@ -70,9 +70,12 @@ async def run_worker(target: str, cluster: Cluster, say: Callable[[str], None]) 
 
 async def supervise(target: str, cluster: Cluster, count: int, say: Callable[[str], None]) -> None:
     """Keep `count` workers running until this process is stopped, then stop them."""
+    load_factory(target)  # reports an invalid name once, in the parent
+    if not cluster.restate:
+        await _supervise(target, cluster, count, None, say, "which take sessions from it")
+        return
     from everturn.engine.restate import open_worker_socket, socket_url
 
-    load_factory(target)  # reports an invalid name once, in the parent
     listen_address = parse_listen_address(cluster.listen)
     if not isinstance(listen_address, tuple):
         raise ConfigError("several workers share an address to listen on; for example --listen 127.0.0.1:9080")
@@ -87,16 +90,22 @@ async def supervise(target: str, cluster: Cluster, count: int, say: Callable[[st
         shared = msgspec.structs.replace(
             cluster, listen=f"fd:{sock.fileno()}", advertise=cluster.advertise or socket_url(sock)
         )
-        leave, loop = asyncio.Event(), asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, leave.set)
-        say(f"{count} workers for {_without_credentials(cluster.database)}; Restate reaches them at {shared.advertise}")
-        async with asyncio.TaskGroup() as group:
-            for _ in range(count):
-                group.create_task(_keep_running(target, shared, sock.fileno(), leave))
+        await _supervise(target, shared, count, sock.fileno(), say, f"Restate reaches them at {shared.advertise}")
 
 
-async def _keep_running(target: str, cluster: Cluster, socket: int, leave: asyncio.Event) -> None:
+async def _supervise(
+    target: str, cluster: Cluster, count: int, socket: int | None, say: Callable[[str], None], how: str
+) -> None:
+    leave, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, leave.set)
+    say(f"{count} workers for {_without_credentials(cluster.database)}; {how}")
+    async with asyncio.TaskGroup() as group:
+        for _ in range(count):
+            group.create_task(_keep_running(target, cluster, socket, leave))
+
+
+async def _keep_running(target: str, cluster: Cluster, socket: int | None, leave: asyncio.Event) -> None:
     leaving = asyncio.ensure_future(leave.wait())
     pause, loop = PAUSE, asyncio.get_running_loop()
     while not leave.is_set():
@@ -107,7 +116,7 @@ async def _keep_running(target: str, cluster: Cluster, socket: int, leave: async
             "everturn.cluster.workers",
             target,
             env={**os.environ, VARIABLE: msgspec.json.encode(cluster).decode()},  # it may contain a password
-            pass_fds=(socket,),
+            pass_fds=(socket,) if socket is not None else (),
             start_new_session=True,  # Ctrl-C goes to the parent, which stops its workers
         )
         ended = asyncio.ensure_future(process.wait())

@@ -11,44 +11,65 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from everturn.agents.session_agent import base_of, options_of_agent
 from everturn.core.commands import (
     AnyCommand,
     Cancel,
     ClaimCall,
     Delete,
+    FinishWait,
+    ImportMessages,
     LateResult,
     NotifyCall,
     ResolveGate,
     Revert,
     Revoke,
     Select,
+    SelectAgent,
     Send,
+    SetInstructions,
 )
 from everturn.core.events import (
+    AgentSelected,
     CallClaimed,
     CallNotified,
     CommandDropped,
     Event,
     GateResolved,
     GrantRevoked,
+    InstructionsSet,
     LateResultReceived,
     LeafSelected,
+    LimitReached,
     MessageDeleted,
+    MessagesImported,
     TitleSet,
     TurnFinishing,
     TurnStarted,
+    WaitFinished,
+    WaitStarted,
 )
 from everturn.core.gate_rows import claim_end
 from everturn.core.gates import CallClaim, Gate, GateResolution, Grant
 from everturn.core.messages import Message
-from everturn.core.options import Lineage
+from everturn.core.options import Lineage, TurnOptions
 from everturn.core.state import Phase, TurnState, fold
 from everturn.core.store_ports import SessionClaim, SessionInfo
 from everturn.core.titles import derive_title
+from everturn.core.waits import wait_key
 from everturn.driver import revert, wider_answers
-from everturn.errors import CommandRefused, GateClosed, InvalidEvent, KeyConflict, UnknownMessage, UnknownSession
+from everturn.errors import (
+    CommandRefused,
+    ConfigError,
+    GateClosed,
+    InvalidEvent,
+    KeyConflict,
+    UnknownMessage,
+    UnknownSession,
+)
 from everturn.running.active_turn import ActiveTurn, DriveSetup
 from everturn.running.ledger import Ledger
+from everturn.running.prompt_layers import with_prompt
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +90,7 @@ class CommandHandler:
         self.pending: list[AnyCommand] = list(claim.inbox)  # admitted, and not carried out yet
         self._dropped: set[str] = set()  # keys of dropped commands
         self._steers: dict[str, dict[str, Send]] = {}  # turn -> steering messages for it, by the keys of their commands
+        self.unknown_agents: set[str] = set()  # that have the session, and take a message that waits
         self.inbox_changed = False  # a signal arrived: the inbox has to be read again
         self._info = claim.head, claim.info  # the session info, and the log position it was read at
 
@@ -78,13 +100,14 @@ class CommandHandler:
             if self.inbox_changed:
                 self.inbox_changed = False
                 self.pending = await self._setup.store.inbox(self._ledger.session)
+            self.unknown_agents.clear()
             waiting = [command for command in self.pending if not await self._carry_out(command)]
             waiting = [command for command in waiting if command.key not in self._dropped]
             if len(waiting) == len(self.pending) and not self.inbox_changed:
                 return
             self.pending = waiting
 
-    async def _carry_out(self, command: AnyCommand) -> bool:
+    async def _carry_out(self, command: AnyCommand) -> bool:  # noqa: C901 - one line for each command
         """Carry out a command; False if it has to wait."""
         match command:
             case Send():
@@ -97,18 +120,24 @@ class CommandHandler:
                 await self._record_late_result(command)
             case Select():
                 await self._select(command)
+            case SelectAgent():
+                await self._select_agent(command)
             case Delete():
                 await self._delete(command)
             case ClaimCall():
                 await self._claim_call(command)
             case NotifyCall():
                 await self._notify_call(command)
+            case FinishWait():
+                await self._finish_wait(command)
             case Revert():
                 await self._revert(command)
-            case Revoke():
-                await self._ledger.commit(
-                    [GrantRevoked(at=self._now(), grant=command.grant, by=command.by, command=command.key)]
-                )
+            case ImportMessages():
+                return await self._import_messages(command)
+            case SetInstructions(text=text, by=by, key=key):
+                await self._ledger.commit([InstructionsSet(at=self._now(), text=text, by=by, command=key)])
+            case Revoke(grant=grant, by=by, key=key):
+                await self._ledger.commit([GrantRevoked(at=self._now(), grant=grant, by=by, command=key)])
         return True
 
     def steering_messages(self, turn: str) -> dict[str, Send]:
@@ -130,7 +159,16 @@ class CommandHandler:
 
     # Send --------------------------------------------------------------------------------------------------------
 
+    @property
+    def due(self) -> float:
+        """When the next scheduled message starts its turn; 0: none is scheduled."""
+        now = self._now()
+        times = (command.not_before for command in self.pending if isinstance(command, Send))
+        return min((time for time in times if time > now), default=0.0)
+
     async def _send(self, command: Send) -> bool:
+        if command.not_before > self._now():
+            return False
         if command.joins and (has_joined := self._queue_steering(command)) is not None:
             return has_joined
         info = await self._session_info()
@@ -142,26 +180,45 @@ class CommandHandler:
             return True
         try:
             if not command.at_leaf:  # the leaf always exists; another parent may have been deleted meanwhile
-                await self._setup.store.path(self._ledger.session, parent)
+                await self._setup.store.path(self._ledger.session, parent, 1)
         except UnknownMessage:
             await self._drop(command, f"message {parent} was deleted before its turn came")
             return True
+        options = self._options_of(command, info)
+        if options is None:
+            return False
         message = None
         if command.parts is not None:
             message = Message(command.message, parent, "user", command.parts, turn=command.turn)
+        options = with_prompt(self._setup.for_turn(options), options)
         started = TurnStarted(
             turn=command.turn,
             at=self._now(),
             parent=parent,
             input=message,
-            options=command.options,
+            options=options,
             command=command.key,
             untitled=not info.title,
         )
-        title = derive_title(command.parts) if started.untitled else ""
+        # A message that a plugin may refuse gives its title once it has passed: see `turn.input_check`.
+        is_checked = bool(self._setup.hooks["on_input"])
+        title = derive_title(command.parts) if started.untitled and not is_checked else ""
         title_event = [TitleSet(turn=command.turn, at=started.at, title=title)] if title else []
         await self._ledger.commit([started, *title_event])
         return True
+
+    def _options_of(self, command: Send, info: SessionInfo) -> TurnOptions | None:
+        """The options of a turn: of the agent that has the session now, unless the message names another.
+
+        None: this process does not know that agent, and leaves the message to one that does.
+        """
+        if command.base is None or info.agent in ("", command.options.agent):
+            return command.options
+        try:
+            return options_of_agent(self._setup.app, info.agent, base_of(command), command.chosen)
+        except ConfigError:
+            self.unknown_agents.add(info.agent)
+            return None
 
     def _queue_steering(self, command: Send) -> bool | None:
         """Queue a steering message for its turn. Returns whether it has joined; None if it never will."""
@@ -245,11 +302,11 @@ class CommandHandler:
             if not _is_open(state, gate):
                 return [CommandDropped(at=self._now(), command=command.key, reason="nobody asks that any more")]
             at, key = self._now(), command.key
-            return [
-                GateResolved(
-                    turn=state.id, at=at, gate=gate.id, call=gate.call, resolution=resolution, command=key, grant=grant
-                )
-            ]
+            resolved = GateResolved(
+                turn=state.id, at=at, gate=gate.id, call=gate.call, resolution=resolution, command=key, grant=grant
+            )
+            is_stop = resolution.stop and not resolution.allowed and state.limit is None
+            return [resolved, _stop_event(state, gate, resolution, at)] if is_stop else [resolved]
 
         await self._ledger.commit(events)
         if state.id in self._active:
@@ -275,7 +332,9 @@ class CommandHandler:
             )
         for gate, options in open_gates:
             rules = (
-                self._setup.permissions.rules_from_grants(grants, self._setup.runtime.find_tool, options.by)
+                self._setup.permissions.rules_from_grants(
+                    grants, self._setup.for_turn(options).app.find_tool, options.by, options.folder
+                )
                 if grant is not None
                 else None
             )
@@ -332,6 +391,51 @@ class CommandHandler:
         if command.turn in self._active:
             self._active[command.turn][0].notify_arrival()
 
+    async def _finish_wait(self, command: FinishWait) -> None:
+        state = self._ledger.turns.get(command.turn)
+        finished = WaitFinished(
+            turn=command.turn,
+            at=self._now(),
+            call=command.call,
+            wait=command.wait,
+            value=command.value,
+            timed_out=command.timed_out,
+            command=command.key,
+        )
+
+        def events() -> list[Event]:
+            wait = None if state is None or state.ending is not None else state.waits.get(command.wait)
+            if wait is None or wait.call != command.call:
+                return [CommandDropped(at=finished.at, command=command.key, reason="nobody waits for it")]
+            return [finished]
+
+        await self._ledger.commit(events)
+        if command.turn in self._active:
+            self._active[command.turn][0].notify_arrival()
+
+    async def expire_wait(self, state: TurnState, wait: WaitStarted) -> None:
+        """Fire a timer, or end the wait for an external result: through admission, where the result may have been first."""
+        finish = FinishWait(
+            key=wait_key(wait.turn, wait.wait),
+            session=self._ledger.session,
+            tenant=self._ledger.tenant,
+            turn=wait.turn,
+            call=wait.call,
+            wait=wait.wait,
+            timed_out=True,
+        )
+        if wait.kind == "timer":  # nothing competes with the time
+            finish = replace(finish, key="", timed_out=False)
+        else:
+            with suppress(KeyConflict):
+                await self._setup.store.admit(finish)
+            inbox = await self._setup.store.inbox(self._ledger.session)
+            if any(isinstance(other, FinishWait) and other.key == finish.key for other in inbox):
+                self.inbox_changed = True
+                return
+            finish = replace(finish, key="")  # the key was used for another command
+        await self._finish_wait(finish)
+
     async def _cancel(self, command: Cancel) -> None:
         state = self._ledger.turns.get(command.turn)
         held = self._active.get(command.turn)
@@ -386,11 +490,18 @@ class CommandHandler:
 
     async def _select(self, command: Select) -> None:
         try:
-            await self._setup.store.path(self._ledger.session, command.message)
+            await self._setup.store.path(self._ledger.session, command.message, 1)
         except UnknownMessage as error:
             await self._drop(command, str(error))
             return
         await self._ledger.commit([LeafSelected(at=self._now(), message=command.message, command=command.key)])
+
+    async def _select_agent(self, command: SelectAgent) -> None:
+        if self._ledger.turns:  # it began after admission; its agent may still hand over to another one
+            await self._drop(command, "a turn has begun meanwhile: wait until it is over, or cancel it, then try again")
+            return
+        selected = AgentSelected(at=self._now(), agent=command.agent, by=command.by, command=command.key)
+        await self._ledger.commit([selected])
 
     async def _delete(self, command: Delete) -> None:
         for state in list(self._ledger.turns.values()):
@@ -400,6 +511,27 @@ class CommandHandler:
                 await self._drop(command, "a turn is writing there")
                 return
         await self._ledger.commit([MessageDeleted(at=self._now(), message=command.message, command=command.key)])
+
+    async def _import_messages(self, command: ImportMessages) -> bool:
+        info = await self._session_info()
+        parent = info.leaf if command.at_leaf else command.parent
+        if self._is_busy(parent, command.at_leaf):  # admission refuses this; a log of elsewhere may not
+            return False
+        try:
+            await self._setup.store.path(self._ledger.session, parent, 1)
+        except UnknownMessage as error:
+            await self._drop(command, str(error))
+            return True
+        messages: list[Message] = []
+        for message in command.messages:
+            messages.append(replace(message, parent=messages[-1].id if messages else parent))
+        first = next((message for message in messages if message.role == "user"), None)
+        title = derive_title(first.parts) if first is not None and not info.title else ""
+        imported = MessagesImported(
+            at=self._now(), messages=tuple(messages), title=title, by=command.by, command=command.key
+        )
+        await self._ledger.commit([imported])
+        return True
 
     async def _revert(self, command: Revert) -> None:
         if self._ledger.turns:
@@ -428,6 +560,14 @@ class CommandHandler:
         except KeyConflict:  # the key was used for another command
             await self._setup.store.admit(replace(expired, key=f"expired:{gate.id}:{gate.hash}"))
         self.inbox_changed = True
+
+
+def _stop_event(state: TurnState, gate: Gate, resolution: GateResolution, at: float) -> LimitReached:
+    """The record of who stopped a turn with a denial, and why; a result can say so."""
+    what = f"denied {gate.tool}" if gate.tool else "denied"
+    reason = f": {resolution.reason}" if resolution.reason else ""
+    text = f"{resolution.by or 'a person'} {what} and stopped the turn{reason}"
+    return LimitReached(turn=state.id, at=at, limit="denied", scope="turn", text=text)
 
 
 def _is_open(state: TurnState, gate: Gate) -> bool:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -16,8 +15,8 @@ from everturn.core.commands import LateResult
 from everturn.core.events import Event, LateResultReceived, Problem, TitleSet, TurnFinishing
 from everturn.core.gate_rows import gate_deadline
 from everturn.core.parts import Output
-from everturn.core.ports import Timer
-from everturn.core.state import Phase, TurnState, fold
+from everturn.core.ports import SignalListener, Timer
+from everturn.core.state import Phase, TurnState
 from everturn.core.store_ports import SessionClaim
 from everturn.core.titles import derive_title
 from everturn.driver.commands import CLAIM_EXPIRED, ActiveTurns, CommandHandler
@@ -42,6 +41,7 @@ class Drive:
         self._setup, self._ledger, self._claim = setup, ledger, claim
         self._active: ActiveTurns = {}
         self._commands = CommandHandler(setup, ledger, claim, self._active)
+        self._unknown_agents: set[str] = set()  # of turns that this process cannot drive
         self._turns_with_tools: set[str] = set()  # turns that are over and whose tools still run here
         self.had_running_tools = False  # a turn ended, in this drive or before it, while its tools ran
         self._next: tuple[float, Timer] | None = None  # the next deadline, and its timer
@@ -50,9 +50,13 @@ class Drive:
         self.is_releasing = False  # release the session before the next step
         self.is_process_stopping = False  # because the process stops
 
-    async def run_until_idle(self, signal: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def run_until_idle(self, listener: SignalListener) -> None:
         """Carry out commands and run turns, until nothing is pending and nothing runs."""
-        listener = asyncio.get_running_loop().create_task(self._listen(signal))
+        listening: asyncio.Task[None] | None = None
+        if (on_signal := getattr(listener, "on_signal", None)) is not None:
+            on_signal(self._signalled)
+        else:
+            listening = asyncio.get_running_loop().create_task(self._listen(listener))
         if self._setup.max_drive_seconds:
             self._set_timer(self._setup.max_drive_seconds, self._release_unless_busy)
         try:
@@ -75,7 +79,8 @@ class Drive:
                 self._woken.clear()  # before the check, so that later events are seen in the next iteration
                 self._collect_finished()
         finally:
-            listener.cancel()
+            if listening is not None:
+                listening.cancel()
             for alarm in (*self._timers, *([self._next[1]] if self._next is not None else ())):
                 alarm.cancel()
             for turn in self._turns_with_tools:
@@ -85,11 +90,14 @@ class Drive:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _listen(self, signal: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _listen(self, listener: SignalListener) -> None:
         while True:
-            await signal()
-            self._commands.inbox_changed = True
-            self._woken.set()
+            await listener.wait()
+            self._signalled()
+
+    def _signalled(self) -> None:
+        self._commands.inbox_changed = True
+        self._woken.set()
 
     def _set_timer(self, delay: float, ring: Callable[[], None]) -> None:
         self._timers.append(self._setup.clock.call_later(max(delay, 0.0), ring))
@@ -103,8 +111,7 @@ class Drive:
         delivered = {
             (command.turn, command.call) for command in self._commands.pending if isinstance(command, LateResult)
         }
-        for entries in self._claim.turns:
-            state = fold(entry.event for entry in entries)
+        for state in self._claim.fold_turns():
             if not state.phase.is_terminal:
                 self._ledger.adopt(state)
                 events += self._title_of(state)
@@ -119,7 +126,9 @@ class Drive:
 
     def _title_of(self, state: TurnState) -> list[Event]:
         """The title event of a session whose first turn started without one."""
-        message = state.messages[state.input] if state.needs_title and state.input is not None else None
+        is_checked = bool(self._setup.hooks["on_input"])  # then the turn itself sets the title
+        needs_title = state.needs_title and state.refusal is None and not is_checked
+        message = state.messages[state.input] if needs_title and state.input is not None else None
         title = derive_title(message.parts) if message is not None and state.phase is Phase.PREPARING else ""
         return [TitleSet(turn=state.id, at=self._now(), title=title)] if title else []
 
@@ -142,12 +151,18 @@ class Drive:
             run.is_releasing = True
         self._woken.set()
 
+    @property
+    def unknown_agents(self) -> set[str]:
+        """The agents that have turns, or take messages, of this session, and that this process does not know."""
+        return self._unknown_agents | self._commands.unknown_agents
+
     # Time --------------------------------------------------------------------------------------------------------
 
     @property
     def due(self) -> float:
         """The next deadline in this session; 0: none."""
-        return min((state.due for state in self._ledger.turns.values() if state.due), default=0.0)
+        times = (self._commands.due, *(state.due for state in self._ledger.turns.values()))
+        return min((time for time in times if time), default=0.0)
 
     async def _handle_deadlines(self) -> None:
         """Handle expired deadlines, and set the timer for the next one."""
@@ -174,6 +189,7 @@ class Drive:
             problem = Problem("deadline", TIMED_OUT.format(seconds=seconds))
             active = self._active.get(state.id)
             if active is None or active[1].done() or state.phase is Phase.WAITING:
+                problem = replace(problem, phase="tools")  # nothing else waits outside of a drive
                 await self._ledger.commit([TurnFinishing(turn=state.id, at=now, outcome="error", problem=problem)])
             elif active[0].timeout_problem is None and not active[0].is_cancelled:
                 async with self._ledger.write_lock:
@@ -188,6 +204,8 @@ class Drive:
                 await self._commands.expire_gate(gate)
             elif 0 < gate_deadline(gate, state.claims.get(name)) <= now:
                 await self._commands.expire_gate(gate, CLAIM_EXPIRED)
+        for wait in [wait for wait in state.waits.values() if 0 < wait.until <= now]:
+            await self._commands.expire_wait(state, wait)
 
     async def _end_time_budget(self, state: TurnState) -> None:
         """Record that the time budget is used up: no call starts any more, and a last request follows."""
@@ -199,10 +217,16 @@ class Drive:
     # Runs --------------------------------------------------------------------------------------------------------
 
     def _start_runs(self) -> None:
+        self._unknown_agents.clear()
         for turn, state in self._ledger.turns.items():
             if turn not in self._active and state.phase is not Phase.WAITING:
-                setup = self._setup
-                if state.options.clients and setup.client_hooks is not None:
+                setup = self._setup if self._setup.setup_of is None else self._setup.setup_of(state.options)
+                if setup is None and state.ending is not None:  # to end a turn, no code of its agent is needed
+                    setup = self._setup
+                if setup is None:  # a process that knows the agent continues the turn
+                    self._unknown_agents.add(state.options.agent)
+                    continue
+                if (state.options.clients or state.options.tools) and setup.client_hooks is not None:
                     setup = replace(setup, hooks=setup.client_hooks)
                 run = ActiveTurn(setup, self._ledger, state)
                 run.steering_messages = self._commands.steering_messages(turn)

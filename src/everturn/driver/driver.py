@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from everturn import failpoints
+from everturn.core.ports import SignalListener
 from everturn.core.session_claims import MAX_QUICK_CLAIMS, RETRY_PAUSES
 from everturn.core.store_ports import SessionClaim
 from everturn.driver.drive import Drive
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 MAX_THIRD_TRY_DELAY = 3.0  # seconds at most before the third try of a session that stopped two drivers
 STALE_RECHECK = 1.0  # seconds before a session is checked again that another driver has claimed
+UNKNOWN_AGENT_PAUSE = 5.0  # seconds before a session is offered again, if this process lacks the agent of a turn
 RELEASE_TIMEOUT = 2.0  # seconds for the release of a claim after a normal end
 
 
@@ -74,7 +75,7 @@ class Driver:
                 # It may have been woken too early: clocks differ.
                 await self._wake_when_due(session, (await store.info(session)).due)
             else:
-                await self._hold(session, claim, listener.wait)
+                await self._hold(session, claim, listener)
             failpoints.hit_failpoint("drive.end")
         except SessionQuarantined as error:
             if not error.retry_at:
@@ -109,7 +110,7 @@ class Driver:
         log.warning("%s, in %.0f s", resting, pause)
         await self._setup.engine.wake(session, now + pause)
 
-    async def _hold(self, session: str, claim: SessionClaim, signal: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _hold(self, session: str, claim: SessionClaim, listener: SignalListener) -> None:
         ledger = Ledger(session, claim, self._setup.store, self._setup.bus, self._announce)
         drive = Drive(self._setup, ledger, claim)
         CURRENT_DRIVE.set(ActiveDrive(session, claim.epoch, claim.tries))
@@ -119,7 +120,7 @@ class Driver:
             drive.is_process_stopping = True
             drive.release()
         try:
-            await drive.run_until_idle(signal)
+            await drive.run_until_idle(listener)
         except Stale:
             for turn in ledger.turns:
                 self._setup.tool_tasks.abandon(turn)
@@ -137,8 +138,17 @@ class Driver:
             self._drives.discard(drive)
             if not self._drives:
                 self.idle.set()
-        if ledger.head == claim.head:
+        if drive.unknown_agents:
+            names = ", ".join(sorted(drive.unknown_agents))
+            await self._setup.store.release(session, claim.epoch, awaited_agent=names)
+        elif ledger.head == claim.head:
             await self._setup.store.release(session, claim.epoch)
+        await self._schedule_next(session, drive)
+
+    async def _schedule_next(self, session: str, drive: Drive) -> None:
+        """Schedule the next drive of a session that was driven until it was idle."""
+        if drive.unknown_agents:
+            await self._leave_to_others(session, drive.unknown_agents)
         if drive.had_running_tools and (
             self._setup.max_drive_seconds or not drive.is_process_stopping
         ):  # the next drive checks which tools have delivered
@@ -149,6 +159,13 @@ class Driver:
             self._setup.max_drive_seconds
         ):  # another process may continue; without an engine for that, the next start of this one does
             await self._setup.engine.wake(session, None)
+
+    async def _leave_to_others(self, session: str, agents: set[str]) -> None:
+        """Leave a session to a process that knows the agents of its turns."""
+        names = ", ".join(sorted(agents))
+        log.warning("session %s waits for a process that knows agent %s: App(agents=[…])", session, names)
+        if self._setup.max_drive_seconds:
+            await self._setup.engine.wake(session, self._setup.clock.now() + UNKNOWN_AGENT_PAUSE)
 
     async def _excuse(self, session: str, claim: SessionClaim, ledger: Ledger, error: Exception) -> None:
         """After a failed drive: remember its turns, and do not count the claim if the store was unavailable."""

@@ -10,7 +10,7 @@ import logging
 
 from everturn import failpoints
 from everturn.core.commands import Revert
-from everturn.core.events import Event, FilesChanged, FilesReverted, RevertStarted
+from everturn.core.events import Event, FilesChanged, FilesReverted, RevertStarted, TurnStarted
 from everturn.errors import CommandRefused
 from everturn.running.active_turn import DriveSetup
 from everturn.running.ledger import Ledger
@@ -34,10 +34,11 @@ async def revert_files(setup: DriveSetup, ledger: Ledger, command: Revert) -> No
     Raises:
         CommandRefused: the tree was not recorded here, no plugin handles these files, or the restore failed.
     """
-    entries = await setup.store.events(ledger.session)
+    entries = await setup.store.indexed_events(ledger.session, "files", command.root)
     trees, started = _recorded_trees([entry.event for entry in entries], command)
     if command.tree not in trees:
         raise CommandRefused(f"no tree {command.tree[:16]!r} was recorded here for the files of {command.root!r}")
+    setup = await _setup_of_files(setup, ledger.session, [entry.event for entry in entries], command.root)
     before = started.before if started is not None else await _present_tree(setup, ledger, command)
     if started is None:
         at = setup.clock.now()
@@ -52,6 +53,15 @@ async def revert_files(setup: DriveSetup, ledger: Ledger, command: Revert) -> No
         [FilesReverted(at=at, root=root, before=before, after=command.tree, by=command.by, command=command.key)]
     )
     ledger.trees[root] = command.tree
+
+
+async def _setup_of_files(setup: DriveSetup, session: str, events: list[Event], root: str) -> DriveSetup:
+    """The setup of the agent whose turn changed the files last: its own plugins keep them, beside those of the app."""
+    turns = [event.turn for event in events if isinstance(event, FilesChanged) and event.root == root]
+    for entry in await setup.store.events(session, turn=turns[-1]) if turns else ():
+        if isinstance(entry.event, TurnStarted):
+            return setup.for_turn(entry.event.options)
+    return setup
 
 
 async def _present_tree(setup: DriveSetup, ledger: Ledger, command: Revert) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from everturn.core.canonical_json import parse_object
-from everturn.core.events import TurnStarted
+from everturn.core.events import AgentSwitched, TurnStarted
 from everturn.core.gates import Gate, GateResolution, Grant
 from everturn.core.options import TurnOptions
 from everturn.core.rules.policy import Rule
@@ -20,20 +20,24 @@ from everturn.running.subagent_index import active_subagent_sessions
 def build_grant(
     setup: DriveSetup, state: TurnState, gate: Gate, resolution: GateResolution, session: str, now: float
 ) -> Grant | None:
-    """The grant of an answer: for the top-level session, or everywhere.
+    """The grant of an answer: for the top-level session, or everywhere: for all, one user or one folder.
 
-    A grant for a command covers only the user who started the turn: the approver saw that user.
+    A grant for a command covers only the user who started the turn: the approver saw that user. So does a grant for a
+    tool that this process does not know. One for a user or a folder that nobody named holds in the session alone.
     """
     if resolution.grant is None:
         return None
     above = state.options.lineage
     top_session = above.session if above is not None else session
     rule = replace(resolution.grant, layer="grants", source=gate.id)
-    grant_session = "" if resolution.everywhere else top_session
-    tool = setup.runtime.find_tool(gate.tool)
-    takes_commands = tool is not None and "command" in tool.spec.subjects.values()
-    asker = state.options.by if takes_commands else ""
-    return Grant(gate.id, rule, grant_session, resolution.by, now, resolution.until, gate.tool, gate.identity, asker)
+    limits = {"": "all", "user": state.options.by, "folder": state.options.folder}
+    grant_session = "" if resolution.everywhere and limits[resolution.within] else top_session
+    folder = state.options.folder if resolution.within == "folder" else ""
+    tool = setup.for_turn(state.options).app.find_tool(gate.tool)
+    is_for_user = tool is None or "command" in tool.spec.subjects.values()
+    asker = state.options.by if is_for_user or resolution.within == "user" else ""
+    until, identity = resolution.until, gate.identity
+    return Grant(gate.id, rule, grant_session, resolution.by, now, until, gate.tool, identity, asker, folder)
 
 
 def copy_answer(answered: Gate, resolution: GateResolution) -> GateResolution:
@@ -47,8 +51,8 @@ async def does_answer_cover(setup: DriveSetup, gate: Gate, options: TurnOptions,
     """Whether an answer also resolves a gate: a denial of all (None) resolves every call, grants those that they cover."""
     if grants is None:
         return gate.kind not in ("result", "question")
-    tool, arguments = setup.runtime.find_tool(gate.tool), parse_object(gate.arguments)
-    # A gate without offers asks every time; and the targets of references were not checked by the rules here.
+    tool, arguments = setup.for_turn(options).app.find_tool(gate.tool), parse_object(gate.arguments)
+    # A gate without offers always requires approval; and the targets of references were not checked by the rules here.
     if (
         gate.kind not in ("call", "loop")
         or not gate.offers
@@ -87,9 +91,10 @@ async def _with_options(setup: DriveSetup, gates: Iterable[Gate]) -> list[tuple[
     with_options: list[tuple[Gate, TurnOptions]] = []
     for gate in gates:
         try:
-            first = next(iter(await setup.store.events(gate.session, turn=gate.turn)), None)
+            log = await setup.store.events(gate.session, turn=gate.turn)
         except UnknownSession:  # it was erased meanwhile
             continue
-        if first is not None and isinstance(first.event, TurnStarted):
-            with_options.append((gate, first.event.options))
+        options = [entry.event.options for entry in log if isinstance(entry.event, TurnStarted | AgentSwitched)]
+        if options:
+            with_options.append((gate, options[-1]))
     return with_options

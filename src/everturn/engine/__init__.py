@@ -4,3 +4,21 @@
 - `inline`: the engine of one process, with asyncio tasks
 - `restate`: the engine of many processes, on Restate
 """
+
+from typing import TYPE_CHECKING
+
+from everturn.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:  # `_HOMES` says the same
+    from everturn.core.ports import Engine
+
+# Imported when they are first asked for.
+_HOMES = {
+    "Engine": "everturn.core.ports",
+}
+
+__all__ = [
+    "Engine",
+]
+
+__getattr__ = lazy_exports(__name__, _HOMES)

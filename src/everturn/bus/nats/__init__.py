@@ -4,15 +4,13 @@ Nothing here is needed for a turn to be correct: every reader can make up for mi
 
 - `bus`: `NatsBus`, which joins the following behind the port
 - `connection`: a connection that is re-established for ever, with TLS
-- `codec`: frames as messages, ids as subjects; pure
-- `publisher`: what this node publishes
 - `subscriptions`: the turns that readers on this node follow
 - `signals`: the sessions that drivers on this node listen to
 - `backlog`: the step so far, from a JetStream stream
 """
 
 from everturn.bus.nats.bus import NatsBus
-from everturn.bus.nats.codec import READ_LOG
 from everturn.bus.nats.connection import tls_context
+from everturn.bus.remote.codec import READ_LOG
 
 __all__ = ["READ_LOG", "NatsBus", "tls_context"]

@@ -16,8 +16,8 @@ from msgspec import Struct
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from everturn.bus.nats.codec import age_of
 from everturn.bus.nats.connection import subscribe
+from everturn.bus.remote.codec import age_of
 from everturn.errors import UnreadableLog
 
 log = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ from nats.aio.client import Client
 
 from everturn.bus.memory import MemoryBus
 from everturn.bus.nats.backlog import BacklogStream
-from everturn.bus.nats.codec import resend_subject, subject_token
 from everturn.bus.nats.connection import BusTasks, NatsConnection, subscribe
-from everturn.bus.nats.publisher import FramePublisher
 from everturn.bus.nats.signals import SignalSubscriptions
 from everturn.bus.nats.subscriptions import FrameSubscriptions
+from everturn.bus.remote.codec import resend_subject, subject_token
+from everturn.bus.remote.publisher import FramePublisher
 from everturn.core.deltas import Frame
 from everturn.core.ports import LiveTail, SignalListener
 from everturn.errors import ConfigError

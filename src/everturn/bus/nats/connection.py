@@ -107,6 +107,17 @@ class NatsConnection:
         self.was_up = asyncio.Event()
         self._has_logged = False
 
+    @property
+    def message_limit(self) -> int | None:
+        """How many bytes a message may have; None while there is no connection."""
+        return self.nc.max_payload if self.nc is not None else None
+
+    async def send(self, messages: Sequence[tuple[str, bytes]]) -> None:
+        """Send messages, each with its subject."""
+        if self.nc is None:
+            raise ConnectionError("the connection is gone")
+        await publish(self.nc, messages)
+
     def log_problem(self, what: str, error: object) -> None:
         """Log a problem: once, until a connection was made again."""
         if not self._has_logged:

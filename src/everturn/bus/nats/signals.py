@@ -8,8 +8,8 @@ from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
 from everturn.bus.memory import MemoryBus
-from everturn.bus.nats.codec import subject_token
 from everturn.bus.nats.connection import BusTasks, NatsConnection, subscribe
+from everturn.bus.remote.codec import subject_token
 from everturn.core.ports import SignalListener
 
 KNOWN_SIGNALS = 32  # signals of a session that are recognised when they come a second time

@@ -4,7 +4,6 @@ A session is the key of a virtual object, and a drive is one call of its one exc
 log is the journal, and an invocation is only its beginning and its end. See decision 0037.
 
 - `worker`: the HTTP/2 server that runs invocations as drives
-- `wakes`: combines wakes into few requests
 - `http`: the HTTP client of Restate
 """
 
@@ -20,7 +19,7 @@ from msgspec import Struct
 from everturn.clock import SystemClock
 from everturn.core.ports import Clock
 from everturn.engine.restate.http import RestateClient
-from everturn.engine.restate.wakes import WakeQueue
+from everturn.engine.wake_queue import WakeQueue
 from everturn.errors import EngineUnavailable
 
 if TYPE_CHECKING:

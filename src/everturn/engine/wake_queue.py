@@ -1,4 +1,4 @@
-"""Wake queue: combines wakes into few requests to Restate; per session one request is in flight and one waits."""
+"""Wake queue: combines wakes into few requests to the engine's server; per session one is in flight and one waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from everturn.core.ports import Clock
 from everturn.errors import EngineUnavailable
 
-CLOSED = "the engine was closed before Restate took this wake; what was admitted is safe, send it again elsewhere"
+CLOSED = "the engine was closed before its server took this wake; what was admitted is safe, send it again elsewhere"
 
 Send = Callable[[str, float, str], Coroutine[Any, Any, None]]  # (session, seconds from now, key)
 

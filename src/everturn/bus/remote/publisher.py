@@ -9,12 +9,10 @@ import asyncio
 import secrets
 from collections.abc import Container, Sequence
 from itertools import count
-
-from nats.aio.client import Client
+from typing import Protocol
 
 from everturn.bus.memory import MemoryBus
-from everturn.bus.nats.codec import CLOSE_MESSAGE, READ_LOG, merge_for_send, pack, subject_token
-from everturn.bus.nats.connection import NatsConnection, publish
+from everturn.bus.remote.codec import CLOSE_MESSAGE, READ_LOG, merge_for_send, pack, subject_token
 from everturn.core.deltas import Delta, DriverGone, Frame, LogAdvanced
 
 FLUSH = 0.05  # seconds over which the frames of a turn are merged into one message
@@ -30,11 +28,29 @@ SIGNALS = 10_000  # sessions whose signals wait for a connection
 OUTBOUND_TURNS = 20_000  # turns that are remembered while there is no connection
 
 
+class FrameSender(Protocol):
+    """Sends messages to the other processes."""
+
+    @property
+    def message_limit(self) -> int | None:
+        """How many bytes a message may have; None while there is no connection."""
+        ...
+
+    async def send(self, messages: Sequence[tuple[str, bytes]]) -> None:
+        """Send messages, each with its subject."""
+        ...
+
+    def log_problem(self, what: str, error: object) -> None:
+        """Log that something could not be sent."""
+        ...
+
+
 class OutboundTurn:
     """A turn this node publishes, and its unsent frames."""
 
     __slots__ = (
         "frames",
+        "is_asked",
         "is_closing",
         "is_ready",
         "needs_resend",
@@ -58,6 +74,7 @@ class OutboundTurn:
         self.resent = 0.0  # when the step so far was resent on request
         self.is_ready = False  # it is queued for sending
         self.needs_resend = False  # something was lost, so the step so far is sent again
+        self.is_asked = False  # a reader without a backlog wants the step so far; it has checked the log
         self.is_closing = False
 
     @property
@@ -75,10 +92,16 @@ class FramePublisher:
     """Publishes the frames and signals of a node."""
 
     def __init__(
-        self, connection: NatsConnection, local: MemoryBus, prefix: str, keep: float, followed: Container[str]
+        self,
+        sender: FrameSender,
+        local: MemoryBus,
+        prefix: str,
+        keep: float,
+        followed: Container[str],
+        resend_interval: float = RESEND,
     ) -> None:
-        self._followed = followed
-        self._connection, self._local, self._prefix, self._keep = connection, local, prefix, keep
+        self._followed, self._resend_interval = followed, resend_interval
+        self._sender, self._local, self._prefix, self._keep = sender, local, prefix, keep
         self.outlets: dict[str, OutboundTurn] = {}
         self._closed: dict[str, float] = {}  # turn -> when it was closed
         self._ready: list[OutboundTurn] = []  # to be sent now
@@ -151,12 +174,20 @@ class FramePublisher:
             self._wake.set()
 
     def resend(self, turn: str) -> None:
-        """Send the step so far again, for a late reader on another node whose backlog is incomplete."""
+        """Send the step so far again, for a late reader on another node whose backlog is incomplete.
+
+        Without an interval the reader has no other backlog, and waits for an answer: it gets one also before any text.
+        """
         outbound, channel, now = self.outlets.get(turn), self._local.channels.get(turn), self._loop.time()
-        if outbound is None or now - outbound.resent < RESEND:
+        if outbound is None or now - outbound.resent < self._resend_interval:
             return
-        if any(isinstance(frame, Delta) for frame in (*outbound.frames, *(channel.frames if channel else ()))):
-            outbound.resent, outbound.needs_resend = now, True
+        frames = (*outbound.frames, *(channel.frames if channel else ()))
+        if not self._resend_interval or any(isinstance(frame, Delta) for frame in frames):
+            outbound.resent = now
+            if self._resend_interval:
+                outbound.needs_resend = True
+            else:
+                outbound.is_asked = True
             self._send_now(outbound)
 
     def resend_all(self) -> None:
@@ -196,15 +227,15 @@ class FramePublisher:
             await self._wake.wait()
             self._wake.clear()
             ready, self._ready = self._ready, []
-            nc, self._is_sending = self._connection.nc, True
+            limit, self._is_sending = self._sender.message_limit, True
             try:
-                messages = [message for outbound in ready for message in self._messages(nc, outbound)]
-                if nc is not None:
+                messages = [message for outbound in ready for message in self._messages(limit, outbound)]
+                if limit is not None:
                     messages += self._take_signals()
                     for at in range(0, len(messages), BATCH_MESSAGES):
-                        await publish(nc, messages[at : at + BATCH_MESSAGES])
+                        await self._sender.send(messages[at : at + BATCH_MESSAGES])
             except Exception as error:  # whatever the client may raise; the connection is re-established
-                self._connection.log_problem("nothing can be sent", error)
+                self._sender.log_problem("nothing can be sent", error)
                 for outbound in ready:
                     outbound.drop_unsent()
                     outbound.is_ready = False
@@ -231,7 +262,7 @@ class FramePublisher:
         self._next_tick = []
         self._wake.set()
 
-    def _messages(self, nc: Client | None, outbound: OutboundTurn) -> Sequence[tuple[str, bytes]]:
+    def _messages(self, limit: int | None, outbound: OutboundTurn) -> Sequence[tuple[str, bytes]]:
         """The messages of a turn to be sent now."""
         if not outbound.is_ready:
             return ()  # it was queued twice
@@ -239,16 +270,19 @@ class FramePublisher:
         now = outbound.touched = self._loop.time()
         frames = outbound.frames
         is_new = any(type(frame) is LogAdvanced for frame in frames)
-        if must_show := bool(nc is None or outbound.needs_resend or outbound.published_locally or is_new):
+        if must_show := bool(
+            limit is None or outbound.needs_resend or outbound.is_asked or outbound.published_locally or is_new
+        ):
             self.publish_locally(outbound.turn)
         outbound.frames, outbound.published_locally = [], 0
-        if nc is None:
+        if limit is None:
             outbound.needs_resend = True
             return ()
-        if outbound.needs_resend:
-            outbound.needs_resend, is_new = False, True
+        if outbound.needs_resend or outbound.is_asked:
             channel = self._local.channels.get(outbound.turn)
-            frames = [READ_LOG, *(channel.frames if channel is not None else ())]
+            so_far = channel.frames if channel is not None else ()
+            frames = [*so_far] if so_far and not outbound.needs_resend else [READ_LOG, *so_far]
+            outbound.needs_resend, outbound.is_asked, is_new = False, False, True
         messages: list[tuple[str, bytes]] = []
         if frames and (merged := merge_for_send(frames)):  # a message without frames would close the turn
             if not must_show:
@@ -258,7 +292,7 @@ class FramePublisher:
             if is_new:
                 outbound.since = now
             age = 0 if is_new else int((now - outbound.since) * 1000) + 1
-            messages = [(outbound.subject, data) for data in pack(merged, age, nc.max_payload)]
+            messages = [(outbound.subject, data) for data in pack(merged, age, limit) or pack([READ_LOG], age, limit)]
         if outbound.is_closing:
             self.outlets.pop(outbound.turn, None)
             self._closed[outbound.turn] = now

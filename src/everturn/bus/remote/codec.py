@@ -1,4 +1,4 @@
-"""Codec of the NATS bus: frames as messages, and ids as subjects. Pure.
+"""Codec of the buses between processes: frames as messages, and ids as subjects. Pure.
 
 A message is the age of its step in milliseconds, and the frames as JSON: `1250[{...}]`. The age tells how far back in the
 stream a late reader must look; 0 means that it can begin with this message. A message without frames closes the turn.
@@ -132,7 +132,7 @@ def unpack(data: bytes) -> list[Frame]:
 
 
 def plausible_frames(frames: Sequence[Frame], turn: str) -> list[Frame]:
-    """The frames that a driver of this turn could have sent; any client of the NATS server can send others."""
+    """The frames that a driver of this turn could have sent; any client of the server can send others."""
     return [frame for frame in frames if _is_sound(frame, turn)]
 
 
