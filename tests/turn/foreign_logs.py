@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from everturn import tool
+from everturn.app import App
 from everturn.core.commands import Cancel, ResolveGate, Send
 from everturn.core.events import TurnEvent, TurnFailed, TurnStarted
 from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, GateResolution
@@ -17,7 +18,6 @@ from everturn.core.hooks import SUSPEND
 from everturn.core.state import Phase, TurnDone, TurnState, WaitForInput, decide, fold
 from everturn.errors import InvalidEvent
 from everturn.running.active_turn import TurnSettings
-from everturn.runtime import Runtime
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedModel, call, calls, say
 from tests.helpers.random_events import wild
 from tests.helpers.simulated_driver import NOTES, PLUGINS, Dice, carry_out
@@ -79,7 +79,7 @@ async def drive_to_an_end(log: list[TurnEvent]) -> TurnState:
     """
     store = MemoryStore()
     model = ScriptedModel([calls(call("look", a=1))], *[[say("so be it")]] * 50)
-    runtime = Runtime(
+    app = App(
         model,
         tools=[look],
         plugins=[Notes()],
@@ -92,16 +92,16 @@ async def drive_to_an_end(log: list[TurnEvent]) -> TurnState:
     try:
         async with asyncio.timeout(30):  # a turn that spins or hangs; no number is compared with the clock
             await store.append(SESSION, 0, log)
-            return await _drive(runtime, store)
+            return await _drive(app, store)
     except TimeoutError as error:
         raise Unfit("the driver did not let go of the turn") from error
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
-async def _drive(runtime: Runtime, store: MemoryStore) -> TurnState:
+async def _drive(app: App, store: MemoryStore) -> TurnState:
     for number in range(20):
-        await runtime._driver.drive(SESSION)
+        await app._driver.drive(SESSION)
         state = fold(entry.event for entry in await store.events(SESSION, turn="t"))
         if state.phase.is_terminal:
             return await _checked(store, state)

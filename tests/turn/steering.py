@@ -46,16 +46,16 @@ class Slow(ScriptedModel):
 
 async def heard(chat: Chat) -> None:
     """Wait until the driver has looked at everything that was sent: what comes behind it was acted on."""
-    runtime, [turn, *_] = chat.runtime, await turns_of(chat)
-    stir = NotifyCall(key=runtime.ids.new("cmd"), session=chat.session, turn=turn, call="none")
+    app, [turn, *_] = chat.app, await turns_of(chat)
+    stir = NotifyCall(key=app.ids.new("cmd"), session=chat.session, turn=turn, call="none")
     async with asyncio.timeout(SOON):
-        await runtime.command(stir)
+        await app.command(stir)
         with pytest.raises(CommandRefused):
-            await runtime.wait_until_carried_out(stir, 0)
+            await app.wait_until_carried_out(stir, 0)
 
 
 async def events_in(chat: Chat) -> list[Event]:
-    return await events_of(chat.runtime.store, chat.session)
+    return await events_of(chat.app.store, chat.session)
 
 
 async def turns_of(chat: Chat) -> list[str]:

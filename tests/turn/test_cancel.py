@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from everturn import Chat, GateOpened, Phase, TextDelta, TurnOptions, tool
+from everturn import Chat, TurnOptions, tool
 from everturn.core.events import CallStarted, CommandDropped, LateResultReceived
 from everturn.core.hooks import StepContext, TurnContext
 from everturn.core.options import LatePolicy
 from everturn.core.parts import NoticePart, ToolPart
 from everturn.core.ports import Tool
 from everturn.errors import GateClosed, TurnClosed
+from everturn.events import GateOpened, Phase, TextDelta
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say
 from tests.helpers.crash_harness import validate
 
@@ -43,7 +44,7 @@ class Slow:
 
 
 def entries_in(chat: Chat) -> Any:
-    return chat.runtime.store.events(chat.session)
+    return chat.app.store.events(chat.session)
 
 
 async def cancelled_while_digging(chat: Chat, slow: Slow, **how: Any) -> ToolPart:
@@ -91,7 +92,7 @@ async def test_a_hard_cancel_stops_the_tool_and_nothing_comes_late() -> None:
         await cancelled_while_digging(chat, slow, hard=True)
         async with asyncio.timeout(SOON):
             await slow.stopped.wait()
-            await chat.runtime.tool_tasks.wait_idle()
+            await chat.app.tool_tasks.wait_idle()
         assert not any(isinstance(entry.event, LateResultReceived) for entry in await entries_in(chat))
 
 
@@ -112,11 +113,11 @@ async def test_a_second_cancel_and_one_after_the_end_change_nothing() -> None:
         await slow.started.wait()
         await asyncio.gather(turn.cancel(), turn.cancel(), turn.cancel(key="mine"), turn.cancel(key="mine"))
         assert (await turn).phase is Phase.CANCELLED
-        before = await chat.runtime.store.events(chat.session, turn=turn.id)
+        before = await chat.app.store.events(chat.session, turn=turn.id)
         await turn.cancel()
         assert (await turn).phase is Phase.CANCELLED
         await settled_inbox(chat)
-        assert await chat.runtime.store.events(chat.session, turn=turn.id) == before
+        assert await chat.app.store.events(chat.session, turn=turn.id) == before
         dropped = [entry.event for entry in await entries_in(chat) if isinstance(entry.event, CommandDropped)]
     assert len(dropped) == 3
 
@@ -124,7 +125,7 @@ async def test_a_second_cancel_and_one_after_the_end_change_nothing() -> None:
 async def settled_inbox(chat: Chat) -> None:
     """Wait until every command was acted on."""
     async with asyncio.timeout(SOON):
-        while await chat.runtime.store.inbox(chat.session):  # noqa: ASYNC110 - acting on a command rings no bell
+        while await chat.app.store.inbox(chat.session):  # noqa: ASYNC110 - acting on a command rings no bell
             await asyncio.sleep(0)
 
 
@@ -296,7 +297,7 @@ async def late_by(policy: LatePolicy) -> tuple[ScriptedModel, Chat, Callable[[st
     chat = Chat(model, tools=[slow.tool], options=TurnOptions(late=policy))
     await cancelled_while_digging(chat, slow)
     slow.release.set()
-    await chat.runtime.tool_tasks.wait_idle()
+    await chat.app.tool_tasks.wait_idle()
     await settled_inbox(chat)
 
     async def say_again(text: str) -> list[str]:
@@ -332,7 +333,7 @@ async def test_what_was_sent_before_a_late_result_came_is_sent_again_unchanged()
         await cancelled_while_digging(chat, slow)
         await (await chat.send("well?"))
         slow.release.set()
-        await chat.runtime.tool_tasks.wait_idle()
+        await chat.app.tool_tasks.wait_idle()
         await settled_inbox(chat)
         await (await chat.send("and now?"))
     before, after = ([msgspec.json.encode(m) for m in request.messages] for request in model.requests[1:])

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from everturn import Chat, Phase, TurnResult, TurnStarted, tool
+from everturn import Chat, RunResult, tool
+from everturn.app import App
 from everturn.core.commands import Send
 from everturn.core.events import CallStarted, CommandDropped, Event, StepRestarted, StepStarted
 from everturn.core.parts import TextPart
@@ -17,7 +18,7 @@ from everturn.core.session_claims import MAX_QUICK_CLAIMS, RETRY_PAUSES
 from everturn.core.tree import MessageTree
 from everturn.driver import driver
 from everturn.errors import CommandRefused, DriverLost, KeyConflict, UnknownMessage
-from everturn.runtime import Runtime
+from everturn.events import Phase, TurnStarted
 from everturn.testing import FakeClock, MemoryStore, ScriptedModel, call, calls, say
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
@@ -74,7 +75,7 @@ async def test_a_message_sent_while_a_turn_runs_waits_for_it_on_the_same_branch(
     async with Chat(by_question(one=waits_at("a")), tools=doors.tools()) as chat:
         first, second, third = await chat.send("one"), await chat.send("two"), await chat.send("three")
         await doors.arrived.get()
-        started = [e.event for e in await chat.runtime.store.events(chat.session) if isinstance(e.event, TurnStarted)]
+        started = [e.event for e in await chat.app.store.events(chat.session) if isinstance(e.event, TurnStarted)]
         assert [event.turn for event in started] == [first.id]
         doors.open("a")
         assert [(await turn).text for turn in (third, second, first)] == ["re: three", "re: two", "re: one"]
@@ -172,13 +173,13 @@ async def test_fork_and_switch_select_where_the_next_message_goes() -> None:
         await chat.fork(answer_one)
         await (await chat.send("zwei"))
         assert await texts(chat) == ["one", "re: one", "zwei", "re: zwei"]
-        await chat.switch(answer_two)
+        await chat.fork(answer_two)
         assert await texts(chat) == ["one", "re: one", "two", "re: two"]
         await chat.fork(None)
         await (await chat.send("anew"))
         assert await texts(chat) == ["anew", "re: anew"]
         with pytest.raises(UnknownMessage):
-            await chat.switch("nothing")
+            await chat.fork("nothing")
 
 
 async def test_delete_hides_a_message_and_what_is_under_it_and_nothing_beside() -> None:
@@ -241,10 +242,10 @@ class Flaky(MemoryStore):
         return await super().append(session, after, events, epoch)
 
 
-async def collected(chat: Chat, clock: FakeClock, text: str) -> TurnResult:
+async def collected(chat: Chat, clock: FakeClock, text: str) -> RunResult:
     """Send, and let time pass until the turn is over."""
 
-    async def result() -> TurnResult:
+    async def result() -> RunResult:
         return await (await chat.send(text))
 
     waiting = asyncio.ensure_future(result())
@@ -260,7 +261,7 @@ async def test_a_store_that_fails_once_is_asked_again(kind: type[Event]) -> None
     doors, clock, store = Doors(), FakeClock(), Flaky(kind, times=1)
     doors.open("a")
     model = by_question(one=waits_at("a"))
-    async with Chat(model, runtime=Runtime(model, tools=doors.tools(), store=store, clock=clock)) as chat:
+    async with Chat(model, app=App(model, tools=doors.tools(), store=store, clock=clock)) as chat:
         assert (await collected(chat, clock, "one")).text == "re: one"
 
 
@@ -274,7 +275,7 @@ async def test_a_store_that_fails_for_good_is_left_alone_and_the_reader_is_told(
     doors, clock, store = Doors(), FakeClock(), Flaky(kind, times=99)
     doors.open("a")
     model = by_question(one=waits_at("a"))
-    async with Chat(model, runtime=Runtime(model, tools=doors.tools(), store=store, clock=clock)) as chat:
+    async with Chat(model, app=App(model, tools=doors.tools(), store=store, clock=clock)) as chat:
         with pytest.raises(DriverLost):
             await collected(chat, clock, "one")
 
@@ -286,9 +287,9 @@ async def test_a_session_that_lost_three_drivers_in_a_row_rests_for_seconds_and_
     await store.admit(turn)
     for _ in range(MAX_QUICK_CLAIMS):  # processes that died before they wrote anything
         await store.claim("s", clock.now())
-    runtime = Runtime(model, store=store, clock=clock)
-    async with Chat(model, runtime=runtime, session="s") as chat:
-        await runtime.start()  # finds what is unfinished
+    app = App(model, store=store, clock=clock)
+    async with Chat(model, app=app, session="s") as chat:
+        await app.start()  # finds what is unfinished
         for _ in range(50):
             await asyncio.sleep(0)
         assert await store.events("s") == []  # it rests
@@ -307,7 +308,7 @@ async def test_a_driver_that_was_overtaken_writes_nothing_more() -> None:
     await doors.arrived.get()
     async with Chat(by_question(one=waits_at("a")), tools=doors.tools(), store=store, session="s") as new:
         assert await doors.arrived.get() == "a"  # a `read` call is run again by whoever takes over
-        await new.switch(None)  # the log has moved on without the old driver
+        await new.fork(None)  # the log has moved on without the old driver
         before = await store.head("s")
         doors.open("a")
         assert (await new.turn(turn.id)).text == "re: one"

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, ModelError, Phase, TextDelta, Turn, TurnCancelled, TurnCompleted, TurnError, TurnFailed, tool
+from everturn import Chat, ModelError, Turn, TurnError, tool
 from everturn.core.events import CallFinished, CallStarted, LateResultReceived, TurnFinishing
 from everturn.core.hooks import StepContext, TurnContext
 from everturn.errors import HookError
+from everturn.events import Phase, TextDelta, TurnCancelled, TurnCompleted, TurnFailed
 from everturn.testing import MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
@@ -56,7 +57,7 @@ async def test_the_terminal_event_is_the_last_and_every_call_has_one_result() ->
         async for event in turn:
             if isinstance(event, CallStarted) and event.tool == "wait":
                 await turn.cancel()
-        events = [entry.event for entry in await chat.runtime.store.events(chat.session, turn=turn.id)]
+        events = [entry.event for entry in await chat.app.store.events(chat.session, turn=turn.id)]
     settled = Counter(event.call for event in events if isinstance(event, CallFinished))
     assert sorted(settled.values()) == [1, 1, 1]
     assert isinstance(events[-1], TurnCancelled)
@@ -89,7 +90,7 @@ async def test_clean_ups_that_fail_are_raised_together_and_the_turn_is_complete(
         with pytest.raises(ExceptionGroup) as caught:
             await turn
         state = await turn.state()
-        [ended] = [e.event for e in await chat.runtime.store.events(chat.session) if isinstance(e.event, TurnCompleted)]
+        [ended] = [e.event for e in await chat.app.store.events(chat.session) if isinstance(e.event, TurnCompleted)]
     assert state.phase is Phase.COMPLETED
     assert [type(error) for error in caught.value.exceptions] == [HookError] * 2  # a failing on_turn_end is reported
     assert [report.text.split(" ")[0] for report in ended.reports] == [
@@ -192,8 +193,8 @@ async def test_an_error_in_a_turn_leaves_its_running_tools_to_come_late() -> Non
         with pytest.raises(TurnError, match=r"Broken\.on_after_request") as caught:
             await turn
         release.set()
-        await chat.runtime.tool_tasks.wait_idle()
-        while (late := (await chat.runtime.store.events(chat.session))[-1].event) and isinstance(late, TurnFailed):  # noqa: ASYNC110
+        await chat.app.tool_tasks.wait_idle()
+        while (late := (await chat.app.store.events(chat.session))[-1].event) and isinstance(late, TurnFailed):  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert isinstance(late, LateResultReceived)
         assert (late.output.text, caught.value.kind) == ("gold", "hook")

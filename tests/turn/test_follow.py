@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from everturn import CallProgress, Chat, Cursor, Progress, TextDelta, Turn, TurnCompleted, TurnStarted, tool
+from everturn import Chat, Progress, Turn, tool
 from everturn.core.deltas import CallDelta, ReasoningDelta, TurnItem, TurnReader
 from everturn.core.events import Entry, Event
 from everturn.errors import DriverLost
+from everturn.events import CallProgress, Cursor, TextDelta, TurnCompleted, TurnStarted
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say, think
 
 SOON = 2  # seconds after which something that should have happened is taken to hang
@@ -53,7 +54,7 @@ async def test_a_reader_from_any_cursor_of_a_turn_sees_exactly_the_rest() -> Non
         whole: list[TurnItem] = []
         places: list[tuple[Cursor, int]] = [(reader.cursor, 0)]
         live: list[tuple[int, asyncio.Task[list[TurnItem]]]] = []
-        async for item in chat.runtime.follow(chat.session, reader):
+        async for item in chat.app.follow(chat.session, reader):
             whole.append(item)
             places.append((reader.cursor, len(whole)))
             live.append((len(whole), asyncio.ensure_future(read(turn, reader.cursor))))
@@ -136,7 +137,7 @@ async def test_a_reader_at_or_behind_the_end_is_not_kept_waiting() -> None:
     async with Chat(story(), tools=[look]) as chat:
         turn = await chat.send("please")
         await turn
-        end = await chat.runtime.store.head(chat.session)
+        end = await chat.app.store.head(chat.session)
         assert await read(turn, str(end)) == []
         assert await read(turn, str(end + 100)) == []
 

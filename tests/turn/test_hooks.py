@@ -9,24 +9,13 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from everturn import (
-    SUSPEND,
-    CallFinished,
-    Chat,
-    GateOpened,
-    Output,
-    Phase,
-    Plugin,
-    TurnCompleted,
-    TurnError,
-    TurnFailed,
-    TurnSettings,
-    tool,
-)
+from everturn import Chat, Output, TurnError, TurnSettings, tool
 from everturn.core.events import HookFinished, TurnSuspended
 from everturn.core.hooks import HOOKS
 from everturn.core.parts import TextPart
 from everturn.errors import ConfigError, HookError
+from everturn.events import CallFinished, GateOpened, Phase, TurnCompleted, TurnFailed
+from everturn.plugins import SUSPEND, Plugin
 from everturn.testing import ScriptedModel, call, calls, say
 from tests.helpers.tools import pay_with_approval
 
@@ -76,11 +65,14 @@ async def test_every_hook_is_called_in_its_order() -> None:
     first = [entry for entry in log if entry.startswith("one.")]
     assert [entry.removeprefix("one.") for entry in first] == snapshot(
         [
+            "on_input",
             "on_turn_start",
             "on_message_append",
             "on_system_prompt",
             "on_params",
             "on_before_request",
+            "on_output",
+            "on_output",
             "on_call_start",
             "on_call_start",
             "on_gate",
@@ -92,13 +84,14 @@ async def test_every_hook_is_called_in_its_order() -> None:
             "on_system_prompt",
             "on_params",
             "on_before_request",
+            "on_output",
             "on_after_request",
             "on_turn_end",
             "cleanup",
         ]
     )
     # Serial hooks go in registration order; clean-ups last in, first out.
-    assert log[:2] == ["one.on_turn_start", "two.on_turn_start"]
+    assert log[:4] == ["one.on_input", "two.on_input", "one.on_turn_start", "two.on_turn_start"]
     assert log[-2:] == ["two.cleanup", "one.cleanup"]
 
 
@@ -301,6 +294,41 @@ async def test_request_messages_keep_only_the_fields_they_may() -> None:
     await (await Chat(model, plugins=[Rewrite()], settings=settings).send("go"))
     message = model.requests[0].messages[0]
     assert (message.role, message.text, message.name) == ("user", "hi", "")
+
+
+def _add_a_text(ctx: Any) -> None:
+    ctx.system += "Be brief."
+
+
+def _extend_by_a_text(ctx: Any) -> None:
+    ctx.system.extend("Be brief.")
+
+
+def _replace_by_a_text(ctx: Any) -> None:
+    ctx.system = "Be brief."
+
+
+@pytest.mark.parametrize("change", [_add_a_text, _extend_by_a_text, _replace_by_a_text])
+async def test_a_text_in_place_of_paragraphs_of_the_prompt_is_refused(change: Callable[[Any], None]) -> None:
+    class Tune:
+        def on_system_prompt(self, ctx: Any) -> None:
+            change(ctx)
+
+    model = ScriptedModel(say("Hi."))
+    with pytest.raises(HookError, match=r"ctx\.system\.append\(text\)"):
+        await (await Chat(model, plugins=[Tune()]).send("go"))
+    assert model.requests == []
+
+
+async def test_paragraphs_of_the_prompt_can_be_added_or_replaced() -> None:
+    class Tune:
+        def on_system_prompt(self, ctx: Any) -> None:
+            ctx.system = ["You are brief."]
+            ctx.system += ["You are kind."]
+
+    model = ScriptedModel(say("Hi."))
+    await (await Chat(model, plugins=[Tune()]).send("go"))
+    assert model.requests[0].system == "You are brief.\n\nYou are kind."
 
 
 async def test_prompt_and_parameters_can_be_changed_before_the_body_is_assembled() -> None:

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from everturn import Chat, TurnCompleted
+from everturn import Chat
+from everturn.app import App
 from everturn.bus.memory import MemoryBus
 from everturn.core.commands import Select, Send
 from everturn.core.deltas import DriverGone, Frame
 from everturn.core.parts import TextPart
+from everturn.events import TurnCompleted
 from everturn.running import log_poll
 from everturn.running.log_poll import LogPoll
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, say
 
 SOON = 5
@@ -91,31 +92,31 @@ async def test_only_a_reader_that_is_behind_is_told_and_once_for_each_position()
 
 async def test_a_turn_whose_end_nobody_announced_ends_for_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_poll, "POLL_INTERVAL", 0.01)
-    runtime = Runtime(ScriptedModel([say("a")]), bus=Dead())
-    async with Chat("", runtime=runtime, session="s") as chat, asyncio.timeout(SOON):
+    app = App(ScriptedModel([say("a")]), bus=Dead())
+    async with Chat("", app=app, session="s") as chat, asyncio.timeout(SOON):
         turn = await chat.send("go")
 
         shown = [item async for item in turn.events()]
 
         assert isinstance(shown[-1], TurnCompleted)
-        assert runtime.log_poll.sessions == 0
+        assert app.log_poll.sessions == 0
 
 
 async def test_a_command_that_was_acted_on_while_nobody_said_so_is_not_waited_for_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(log_poll, "POLL_INTERVAL", 0.01)
-    runtime = Runtime(ScriptedModel([say("a")]), bus=Dead())
-    async with Chat("", runtime=runtime, session="s") as chat, asyncio.timeout(SOON):
+    app = App(ScriptedModel([say("a")]), bus=Dead())
+    async with Chat("", app=app, session="s") as chat, asyncio.timeout(SOON):
         await (await chat.send("go"))
         tree = await chat.tree()
         command = Select(key="select", session="s", message=next(iter(tree.messages)))
-        head = await runtime.store.head("s")
+        head = await app.store.head("s")
 
-        await runtime.command(command)
-        await runtime.wait_until_carried_out(command, head)
+        await app.command(command)
+        await app.wait_until_carried_out(command, head)
 
-        assert await runtime.store.inbox("s") == []
+        assert await app.store.inbox("s") == []
 
 
 async def test_a_store_that_fails_once_is_polled_again(

@@ -84,8 +84,8 @@ def test_among_many_only_the_closest_are_named() -> None:
         "there is no tool called 'ReadFil'; of the 41 there are, the closest are: read_file. Nothing was run."
     )
     assert refusal("zzz", tools) == snapshot(
-        "there is no tool called 'zzz'; none of the 41 there are is called alike; "
-        "call one by the name it was offered under. Nothing was run."
+        "there is no tool called 'zzz'; none of the 41 tools has a similar name; "
+        "call a tool by the name it was offered under. Nothing was run."
     )
     assert refusal("tool_99", tools).count(", tool_") == MAX_SUGGESTIONS - 1
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everturn import Chat, Output, ToolError
+from everturn.app import App
 from everturn.calls.output import OutputLimits, excerpt, prepare_output
 from everturn.calls.results import has_truncated_result
 from everturn.core.parts import FilePart
 from everturn.core.ports import ToolContext
 from everturn.errors import BadArguments
-from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel, say
 from everturn.tools.read_result import DEFAULT_RANGE_LENGTH, MAX_RANGE_LENGTH, ReadResultTool
 from tests.helpers.tool_results import READ, Given, Peek, outputs, returns, run_through, talk, then, told
@@ -41,13 +41,13 @@ async def test_a_long_result_is_cut_to_two_thirds_head_and_one_third_tail_at_lin
 
 
 async def test_the_whole_is_a_blob_and_all_else_of_the_output_is_as_it_was() -> None:
-    async with Chat(model := talk(), runtime=Runtime(model)) as chat:
-        file = FilePart(await chat.runtime.store.put_blob(b"png"), "image/png", 3, "a.png")
-        store = chat.runtime.store
+    async with Chat(model := talk(), app=App(model)) as chat:
+        file = FilePart(await chat.app.store.put_blob(b"png"), "image/png", 3, "a.png")
+        store = chat.app.store
     whole = Output("ü" * 300, title="T" * 200, metadata={"n": "m" * 200}, attachments=(file,))
     model = talk()
     async with Chat(
-        model, runtime=Runtime(model, tools=[returns(whole)], store=store, limits=OutputLimits(output=100))
+        model, app=App(model, tools=[returns(whole)], store=store, limits=OutputLimits(output=100))
     ) as chat:
         await (await chat.send("please"))
         [output] = await outputs(chat)
@@ -63,7 +63,7 @@ async def test_a_tool_may_have_a_limit_of_its_own(limit: int, is_cut: bool) -> N
 
 async def test_a_text_within_the_limit_is_not_copied() -> None:
     model, peek = ScriptedModel(say("Done.")), Peek()
-    async with Chat(model, runtime=Runtime(model, plugins=[peek])) as chat:
+    async with Chat(model, app=App(model, plugins=[peek])) as chat:
         await (await chat.send("please"))
         output = Output("x" * 50_000)
         assert await prepare_output(peek.run, returns("").spec, "c", output, OutputLimits()) is output
@@ -71,7 +71,7 @@ async def test_a_text_within_the_limit_is_not_copied() -> None:
 
 async def test_cutting_takes_no_more_memory_than_three_times_the_text() -> None:
     model, peek = ScriptedModel(say("Done.")), Peek()
-    async with Chat(model, runtime=Runtime(model, plugins=[peek])) as chat:
+    async with Chat(model, app=App(model, plugins=[peek])) as chat:
         await (await chat.send("please"))
         text = "word " * 1_000_000
         tracemalloc.start()
@@ -191,8 +191,8 @@ async def test_whether_something_was_cut_is_known_in_this_turn_and_the_next() ->
             seen.append(has_truncated_result(ctx.run))
 
     model = talk(say("Again."))
-    runtime = Runtime(model, tools=[returns("x" * 300)], plugins=[Look()], limits=OutputLimits(output=100))
-    async with Chat(model, runtime=runtime) as chat:
+    app = App(model, tools=[returns("x" * 300)], plugins=[Look()], limits=OutputLimits(output=100))
+    async with Chat(model, app=app) as chat:
         await (await chat.send("please"))
         await (await chat.send("and now?"))
     assert seen == [False, True, True]
@@ -207,7 +207,7 @@ async def test_a_result_that_a_person_withheld_is_not_read_and_of_a_redacted_one
         model = talk(then("read_back", call="CALL"), then("use", text="<$ref{CALL}>"))
         given = Given()
         tools = [returns("secret " * 100, review="always"), READ, given.text()]
-        async with Chat(model, runtime=Runtime(model, tools=tools, limits=OutputLimits(output=100))) as chat:
+        async with Chat(model, app=App(model, tools=tools, limits=OutputLimits(output=100))) as chat:
             turn = await chat.send("please")
             async for event in turn:
                 if type(event).__name__ == "TurnSuspended":

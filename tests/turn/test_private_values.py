@@ -13,9 +13,9 @@ from hypothesis import given as given_that
 from hypothesis import strategies as st
 
 from everturn import Chat, Output, ToolError
+from everturn.app import App
 from everturn.calls.output import OutputLimits, failure_output, prepare_output
 from everturn.calls.private_values import PRIVACY_RULE, PlaceholderMask
-from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel, call, calls, say
 from tests.helpers.tool_results import READ, Given, Peek, everything, outputs, returns, run_through, talk, then, told
 
@@ -126,9 +126,9 @@ async def test_private_values_reach_the_tool_and_nothing_that_is_written_sent_or
         then("read_back", call="CALL"),
         then("use", text="$ref{CALL}"),
     )
-    runtime = Runtime(model, tools=[look, given.text(approval="always"), READ], limits=OutputLimits(output=limit))
+    app = App(model, tools=[look, given.text(approval="always"), READ], limits=OutputLimits(output=limit))
     everywhere, wholes = "", set[str]()
-    async with Chat(model, runtime=runtime) as chat:
+    async with Chat(model, app=app) as chat:
         turn = await chat.send("please")
         async for event in turn:
             everywhere += repr(event)
@@ -140,7 +140,7 @@ async def test_private_values_reach_the_tool_and_nothing_that_is_written_sent_or
         [first, *_] = await outputs(chat)
         everywhere += await everything(chat, model)
         for blob in wholes:
-            everywhere += (await runtime.store.blob(blob)).decode()
+            everywhere += (await app.store.blob(blob)).decode()
     assert len(wholes) == (limit == 300)
     assert given.values[:2] == [CANARY, f"To: <{CANARY}>, {ACCENT}"]
     assert "$private{" in given.values[2]
@@ -175,12 +175,12 @@ async def test_values_of_earlier_turns_are_known_again_after_a_restart(tmp_path:
     path, given = str(tmp_path / "talks.db"), Given()
     first = ScriptedModel(calls(call("look")), say("Seen."))
     look = returns(PEOPLE, private=PRIVATE)
-    async with Chat(first, session="talk", runtime=Runtime(first, tools=[look], store=path)) as chat:
+    async with Chat(first, session="talk", app=App(first, tools=[look], store=path)) as chat:
         await (await chat.send("please"))
     text = "$private{CALL:customer.0.email}"
     second = ScriptedModel(say(""), say(""), then("echo", text=text), then("leak"), say("Done."))
     tools = [look, given.echo(), returns(ValueError(f"no box of {CANARY}"), "leak")]
-    async with Chat(second, session="talk", runtime=Runtime(second, tools=tools, store=path)) as chat:
+    async with Chat(second, session="talk", app=App(second, tools=tools, store=path)) as chat:
         await (await chat.send("mail it"))
         seen = await everything(chat, second)
     assert given.values == [CANARY]
@@ -193,7 +193,7 @@ async def test_a_failure_of_a_private_tool_is_private_unless_it_was_meant_for_th
     assert CANARY not in seen
     assert "(failed) is private as a whole" in output.text
     model, peek = ScriptedModel(say("Done.")), Peek()
-    async with Chat(model, runtime=Runtime(model, plugins=[peek])) as chat:
+    async with Chat(model, app=App(model, plugins=[peek])) as chat:
         await (await chat.send("please"))
         meant = failure_output(ToolError("there is no customer 17"))
         assert (

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from everturn import Chat
+from everturn import Chat, ToolError, tool
+from everturn.app import App
 from everturn.calls import references
 from everturn.calls.output import OutputLimits
 from everturn.calls.references import REFERENCES_RULE, resolve_references, types_at_path
 from everturn.core.events import CallStarted
 from everturn.models.registry import get_model
-from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.testing.provider import Call, Provider, Say
 from tests.helpers.tool_results import Given, Peek, everything, made, outputs, returns, run_through, talk, then
@@ -74,7 +74,7 @@ async def test_what_is_written_down_hashed_and_sent_keeps_the_reference() -> Non
     model = talk(then("use", text="$ref{CALL}!"))
     async with Chat(model, tools=[returns("body" * 10), Given().text()]) as chat:
         await (await chat.send("please"))
-        events = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+        events = [entry.event for entry in await chat.app.store.events(chat.session)]
         assert (await everything(chat, model)).count("bodybody!") == 0
     [_, started] = [event for event in events if isinstance(event, CallStarted)]
     assert started.arguments == f'{{"text":"$ref{{{made(model.requests[-1])[0]}}}!"}}'
@@ -178,10 +178,8 @@ async def test_calls_of_the_same_step_and_calls_that_never_ran_are_not_there() -
         return calls(call("look"), *(call("use", text=text) for text in texts))
 
     model = ScriptedModel(calls(call("look"), call("nobody")), both, say("Done."))
-    runtime = Runtime(
-        model, tools=[returns("body"), given.text()], limits=OutputLimits(parallel=1)
-    )  # one after the other
-    async with Chat(model, runtime=runtime) as chat:
+    app = App(model, tools=[returns("body"), given.text()], limits=OutputLimits(parallel=1))  # one after the other
+    async with Chat(model, app=app) as chat:
         await (await chat.send("please"))
         found = await outputs(chat)
     assert given.values == []
@@ -251,7 +249,7 @@ def words(value: Any) -> list[str]:
 
 async def test_arguments_without_references_are_handed_on_as_they_are() -> None:
     model, peek = ScriptedModel(say("Done.")), Peek()
-    async with Chat(model, runtime=Runtime(model, plugins=[peek])) as chat:
+    async with Chat(model, app=App(model, plugins=[peek])) as chat:
         await (await chat.send("please"))
         for arguments in ({}, {"path": "a", "rows": [{"n": 1}]}, {"text": "costs $5 {now}"}):
             assert await resolve_references(peek.run, returns("").spec, arguments) is arguments
@@ -263,12 +261,12 @@ async def test_arguments_without_references_are_handed_on_as_they_are() -> None:
 async def test_a_reference_leads_to_the_same_text_in_a_later_turn_of_another_process(tmp_path: Path) -> None:
     whole, path, given = "word " * 1_000, str(tmp_path / "talks.db"), Given()
     first = ScriptedModel(calls(call("look")), say("Seen."))
-    runtime = Runtime(first, tools=[returns(whole)], store=path, limits=SHORT)
-    async with Chat(first, session="talk", runtime=runtime) as chat:
+    app = App(first, tools=[returns(whole)], store=path, limits=SHORT)
+    async with Chat(first, session="talk", app=app) as chat:
         await (await chat.send("please"))
     second = ScriptedModel(say(""), say(""), then("use", text="$ref{CALL}"), say("Done."))
     tools = [returns("other words"), given.text()]
-    async with Chat(second, session="talk", runtime=Runtime(second, tools=tools, store=path, limits=SHORT)) as chat:
+    async with Chat(second, session="talk", app=App(second, tools=tools, store=path, limits=SHORT)) as chat:
         await (await chat.send("pass it on"))
     assert given.values == [whole]
 
@@ -278,8 +276,8 @@ async def test_a_call_with_a_reference_goes_on_in_another_process_after_a_gate(t
     tools = [returns("word " * 1_000), given.text(approval="always")]
     for answers in (False, True):
         model = talk(then("use", text="$ref{CALL:5:4}"))
-        runtime = Runtime(model, tools=tools, store=path, limits=SHORT)
-        async with Chat(model, session="talk", runtime=runtime) as chat:
+        app = App(model, tools=tools, store=path, limits=SHORT)
+        async with Chat(model, session="talk", app=app) as chat:
             if not answers:
                 async for event in await chat.send("please"):
                     if type(event).__name__ == "TurnSuspended":
@@ -296,3 +294,55 @@ async def test_a_call_with_a_reference_goes_on_in_another_process_after_a_gate(t
 def test_the_rule_for_the_prompt_is_one_sentence() -> None:
     assert REFERENCES_RULE.count(". ") == 0
     assert "$ref{call:start:length}" in REFERENCES_RULE
+
+
+# Arguments ------------------------------------------------------------------------------------------------------------
+
+MAIL = {"to": ["ann", "bob"], "body": "a long $ref{x} text", "options": {"copies": 2}}
+
+
+async def argument(text: str, **more: Any) -> Any:
+    """What a tool was given for a text in which `CALL` is a call that was made with the arguments of a mail."""
+
+    @tool(read_only=True)
+    async def mail(to: list[str], body: str, options: dict[str, int]) -> str:
+        """Send a mail."""
+        raise ToolError("the server is away")
+
+    given = Given()
+    model = ScriptedModel(calls(call("mail", **MAIL)), then("use", text=text), say("Done."))
+    results, _ = await run_through(model, [mail, given.text(**more)])
+    return given.values[0] if given.values else results[-1].text
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("$ref{CALL.arguments.body}", MAIL["body"]),
+        ("<$ref{CALL.arguments.body:2:4}>", "<long>"),
+        ("$ref{CALL.arguments.to}", '["ann","bob"]'),
+        ("$ref{CALL.arguments.to.1}", "bob"),
+        ("$ref{CALL.arguments.options.copies}", "2"),
+    ],
+)
+async def test_a_reference_is_an_argument_of_an_earlier_call_whatever_came_of_it(text: str, given: str) -> None:
+    assert await argument(text) == given
+    assert msgspec.json.decode(await argument("$ref{CALL.arguments}")) == MAIL
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("$ref{CALL.arguments.bdy}", "was made without an argument 'bdy'; there are: body, options, to"),
+        ("$ref{CALL.arguments.to.7}", "was made without an argument 'to.7'"),
+        ("$ref{CALL.arguments.body.x}", "was made without an argument 'body.x'"),
+        ("$ref{CALL.argumentsx}", "there is no result"),
+        ("$ref{other.arguments.body}", "there is no result 'other.arguments.body' to refer to"),
+    ],
+)
+async def test_an_argument_that_was_not_given_is_refused_with_those_that_were(text: str, told: str) -> None:
+    assert told in await argument(text)
+
+
+async def test_an_argument_that_says_what_is_done_cannot_be_a_reference_to_an_argument() -> None:
+    assert "write it out" in await argument("$ref{CALL.arguments.body}", subjects={"text": "path"})

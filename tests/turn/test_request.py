@@ -10,12 +10,13 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
-from everturn import Chat, Prompt, TextDelta, TurnOptions, TurnSettings, tool
+from everturn import Chat, Prompt, TurnOptions, TurnSettings, tool
+from everturn.app import App
 from everturn.core.events import TurnSuspended
 from everturn.core.options import ToolHistory
 from everturn.core.parts import NoticePart, ReasoningPart, TextPart
 from everturn.core.requests import ModelRequest, RequestCall, RequestMessage, RequestResult
-from everturn.runtime import Runtime
+from everturn.events import TextDelta
 from everturn.testing import CountingIds, FakeClock, MemoryStore, ScriptedHang, ScriptedModel, call, calls, say, think
 from tests.helpers.crash_harness import validate
 
@@ -68,20 +69,21 @@ def encoded(request: ModelRequest) -> bytes:
 
 async def asked(settings: TurnSettings, clock: FakeClock | None = None, **how: Any) -> ModelRequest:
     model = ScriptedModel(say("Hello."))
-    runtime = Runtime(model, settings=settings, clock=clock or FakeClock(NOON))
-    async with Chat(model, runtime=runtime, options=TurnOptions(**how.pop("options", {}))) as chat:
+    app = App(model, settings=settings, clock=clock or FakeClock(NOON))
+    async with Chat(model, app=app, options=TurnOptions(**how.pop("options", {}))) as chat:
         await (await chat.send("hi", **how))
     return model.requests[0]
 
 
 async def test_the_system_prompt_stands_in_its_order_and_the_date_has_no_time() -> None:
-    prompt = Prompt(header="H", agent="A", workspace="W", custom="C", privacy="P")
+    prompt = Prompt(header="H", agent="A", workspace="W", custom="C", privacy="P", timezone="UTC")
     request = await asked(TurnSettings(prompt), options={"system": "U"})
     assert request.system.split("\n\n") == ["H", "A", "W", "C", "U", "Today is 2023-11-14 (UTC).", "P"]
 
 
 async def test_what_is_empty_leaves_no_gap_in_the_system_prompt() -> None:
-    assert (await asked(TurnSettings(Prompt(agent="A")))).system == "A\n\nToday is 2023-11-14 (UTC)."
+    assert (await asked(TurnSettings(Prompt(agent="A")))).system == "A"
+    assert (await asked(TurnSettings(Prompt(agent="A", timezone="UTC")))).system == "A\n\nToday is 2023-11-14 (UTC)."
 
 
 async def test_the_date_is_that_of_the_persons_time_zone() -> None:
@@ -123,11 +125,11 @@ async def test_a_request_built_again_on_another_day_is_the_same_to_the_byte() ->
         [say("I was about to"), [ScriptedHang()]],
     ]
     first, second = ScriptedModel(*script), ScriptedModel(script[0], say("Done."))
-    settings = TurnSettings(Prompt(header="H"), layers=({"seed": 7},))
+    settings = TurnSettings(Prompt(header="H", timezone="UTC"), layers=({"seed": 7},))
     chat = Chat(
         first,
         session=session,
-        runtime=Runtime(first, tools=[look], store=store, clock=FakeClock(NOON), settings=settings),
+        app=App(first, tools=[look], store=store, clock=FakeClock(NOON), settings=settings),
     )
     turn = await chat.send("hi")
     async for event in turn:
@@ -136,8 +138,8 @@ async def test_a_request_built_again_on_another_day_is_the_same_to_the_byte() ->
     await chat.aclose()
 
     clock = FakeClock(NOON + 30 * DAY)
-    runtime = Runtime(second, tools=[look], store=store, clock=clock, settings=settings)
-    async with Chat(second, session=session, runtime=runtime) as other:
+    app = App(second, tools=[look], store=store, clock=clock, settings=settings)
+    async with Chat(second, session=session, app=app) as other:
         assert (await other.turn(turn.id)).text == "Done."
     assert [encoded(request) for request in second.requests] == [encoded(first.requests[1])]
     assert b"2023-11-14" in encoded(second.requests[0])
@@ -202,8 +204,8 @@ async def history_by(policy: ToolHistory) -> ModelRequest:
     """What the second turn sends of the first, in which one tool ran, one was denied and one does not exist."""
     made = calls(call("look", path="a"), call("mail"), call("nope", x=1))
     model = in_order([think("hm"), say("I look."), made], say("It says so."), say("As I said."))
-    runtime = Runtime(model, tools=[look, mail], ids=CountingIds(), clock=FakeClock(NOON))
-    async with Chat(model, runtime=runtime, options=TurnOptions(tool_history=policy)) as chat:
+    app = App(model, tools=[look, mail], ids=CountingIds(), clock=FakeClock(NOON))
+    async with Chat(model, app=app, options=TurnOptions(tool_history=policy)) as chat:
         turn = await chat.send("read a")
         async for event in turn:
             if isinstance(event, TurnSuspended):

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from everturn import Chat, ModelError, TurnOptions, TurnStarted
+from everturn import Chat, ModelError, TurnOptions
+from everturn.app import App
 from everturn.core.canonical_json import hash_values
 from everturn.core.commands import Send
 from everturn.core.events import CommandDropped, Gate, MessageAdded
@@ -27,7 +28,7 @@ from everturn.core.store_ports import Store
 from everturn.core.tree import MessageTree
 from everturn.driver import driver
 from everturn.errors import EverturnError, UnknownSession
-from everturn.runtime import Runtime
+from everturn.events import TurnStarted
 from everturn.testing import (
     CountingIds,
     Crash,
@@ -82,7 +83,7 @@ words = st.integers(0, 60).map(lambda number: f"word {number}")
 class Anything(RuleBasedStateMachine):
     """One session, one person, any number of processes one after the other."""
 
-    runtime: Runtime
+    app: App
     chat: Chat
 
     @initialize()
@@ -106,7 +107,7 @@ class Anything(RuleBasedStateMachine):
         store: Store = self.mortal
 
         async def start() -> None:
-            self.runtime = Runtime(
+            self.app = App(
                 self.model,
                 tools=self.world.tools(),
                 store=store,
@@ -116,14 +117,14 @@ class Anything(RuleBasedStateMachine):
                 ids=CountingIds(f"p{self.processes}_"),
             )
             options = TurnOptions(max_steps=3)
-            self.chat = Chat(self.model, session=SESSION, runtime=self.runtime, options=options)
-            await self.runtime.start()
+            self.chat = Chat(self.model, session=SESSION, app=self.app, options=options)
+            await self.app.start()
 
         self._do(start())
 
     def _die(self) -> None:
         self.mortal.kill()
-        self._do(self.runtime.aclose())
+        self._do(self.app.aclose())
         self.world.requests += self.model.requests
 
     def _try(self, work: Coroutine[Any, Any, Any]) -> Any:

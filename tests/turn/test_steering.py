@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, Turn, TurnResult
+from everturn import Chat, RunResult, Turn
 from everturn.core.commands import Send
 from everturn.core.events import CommandDropped, MessageAdded, StepStarted
 from everturn.core.requests import RequestResult
@@ -70,7 +70,7 @@ async def test_who_waits_for_the_turn_that_it_would_have_begun_is_shown_the_one_
         await model.asked.wait()
         await chat.send("two", steer=True, key="k")
         [own] = [one.turn for one in await store.inbox(chat.session) if isinstance(one, Send)]
-        waits = asyncio.ensure_future(_collected(Turn(chat.runtime, chat.session, own, "k")))
+        waits = asyncio.ensure_future(_collected(Turn(chat.app, chat.session, own, "k")))
         await heard(chat)
         model.go_on.set()
         async with asyncio.timeout(SOON):
@@ -78,7 +78,7 @@ async def test_who_waits_for_the_turn_that_it_would_have_begun_is_shown_the_one_
         assert (result.turn, result.text) == (turn.id, "Two.")
 
 
-async def _collected(turn: Turn) -> TurnResult:
+async def _collected(turn: Turn) -> RunResult:
     return await turn
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, StepStarted, TurnOptions
+from everturn import Chat, TurnOptions
 from everturn.core.events import MessageAdded, StepRestarted, TurnStarted, TurnSuspended
+from everturn.events import StepStarted
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import ScriptedModel, call, calls, say
 from tests.helpers import call_records

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, ModelError, Phase, TurnOptions
+from everturn import Chat, ModelError, TurnOptions
 from everturn.core.commands import Send
 from everturn.core.events import CommandDropped, MessageAdded, TurnStarted
 from everturn.core.options import Budget
 from everturn.core.requests import ModelRequest
 from everturn.core.store_ports import Store
 from everturn.errors import CommandRefused, ConfigError, UnknownTurn
+from everturn.events import Phase
 from everturn.running.active_turn import TurnSettings
 from everturn.testing import ScriptedFailure, ScriptedModel, call, calls, say
-from everturn.tools.agent import Agent
+from everturn.tools.subagent import SubagentTool
 from tests.helpers.tools import pay_with_approval
 from tests.turn.steering import SOON, Slow, asked, events_in, heard, said, store, texts, turns_of
 
@@ -37,7 +38,7 @@ async def fell_back(chat: Chat, steering: Any, first: str, answer: str = "Two.")
     assert (result.phase, result.text) == (Phase.COMPLETED, answer)
     assert await turns_of(chat) == [first, result.turn]
     assert result.messages[0].id == steering.message
-    assert await chat.runtime.store.inbox(chat.session) == []
+    assert await chat.app.store.inbox(chat.session) == []
 
 
 @pytest.mark.parametrize("limit", ["max_steps", "budget"])
@@ -101,7 +102,7 @@ async def test_of_a_cancel_and_a_message_that_race_neither_is_lost() -> None:
             taken = [e for e in log if isinstance(e, MessageAdded | TurnStarted) and e.command == steering._key]
             assert len(taken) == 1
             assert [message.id for message in result.messages].count(steering.message) == 1
-            left = await chat.runtime.store.inbox(chat.session)
+            left = await chat.app.store.inbox(chat.session)
             assert not [one for one in left if isinstance(one, Send)]
 
 
@@ -167,11 +168,13 @@ async def test_a_sub_turn_is_not_steered_but_the_turn_above_it_is(store: Store) 
         return calls(call("helper", task="pay") if is_above else call("pay", amount=1))
 
     model = ScriptedModel(answer, answer)
-    async with Chat(model, tools=[pay_with_approval, Agent("helper", "Helps.", tools=["pay"])], store=store) as chat:
+    async with Chat(
+        model, tools=[pay_with_approval, SubagentTool("helper", "Helps.", tools=["pay"])], store=store
+    ) as chat:
         turn = await chat.send("go")
         await asked(chat, 1)
         [gate] = await chat.gates()
-        below = Chat(model, runtime=chat.runtime, session=gate.session)
+        below = Chat(model, app=chat.app, session=gate.session)
         for steer in (True, gate.turn):
             with pytest.raises(CommandRefused, match="sub-agent run"):
                 await below.send("thanks", steer=steer)

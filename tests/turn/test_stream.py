@@ -8,19 +8,8 @@ from typing import Any
 
 import pytest
 
-from everturn import (
-    CallDelta,
-    Chat,
-    ModelError,
-    StepFinished,
-    StepInterrupted,
-    TextDelta,
-    Turn,
-    TurnError,
-    TurnResult,
-    TurnSettings,
-    tool,
-)
+from everturn import Chat, ModelError, RunResult, Turn, TurnError, TurnSettings, tool
+from everturn.app import App
 from everturn.core.chunks import (
     CallChunk,
     Chunk,
@@ -35,7 +24,7 @@ from everturn.core.events import Problem, TurnFailed
 from everturn.core.parts import FilePart, Opaque, ReasoningPart, StepPart, TextPart, ToolPart, Usage
 from everturn.core.ports import Model
 from everturn.core.requests import ModelRequest, RequestCall
-from everturn.runtime import Runtime
+from everturn.events import CallDelta, StepFinished, StepInterrupted, TextDelta
 from everturn.testing import FakeClock, MemoryStore, ScriptedFailure, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.wire import dump_log, load_log
 from tests.helpers.waiting import wait_until
@@ -68,18 +57,18 @@ async def told(*chunks: Chunk) -> tuple[object, ...]:
     async with Chat(ScriptedModel([[chunk] for chunk in chunks], say("Done."))) as chat:
         turn = await chat.send("please")
         await turn
-        finished = [entry.event for entry in await chat.runtime.store.events(chat.session, turn=turn.id)]
+        finished = [entry.event for entry in await chat.app.store.events(chat.session, turn=turn.id)]
     return next(event.parts for event in finished if isinstance(event, StepFinished))
 
 
 async def failed(model: Model, **ports: Any) -> tuple[Problem, Turn, list[object]]:
     """Let a turn fail; what it is said to have failed of, and the events of its log."""
-    async with Chat(model, runtime=Runtime(model, **ports)) as chat:
+    async with Chat(model, app=App(model, **ports)) as chat:
         turn = await chat.send("please")
         with pytest.raises(TurnError) as caught:
             async with asyncio.timeout(SOON):
                 await turn
-        entries = await chat.runtime.store.events(chat.session)
+        entries = await chat.app.store.events(chat.session)
         assert load_log(dump_log(entries)) == entries
     events: list[object] = [entry.event for entry in entries]
     ended = events[-1]
@@ -250,13 +239,13 @@ async def test_the_stream_of_a_model_is_closed_when_its_turn_is_cancelled() -> N
 # Silence --------------------------------------------------------------------------------------------------------------
 
 
-async def collected(turn: Turn) -> TurnResult:
+async def collected(turn: Turn) -> RunResult:
     return await turn
 
 
 async def test_a_model_that_never_says_anything_is_given_up() -> None:
     clock, silent = FakeClock(), ScriptedModel([ScriptedHang()])
-    async with Chat(silent, runtime=Runtime(silent, clock=clock, settings=SETTINGS)) as chat:
+    async with Chat(silent, app=App(silent, clock=clock, settings=SETTINGS)) as chat:
         result = asyncio.ensure_future(collected(await chat.send("please")))
         await wait_until(lambda: clock.waiting)
         clock.advance(29)
@@ -272,7 +261,7 @@ async def test_a_model_that_falls_silent_is_given_up_and_its_text_is_kept() -> N
     clock = FakeClock()
     silent: Any = [[TextChunk("one ")], [TextChunk("two")], ScriptedHang()]
     model = ScriptedModel(silent)
-    async with Chat(model, runtime=Runtime(model, clock=clock, settings=SETTINGS)) as chat:
+    async with Chat(model, app=App(model, clock=clock, settings=SETTINGS)) as chat:
         turn = await chat.send("please")
         async for event in turn:
             if isinstance(event, TextDelta):
@@ -282,7 +271,7 @@ async def test_a_model_that_falls_silent_is_given_up_and_its_text_is_kept() -> N
         clock.advance(1)
         with pytest.raises(TurnError) as caught:
             await turn
-        events = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+        events = [entry.event for entry in await chat.app.store.events(chat.session)]
     assert caught.value.kind == "stalled"
     assert interrupted(events) == [(TextPart("one two"),)]
 
@@ -290,7 +279,7 @@ async def test_a_model_that_falls_silent_is_given_up_and_its_text_is_kept() -> N
 async def test_the_watch_ends_with_the_stream() -> None:
     clock, model = FakeClock(), ScriptedModel(calls(call("mail")))
     mail = tool(name="mail", approval="always")(lambda: None)
-    async with Chat(model, runtime=Runtime(model, tools=[mail], clock=clock, settings=SETTINGS)) as chat:
+    async with Chat(model, app=App(model, tools=[mail], clock=clock, settings=SETTINGS)) as chat:
         turn = await chat.send("please")
         async for event in turn:
             if type(event).__name__ == "TurnSuspended":
@@ -340,7 +329,7 @@ async def test_a_file_stands_where_it_came_and_holds_no_bytes() -> None:
             (0, "Here:"),
             (2, "Nice."),
         ]
-        assert load_log(dump_log(await chat.runtime.store.events(chat.session)))
+        assert load_log(dump_log(await chat.app.store.events(chat.session)))
 
 
 async def test_a_reader_that_comes_back_behind_a_file_misses_nothing() -> None:
@@ -397,7 +386,7 @@ async def test_a_model_that_fails_before_it_streams_leaves_no_timer() -> None:
             raise ModelError("no", kind="request")
 
     clock = FakeClock()
-    async with Chat(AtOnce(), runtime=Runtime(AtOnce(), clock=clock)) as chat:
+    async with Chat(AtOnce(), app=App(AtOnce(), clock=clock)) as chat:
         with pytest.raises(TurnError, match="no"):
             await (await chat.send("Hello"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, LateResultReceived, Runtime, Turn, TurnError, TurnOptions, TurnSuspended, tool
+from everturn import App, Chat, Turn, TurnError, TurnOptions, tool
 from everturn.core.commands import ResolveGate
 from everturn.core.events import (
     CallFinished,
@@ -24,6 +24,7 @@ from everturn.driver import driver
 from everturn.driver.commands import EXPIRED
 from everturn.driver.drive import LATE_RESULT_LOST
 from everturn.errors import DriverLost, GateClosed, SessionQuarantined
+from everturn.events import LateResultReceived, TurnSuspended
 from everturn.testing import FakeClock, MemoryStore, MortalStore, ScriptedHang, ScriptedModel, call, calls, say
 
 SOON = 5
@@ -41,8 +42,8 @@ class Process:
     def __init__(self, store: Any, clock: FakeClock, *script: Any, tools: Any = (pay,), **options: Any) -> None:
         self.clock, self.store = clock, store
         self.model = ScriptedModel(*script)
-        self.runtime = Runtime(self.model, tools=tools, store=store, clock=clock)
-        self.chat = Chat(self.model, runtime=self.runtime, session="s", options=TurnOptions(**options))
+        self.app = App(self.model, tools=tools, store=store, clock=clock)
+        self.chat = Chat(self.model, app=self.app, session="s", options=TurnOptions(**options))
 
     async def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)
@@ -76,7 +77,7 @@ async def test_a_gate_nobody_answers_in_time_is_a_no_and_the_turn_goes_on() -> N
     assert (await turn).text == "Then not."
     assert (await one.events(GateResolved))[0].resolution == GateResolution(False, EXPIRED, by="everturn")
     assert [event.state for event in await one.events(CallFinished)] == ["denied"]
-    await one.runtime.aclose()
+    await one.app.aclose()
 
 
 @pytest.mark.parametrize("asleep", [30, 90], ids=["the timer is set anew", "it is over at the start"])
@@ -85,15 +86,15 @@ async def test_a_gate_expires_after_a_restart(asleep: float) -> None:
     first = Process(store, clock, ASKS, gate_timeout=60)
     await first.chat.send("pay!")
     await first.until(TurnSuspended)
-    await first.runtime.aclose()
+    await first.app.aclose()
     clock.advance(asleep)
 
     second = Process(store, clock, say("Then not."))
-    await second.runtime.start()
+    await second.app.start()
     await second.pass_time(60)
 
     assert (await second.until(GateResolved)).resolution.reason == EXPIRED
-    await second.runtime.aclose()
+    await second.app.aclose()
 
 
 async def test_an_answer_that_was_admitted_in_time_counts_even_if_nobody_was_there_to_act_on_it() -> None:
@@ -101,7 +102,7 @@ async def test_an_answer_that_was_admitted_in_time_counts_even_if_nobody_was_the
     first = Process(store, clock, ASKS, gate_timeout=60)
     await first.chat.send("pay!")
     await first.until(TurnSuspended)
-    await first.runtime.aclose()
+    await first.app.aclose()
     gate = (await store.gates("s"))[0].gate
     yes = ResolveGate(
         key="yes", session="s", at=clock.now() + 59, gate=gate.id, hash=gate.hash, resolution=GateResolution(True)
@@ -110,10 +111,10 @@ async def test_an_answer_that_was_admitted_in_time_counts_even_if_nobody_was_the
     clock.advance(3600)
 
     second = Process(store, clock, say("Paid."))
-    await second.runtime.start()
+    await second.app.start()
 
     assert (await second.until(CallFinished)).output.text == "paid"
-    await second.runtime.aclose()
+    await second.app.aclose()
 
 
 async def test_an_answer_after_the_time_is_refused() -> None:
@@ -127,7 +128,7 @@ async def test_an_answer_after_the_time_is_refused() -> None:
         await turn.answer(gate, allow="once")
     await turn
     assert not await one.events(CallStarted)
-    await one.runtime.aclose()
+    await one.app.aclose()
 
 
 # Turns --------------------------------------------------------------------------------------------------------------
@@ -156,7 +157,7 @@ async def test_a_turn_that_has_had_its_time_ends_in_an_error_that_says_so(script
     with pytest.raises(TurnError, match="within 300 s") as error:
         await turn
     assert error.value.kind == "deadline"
-    await one.runtime.aclose()
+    await one.app.aclose()
 
 
 async def test_the_time_of_a_turn_runs_on_while_no_process_does() -> None:
@@ -164,14 +165,14 @@ async def test_the_time_of_a_turn_runs_on_while_no_process_does() -> None:
     first = Process(store, clock, ASKS, timeout=300)
     await first.chat.send("pay!")
     await first.until(TurnSuspended)
-    await first.runtime.aclose()
+    await first.app.aclose()
     clock.advance(3600)
 
     second = Process(store, clock)
-    await second.runtime.start()
+    await second.app.start()
 
     assert (await second.until(TurnFailed)).problem.kind == "deadline"
-    await second.runtime.aclose()
+    await second.app.aclose()
 
 
 async def test_a_clock_that_jumps_runs_nothing_and_loses_nothing() -> None:
@@ -182,11 +183,11 @@ async def test_a_clock_that_jumps_runs_nothing_and_loses_nothing() -> None:
     await one.pass_time(60)
     assert not await one.events(GateResolved)
     one.clock._now += 2 * 86_400
-    await one.runtime.engine.wake("s")
+    await one.app.engine.wake("s")
 
     assert (await turn).text == "Then not."
     assert not await one.events(CallStarted)
-    await one.runtime.aclose()
+    await one.app.aclose()
 
 
 # Drivers that die -----------------------------------------------------------------------------------------------------
@@ -205,19 +206,19 @@ async def test_a_session_that_kills_its_driver_again_and_again_is_left_alone_and
         one = Process(mortal, clock, [ScriptedHang()], [ScriptedHang()])
         if not deaths:
             await one.chat.send("go")
-        await one.runtime.start()
+        await one.app.start()
         await one.until(StepRestarted if deaths else StepStarted)
         for _ in range(20):
             await asyncio.sleep(0)  # it is asked, and says nothing
         mortal.kill()
         deaths += 1
-        await one.runtime.aclose()
+        await one.app.aclose()
 
     while not is_quarantined(deaths):
         clock.advance(retry_pause(deaths))
         await die_streaming()
     other = Process(store, clock, say("hello"), say("hello"))
-    poor, well = other.chat, Chat(other.model, runtime=other.runtime, session="well")
+    poor, well = other.chat, Chat(other.model, app=other.app, session="well")
     with pytest.raises(DriverLost, match="left alone"):
         await _turn_of(other)
     assert "left alone" in (await store.info("s")).quarantined
@@ -228,13 +229,13 @@ async def test_a_session_that_kills_its_driver_again_and_again_is_left_alone_and
     turn = await poor.send("again")
     assert (await turn).text == "hello"
     assert (await store.info("s")).quarantined == ""
-    await other.runtime.aclose()
+    await other.app.aclose()
 
 
 async def _turn_of(one: Process) -> Any:
-    await one.runtime.start()
+    await one.app.start()
     turn = (await one.store.open_turns("s"))[0]
-    return await Turn(one.runtime, "s", turn, "")
+    return await Turn(one.app, "s", turn, "")
 
 
 async def test_what_was_left_alone_is_tried_once_more_after_a_long_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +244,7 @@ async def test_what_was_left_alone_is_tried_once_more_after_a_long_time(monkeypa
     one = Process(store, clock, [ScriptedHang()])
     await one.chat.send("go")
     await one.until(StepStarted)
-    await one.runtime.aclose()
+    await one.app.aclose()
     for _ in range(MAX_QUICK_CLAIMS):
         assert await store.claim("s", clock.now()) is not None
     with pytest.raises(SessionQuarantined):
@@ -251,9 +252,9 @@ async def test_what_was_left_alone_is_tried_once_more_after_a_long_time(monkeypa
     clock.advance(QUARANTINE_SECONDS + 1)
 
     two = Process(store, clock, say("well again"))
-    await two.runtime.start()
+    await two.app.start()
     assert (await _turn_of(two)).text == "well again"
-    await two.runtime.aclose()
+    await two.app.aclose()
 
 
 # Tools that outlive their turn ------------------------------------------------------------------------------------------
@@ -270,16 +271,16 @@ async def test_a_tool_that_outlived_its_turn_and_not_its_process_is_told_of() ->
     assert (settled.state, settled.still_running) == ("cancelled", True)
     assert (await store.info("s")).is_awake
     mortal.kill()
-    await first.runtime.aclose()
+    await first.app.aclose()
 
     second = Process(store, clock, calls(call("sleep")), say("I see."), tools=(sleep,))
-    await second.runtime.start()
+    await second.app.start()
 
     assert (await second.until(LateResultReceived)).output == Output(LATE_RESULT_LOST, code="outcome_unknown")
     assert not (await store.info("s")).is_awake
     await (await second.chat.send("and?"))
     assert "died" in str(second.model.requests[0].messages)
-    await second.runtime.aclose()
+    await second.app.aclose()
 
 
 async def test_a_process_that_is_told_to_leave_lets_go_between_two_steps() -> None:
@@ -294,15 +295,15 @@ async def test_a_process_that_is_told_to_leave_lets_go_between_two_steps() -> No
     first = Process(store, clock, calls(call("wait")), say("never asked here"), tools=(wait,))
     turn = await first.chat.send("go")
     await first.until(CallStarted)
-    leaving = asyncio.ensure_future(first.runtime.drain(SOON))
+    leaving = asyncio.ensure_future(first.app.drain(SOON))
     await asyncio.sleep(0.01)
     opened.set()
     await leaving
-    await first.runtime.aclose()
+    await first.app.aclose()
     assert len(first.model.requests) == 1
 
     second = Process(store, clock, calls(call("wait")), say("Done."), tools=(wait,))
-    await second.runtime.start()
-    assert (await Turn(second.runtime, "s", turn.id, "")).text == "Done."
+    await second.app.start()
+    assert (await Turn(second.app, "s", turn.id, "")).text == "Done."
     assert not await second.events(StepRestarted)
-    await second.runtime.aclose()
+    await second.app.aclose()

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from everturn import Chat, GateOpened, Turn, tool
+from everturn import Chat, Turn, tool
 from everturn.core.events import TitleSet, TurnStarted
 from everturn.core.gates import Gate
+from everturn.events import GateOpened
 from everturn.stores.export import export_session, import_session
 from everturn.stores.sql.store import SqlStore
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
@@ -50,13 +51,13 @@ async def test_a_session_that_waits_for_a_person_has_its_title(store: Callable[[
     async with Chat(ScriptedModel(calls(call("book")), say("Done."), say("Yes.")), tools=[book], store=store()) as chat:
         turn = await chat.send(FIRST)
         gate = await gate_of(turn)
-        assert (await chat.runtime.store.info(chat.session)).title == TITLE
-        [listed] = await chat.runtime.store.session_page("local")
+        assert (await chat.app.store.info(chat.session)).title == TITLE
+        [listed] = await chat.app.store.session_page("local")
         assert listed.title == TITLE
         await turn.answer(gate, allow="once")
         await turn
         await (await chat.send("and something else"))
-        assert (await chat.runtime.store.info(chat.session)).title == TITLE
+        assert (await chat.app.store.info(chat.session)).title == TITLE
 
 
 async def test_the_title_is_written_with_the_first_turn_and_only_then(store: Callable[[], Any]) -> None:
@@ -64,7 +65,7 @@ async def test_the_title_is_written_with_the_first_turn_and_only_then(store: Cal
         await (await chat.send(" "))  # it says nothing, and gives no title
         await (await chat.send(FIRST))
         await (await chat.send("something else"))
-        events = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+        events = [entry.event for entry in await chat.app.store.events(chat.session)]
     [title] = [event for event in events if isinstance(event, TitleSet)]
     begun = events[events.index(title) - 1]
     assert isinstance(begun, TurnStarted)
@@ -78,8 +79,8 @@ async def test_a_branch_and_a_copy_are_called_as_the_session_is(tmp_path: Path) 
         await chat.fork(None)
         turn = await chat.send("a branch of its own")
         await gate_of(turn)
-        assert (await chat.runtime.store.info(chat.session)).title == TITLE
-        await export_session(chat.runtime.store, chat.session, tmp_path / "s.zip")
+        assert (await chat.app.store.info(chat.session)).title == TITLE
+        await export_session(chat.app.store, chat.session, tmp_path / "s.zip")
         other = MemoryStore()
         copy = await import_session(other, tmp_path / "s.zip")
         assert (await other.info(copy)).title == TITLE
@@ -90,7 +91,7 @@ async def test_a_copy_of_a_session_in_its_first_turn_has_its_title(tmp_path: Pat
     async with Chat(ScriptedModel(calls(call("book"))), tools=[book]) as chat:
         turn = await chat.send(FIRST)
         await gate_of(turn)
-        await export_session(chat.runtime.store, chat.session, tmp_path / "s.zip")
+        await export_session(chat.app.store, chat.session, tmp_path / "s.zip")
         other = MemoryStore()
         copy = await import_session(other, tmp_path / "s.zip")
         assert (await other.info(copy)).title == TITLE

@@ -8,20 +8,10 @@ from typing import Any
 
 import pytest
 
-from everturn import (
-    Chat,
-    GateOpened,
-    LateResultReceived,
-    Output,
-    Phase,
-    Runtime,
-    ToolContext,
-    Turn,
-    TurnSuspended,
-    tool,
-)
+from everturn import App, Chat, Output, ToolContext, Turn, tool
 from everturn.core.events import CallFinished, Event
 from everturn.core.parts import FilePart
+from everturn.events import GateOpened, LateResultReceived, Phase, TurnSuspended
 from everturn.testing import MemoryStore, ScriptedHang, ScriptedModel, call, calls, say
 from everturn.wire import dump_event, load_event
 
@@ -108,7 +98,7 @@ async def test_whatever_a_tool_puts_into_its_output_the_log_can_be_read_again() 
     model = ScriptedModel(calls(*(call("give", at=at) for at in range(len(odd)))), say("Oh."))
     async with Chat(model, tools=[give]) as chat:
         await (await chat.send("go"))
-        for entry in await chat.runtime.store.events(chat.session):
+        for entry in await chat.app.store.events(chat.session):
             assert load_event(dump_event(entry.event)) == entry.event
 
 
@@ -140,9 +130,9 @@ async def test_a_result_that_comes_as_the_turn_is_cancelled_is_late_and_not_lost
             await asyncio.sleep(0)
         go_on.set()
         await asyncio.wait_for(turn, SOON)
-        await chat.runtime.tool_tasks.wait_idle()
+        await chat.app.tool_tasks.wait_idle()
         calls_ = (await turn.state()).calls.values()
-        log = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+        log = [entry.event for entry in await chat.app.store.events(chat.session)]
     late = [event.output.text for event in log if isinstance(event, LateResultReceived)]
     settled = [event.output.text for event in log if isinstance(event, CallFinished)]
     assert "waited" in [*late, *settled]
@@ -194,8 +184,8 @@ async def test_a_tool_that_is_denied_or_another_by_now_does_not_run_on_an_old_an
         await parked(turn)
         [gate] = await chat.gates()
     assert gate.tool == "read_file"
-    runtime = Runtime(model, tools=[asked(name, approval)], store=store)
-    async with Chat(model, runtime=runtime, session="s") as other:
+    app = App(model, tools=[asked(name, approval)], store=store)
+    async with Chat(model, app=app, session="s") as other:
         await other.answer(gate, allow="once")
         result = await other.turn(turn.id)
     assert (ran, result.text) == ([], "Ok.")
@@ -211,9 +201,9 @@ async def test_a_message_that_waits_is_sent_when_the_selection_moves_away_from_t
         [_, first] = await chat.messages()
         await parked(await chat.send("pay"))
         waiting = await chat.send("and?")
-        engine: Any = chat.runtime.engine
+        engine: Any = chat.app.engine
         await asyncio.gather(*engine._driving.values())  # it was looked at, and has to wait
-        await chat.switch(first)
+        await chat.fork(first)
         async for event in waiting:
             if isinstance(event, GateOpened):
                 break
@@ -225,7 +215,7 @@ async def test_what_is_deleted_meanwhile_cannot_be_selected() -> None:
     async with Chat(ScriptedModel(say("Hi."), say("Ho."))) as chat:
         await (await chat.send("one"))
         [question, _] = await chat.messages()
-        results = await asyncio.gather(chat.delete(question), chat.switch(question), return_exceptions=True)
+        results = await asyncio.gather(chat.delete(question), chat.fork(question), return_exceptions=True)
         assert [type(result).__name__ for result in results] == ["NoneType", "CommandRefused"]
         assert await chat.messages() == []
         assert (await (await chat.send("two"))).text == "Hi."
@@ -243,11 +233,11 @@ async def test_nothing_is_left_of_turns_that_are_over_or_parked() -> None:
             await (await chat.send("hi"))
             await chat.fork(None)
         await parked(await chat.send("pay"))
-        engine: Any = chat.runtime.engine
+        engine: Any = chat.app.engine
         await asyncio.gather(*engine._driving.values())
-        bus: Any = chat.runtime.bus
-        supervisor = chat.runtime.tool_tasks
-        held: list[Any] = [bus.channels, chat.runtime._followed, supervisor._turns, supervisor._done]
+        bus: Any = chat.app.bus
+        supervisor = chat.app.tool_tasks
+        held: list[Any] = [bus.channels, chat.app._followed, supervisor._turns, supervisor._done]
         assert [len(one) for one in (*held, supervisor._watchers)] == [0, 0, 0, 0, 0]
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from everturn import Chat, Output, StepFinished, ToolContext, ToolError, tool
+from everturn import Chat, Output, ToolContext, ToolError, tool
+from everturn.app import App
 from everturn.calls.execute import TOOL_CANCEL_GRACE
 from everturn.calls.output import OutputLimits
 from everturn.core.canonical_json import encode_canonical
@@ -20,8 +21,8 @@ from everturn.core.parts import Finish, ToolPart
 from everturn.core.ports import Tool
 from everturn.core.requests import RequestResult
 from everturn.errors import ConfigError, ModelError
+from everturn.events import StepFinished
 from everturn.models.scripted import ScriptedCall
-from everturn.runtime import Runtime
 from everturn.testing import FakeClock, ScriptedFailure, ScriptedModel, call, calls, say
 from everturn.wire import dump_log, load_log
 from tests.helpers.waiting import wait_until
@@ -37,7 +38,7 @@ async def settled(
         async with asyncio.timeout(SOON):
             result = await (await chat.send("please"))
         assert result.text == "Done."
-        entries = await chat.runtime.store.events(chat.session)
+        entries = await chat.app.store.events(chat.session)
         assert load_log(dump_log(entries)) == entries  # whatever it was, it can be written down
         assert result.message is not None
         return [part for part in result.message.parts if isinstance(part, ToolPart)]
@@ -48,7 +49,7 @@ def ends(parts: Sequence[ToolPart]) -> list[tuple[str, str]]:
 
 
 def chat_on(model: ScriptedModel, tools: Sequence[Tool], **ports: Any) -> Chat:
-    return Chat(model, runtime=Runtime(model, tools=tools, **ports))
+    return Chat(model, app=App(model, tools=tools, **ports))
 
 
 # When and how many ------------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ async def test_calls_of_a_step_run_at_once_and_never_more_than_the_cap() -> None
 async def test_calls_start_only_after_their_stream_has_ended() -> None:
     async with Chat(ScriptedModel(calls(call("look")), say("Done.")), tools=[quiet("look")]) as chat:
         await (turn := await chat.send("please"))
-        events = [entry.event for entry in await chat.runtime.store.events(chat.session, turn=turn.id)]
+        events = [entry.event for entry in await chat.app.store.events(chat.session, turn=turn.id)]
     ended = next(at for at, event in enumerate(events) if isinstance(event, StepFinished))
     assert all(at > ended for at, event in enumerate(events) if isinstance(event, CallStarted))
 
@@ -320,7 +321,7 @@ async def test_of_a_huge_output_the_model_reads_head_and_tail_and_the_whole_is_k
         assert result.message is not None
         [part] = [part for part in result.message.parts if isinstance(part, ToolPart)]
         assert part.output is not None
-        assert (await chat.runtime.store.blob(part.output.blob)).decode() == whole
+        assert (await chat.app.store.blob(part.output.blob)).decode() == whole
     [read] = [part for part in model.requests[1].messages[-1].parts if isinstance(part, RequestResult)]
     head, note, tail = read.text.split("\n")
     assert (head, tail) == ("a" * 33_334, "z" * 16_666)  # two thirds and one
@@ -405,7 +406,7 @@ async def test_what_runs_are_the_very_bytes_that_were_written_down() -> None:
     model = ScriptedModel(calls(ScriptedCall("put", '{ "path":"a",  "lines":[1,2] }')), say("Done."))
     async with Chat(model, tools=[put], plugins=[Absolute()]) as chat:
         await (await chat.send("please"))
-        events = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+        events = [entry.event for entry in await chat.app.store.events(chat.session)]
     assert [(event.call, event.arguments) for event in events if isinstance(event, CallStarted)] == seen
     assert seen[0][1] == '{"lines":[1,2],"path":"/a"}'
 

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from everturn import Chat, Phase, Turn, tool
+from everturn import Chat, Turn, tool
+from everturn.app import App
 from everturn.chat.unanswered_gates import WARN_AFTER
-from everturn.runtime import Runtime
+from everturn.events import Phase
 from everturn.testing import FakeClock, ScriptedModel, call, calls, say
 
 
@@ -24,7 +25,7 @@ class Script:
     def __init__(self) -> None:
         self.clock = FakeClock()
         model = ScriptedModel([calls(call("pay", cents=900))], [say("Done.")])
-        self.chat = Chat(model, runtime=Runtime(model, tools=[pay], clock=self.clock))
+        self.chat = Chat(model, app=App(model, tools=[pay], clock=self.clock))
 
     async def parked(self) -> tuple[Turn, asyncio.Task[object]]:
         """The turn, once it waits, and somebody who awaits it."""

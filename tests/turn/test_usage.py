@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everturn import Chat, TurnOptions, tool
+from everturn.app import App
 from everturn.core.chunks import MAX_CALLS_PER_STEP, CallChunk, FinishChunk, TextChunk, UsageChunk, exceeds_call_limit
 from everturn.core.options import Budget
 from everturn.core.parts import MAX_USAGE_COUNT, ToolPart, Usage
 from everturn.core.state import TurnState
 from everturn.running.active_turn import TurnSettings
-from everturn.runtime import Runtime
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.turn.stream import StepAssembly
 
@@ -80,8 +80,8 @@ async def look() -> str:
 async def spend(budget: Budget, usage: Usage | None = None, **settings: Any) -> tuple[TurnState, ScriptedModel]:
     said = [] if usage is None else [[UsageChunk(usage)]]
     model = ScriptedModel(*[[*said, calls(call("look"))] for _ in range(9)], say("Done."))
-    runtime = Runtime(model, tools=[look], settings=TurnSettings(**settings))
-    async with Chat(model, runtime=runtime, options=TurnOptions(budget=budget, max_steps=20)) as chat:
+    app = App(model, tools=[look], settings=TurnSettings(**settings))
+    async with Chat(model, app=app, options=TurnOptions(budget=budget, max_steps=20)) as chat:
         turn = await chat.send("please")
         await turn
         return await turn.state(), model

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from everturn import Chat, Phase, tool
+from everturn import Chat, tool
 from everturn.core.events import CallFinished, Event, StepFinished
+from everturn.events import Phase
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 
 
@@ -109,7 +110,7 @@ async def test_results_that_could_not_be_written_with_the_next_step_are_not_lost
     async with Chat(ScriptedModel(calls(call("pay")), say("Done.")), tools=[pay], store=FailsOnce()) as chat:
         turn = await chat.send("go")
         assert (await turn).phase is Phase.COMPLETED
-        log = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+        log = [entry.event for entry in await chat.app.store.events(chat.session)]
     settled = [(event.state, event.output.text) for event in log if isinstance(event, CallFinished)]
     assert settled == [("completed", "paid")]
     assert ran == ["pay"]

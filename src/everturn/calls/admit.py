@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.calls.arguments import parse_arguments
+from everturn.calls.arguments import parse_arguments, parse_strict_arguments
 from everturn.calls.gates import build_gate, call_finished, denial_text, hash_call
 from everturn.calls.lookup import find_tool
 from everturn.calls.loop_guard import recent_fingerprints
@@ -49,7 +49,7 @@ TARGET_EDITED = (
     "these arguments: {edited}"
 )
 EGRESS_REASON = "its arguments are sent outside, and this conversation has read private data and untrusted text"
-LOOP_REASON = "the same calls, over and over: for the third time{pattern}"
+LOOP_REASON = "the same calls were repeated for the third time{pattern}"
 
 
 class StartCall(Struct, frozen=True):
@@ -87,8 +87,11 @@ async def admit_call(ctx: StepHookContext, call: CallRecord, tools: Mapping[str,
         # The process died between this decision and the event that follows from it.
         return AdmissionResult(_denial_events(ctx, call, spec, identity, NOT_ALLOWED.format(why=call.decision.why), ""))
     if resolution is None:
-        parsed = await parse_arguments(call.arguments, ctx.finish)
-        arguments = await _rewrite(ctx, call, tool, parsed.value)
+        arguments = parse_strict_arguments(call.arguments)
+        if arguments is None:
+            arguments = (await parse_arguments(call.arguments, ctx.finish)).value
+        if ctx.run.setup.hooks["on_call_start"] or getattr(tool, "before", None) is not None:
+            arguments = await _rewrite(ctx, call, tool, arguments)
     else:
         assert gate is not None
         if not resolution.allowed:
@@ -100,7 +103,7 @@ async def admit_call(ctx: StepHookContext, call: CallRecord, tools: Mapping[str,
         if has_edited_target(call, spec):
             raise ToolError(TARGET_EDITED.format(edited=resolution.arguments))
     text = encode_canonical(arguments)
-    given = await resolve_references(ctx.run, spec, arguments)
+    given = await resolve_references(ctx.run, spec, arguments) if "$" in text else arguments
     meant = tool.validate(given) or given  # with defaults filled in, and numbers for numeric strings
     if resolution is not None and resolution.result is not None:
         manual_output = Output(resolution.result, title=MANUAL)
@@ -115,7 +118,7 @@ async def admit_call(ctx: StepHookContext, call: CallRecord, tools: Mapping[str,
         return AdmissionResult(_denial_events(ctx, call, spec, identity, text, decision.reason, decision.rule))
     if resolution is None and (gate_events := await resolved.ask(decision, tools)) is not None:
         return AdmissionResult(gate_events)
-    return AdmissionResult([*resolved.start(decision, gate)], StartCall(call, tool, given))
+    return AdmissionResult(resolved.start(decision, gate), StartCall(call, tool, given))
 
 
 def _check_identity(call: CallRecord, spec: ToolSpec, identity: str) -> None:
@@ -127,8 +130,6 @@ def _check_identity(call: CallRecord, spec: ToolSpec, identity: str) -> None:
 
 async def _rewrite(ctx: StepHookContext, call: CallRecord, tool: Tool, arguments: JsonObject) -> JsonObject:
     hooks, before = ctx.run.setup.hooks["on_call_start"], getattr(tool, "before", None)
-    if not hooks and before is None:
-        return arguments
     await ctx.run.commit([])  # the call that a plugin rewrites must be in the log
     hook_ctx = CallHookContext(ctx.run, call, tool.spec, arguments)
     for plugin, method in hooks:
@@ -158,6 +159,8 @@ class _ResolvedCall:
     async def permit(self, meant: JsonObject) -> PolicyDecision:
         """The decision of the rules, on the arguments as written and as the tool reads them."""
         run = self._ctx.run
+        if (own := run.setup.permissions.own_decision(self._spec, run.state.options)) is not None:
+            return own
         decision = await run.setup.permissions.decide(self._spec, self._given, meant, run.state.options, run.grants)
         self._cases = decision.cases
         return decision.decision
@@ -167,8 +170,8 @@ class _ResolvedCall:
         run, spec = self._ctx.run, self._spec
         options = run.state.options
         if is_manual(spec, options):
-            return await self._open("manual", "a person runs this tool, and says what came of it")
-        if loop := await self._loop(tools):
+            return await self._open("manual", "a person runs this tool and enters the result")
+        if not spec.repeatable and (loop := await self._loop(tools)) is not None:
             if loop.action == "deny":
                 return [
                     *_denial_events(
@@ -197,8 +200,6 @@ class _ResolvedCall:
 
     async def _loop(self, tools: Mapping[str, Tool]) -> PolicyDecision | None:
         """The decision about a loop, if this call completes the third repetition; None: no loop, or loops are allowed."""
-        if self._spec.repeatable:
-            return None
         run = self._ctx.run
         above, fingerprint = run.state.options.lineage, self._call.mark
         calls, parent_trail = run.state.calls, above.recent_calls if above is not None else ()

@@ -46,9 +46,7 @@ async def parse_arguments(text: str, finish: Finish) -> ParsedArguments:
     Raises:
         BadArguments: they are not a JSON object, and no unambiguous repair exists.
     """
-    value = parse_object(text)
-    if value is not None:
-        _check_keys(text, value)
+    if (value := parse_strict_arguments(text)) is not None:
         return ParsedArguments(value)
     if finish in TRUNCATED_FINISH_REASONS:
         refuse_arguments(TRUNCATED_FINISH_REASONS[finish])
@@ -57,6 +55,18 @@ async def parse_arguments(text: str, finish: Finish) -> ParsedArguments:
     if len(text) > MAX_REPAIRED_LENGTH:
         refuse_arguments("there is a mistake in them, and they are too long to look for it")
     return await asyncio.to_thread(repair_arguments, text)
+
+
+def parse_strict_arguments(text: str) -> JsonObject | None:
+    """The arguments if they are strict JSON, as nearly all are; None: `parse_arguments` repairs or refuses them.
+
+    Raises:
+        BadArguments: a key is there twice.
+    """
+    value = parse_object(text)
+    if value is not None:
+        _check_keys(text, value)
+    return value
 
 
 def try_repair_arguments(text: str) -> ParsedArguments | None:

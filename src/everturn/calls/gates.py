@@ -41,6 +41,7 @@ def build_gate(
         why=why,
         offers=offers,
         session_only=session_only,
+        folder=ctx.run.state.options.folder if offers and not session_only else "",
         output=output,
         fingerprint="" if kind == "result" else call.fingerprint,
     )

@@ -69,7 +69,7 @@ def _instead(name: str, tools: Mapping[str, Tool]) -> str:
         return f"there are: {', '.join(dict.fromkeys(closest + offered)) or 'none'}"
     if closest:
         return f"of the {len(offered)} there are, the closest are: {', '.join(closest)}"
-    return f"none of the {len(offered)} there are is called alike; call one by the name it was offered under"
+    return f"none of the {len(offered)} tools has a similar name; call a tool by the name it was offered under"
 
 
 def _closest(name: str, offered: list[str]) -> list[str]:

@@ -11,7 +11,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everturn.calls.private_values import PLACEHOLDER_PATTERN, hide_private_fields, mask_private_values
+from everturn.calls.private_values import (
+    PLACEHOLDER_PATTERN,
+    hide_private_fields,
+    mask_private_values,
+    may_have_private_values,
+)
 from everturn.core.canonical_json import replace_surrogates, replace_surrogates_in
 from everturn.core.parts import Output
 from everturn.core.requests import ToolSpec
@@ -89,7 +94,8 @@ async def prepare_output(
     """
     if spec.private and not is_told:
         output = await hide_private_fields(run, spec, call, output)
-    output = await mask_private_values(run, output)
+    if may_have_private_values(run):
+        output = await mask_private_values(run, output)
     limit = spec.limit or limits.output
     if len(output.text) <= limit:
         return output

@@ -18,21 +18,21 @@ from msgspec.structs import replace
 
 from everturn import failpoints
 from everturn.calls.admit import StartCall, admit_call
-from everturn.calls.execute import finish_outcome, run_call
+from everturn.calls.execute import HANDED_OVER, finish_outcome, handoff_options, run_call
 from everturn.calls.gates import call_finished
 from everturn.calls.output import OutputLimits, failure_output
 from everturn.calls.private_values import mask_private_values
 from everturn.calls.references import resolve_references
 from everturn.calls.review import finish_reviewed_call, open_review_gate
 from everturn.calls.suspend import suspended_event
-from everturn.core.calls import CallRecord
+from everturn.core.calls import CallRecord, stop_output
 from everturn.core.canonical_json import parse_object
-from everturn.core.events import CallFinished, CallResumed, Event, GateOpened, LimitReached
+from everturn.core.events import AgentSwitched, CallFinished, CallResumed, Event, GateOpened, LimitReached
 from everturn.core.hooks import SUSPEND, StepContext, Suspend
 from everturn.core.parts import Output
 from everturn.core.ports import Tool
 from everturn.core.tree import call_of_event
-from everturn.running.budget import find_reached_limit
+from everturn.running.budget import find_reached_limit, has_limits
 from everturn.running.hook_contexts import StepHookContext
 from everturn.running.subagent_index import is_subagent_suspended
 from everturn.running.tool_tasks import Suspension, ToolOutcome
@@ -45,6 +45,7 @@ OUT_OF_TIME = (
     "The time of this turn was over while this call was running. Whether it took effect is not known; its result may "
     "come later."
 )
+ALREADY_HANDED_OVER = "Another call of this step has handed the conversation over; this one did nothing."
 PARENT_ENDED = "The tool that wanted this has ended without it. Nothing more is done about it."
 NOT_RESUMED = (
     "This call waited for somebody, and its tool is not any more what it was when it began, or may not go on. Whether it "
@@ -69,6 +70,7 @@ async def run_calls(ctx: StepContext, tools: Mapping[str, Tool], limits: OutputL
         await _record_done(ctx)
         failpoints.hit_failpoint("calls.recorded")
         if all(call.is_finished for call in ctx.calls):
+            await _complete_handoff(ctx)
             return None
         is_limited = ctx.run.state.limit is not None
         plan = await (_plan_after_limit(ctx, tools) if is_limited else _plan(ctx, tools, limits))
@@ -99,7 +101,7 @@ def _unless_limited(ctx: StepHookContext, plan: _CallPlan) -> list[Event]:
 async def _record_done(ctx: StepHookContext) -> None:
     """Write the outcomes of finished tools, in the order of the calls; a result to be reviewed opens a gate."""
     # The outcome of a call that was finished without it is delivered as a late result when the turn is over.
-    if done := {name: outcome for name, outcome in ctx.outcomes().items() if not ctx.run.state.calls[name].is_finished}:
+    if done := _finished_outcomes(ctx):
         events: list[Event] = []
         is_last = all(call.is_finished or call.id in done for call in ctx.calls)
         for call in ctx.calls:
@@ -107,9 +109,13 @@ async def _record_done(ctx: StepHookContext) -> None:
                 is_last = False
                 events += _suspension_events(ctx, call, suspension)
             elif call.id in done:
-                gate_events = await open_review_gate(ctx, call, done[call.id])
+                gate_events = await open_review_gate(ctx, call, done[call.id]) if done[call.id].needs_review else []
+                if gate_events and call.state == "waiting":  # its tool ended although one of its tasks still waited
+                    gate_events = [CallResumed(turn=ctx.turn, at=ctx.run.now(), call=call.id), *gate_events]
                 is_last = is_last and not gate_events
-                events += gate_events or [_outcome_event(ctx, call, done[call.id])]
+                events += gate_events or _outcome_events(ctx, call, done[call.id], events)
+        if any(outcome.switch is not None for outcome in done.values()):
+            events.sort(key=lambda event: isinstance(event, AgentSwitched))  # last: then every call is finished
         # Dropped only after they are written: if the append fails, the next drive in this process still has them.
         if is_last:
             await ctx.record_last(events, lambda: ctx.forget(done))
@@ -117,6 +123,41 @@ async def _record_done(ctx: StepHookContext) -> None:
             await ctx.record(*events)
             ctx.forget(done)
             _wake_tools(ctx, events)
+
+
+def _finished_outcomes(ctx: StepHookContext) -> dict[str, ToolOutcome]:
+    """The outcomes to write now. A handoff waits for every other call: those belong to the agent that made them."""
+    calls = ctx.run.state.calls
+    done = {name: outcome for name, outcome in ctx.outcomes().items() if not calls[name].is_finished}
+    if any(outcome.switch is not None for outcome in done.values()):
+        if not all(call.is_finished or call.id in done for call in ctx.calls) or any(
+            outcome.suspension is not None or outcome.needs_review for outcome in done.values()
+        ):
+            return {name: outcome for name, outcome in done.items() if outcome.switch is None}
+    return done
+
+
+async def _complete_handoff(ctx: StepHookContext) -> None:
+    """Switch to the agent that a call handed over to, if the process died between the result and the switch."""
+    run = ctx.run
+    assert run.state.step is not None
+    if run.state.step.is_handed_over:
+        return
+    for call in ctx.calls:
+        if call.output is not None and call.output.code == HANDED_OVER and call.state == "completed":
+            agent = str((call.output.metadata or {})["agent"])
+            options = handoff_options(run, agent)
+            await ctx.record(AgentSwitched(turn=ctx.turn, at=run.now(), agent=agent, options=options, call=call.id))
+            return
+
+
+def _outcome_events(ctx: StepHookContext, call: CallRecord, done: ToolOutcome, before: list[Event]) -> list[Event]:
+    """The result of a call, and the switch to another agent: the first call that hands over wins."""
+    if done.switch is None:
+        return [_outcome_event(ctx, call, done)]
+    if any(isinstance(event, AgentSwitched) for event in before):
+        return [call_finished(ctx, call.id, "failed", Output(ALREADY_HANDED_OVER, code="failed"))]
+    return [_outcome_event(ctx, call, done), replace(done.switch, at=ctx.run.now())]
 
 
 def _suspension_events(ctx: StepHookContext, call: CallRecord, suspension: Suspension) -> list[Event]:
@@ -143,7 +184,7 @@ def _outcome_event(ctx: StepHookContext, call: CallRecord, done: ToolOutcome) ->
 async def _plan(ctx: StepHookContext, tools: Mapping[str, Tool], limits: OutputLimits) -> _CallPlan:
     """Plan the next events and starts, up to the limit of parallel calls."""
     plan = _CallPlan()
-    running = ctx.running_calls()
+    running = ctx.running_calls().union(ctx.outcomes())  # a handoff waits for the other calls
     # A tool with unfinished nested calls only waits for them, so it does not count towards the limit.
     busy = running
     if ctx.run.state.has_nested_calls:
@@ -163,7 +204,7 @@ async def _plan(ctx: StepHookContext, tools: Mapping[str, Tool], limits: OutputL
             if await _can_resume(ctx, call):
                 await _resume(ctx, call, tools, plan)
         elif len(busy) + len(plan.starts) < limits.parallel:
-            if (limit := await find_reached_limit(ctx.run, len(plan.starts) + 1)) is not None:
+            if has_limits(ctx.run) and (limit := await find_reached_limit(ctx.run, len(plan.starts) + 1)) is not None:
                 plan.events.append(limit)
                 return plan
             await _admit(ctx, call, tools, limits, plan)
@@ -193,7 +234,7 @@ async def _admit(
 async def _take_over(ctx: StepHookContext, call: CallRecord, tools: Mapping[str, Tool], plan: _CallPlan) -> None:
     """Take over a call that another process started and did not finish: run it again only if it may be repeated."""
     assert call.started is not None
-    tool = tools.get(call.started.tool) or await ctx.run.setup.runtime.wait_for_tool(call.started.tool)
+    tool = tools.get(call.started.tool) or await ctx.run.setup.app.wait_for_tool(call.started.tool)
     if tool is None or call.started.at_most_once or tool.spec.at_most_once:
         plan.events.append(_outcome_unknown(ctx, call, OUTCOME_UNKNOWN))
     else:
@@ -203,7 +244,7 @@ async def _take_over(ctx: StepHookContext, call: CallRecord, tools: Mapping[str,
 async def _resume(ctx: StepHookContext, call: CallRecord, tools: Mapping[str, Tool], plan: _CallPlan) -> None:
     """Resume a suspended call whose wait is over."""
     assert call.started is not None
-    tool = tools.get(call.started.tool) or await ctx.run.setup.runtime.wait_for_tool(call.started.tool)
+    tool = tools.get(call.started.tool) or await ctx.run.setup.app.wait_for_tool(call.started.tool)
     if tool is None:
         plan.events.append(_outcome_unknown(ctx, call, NOT_RESUMED))
     elif await _plan_rerun(ctx, call, tool, plan, NOT_RESUMED):
@@ -255,6 +296,8 @@ async def _can_resume(ctx: StepHookContext, call: CallRecord) -> bool:
         return False
     if any(not state.calls[name].is_finished for name in paused.calls):
         return False
+    if any(name not in call.wait_results for name in paused.waits):
+        return False
     return (
         not paused.child or call.is_notified or not await is_subagent_suspended(ctx.run.setup.store, call, paused.child)
     )
@@ -265,7 +308,9 @@ async def _plan_after_limit(ctx: StepHookContext, tools: Mapping[str, Tool]) -> 
     limit, plan, running = ctx.run.state.limit, _CallPlan(), ctx.running_calls()
     assert limit is not None
     for call in ctx.calls:
-        if call.state in ("pending", "asking"):
+        if call.state in ("pending", "asking") and ctx.run.state.is_stopped:
+            plan.events.append(call_finished(ctx, call.id, "denied", stop_output(call)))
+        elif call.state in ("pending", "asking"):
             reason = f"{limit.limit}_limit_reached"
             text = f'{{"status":"incomplete","reason":"{reason}"}}'
             plan.events.append(call_finished(ctx, call.id, "failed", Output(text, code=reason)))

@@ -270,10 +270,15 @@ def record_given_value(run: ActiveTurn, call: str, path: str, value: Any) -> Non
     _seen_values(run).given.add(call, {path: value})
 
 
+def may_have_private_values(run: ActiveTurn) -> bool:
+    """Whether there may be private values on the branch that an output could repeat."""
+    return run.history is None or run in _SEEN or has_private_result(run)
+
+
 async def mask_private_values(run: ActiveTurn, output: Output) -> Output:
     """Mask the private values of other results on the branch in an output: a tool may repeat its arguments."""
     if run.history is None or has_private_result(run):
-        for call, other in (await load_results(run)).items():
+        for call, other in (await load_results(run, with_private=True)).items():
             if other.private and other.private not in _seen_values(run).blobs:
                 _seen_values(run).learn(call, other.private, await load_private_values(run, other))
     if run not in _SEEN:

@@ -13,7 +13,13 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from everturn.calls.private_values import PrivateValues, load_private_values, placeholder_token, record_given_value
-from everturn.calls.results import has_truncated_result, load_full_text, load_results, read_result_range
+from everturn.calls.results import (
+    call_of_reference,
+    has_truncated_result,
+    load_full_text,
+    load_results,
+    read_result_range,
+)
 from everturn.core.canonical_json import JsonObject, encode_canonical
 from everturn.core.parts import Output
 from everturn.core.requests import ToolSpec
@@ -24,7 +30,8 @@ __all__ = ["REFERENCES_RULE", "has_truncated_result", "read_result_range", "reso
 
 REFERENCES_RULE: Final = (
     "Write $ref{call}, or $ref{call:start:length} in characters, into the arguments of a call to pass an earlier result "
-    "on without repeating it; $$ref{ is the plain text $ref{."
+    "on without repeating it, and $ref{call.arguments.name} for an argument that it was made with; "
+    "$$ref{ is the plain text $ref{."
 )
 MAX_REFERENCES = 100  # references in one call
 MAX_INSERTED_LENGTH = 64_000_000  # characters of all inserted texts
@@ -72,7 +79,8 @@ async def _sources(run: ActiveTurn, raw: str) -> _ReferenceSources:
         )
     for match in references:
         wanted[match[2]].setdefault(match[3].split(":", 1)[0], []).append(match[3])
-    results = await load_results(run)
+    calls = {call_of_reference(name) for names in wanted.values() for name in names}
+    results = await load_results(run, calls)
     sources = _ReferenceSources({}, {}, results)
     for call, names in wanted["ref"].items():
         try:

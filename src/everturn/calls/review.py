@@ -17,7 +17,7 @@ async def open_review_gate(ctx: StepHookContext, call: CallRecord, done: ToolOut
     started, decision, succeeded = call.started, call.decision, done.state == "completed"
     if started is None or decision is None or not done.needs_review:
         return []
-    why = "its result is read by a person first" if succeeded else "it failed, and that is read by a person first"
+    why = "its result needs review" if succeeded else "it failed, and the error needs review"
     gate = build_gate(ctx, call, "result", started.tool, decision.identity, started.arguments, why, output=done.output)
     return await open_gate(ctx.run, gate if succeeded else replace(gate, failed=True))
 

@@ -11,7 +11,7 @@ from everturn.calls.suspend import ToolWait
 from everturn.core.calls import CallRecord
 from everturn.core.events import CallStarted, SubagentStarted
 from everturn.core.loop_detection import RECENT_CALLS
-from everturn.core.options import Budget, Lineage, Spent, TurnOptions, TurnPermissions
+from everturn.core.options import WORKFLOW_MODEL, Budget, Lineage, Spent, TurnOptions, TurnPermissions
 from everturn.core.parts import final_text
 from everturn.core.ports import SubagentRequest, SubagentResult
 from everturn.core.state import Phase, TurnState
@@ -70,16 +70,9 @@ class CallSubagents:
 
     async def _check_own(self, run: ActiveTurn, session: str) -> None:
         """Check that a session may be continued: a finished run of this conversation, started by the same tool."""
-        tools: dict[str, str] = {}
         started = run.state.calls[self._id].started
         assert started is not None
-        is_own = False
-        for entry in await run.setup.store.events(run.session):
-            if isinstance(entry.event, CallStarted):
-                tools[entry.event.call] = entry.event.tool
-            elif isinstance(entry.event, SubagentStarted) and entry.event.session == session:
-                is_own = tools.get(entry.event.call) == started.tool
-        if not is_own:
+        if await self._tool_of(run, session) != started.tool:
             raise BadArguments(f"there is no sub-agent run {session[:80]!r} of this tool that could be continued")
         try:
             is_busy = await run.setup.store.open_turns(session) or await run.setup.store.inbox(session)
@@ -87,6 +80,15 @@ class CallSubagents:
             raise BadArguments(f"there is no sub-agent run {session[:80]!r} that could be continued") from None
         if is_busy:
             raise ToolError("that sub-agent run is still under way; wait for its answer first")
+
+    async def _tool_of(self, run: ActiveTurn, session: str) -> str | None:
+        """The tool that last started a session of this conversation; None if none did."""
+        store = run.setup.store
+        begun = [entry.event for entry in await store.indexed_events(run.session, "subagent", session)]
+        if not begun or not isinstance(last := begun[-1], SubagentStarted):
+            return None
+        calls = [entry.event for entry in await store.events(run.session, turn=last.turn)]
+        return next((call.tool for call in calls if isinstance(call, CallStarted) and call.call == last.call), None)
 
     async def _wait(self, asked: SubagentRun, is_detached: bool) -> SubagentResult:
         """Wait for the end of the run; suspend the tool while the run waits for a person."""
@@ -110,22 +112,22 @@ def subagent_options(run: ActiveTurn, ask: SubagentRequest, call: CallRecord, ta
     options, above = run.state.options, run.state.options.lineage
     if above is not None and above.depth >= MAX_SUBAGENT_DEPTH:
         raise ToolError(f"this is a sub-agent run of depth {above.depth}; there can be none below it")
-    own = recent_fingerprints(run.state.calls, call, run.setup.runtime.find_tool)
+    own = recent_fingerprints(run.state.calls, call, run.setup.app.find_tool)
     lineage = Lineage(
         session=above.session if above is not None else run.session,
         turn=above.turn if above is not None else run.turn,
         depth=above.depth + 1 if above is not None else 1,
         left=above.left if above is not None else _left(options.budget, run.state.own_usage),
         until=options.until(run.state.started),
-        ancestors=(*(above.ancestors if above is not None else ()), TurnPermissions(options.rules, options.tools)),
+        ancestors=_ancestors(options, ask),
         recent_calls=(*(above.recent_calls if above is not None else ()), *own)[-RECENT_CALLS:],
         untrusted=taint[0],
         private=taint[1],
         by=(run.session, run.turn, call.id),
         is_detached=ask.detached,
     )
-    return TurnOptions(
-        model=ask.model or options.model,
+    base = TurnOptions(
+        model=ask.model or ("" if options.model == WORKFLOW_MODEL else options.model),
         max_steps=ask.max_steps,
         system=ask.system,
         gate_timeout=options.gate_timeout,
@@ -133,11 +135,28 @@ def subagent_options(run: ActiveTurn, ask: SubagentRequest, call: CallRecord, ta
         rules=tuple(replace(rule, layer="agent") for rule in ask.rules),
         review=options.review,
         manual=options.manual,
-        budget=ask.budget if above is None else _narrowed(ask.budget, _left(options.budget, run.state.spent)),
         lineage=lineage,
         clients=options.clients,
         by=options.by,
+        folder=options.folder,
+        mode=options.mode,
+        metadata={**(options.metadata or {}), **(ask.metadata or {})} or None,
+        trace=options.trace,
+        priority=options.priority,
     )
+    budget = ask.budget
+    if ask.agent:  # it has its own tools; what it may do is still decided by the rules on the way down
+        base = run.setup.app.agent_options(ask.agent, replace(base, model="", tools=None))
+        base = replace(base, clients=(), model=base.model or options.model)
+        budget = ask.budget.narrowed(base.budget)
+    return replace(base, budget=budget if above is None else budget.narrowed(_left(options.budget, run.state.spent)))
+
+
+def _ancestors(options: TurnOptions, ask: SubagentRequest) -> tuple[TurnPermissions, ...]:
+    """What the parent turns let a run reach: their rules and, for a run that selects tools by name, their tools."""
+    above = options.lineage.ancestors if options.lineage is not None else ()
+    ancestors = (*above, TurnPermissions(options.rules, options.tools, options.mode))
+    return tuple(replace(parent, tools=None) for parent in ancestors) if ask.agent else ancestors
 
 
 def _left(budget: Budget, spent: Spent) -> Budget:
@@ -148,12 +167,6 @@ def _left(budget: Budget, spent: Spent) -> Budget:
         if rest <= 0:
             raise ToolError(f"the limit of {name} for this turn is reached; there is nothing left for a sub-agent run")
     return Budget(**left)
-
-
-def _narrowed(budget: Budget, left: Budget) -> Budget:
-    """A budget that is at most the rest of another."""
-    limits = {name: (getattr(budget, name), getattr(left, name)) for name in Budget.__struct_fields__}
-    return Budget(**{name: min((limit for limit in pair if limit), default=0) for name, pair in limits.items()})
 
 
 def subagent_result(session: str, state: TurnState) -> SubagentResult:

@@ -13,7 +13,9 @@ it always writes through the drive that has the turn now (`ToolWait.run`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from everturn.core.events import CallSuspended, Event
@@ -23,8 +25,10 @@ from everturn.errors import InvalidEvent, ToolError, TurnClosed
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.tool_tasks import Suspension
 
-WAIT_KINDS = ("gates", "calls", "below")  # what a tool can wait for
+WAIT_KINDS = ("gates", "calls", "below", "waits")  # what a tool can wait for
 TURN_OVER = "the turn that would need it is over"
+IN_STEP: ContextVar[ToolWait | None] = ContextVar("everturn_in_step", default=None)  # the tool whose step this code is
+STEP_WAITS = "the function of ctx.step cannot wait, ask or run steps of its own: do that in the tool, between its steps"
 
 
 class PausableTimeout:
@@ -77,6 +81,7 @@ class ToolWait:
     suspension: Suspension | None = None
     timeout: PausableTimeout | None = None
     _task: asyncio.Task[object] | None = None
+    is_stopped = False  # its task was cancelled
     _writing = 0  # writes of this tool that are in progress
 
     @property
@@ -95,6 +100,17 @@ class ToolWait:
         run: ActiveTurn | None = self._first.setup.tool_tasks.active_turn(self._first.turn)
         return None if run is None or run.state.ending is not None or run.state.phase.is_terminal else run
 
+    def is_cancelled(self) -> bool:
+        """Whether the tool should stop: it or its turn was cancelled, or has timed out. Threads may ask."""
+        run: ActiveTurn | None = self._first.setup.tool_tasks.active_turn(self._first.turn)
+        return (
+            self.is_stopped
+            or run is None
+            or run.is_cancelled
+            or run.timeout_problem is not None
+            or run.state.ending is not None
+        )
+
     @property
     def is_over(self) -> bool:
         """Whether the turn of this tool is over."""
@@ -104,14 +120,17 @@ class ToolWait:
         """Set the task that a suspension cancels."""
         self._task = task
 
-    def suspended_event(self, call: str, gate: str) -> CallSuspended:
-        """The suspension event, to be written with the gate the tool opens: the process may die right after that."""
-        self._waits.add(("gates", gate))
+    def suspended_event(self, call: str, name: str, kind: str = "gates") -> CallSuspended:
+        """The suspension event, to be written with the gate the tool opens, or with what else it will wait for: the
+        process may die right after that.
+        """
+        self._waits.add((kind, name))
         return suspended_event(self._first.turn, self._first.now(), call, self._aside())
 
     def _aside(self) -> Suspension:
         waits = {kind: tuple(sorted(name for of, name in self._waits if of == kind)) for kind in WAIT_KINDS}
-        return Suspension(self.saved_state, waits["gates"], waits["calls"], next(iter(waits["below"]), ""))
+        child = next(iter(waits["below"]), "")
+        return Suspension(self.saved_state, waits["gates"], waits["calls"], child, waits["waits"])
 
     # Writing ------------------------------------------------------------------------------------------------------------
 
@@ -148,10 +167,33 @@ class ToolWait:
         task.add_done_callback(self._wrote)
         await asyncio.shield(task)
 
+    @contextmanager
+    def hold(self) -> Generator[None]:
+        """Postpone a suspension of the tool: a step of it is in progress. A cancellation is not postponed."""
+        self._writing += 1
+        token = IN_STEP.set(self)
+        try:
+            yield
+        finally:
+            IN_STEP.reset(token)
+            self._released()
+
+    def refuse_in_step(self) -> None:
+        """Refuse to wait within a step, which would wait for its own end.
+
+        Raises:
+            ToolError: this code is a step of the tool.
+        """
+        if IN_STEP.get() is self:
+            raise ToolError(STEP_WAITS)
+
     def _wrote(self, task: asyncio.Task[None]) -> None:
-        self._writing -= 1
         if not task.cancelled():
             task.exception()
+        self._released()
+
+    def _released(self) -> None:
+        self._writing -= 1
         if (run := self._first.setup.tool_tasks.active_turn(self._first.turn)) is not None:
             run.tool_notifier.notify()
         self._first.tool_notifier.notify()
@@ -199,7 +241,8 @@ class ToolWait:
         await self._leave()
 
     async def _leave(self) -> None:
-        """Suspend the tool, once its concurrent writes are done."""
+        """Suspend the tool, once its concurrent writes and steps are done."""
+        self.refuse_in_step()
         await asyncio.sleep(0)
         while self._writing:
             await self._first.tool_notifier.wait_beyond(self._first.tool_notifier.count)
@@ -220,4 +263,5 @@ def suspended_event(turn: str, at: float, call: str, aside: Suspension) -> CallS
         gates=aside.gates,
         calls=aside.calls,
         child=aside.child,
+        waits=aside.waits,
     )

@@ -11,10 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from everturn.calls.lookup import find_tool
-from everturn.calls.results import read_result_range
+from everturn.calls.memory_files import TurnMemory
+from everturn.calls.recall import TurnRecall
+from everturn.calls.results import list_missing_results, read_result_range
 from everturn.calls.session_files import SessionBlobs, SessionFiles
 from everturn.calls.subagents import CallSubagents
 from everturn.calls.suspend import ToolWait
+from everturn.calls.tool_steps import ToolSteps
 from everturn.core.calls import CallRecord
 from everturn.core.canonical_json import JsonObject, encode_canonical, hash_values, parse_object, replace_surrogates
 from everturn.core.events import NestedCallRequested
@@ -55,7 +58,9 @@ class TurnForTool:
         self._step, self._spec, self._began = ctx.step, tool.spec, call.started.at if call.started is not None else 0.0
         kept = call.suspended.saved_state if call.suspended is not None else ""
         self.wait = ToolWait(ctx.run, tool.spec.resumable or not tool.spec.at_most_once, kept)
+        self.steps = ToolSteps(call.id, tool.spec, self.wait)
         self.subagents = CallSubagents(call, self.wait)
+        self._message = call.message
         self._blobs = SessionBlobs(ctx.run.setup.store)
         self._base_version = approved_base_version(call, tool.spec)
         self._asked = self._made = 0
@@ -75,8 +80,14 @@ class TurnForTool:
             progress=lambda text: run.progress(call, text),
             run_subagent=self.subagents.run_subagent,
             read=lambda name, at, length: read_result_range(run, name, at, length),
+            list_results=lambda start: list_missing_results(run, start),
             ask=self.ask,
             run_tool=self.run_tool,
+            step=self.steps.step,
+            sleep=self.steps.sleep,
+            external=self.steps.external,
+            message=self._message,
+            is_cancelled=self.wait.is_cancelled,
             tools=self._offered,
             may=self._may,
             saved_state=self.wait.saved_state,
@@ -85,8 +96,12 @@ class TurnForTool:
             began=self._began,
             files=SessionFiles(self._step, call, self._blobs, self.wait),
             blobs=self._blobs,
+            memory=TurnMemory(call, self.wait),
+            recall=TurnRecall(run),
             tenant=run.ledger.tenant,
             by=run.state.options.by,
+            deps=None if run.dependencies is None else run.dependencies.value,
+            metadata=run.state.options.metadata or {},
         )
 
     def _save_state(self, state: str) -> None:

@@ -5,14 +5,19 @@ Invalid input is refused before anything is admitted.
 
 - `session`: `Chat`, one session: send, edit, regenerate, branch, gates, grants, reverts
 - `turn`: `Turn`, one turn: stream, await, answer, cancel
+- `result`: `RunResult`, what a run came to; `PendingGate`, what it waits for
+- `import_export`: the result of `import_messages`, and the files of `export_messages`
+- `context`: what fills the context window of a branch
 - `validation`: validation of messages, options and client tools
 - `replies`: validation of an answer to a gate
 - `steering`: finds the turn that a steering message joins
 - `tool_client`: `ToolClient`, a client that runs tools for a session
+- `unattended`: the chat and authority of turns that schedules and inbound hooks start
 - `unanswered_gates`: the warning when a script awaits a turn that waits for a person
 """
 
+from everturn.chat.result import Always, PendingGate, RunResult
 from everturn.chat.session import Chat
-from everturn.chat.turn import EventStream, Turn, TurnResult
+from everturn.chat.turn import EventStream, Turn
 
-__all__ = ["Chat", "EventStream", "Turn", "TurnResult"]
+__all__ = ["Always", "Chat", "EventStream", "PendingGate", "RunResult", "Turn"]

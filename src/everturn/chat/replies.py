@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, cast, get_args
 
+from everturn.base_app import BaseApp
 from everturn.core.canonical_json import JsonObject, encode_canonical, replace_surrogates, replace_surrogates_in
 from everturn.core.commands import ClaimCall, ResolveGate
 from everturn.core.events import TurnStarted
 from everturn.core.gate_rows import claim_end
-from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, CallClaim, Gate, GateResolution
+from everturn.core.gates import GATE_KINDS_OF_RUNNING_TOOL, CallClaim, Gate, GateResolution, GrantLimit
+from everturn.core.options import TurnOptions
 from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError, UnknownSession
-from everturn.runtime import Runtime
 
 REPLY_HINT = (
     'a gate is answered with allow="once", with allow="always" where it offers that, with deny=True or '
@@ -30,39 +31,56 @@ class GateReply(TypedDict, total=False):
     result: str | None
     text: str | None
     everywhere: bool
+    within: GrantLimit
     until: float
     others: bool
+    stop: bool
     by: str
     failed: bool
     claim: str
 
 
-async def answer_gate(runtime: Runtime, session: str, tenant: str, gate: Gate, reply: GateReply) -> bool:
+async def answer_gate(app: BaseApp, session: str, tenant: str, gate: Gate, reply: GateReply) -> bool:
     """Admit an answer; False if the same answer was given before."""
     if not isinstance(gate, Gate):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError("answer the gate itself: event.gate, or one of chat.gates()")
-    receipt = await runtime.command(
+    gate_session, resolution = await _session_of(app, session, gate), resolution_of(app, gate, reply)
+    if resolution.within:
+        await _check_limit(app, gate_session, gate, resolution.within)
+    receipt = await app.command(
         ResolveGate(
-            key=runtime.ids.new("cmd"),
-            session=await _session_of(runtime, session, gate),
+            key=app.ids.new("cmd"),
+            session=gate_session,
             tenant=tenant,
-            at=runtime.clock.now(),
+            at=app.clock.now(),
             gate=gate.id,
             hash=gate.hash,
-            resolution=resolution_of(runtime, gate, reply),
+            resolution=resolution,
         )
     )
     return receipt.is_new
 
 
-async def claim_call(runtime: Runtime, session: str, tenant: str, gate: Gate, by: str, lease: float) -> CallClaim:
+async def _check_limit(app: BaseApp, session: str, gate: Gate, within: GrantLimit) -> None:
+    """Refuse a grant for the user or the folder of a turn that has none."""
+    first = next(iter(await app.store.events(session, turn=gate.turn)), None)
+    options = first.event.options if first is not None and isinstance(first.event, TurnStarted) else TurnOptions()
+    if within == "user" and not options.by:
+        raise ConfigError('scope="user": nobody said whose turn it is; chat.send(…, by="ada") does')
+    if within == "folder" and not options.folder:
+        raise ConfigError(
+            'scope="folder": the turn has no folder; app.chat(…, options=TurnOptions(folder="…")) names it'
+        )
+
+
+async def claim_call(app: BaseApp, session: str, tenant: str, gate: Gate, by: str, lease: float) -> CallClaim:
     """Claim a call for a client, or extend its claim."""
     if not isinstance(gate, Gate):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError("claim the gate itself: event.gate, or one of chat.gates()")
-    now, by = runtime.clock.now(), checked_name(by)
-    gate_session = await _session_of(runtime, session, gate)
-    key = runtime.ids.new("cmd")
-    await runtime.command(
+    now, by = app.clock.now(), checked_name(by)
+    gate_session = await _session_of(app, session, gate)
+    key = app.ids.new("cmd")
+    await app.command(
         ClaimCall(
             key=key, session=gate_session, tenant=tenant, at=now, gate=gate.id, hash=gate.hash, by=by, lease=lease
         )
@@ -70,12 +88,12 @@ async def claim_call(runtime: Runtime, session: str, tenant: str, gate: Gate, by
     return CallClaim(by, claim_end(gate, now, lease))
 
 
-async def _session_of(runtime: Runtime, session: str, gate: Gate) -> str:
+async def _session_of(app: BaseApp, session: str, gate: Gate) -> str:
     """The session in which to answer a gate: that of a sub-agent run of this session, otherwise this session."""
     if gate.session in ("", session):
         return session
     try:
-        first = next(iter(await runtime.store.events(gate.session, turn=gate.turn)), None)
+        first = next(iter(await app.store.events(gate.session, turn=gate.turn)), None)
     except UnknownSession:
         return session
     options = first.event.options if first is not None and isinstance(first.event, TurnStarted) else None
@@ -83,7 +101,7 @@ async def _session_of(runtime: Runtime, session: str, gate: Gate) -> str:
     return gate.session if is_below else session
 
 
-def resolution_of(runtime: Runtime, gate: Gate, reply: GateReply) -> GateResolution:
+def resolution_of(app: BaseApp, gate: Gate, reply: GateReply) -> GateResolution:
     """Validate a reply and build its resolution.
 
     Raises:
@@ -111,15 +129,17 @@ def resolution_of(runtime: Runtime, gate: Gate, reply: GateReply) -> GateResolut
     return GateResolution(
         allowed=not is_denied,
         reason=replace_surrogates(deny) if isinstance(deny, str) else "",
-        arguments=_edited_arguments(runtime, gate, reply.get("arguments"), is_allowed),
+        arguments=_edited_arguments(app, gate, reply.get("arguments"), is_allowed),
         by=checked_name(reply.get("by", "person")),
         result=manual_result,
         failed=not succeeded,
         grant=_grant_rule(gate, allow),
         everywhere=_checked_flag(reply, "everywhere"),
+        within=_checked_limit(reply.get("within", "")),
         until=_checked_time(reply.get("until", 0.0)),
         text=None if text is None else replace_surrogates(text),
         others=_checked_flag(reply, "others"),
+        stop=_checked_flag(reply, "stop"),
         claim=checked_name(reply.get("claim", "")),
     )
 
@@ -133,12 +153,18 @@ def checked_name(by: str) -> str:
     return replace_surrogates(by)
 
 
-def _checked_flag(reply: GateReply, name: Literal["everywhere", "others", "failed"]) -> bool:
+def _checked_flag(reply: GateReply, name: Literal["everywhere", "others", "stop", "failed"]) -> bool:
     # Strictly: "no", from a form, must not mean yes.
     value: object = reply.get(name, False)
     if not isinstance(value, bool):
         raise ConfigError(f"{name} is True or False, not {value!r}")
     return value
+
+
+def _checked_limit(within: object) -> GrantLimit:
+    if within not in get_args(GrantLimit):
+        raise ConfigError(f'within={within!r}: "user" or "folder", together with everywhere=True')
+    return cast("GrantLimit", within)
 
 
 def _checked_time(until: object) -> float:
@@ -159,7 +185,7 @@ def _grant_rule(gate: Gate, allow: Literal["once", "always"] | Rule | None) -> R
     return allow if isinstance(allow, Rule) else None
 
 
-def _edited_arguments(runtime: Runtime, gate: Gate, arguments: JsonObject | None, is_allowed: bool) -> str:
+def _edited_arguments(app: BaseApp, gate: Gate, arguments: JsonObject | None, is_allowed: bool) -> str:
     if arguments is None:
         return ""
     if not is_allowed or not isinstance(arguments, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -170,7 +196,7 @@ def _edited_arguments(runtime: Runtime, gate: Gate, arguments: JsonObject | None
     except Exception as error:
         raise ConfigError(f"arguments must be plain JSON: {error}") from None
     # Arguments with references are validated when the references are replaced.
-    if (tool := runtime.tools.get(gate.tool)) is not None and "$ref{" not in edited and "$private{" not in edited:
+    if (tool := app.find_gate_tool(gate)) is not None and "$ref{" not in edited and "$private{" not in edited:
         tool.validate(edit)
     return "" if edited == gate.arguments else edited  # the same arguments are not an edit
 

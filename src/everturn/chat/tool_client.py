@@ -49,7 +49,7 @@ class ToolClient:
         self._chat, self._tools, self._lease = chat, dict(tools), lease
         self.name = name or "client"
         # Two clients with the same name, such as two tabs, have separate claims.
-        self._claims_as = f"{self.name}:{chat.runtime.ids.new('claim')}"
+        self._claims_as = f"{self.name}:{chat.app.ids.new('claim')}"
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._rests: dict[str, tuple[float, float]] = {}  # gate -> when to retry, and the delay
 
@@ -80,7 +80,7 @@ class ToolClient:
         open_ids = {gate.id for gate in gates}
         self._rests = {gate: rest for gate, rest in self._rests.items() if gate in open_ids}
         for gate in gates:
-            is_resting = gate.id in self._rests and self._rests[gate.id][0] > self._chat.runtime.clock.now()
+            is_resting = gate.id in self._rests and self._rests[gate.id][0] > self._chat.app.clock.now()
             if gate.kind == "client" and gate.tool in self._tools and gate.id not in self._under_way and not is_resting:
                 task = loop.create_task(self._try(gate))
                 self._under_way[gate.id] = task
@@ -92,7 +92,7 @@ class ToolClient:
         except Exception as error:
             _, last = self._rests.get(gate.id, (0.0, FIRST_REST / 2))
             delay = min(2 * last, LONGEST_REST)
-            self._rests[gate.id] = (self._chat.runtime.clock.now() + delay, delay)
+            self._rests[gate.id] = (self._chat.app.clock.now() + delay, delay)
             text = "client %s could not do %s (%s), and tries again in %g s: %s: %s"
             log.warning(text, self.name, gate.tool, gate.id, delay, type(error).__name__, error)
 

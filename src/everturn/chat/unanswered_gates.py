@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from everturn.base_app import BaseApp
 from everturn.core.deltas import TurnItem
-from everturn.core.events import Event, GateOpened, GateResolved, TurnSuspended
+from everturn.core.events import Event, GateOpened, GateResolved, TurnSuspended, WaitFinished, WaitStarted
 from everturn.core.gates import Gate
 from everturn.core.ports import Timer
-from everturn.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +25,10 @@ UNANSWERED_WARNING: Final = (
 class UnansweredWarning:
     """Logs once why `await turn` does not return, unless another reader follows the turn or listens to the runtime."""
 
-    def __init__(self, runtime: Runtime, session: str, turn: str) -> None:
-        self._runtime, self._session, self._turn = runtime, session, turn
+    def __init__(self, app: BaseApp, session: str, turn: str) -> None:
+        self._app, self._session, self._turn = app, session, turn
         self._open: dict[str, Gate] = {}
+        self._waits: set[str] = set()  # of tools, for a time or an external result
         self._timer: Timer | None = None
         self._has_warned = False
 
@@ -39,9 +40,14 @@ class UnansweredWarning:
             self._open[shown.gate.id] = shown.gate
         elif isinstance(shown, GateResolved):
             self._open.pop(shown.gate, None)
+        elif isinstance(shown, WaitStarted):
+            self._waits.add(shown.wait)
+        elif isinstance(shown, WaitFinished):
+            self._waits.discard(shown.wait)
         self.stop()
-        if isinstance(shown, TurnSuspended) and not self._has_warned:
-            self._timer = self._runtime.clock.call_later(WARN_AFTER, self._warn)
+        is_for_people = bool(self._open) or not self._waits
+        if isinstance(shown, TurnSuspended) and is_for_people and not self._has_warned:
+            self._timer = self._app.clock.call_later(WARN_AFTER, self._warn)
 
     def stop(self) -> None:
         """Cancel the timer: the turn continues, or is no longer awaited."""
@@ -51,7 +57,7 @@ class UnansweredWarning:
 
     def _warn(self) -> None:
         self._timer = None
-        if self._runtime.listeners or self._runtime.count_readers(self._session, self._turn) > 1:
+        if self._app.listeners or self._app.count_readers(self._session, self._turn) > 1:
             return  # another reader can show the gate to a person
         self._has_warned = True
         descriptions = "; ".join(_describe_gate(gate) for gate in self._open.values())

@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final, cast, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from everturn.core.canonical_json import encode_canonical, parse_object, replace_surrogates, replace_surrogates_in
+from everturn.core.compaction import check_context
 from everturn.core.messages import Message
-from everturn.core.options import ClientTool, LatePolicy, Review, ToolHistory, TurnOptions
-from everturn.core.parts import FilePart, Part, TextPart
+from everturn.core.options import ClientTool, LatePolicy, PermissionMode, Review, ToolHistory, TurnOptions
+from everturn.core.parts import ContextPart, FilePart, Part, TextPart
+from everturn.core.rate_limits import Priority
 from everturn.core.rules.policy import Rule
 from everturn.core.validate import validate_budget, validate_rules
 from everturn.errors import ConfigError
 from everturn.tools.client import ClientRunTool
-from everturn.tools.registry import RESERVED
+from everturn.tools.registry import RESERVED, ToolRegistry
 from everturn.tools.skills import normalize_name
 
 _TURN_LAYERS = ("agent", "session")
 MAX_SECONDS = 10 * 365 * 86_400.0  # seconds; anything longer is as good as no limit
 
-MessageInput = str | Iterable[TextPart | FilePart]
+InputPart = TextPart | FilePart | ContextPart
+MessageInput = str | Iterable[InputPart]
+
+
+def timestamp(at: datetime | float) -> float:
+    """A time as a Unix timestamp.
+
+    Raises:
+        ConfigError: the time has no time zone, or is not a time.
+    """
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise ConfigError(f"at={at!r} has no time zone; for example datetime.now(UTC) + timedelta(hours=3)")
+        return at.timestamp()
+    if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at < 1e11:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"at={at!r}: a datetime with a time zone, or a Unix timestamp in seconds")
+    return float(at)
 
 
 def validate_options(options: TurnOptions) -> TurnOptions:
@@ -38,9 +57,16 @@ def validate_options(options: TurnOptions) -> TurnOptions:
         raise ConfigError(f"max_steps={options.max_steps!r}: a number of steps")
     if options.max_steps < 1:
         raise ConfigError(f"max_steps={options.max_steps}: a turn needs at least one step")
-    for name, policy in (("tool_history", ToolHistory), ("late", LatePolicy), ("review", Review)):
+    for name, policy in (
+        ("tool_history", ToolHistory),
+        ("late", LatePolicy),
+        ("review", Review),
+        ("priority", Priority),
+        ("mode", PermissionMode),
+    ):
         if getattr(options, name) not in get_args(policy):
             raise ConfigError(f"{name}={getattr(options, name)!r}; there are: {', '.join(get_args(policy))}")
+    check_context(options.context)
     if options.lineage is not None:
         raise ConfigError(
             "`lineage` is set by the turn that starts a sub-agent run; a tool starts one with ctx.run_subagent(…)"
@@ -100,6 +126,29 @@ def check_clients(clients: Iterable[ClientTool], tools: Iterable[str]) -> None:
         known[plain] = declared.name
 
 
+def check_tools(selection: Any, own: ToolRegistry, others: Iterable[ToolRegistry]) -> tuple[str, ...] | None:
+    """Validate a selection of tools: each entry is one of the agent's own, or of others that may be asked.
+
+    Raises:
+        ConfigError: an entry matches nothing; the message lists the agent's own tools.
+    """
+    if selection is None or isinstance(selection, str):
+        return own.check_selection(selection)
+    selected, registries = tuple(selection), tuple(others)
+    for entry in selected:
+        if not any(_has_selection(registry, entry) for registry in registries):
+            own.check_selection((entry,))
+    return selected
+
+
+def _has_selection(registry: ToolRegistry, entry: Any) -> bool:
+    try:
+        registry.check_selection((entry,))
+    except ConfigError:
+        return False
+    return True
+
+
 def _are_texts(values: Iterable[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
@@ -123,24 +172,24 @@ def guess_media_type(name: str, data: bytes) -> str:
 
 
 # Arguments that a chat with a runtime cannot take, and where to pass them instead.
-RUNTIME_ARGUMENTS: Final = {
-    "tools": "Runtime(tools=…); a turn has some of them with send(tools=[names])",
-    "plugins": "Runtime(plugins=…)",
-    "system": "options=TurnOptions(system=…) for this chat, or Runtime(settings=Settings(prompt=Prompt(agent=…))) for all",
-    "store": "Runtime(store=…)",
-    "settings": "Runtime(settings=…)",
-    "rules": "Runtime(rules=…), or options=TurnOptions(rules=(…,)) for this chat",
+APP_ARGUMENTS: Final = {
+    "tools": "App(tools=…); a turn has some of them with send(tools=[names])",
+    "plugins": "App(plugins=…)",
+    "system": "options=TurnOptions(system=…) for this chat, or App(settings=Settings(prompt=Prompt(agent=…))) for all",
+    "store": "App(store=…)",
+    "settings": "App(settings=…)",
+    "rules": "App(rules=…), or options=TurnOptions(rules=(…,)) for this chat",
 }
 
 
-def refuse_with_runtime(given: Mapping[str, object]) -> None:
+def refuse_with_app(given: Mapping[str, object]) -> None:
     """Refuse arguments that the runtime already has.
 
     Raises:
         ConfigError: the text says where to pass each of them instead.
     """
-    if problems := [f"{name}: {instead}" for name, instead in RUNTIME_ARGUMENTS.items() if given[name]]:
-        raise ConfigError(f"Chat(runtime=…) takes these from elsewhere: {'; '.join(problems)}")
+    if problems := [f"{name}: {instead}" for name, instead in APP_ARGUMENTS.items() if given[name]]:
+        raise ConfigError(f"Chat(app=…) takes these from elsewhere: {'; '.join(problems)}")
 
 
 def validate_params(params: Mapping[str, Any]) -> dict[str, object]:
@@ -151,17 +200,35 @@ def validate_params(params: Mapping[str, Any]) -> dict[str, object]:
         raise ConfigError(f"params must be plain JSON: {error}") from None
 
 
+_NO_MESSAGE: Final = "a message is a text, or a list of TextPart(...), FilePart(...) and ContextPart(...)"
+
+
+def _checked_context(part: ContextPart) -> ContextPart:
+    if not part.kind or not part.text:
+        raise ConfigError("a ContextPart needs a kind, such as 'selection', 'page' or 'note', and a text")
+    kind, text = replace_surrogates(part.kind), replace_surrogates(part.text)
+    return ContextPart(kind, text, replace_surrogates(part.title), replace_surrogates(part.source), part.untrusted)
+
+
 def message_parts(message: MessageInput) -> tuple[Part, ...]:
-    """The parts of a message: text and files, and at least one of them."""
+    """The parts of a message: text and files, at least one of them, and the context that the client attached."""
     items = [TextPart(message)] if isinstance(message, str) else message
     if isinstance(items, Mapping) or not isinstance(items, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ConfigError("a message is a text, or a list of TextPart(...) and FilePart(...)")
+        raise ConfigError(_NO_MESSAGE)
     parts: list[Part] = []
     for part in items:
-        if not isinstance(part, TextPart | FilePart):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"a message is a text, or a list of TextPart(...) and FilePart(...), not of {part!r}")
-        if isinstance(part, FilePart) or part.text:
-            parts.append(TextPart(replace_surrogates(part.text)) if isinstance(part, TextPart) else part)
+        match part:
+            case TextPart(text=text):
+                if text:
+                    parts.append(TextPart(replace_surrogates(text)))
+            case ContextPart():
+                parts.append(_checked_context(part))
+            case FilePart():
+                parts.append(part)
+            case _:
+                raise ConfigError(f"{_NO_MESSAGE}, not of {part!r}")
     if not parts:
         raise ConfigError("there is nothing to send: the message is empty")
+    if all(isinstance(part, ContextPart) for part in parts):
+        raise ConfigError("a message with context needs a text or a file as well: what should be done with it?")
     return tuple(parts)

@@ -25,7 +25,7 @@ async def record(chat: Chat, file: str | Path, turn: str = "") -> Recording:
     Raises:
         ConfigError: a turn of it is not over.
     """
-    recording = await Recording.from_session(chat.runtime.store, chat.session, turn)
+    recording = await Recording.from_session(chat.app.store, chat.session, turn)
     recording.check_over()
     recording.write(file)
     return recording
@@ -52,7 +52,7 @@ async def cassette(
         if recording is None:
             await record(chat, path)
             return
-        current = await Recording.from_session(chat.runtime.store, chat.session)
+        current = await Recording.from_session(chat.app.store, chat.session)
     if differing := differences(recording, current):
         raise AssertionError(f"{path.name}: " + "\n".join(differing))
 

@@ -43,7 +43,9 @@ Plain = dict[str, Any]
 Placed = tuple[int, Plain]  # position in the log, event
 Lane = tuple[str, str]  # a turn and one of its calls; "" is the turn itself, or the session
 
-IGNORED: Final = frozenset(("at", "expires", "until", "hash", "key", "command", "session", "private"))
+IGNORED: Final = frozenset(
+    ("at", "first_chunk_at", "phase", "expires", "until", "hash", "key", "command", "session", "private")
+)
 TIMING_EVENTS: Final = (TurnSuspended, StepRestarted, CallSuspended, CallResumed, CallClaimed, CommandDropped)
 GATE_FIELDS: Final = ("tool", "identity")  # a grant copies them from its gate; logs of old releases do not have them
 MOST = 50  # differences that are listed

@@ -22,6 +22,7 @@ from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.state import (
     AfterRequest,
+    Compact,
     Finalize,
     FinishIncompleteCalls,
     RequestModel,
@@ -157,6 +158,8 @@ def _next(action: TurnAction, state: TurnState) -> str:
         case RequestModel(step=step, closing=closing, again=again):
             verb = "asked again" if again else "asked for a closing answer, without tools" if closing else "asked"
             return f"the model is {verb} (step {step})"
+        case Compact(started=started):
+            return f"earlier messages are summarised{' again' if started is not None else ''}"
         case FinishIncompleteCalls(reason=reason):
             return f"the open calls are settled as incomplete: {reason}"
         case AfterRequest(plugins=plugins):

@@ -14,12 +14,15 @@ from everturn.core.chunks import (
     FinishChunk,
     OpaqueChunk,
     ReasoningChunk,
+    RetryChunk,
     TextChunk,
     UsageChunk,
 )
 from everturn.core.events import (
     AnswerStarted,
+    MessagesImported,
     Problem,
+    RequestRetried,
     StepFinished,
     StepInterrupted,
     StepRestarted,
@@ -49,6 +52,7 @@ class RecordedStep(Struct, frozen=True):
     finish: Finish
     usage: Usage
     problem: Problem | None = None
+    retries: tuple[RequestRetried, ...] = ()
 
 
 class ReplayModel:
@@ -80,6 +84,8 @@ class ReplayModel:
             raise ModelError(
                 REQUEST_DIFFERS.format(what=f"in step {number} of {self._count}, {mismatch}"), kind="replay"
             )
+        for retried in step.retries:
+            yield [_retry_chunk(retried)]
         if chunks := make_chunks(step.parts):
             yield chunks
         if step.problem is not None:
@@ -113,6 +119,8 @@ class RecordedTurnModel:
         """
         turn, number = request.memo[MEMO]
         step = self._steps.get((turn, number))
+        while isinstance(retried := self._script.next_event(turn), RequestRetried):
+            yield [_retry_chunk(retried)]
         is_lost = isinstance(self._script.next_event(turn), StepRestarted)  # the recorded process died in this step
         if step is None or is_lost:  # it was stopped before its first chunk
             await self._wait(turn, number)
@@ -146,23 +154,40 @@ def replay_model(recording: Recording) -> ReplayModel:
     return ReplayModel(model_name, iter(list(enumerate(steps, 1))), len(steps))
 
 
+def _retry_chunk(event: RequestRetried) -> RetryChunk:
+    problem = event.problem
+    return RetryChunk(event.attempt, event.attempts, event.seconds, problem.kind, problem.text, event.model)
+
+
 def collect_steps(recording: Recording) -> dict[tuple[str, int], RecordedStep]:
     """Return every step by turn and number, with the messages of its request as they follow from the log."""
     steps: dict[tuple[str, int], RecordedStep] = {}
     turns: dict[str, list[TurnEvent]] = {}
     known: dict[str, Message] = {}
     requests: dict[str, tuple[tuple[RequestMessage, ...], bool]] = {}
+    retries: dict[str, tuple[RequestRetried, ...]] = {}  # turn -> of its open step
     for event in recording.events:
+        if isinstance(event, MessagesImported):
+            known |= {message.id: message for message in event.messages}
         if not isinstance(event, TurnEvent):
             continue
         turn = turns.setdefault(event.turn, [])
         match event:
             case StepStarted(closing=closing):
                 requests[event.turn] = (tuple(_request_messages(turn, known)), closing)
+                retries[event.turn] = ()
+            case StepRestarted():
+                retries[event.turn] = ()
+            case RequestRetried():
+                retries[event.turn] = (*retries[event.turn], event)
             case StepFinished(step=step, parts=parts, finish=finish, usage=usage):
-                steps[event.turn, step] = RecordedStep(*requests[event.turn], parts, finish, usage)
+                steps[event.turn, step] = RecordedStep(
+                    *requests[event.turn], parts, finish, usage, retries=retries[event.turn]
+                )
             case StepInterrupted(step=step, parts=parts, finish=finish, usage=usage, problem=problem):
-                steps[event.turn, step] = RecordedStep(*requests[event.turn], parts, finish, usage, problem)
+                steps[event.turn, step] = RecordedStep(
+                    *requests[event.turn], parts, finish, usage, problem, retries[event.turn]
+                )
             case _:
                 pass
         turn.append(event)

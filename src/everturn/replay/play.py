@@ -15,20 +15,26 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from everturn.app import App
 from everturn.core.commands import (
     AnyCommand,
     Cancel,
     ClaimCall,
     Delete,
+    FinishWait,
+    ImportMessages,
     LateResult,
     NotifyCall,
     ResolveGate,
     Revert,
     Revoke,
     Select,
+    SelectAgent,
     Send,
+    SetInstructions,
 )
 from everturn.core.events import (
+    AgentSelected,
     AnswerStarted,
     CallClaimed,
     CallNotified,
@@ -37,10 +43,13 @@ from everturn.core.events import (
     GateOpened,
     GateResolved,
     GrantRevoked,
+    InstructionsSet,
     LateResultReceived,
     LeafSelected,
     LimitReached,
     MessageDeleted,
+    MessagesImported,
+    RequestRetried,
     RevertStarted,
     StepInterrupted,
     StepRestarted,
@@ -48,6 +57,7 @@ from everturn.core.events import (
     SubagentStarted,
     TurnFinishing,
     TurnStarted,
+    WaitFinished,
 )
 from everturn.core.state import fold
 from everturn.errors import EverturnError
@@ -57,7 +67,6 @@ from everturn.replay.plugins import RecordedClock, RecordedHooks, RecordedPlugin
 from everturn.replay.recording import Recording
 from everturn.replay.script import ReplayScript, plugins_by_turn
 from everturn.replay.steering_messages import Steering
-from everturn.runtime import Runtime
 from everturn.testing.doubles import CountingIds
 
 PATIENCE: Final = 20.0  # seconds without an event after which a replay is given up
@@ -94,7 +103,7 @@ class _SessionPlayer:
         self._ids = _AnswerIds(self._events)
         self._plugins = plugins_by_turn(self._events)
         self._active_plugins: tuple[str, ...] = ()  # plugins of the current runtime
-        self._runtime: Runtime | None = None
+        self._app: App | None = None
         self._gates = {event.gate.id: event.gate for event in self._events if isinstance(event, GateOpened)}
 
     async def play(self) -> Recording:
@@ -108,10 +117,10 @@ class _SessionPlayer:
                         await self._act(event)
                 if not await self._wait_for(at):
                     break
-            log = await self._store.events(self._session) if self._runtime is not None else []
+            log = await self._store.events(self._session) if self._app is not None else []
         finally:
-            if self._runtime is not None:
-                await self._runtime.aclose()
+            if self._app is not None:
+                await self._app.aclose()
         return Recording(tuple(entry.event for entry in log), self._session, self._recording.turn)
 
     def _parent_logs(self, started: TurnStarted) -> dict[str, Sequence[Event]]:
@@ -126,17 +135,17 @@ class _SessionPlayer:
             logs[name] = log[: next(positions, len(log))]
         return logs
 
-    async def _open(self, plugins: tuple[str, ...], anew: bool = False) -> Runtime:
+    async def _open(self, plugins: tuple[str, ...], anew: bool = False) -> App:
         """Return a runtime with the plugins of a turn; a new one if they differ from the last, or if the process died."""
-        if self._runtime is not None and plugins == self._active_plugins and not anew:
-            return self._runtime
-        if self._runtime is not None:
-            await self._runtime.aclose()
+        if self._app is not None and plugins == self._active_plugins and not anew:
+            return self._app
+        if self._app is not None:
+            await self._app.aclose()
         model_names = [event.message.by for event in self._recording.events if isinstance(event, AnswerStarted)]
         model = RecordedTurnModel(model_names[0] if model_names else "replay", self._recording, self._script)
         steering = Steering(Recording(self._events, self._session))
         speakers = [RecordedPlugin(name, self._script, self._clock) for name in plugins]
-        runtime = steering.runtime = self._runtime = Runtime(
+        app = steering.app = self._app = App(
             model,
             plugins=[*speakers, RecordedHooks(self._script, self._clock), *([steering] if steering.messages else [])],
             store=self._store,
@@ -145,10 +154,10 @@ class _SessionPlayer:
             settings=derive_settings(self._events),
         )
         for name in {event.options.model for event in self._events if isinstance(event, TurnStarted)} - {""}:
-            runtime.add_model(model.with_name(name))
+            app.add_model(model.with_name(name))
         self._active_plugins = plugins
-        await runtime.start()
-        return runtime
+        await app.start()
+        return app
 
     async def _wait_for(self, at: int) -> bool:
         """Wait until an event has happened; False if it does not happen."""
@@ -170,10 +179,10 @@ class _SessionPlayer:
         """Cause an event again, if it came from outside."""
         match event:
             case TurnStarted(turn=turn):
-                runtime = await self._open(self._plugins.get(turn, self._active_plugins))
+                app = await self._open(self._plugins.get(turn, self._active_plugins))
                 self._clock.advance_to(event.at)
                 self._store.parent_logs = self._parent_logs(event)
-                await runtime.command(self._send(event))
+                await app.command(self._send(event))
             case StepRestarted(turn=turn, step=step):
                 await self._wait_for_model(turn, step)
                 self._script.spoken_steps.discard((turn, step))
@@ -189,11 +198,11 @@ class _SessionPlayer:
                 self._clock.advance_to(event.at)
             case _:
                 if (command := self._command(event)) is not None:
-                    runtime = await self._open(self._active_plugins)
+                    app = await self._open(self._active_plugins)
                     self._clock.advance_to(event.at)
                     for other in self._concurrent_resolutions(event):
                         await self._store.admit(replace(other, at=self._clock.now()))
-                    await runtime.command(replace(command, at=self._clock.now()))
+                    await app.command(replace(command, at=self._clock.now()))
 
     def _concurrent_resolutions(self, event: Event) -> Iterator[AnyCommand]:
         """Yield the commands for gate resolutions that follow each other in the log: all were admitted before the first
@@ -217,7 +226,7 @@ class _SessionPlayer:
             options=event.options,
         )
 
-    def _command(self, event: Event) -> AnyCommand | None:
+    def _command(self, event: Event) -> AnyCommand | None:  # noqa: C901 - one case for each command
         """Return the command that led to an event, if there was one."""
         session, key = self._session, str(getattr(event, "command", "")) or "again"
         match event:
@@ -234,10 +243,21 @@ class _SessionPlayer:
                 return LateResult(key=f"late-{call}", session=session, turn=turn, call=call, output=output)
             case CallNotified(turn=turn, call=call):
                 return NotifyCall(key=key, session=session, turn=turn, call=call)
+            case WaitFinished(turn=turn, call=call, wait=wait, value=value, timed_out=timed_out):
+                return FinishWait(
+                    key=key, session=session, turn=turn, call=call, wait=wait, value=value, timed_out=timed_out
+                )
             case LeafSelected(message=message):
                 return Select(key=key, session=session, message=message)
+            case AgentSelected(agent=agent, by=by):
+                return SelectAgent(key=key, session=session, agent=agent, by=by)
+            case InstructionsSet(text=text, by=by):
+                return SetInstructions(key=key, session=session, text=text, by=by)
             case MessageDeleted(message=message):
                 return Delete(key=key, session=session, message=message)
+            case MessagesImported(messages=messages, by=by):
+                parent = messages[0].parent if messages else None
+                return ImportMessages(key=key, session=session, messages=messages, parent=parent, by=by)
             case GrantRevoked(grant=grant, by=by):
                 return Revoke(key=key, session=session, grant=grant, by=by)
             case RevertStarted(root=root, after=tree, key=key):
@@ -262,8 +282,8 @@ class _SessionPlayer:
             if (step := self._open_step(turn)) is not None:
                 await self._wait_for_model(turn, step)
             self._clock.advance_to(ending.at)
-            runtime = await self._open(self._active_plugins)
-            await runtime.command(
+            app = await self._open(self._active_plugins)
+            await app.command(
                 Cancel(
                     key=ending.command or f"cancel-{turn}",
                     session=self._session,
@@ -280,7 +300,7 @@ class _SessionPlayer:
         """Return the step in which a turn was stopped before the first chunk of its model."""
         steps = [event for event in self._events if getattr(event, "turn", "") == turn and getattr(event, "step", 0)]
         last = steps[-1] if steps else None
-        return last.step if isinstance(last, StepStarted) else None
+        return last.step if isinstance(last, StepStarted | RequestRetried) else None
 
 
 def _is_interrupted(event: StepInterrupted) -> bool:

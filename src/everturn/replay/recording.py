@@ -20,12 +20,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from everturn.core.context_size import compaction_of
 from everturn.core.events import (
+    CompactionStarted,
     Entry,
     Event,
     GateOpened,
     LateResultReceived,
     LogEvent,
+    MessageAdded,
     StepFinished,
     StepInterrupted,
     SubagentStarted,
@@ -33,6 +36,7 @@ from everturn.core.events import (
     TurnCancelled,
     TurnEvent,
     TurnStarted,
+    WaitStarted,
 )
 from everturn.core.parts import FilePart
 from everturn.core.store_ports import Store
@@ -43,6 +47,10 @@ from everturn.wire import dump_event, load_event
 VERSION: Final = 1
 FINGERPRINT_LENGTH: Final = 8  # characters of the fingerprint of a line
 NOT_OVER = "turn {turn} is not over in this recording; record it when it is (`--show` shows it as it is)"
+COMPACTED = (
+    "turn {turn} was compacted, by a limit that is not in the recording, so it cannot be replayed (`--show` shows it); "
+    "replay a turn before it"
+)
 NO_TURN = "there is no turn in this recording; record a session in which something was said"
 
 
@@ -199,8 +207,14 @@ class Recording(Struct, frozen=True):
             raise ConfigError(NO_TURN)
         over = {item.turn for item in self.events if isinstance(item, Terminal)}
         for event in self.events:
+            if isinstance(event, CompactionStarted | MessageAdded) and _is_compaction(event):
+                raise ConfigError(COMPACTED.format(turn=event.turn))
             if isinstance(event, TurnEvent) and event.turn not in over:
                 raise ConfigError(NOT_OVER.format(turn=event.turn))
+
+
+def _is_compaction(event: CompactionStarted | MessageAdded) -> bool:
+    return isinstance(event, CompactionStarted) or compaction_of(event.message) is not None
 
 
 def _rerun_obstacle(event: Event) -> str:
@@ -211,6 +225,8 @@ def _rerun_obstacle(event: Event) -> str:
             return "a result came late, at a moment that cannot be had again"
         case SubagentStarted():
             return "a sub-agent run has a log of its own"
+        case WaitStarted():
+            return "a tool waited for a time or an external result, at a moment that cannot be had again"
         case StepFinished(parts=parts) | StepInterrupted(parts=parts):
             if any(isinstance(part, FilePart) for part in parts):
                 return "the model made a file, and its bytes are not in the log"

@@ -12,25 +12,48 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from everturn.app import App
 from everturn.chat.turn import Turn
 from everturn.clock import SystemClock
-from everturn.core.commands import ClaimCall, Delete, ResolveGate, Revert, Revoke, Select, Send
+from everturn.core.commands import (
+    ClaimCall,
+    Delete,
+    ImportMessages,
+    ResolveGate,
+    Revert,
+    Revoke,
+    Select,
+    SelectAgent,
+    Send,
+    SetInstructions,
+)
 from everturn.core.events import (
+    AgentSelected,
     AnswerStarted,
     Event,
     FilesReverted,
     GateOpened,
     GateResolved,
     GrantRevoked,
+    InstructionsSet,
     LeafSelected,
     MessageDeleted,
+    MessagesImported,
     TurnStarted,
     TurnSuspended,
 )
 from everturn.core.gates import Gate, GateResolution
 from everturn.core.ports import Tool, ToolSource
 from everturn.core.rules.policy import Rule
-from everturn.errors import AnswerUnfit, CommandRefused, GateClosed, SessionBusy, UnknownGrant, UnknownMessage
+from everturn.errors import (
+    AnswerUnfit,
+    CommandRefused,
+    GateClosed,
+    SessionBusy,
+    UnknownGrant,
+    UnknownMessage,
+    UnknownSession,
+)
 from everturn.replay.check import find_all_differences
 from everturn.replay.compare import differences
 from everturn.replay.model import replay_model
@@ -38,7 +61,6 @@ from everturn.replay.play import replay_offline as play_again
 from everturn.replay.recording import Recording
 from everturn.replay.steering_messages import Steering
 from everturn.running.active_turn import TurnSettings
-from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
 from everturn.testing.doubles import CountingIds
 from everturn.tools.groups import ToolGroup
@@ -82,7 +104,7 @@ async def rerun_with_tools(
     """Rerun a recording with these tools, and record the result."""
     model = replay_model(recording)
     steering = Steering(recording)
-    runtime = steering.runtime = Runtime(
+    app = steering.app = App(
         model,
         tools=list(tools),
         plugins=[*plugins, *([steering] if steering.messages else [])],
@@ -93,29 +115,29 @@ async def rerun_with_tools(
         rules=rules,
     )
     for name in {item.options.model for item in recording.events if isinstance(item, TurnStarted)} - {""}:
-        runtime.add_model(model.with_name(name))
+        app.add_model(model.with_name(name))
     try:
-        await runtime.start()
-        player = _CommandSender(recording, runtime)
+        await app.start()
+        player = _CommandSender(recording, app)
         for event in recording.events:
             with suppress(*REFUSED):  # the comparison reports it as a difference
                 await player.play(event)
-        return await Recording.from_log(runtime.store, recording.session)
+        return await Recording.from_log(app.store, recording.session)
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
 class _CommandSender:
     """Sends the recorded commands of people and clients."""
 
-    def __init__(self, recording: Recording, runtime: Runtime) -> None:
-        self._runtime, self._session = runtime, recording.session
+    def __init__(self, recording: Recording, app: App) -> None:
+        self._app, self._session = app, recording.session
         gates = {event.gate.id: event.gate for event in recording.events if isinstance(event, GateOpened)}
         self._answers = [(gates[item.gate], item) for item in recording.events if isinstance(item, GateResolved)]
 
     async def play(self, event: Event) -> None:
         """Cause an event again, if it came from outside."""
-        session, now = self._session, self._runtime.clock.now()
+        session, now = self._session, self._app.clock.now()
         match event:
             case TurnStarted(input=message_sent):
                 send = Send(
@@ -128,12 +150,21 @@ class _CommandSender:
                     parent=event.parent,
                     options=event.options,
                 )
-                await self._runtime.command(send)
+                await self._app.command(send)
                 await self._follow(event.turn)
             case LeafSelected(message=message, command=key):
                 await self._run_command(Select(key=key, session=session, at=now, message=message))
+            case AgentSelected(agent=agent, by=by, command=key):
+                await self._run_command(SelectAgent(key=key, session=session, at=now, agent=agent, by=by))
+            case InstructionsSet(text=text, by=by, command=key):
+                await self._run_command(SetInstructions(key=key, session=session, at=now, text=text, by=by))
             case MessageDeleted(message=message, command=key):
                 await self._run_command(Delete(key=key, session=session, at=now, message=message))
+            case MessagesImported(messages=messages, by=by, command=key):
+                parent = messages[0].parent if messages else None
+                await self._run_command(
+                    ImportMessages(key=key, session=session, at=now, messages=messages, parent=parent, by=by)
+                )
             case GrantRevoked(grant=grant, by=by, command=key):
                 await self._run_command(Revoke(key=key, session=session, at=now, grant=grant, by=by))
             case FilesReverted(root=root, after=tree, by=by, command=key):
@@ -141,34 +172,39 @@ class _CommandSender:
             case _:
                 pass
 
-    async def _run_command(self, command: Select | Delete | Revoke | Revert) -> None:
-        after = await self._runtime.store.head(self._session)
-        await self._runtime.command(command)
-        await self._runtime.wait_until_carried_out(command, after)
+    async def _run_command(
+        self, command: Select | SelectAgent | SetInstructions | Delete | Revoke | Revert | ImportMessages
+    ) -> None:
+        try:
+            after = await self._app.store.head(self._session)
+        except UnknownSession:  # an import may create the session
+            after = 0
+        await self._app.command(command)
+        await self._app.wait_until_carried_out(command, after)
 
     async def _follow(self, turn: str) -> None:
-        async for event in Turn(self._runtime, self._session, turn):
+        async for event in Turn(self._app, self._session, turn):
             if isinstance(event, GateOpened):
                 key, resolution = self._answer_to(event.gate)
                 if not resolution.by.startswith("plugin:"):  # the plugin answers again itself,
                     await self._answer(event.gate, key, resolution)
             elif isinstance(event, TurnSuspended):
-                for row in await self._runtime.store.gates(self._session):
+                for row in await self._app.store.gates(self._session):
                     if row.gate.turn == turn and row.is_open and row.resolution is None:  # or is missing here
                         await self._answer(
                             row.gate, f"deny-{row.gate.id}", GateResolution(False, NEVER_ASKED, by="replay")
                         )
 
     async def _answer(self, gate: Gate, key: str, resolution: GateResolution) -> None:
-        session, now = self._session, self._runtime.clock.now()
+        session, now = self._session, self._app.clock.now()
         try:
             if by := resolution.claim:
                 claim = ClaimCall(
                     key=f"{key}-take", session=session, at=now, gate=gate.id, hash=gate.hash, by=by, lease=LEASE
                 )
-                await self._runtime.command(claim)
+                await self._app.command(claim)
             answer = ResolveGate(key=key, session=session, at=now, gate=gate.id, hash=gate.hash, resolution=resolution)
-            await self._runtime.command(answer)
+            await self._app.command(answer)
         except GateClosed:
             pass  # it was resolved together with another gate
         except AnswerUnfit as error:

@@ -26,8 +26,11 @@ from everturn.core.events import (
     PermissionDecided,
     StepFinished,
     SubagentStarted,
+    ToolStepFinished,
+    ToolStepStarted,
     TurnFinishing,
     TurnSuspended,
+    WaitStarted,
 )
 from everturn.running.notifier import Notifier
 
@@ -40,6 +43,9 @@ _OF_CALLS: Final = (
     PermissionDecided,
     CallStarted,
     SubagentStarted,
+    ToolStepStarted,
+    ToolStepFinished,
+    WaitStarted,
     CallSuspended,
     CallResumed,
     CallFinished,
@@ -119,7 +125,7 @@ def find_writer(event: Event | None) -> str:
         case FilesChanged(call=call):
             return CALLING if call else ""
         case LimitReached(limit=limit):
-            return CALLING if limit != "seconds" else ""
+            return CALLING if limit not in ("seconds", "denied") else ""
         case MessageAdded(message=message, command=command):
             return "" if command or message.role == "notice" else message.by
         case HookFinished():

@@ -13,7 +13,7 @@ from everturn.replay.recording import Recording
 from everturn.running.hook_contexts import HookContext, RequestHookContext
 
 if TYPE_CHECKING:
-    from everturn.runtime import Runtime
+    from everturn.app import App
 
 PATIENCE = 5.0  # seconds for the driver to receive a message
 
@@ -22,7 +22,7 @@ class Steering:
     """Plugin that sends the recorded steering messages."""
 
     name = "replay-steering"
-    runtime: Runtime
+    app: App
 
     def __init__(self, recording: Recording) -> None:
         self._session = recording.session
@@ -51,8 +51,8 @@ class Steering:
             send = Send(
                 key=event.command,
                 session=self._session,
-                at=self.runtime.clock.now(),
-                turn=self.runtime.ids.new("turn"),
+                at=self.app.clock.now(),
+                turn=self.app.ids.new("turn"),
                 message=event.message.id,
                 parts=event.message.parts,
                 at_leaf=True,
@@ -60,7 +60,7 @@ class Steering:
                 joins=event.turn,
                 options=TurnOptions(by=event.message.by),
             )
-            await self.runtime.command(send)
+            await self.app.command(send)
             with suppress(TimeoutError):  # the comparison reports it as a difference
                 async with asyncio.timeout(PATIENCE):
                     while send.key not in ctx.run.steering_messages:  # noqa: ASYNC110 - nobody rings when it was heard

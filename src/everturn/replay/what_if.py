@@ -34,7 +34,6 @@ from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import PolicyDecision, Rule, RuleAction, Subject, SubjectKind
 from everturn.errors import ToolError
 from everturn.replay.recording import Recording
-from everturn.running.active_turn import Prompt
 from everturn.running.permissions import Permissions
 from everturn.turn.request import system_prompt
 
@@ -132,7 +131,8 @@ def what_if(recording: Recording, change: Change) -> WhatIfResult:
 
 def _prompt(event: TurnStarted, system: str) -> list[str]:
     old, new = (
-        "\n\n".join(filter(None, system_prompt(Prompt(), text, event.at))) for text in (event.options.system, system)
+        "\n\n".join(filter(None, system_prompt(options, event.at)))
+        for options in (event.options, replace(event.options, system=system))
     )
     return _diff(old, new)
 
@@ -218,9 +218,9 @@ def _guess(tool: str, recording: Recording, change: Change) -> ToolSpec:
                 name == tool and rule is not None and rule.layer == "defaults"
             ):
                 approval = "deny" if rule.action == "deny" else "auto"
-            case GateOpened(gate=gate) if gate.tool == tool and gate.why.endswith("asks every time"):
+            case GateOpened(gate=gate) if gate.tool == tool and gate.why.endswith("always requires approval"):
                 approval = "always"
-            case GateOpened(gate=gate) if gate.tool == tool and gate.why.startswith("no rule says anything"):
+            case GateOpened(gate=gate) if gate.tool == tool and gate.why.startswith("no rule covers"):
                 approval = "ask"
             case _:
                 continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -16,21 +17,39 @@ from msgspec.structs import replace
 from everturn import failpoints
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.commands import AnyCommand, Cancel, Send
+from everturn.core.compaction import has_compaction, needed_messages
+from everturn.core.compaction_plan import taint_of_parts
+from everturn.core.context_size import ContextLimits
 from everturn.core.deltas import CallProgress
-from everturn.core.events import DeferredMessage, Event, LateResultReceived, MessageAdded, Problem
-from everturn.core.history import unanswered_turns
+from everturn.core.events import DeferredMessage, Event, LateResultReceived, MessageAdded, Problem, ProblemPhase
+from everturn.core.history import unanswered_turns, without_refused
 from everturn.core.hooks import Cleanup
 from everturn.core.messages import Message
-from everturn.core.options import Budget, TurnOptions
-from everturn.core.parts import Output, StreamedPart, ToolPart, Usage
-from everturn.core.ports import Bus, Clock, Engine, IdSource, Model, SubagentResult, Tool
+from everturn.core.options import NO_PROMPT, Budget, Prompt, TurnOptions
+from everturn.core.parts import StreamedPart, SummaryPart, ToolPart, Usage
+from everturn.core.ports import (
+    Bus,
+    Clock,
+    Engine,
+    IdSource,
+    Model,
+    ParentCall,
+    RunContext,
+    SubagentResult,
+    Tool,
+    TurnInfo,
+)
+from everturn.core.rate_limits import LimiterHandle, RequestLimiter, Sender
 from everturn.core.requests import REQUEST_MESSAGE_FIELDS, RequestMessage
 from everturn.core.rules.policy import Rule
 from everturn.core.state import TurnState, fold
 from everturn.core.store_ports import Store
 from everturn.errors import ConfigError, HookError, TurnClosed, TurnError, UnknownSession
+from everturn.running.branch import read_branch
+from everturn.running.dependency_scope import DependencyScope
 from everturn.running.ledger import Ledger
 from everturn.running.notifier import Notifier
+from everturn.running.older_calls import OlderCalls
 from everturn.running.permissions import Permissions
 from everturn.running.plugin_table import Hook, PluginTable, invoke_hook
 from everturn.running.tool_tasks import ToolTasks
@@ -44,29 +63,28 @@ CANCELLED_END_HOOK_TIMEOUT = (
 END_HOOK_TIMEOUT = 30.0  # the same for a turn that completed or failed
 
 
-class Prompt(Struct, frozen=True):
-    """The system prompt, in the order in which it is written. `header` never changes, for the provider's cache."""
-
-    header: str = ""
-    agent: str = ""
-    workspace: str = ""
-    custom: str = ""
-    privacy: str = ""
-    timezone: str = "UTC"
+KEPT_TOO_LONG = (
+    "turn {turn} is over; a hook kept its context too long: finish within the hook, or send a message to the session"
+)
 
 
 class TurnSettings(Struct, frozen=True):
     """Settings for all turns of a runtime; one frozen value, so that nothing changes during a turn."""
 
-    prompt: Prompt = Prompt()
+    prompt: Prompt = NO_PROMPT
+    model_instructions: Mapping[str, str] = {}  # by model: for agents that have no instructions of their own
     layers: tuple[Mapping[str, Any], ...] = ()  # options: provider < model < agent < variant; the turn's come last
     request_message_fields: frozenset[str] = REQUEST_MESSAGE_FIELDS
+    summary_model: str = ""  # the model that writes summaries; "": the model of the turn
+    # With more tools than this, the model finds those of groups and MCP servers with `find_tools`; 0: never.
+    tool_search_above: int = 40
     first_chunk_timeout: float = 300.0
     idle_timeout: float = 120.0
     step_timeout: float = 3600.0  # in total: a stream that never ends is stopped
     session_budget: Budget = Budget()
     tenant_budget: Budget = Budget()
     tenant_period: float = 0.0  # seconds of a tenant's past that count; 0: all of it
+    weight_of: Callable[[str], float] | None = None  # a tenant's share when requests wait for a rate limit; None: 1
     # The same two by tenant id, if tenants differ.
     budget_of: Callable[[str], tuple[Budget, float]] | None = None
 
@@ -98,8 +116,60 @@ class SubagentPort(Protocol):
         ...
 
 
-class RuntimePort(Protocol):
+class CheckedOutput(Struct, frozen=True):
+    """An answer that was checked against an output type: its text as it is kept, or what is wrong with it."""
+
+    text: str
+    problem: str = ""
+
+
+class OutputPort(Protocol):
+    """The output type of an agent."""
+
+    retries: int
+
+    async def check(self, text: str, ctx: RunContext) -> CheckedOutput:
+        """Check the final text of a turn."""
+        ...
+
+
+class AgentPort(Protocol):
+    """An agent, as the turns that it has see it."""
+
+    @property
+    def output(self) -> OutputPort | None:
+        """The output type; None: any text."""
+        ...
+
+    @property
+    def has_instruction_functions(self) -> bool:
+        """Whether its instructions have to be rendered for each turn."""
+        ...
+
+    @property
+    def has_step_instructions(self) -> bool:
+        """Whether some of its instructions are rendered for each step."""
+        ...
+
+    async def render_instructions(self, ctx: RunContext, each_step: bool = False) -> str:
+        """Render the instructions: those of a turn, or those of each step."""
+        ...
+
+    def open_dependencies(self, turn: TurnInfo) -> AbstractAsyncContextManager[Any] | None:
+        """Make the dependencies of a turn; None: the agent has none."""
+        ...
+
+
+class AppPort(Protocol):
     """The runtime, as its turns see it: models and tools by name, and a way for their own commands."""
+
+    def agent_options(self, name: str, base: TurnOptions) -> TurnOptions:
+        """The options of a turn that this agent takes over; what is not the agent's is kept from `base`.
+
+        Raises:
+            ConfigError: there is no such agent.
+        """
+        ...
 
     def model_for(self, name: str) -> Model:
         """A model by its name; "" is the default model.
@@ -127,30 +197,59 @@ class RuntimePort(Protocol):
 
 
 class DriveSetup(Struct, frozen=True):
-    """The ports, services and settings that turns are driven with, as `Runtime` assembled them."""
+    """The ports, services and settings that turns are driven with, as `App` assembled them."""
 
     store: Store
     bus: Bus
     clock: Clock
     ids: IdSource
     engine: Engine
-    runtime: RuntimePort
+    app: AppPort
     subagents: SubagentPort
     hooks: PluginTable
     tool_tasks: ToolTasks
     permissions: Permissions
     settings: TurnSettings = TurnSettings()
     client_hooks: PluginTable | None = None  # for turns with client tools, if the runtime has no tools of its own
+    agent: AgentPort | None = None
+    setup_of: Callable[[TurnOptions], DriveSetup | None] | None = (
+        None  # the setup of a turn; None: its agent is unknown here
+    )
     max_drive_seconds: float = 0.0  # seconds after which a drive releases its session between two steps; 0: never
+    limiter: RequestLimiter | None = None  # of requests to providers
+    # Called in the task of each tool before it runs, with session, turn, options and call, to set context variables.
+    enter_call: Callable[[str, str, TurnOptions, str], None] | None = None
+
+    def for_turn(self, options: TurnOptions) -> DriveSetup:
+        """The setup of a turn with these options: that of its agent, if this process knows it."""
+        return (self.setup_of(options) if self.setup_of is not None else None) or self
 
 
 class PartialStep(Protocol):
     """A streaming step, as far as it has arrived."""
 
-    usage: Usage
+    @property
+    def usage(self) -> Usage:
+        """The token usage so far."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model that writes it, if another than the turn's."""
+        ...
+
+    @property
+    def first_chunk_at(self) -> float:
+        """When its first content arrived; 0: nothing did."""
+        ...
+
+    @property
+    def shows_unchecked(self) -> bool:
+        """Whether readers were shown what is not among its parts."""
+        ...
 
     def parts(self) -> tuple[StreamedPart, ...]:
-        """Its parts so far."""
+        """Its parts so far, without those that a plugin has still to check."""
         ...
 
 
@@ -161,13 +260,26 @@ class ActiveTurn:
         self.setup, self.ledger, self.state = setup, ledger, state
         self.turn, self.session = state.id, ledger.session
         self.cleanups: list[tuple[str, Cleanup]] = []
+        self.dependencies: DependencyScope | None = None
+        self.agent = state.options.agent
+        self.warning = ""  # what the request of the current step lacks
         self.history: list[Message] | None = None
+        self.history_size = 0  # messages of the branch that were read, refused and blocked ones included
+        self.history_taint = (False, False)  # the branch before this turn contains (untrusted text, private values)
+        self.older: OlderCalls | None = None  # the calls above the last summary before this turn; None: all was read
+        self.older_late: dict[str, ToolPart] = {}  # those of them with a late result
+        self.has_compaction = False  # the branch before this turn has one
+        self.context_limits: ContextLimits | None = None  # of the model, once they are needed
+        self.is_over_window = False  # the next request does not fit, and nothing is left to be compacted
+        self.has_indexed_results = False  # some result before this turn was truncated, or has private values
+        self.refused_parent: Message | None = None  # this turn would answer a message anew that was refused before
         self.system: list[str] | None = None  # the system prompt, the same for every step of the turn
         self.rendered: list[RequestMessage] = []  # the messages before the turn, the same for every step
         self.rendered_own: dict[
             str, tuple[list[RequestMessage], int]
         ] = {}  # own message -> its rendering, and its number of parts then
         self.files: dict[str, bytes] = {}  # blobs of messages
+        self.with_loaded_files: dict[int, RequestMessage] = {}  # messages whose files were loaded, by their id
         self.memo: dict[str, Any] = {}  # the cache of the model adapter
         self.steering_messages: dict[
             str, Send
@@ -177,6 +289,7 @@ class ActiveTurn:
         )
         self.assembly: PartialStep | None = None  # the streaming step
         self.cancel_request: Cancel | None = None
+        self.work_phase: ProblemPhase = "prepare"  # the stage that the loop is in, for errors
         self.timeout_problem: Problem | None = None  # the turn timed out
         self.is_releasing = False  # this process releases the turn before the next step
         self.work_done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -187,16 +300,98 @@ class ActiveTurn:
         self.tool_notifier = Notifier()  # notified on an external arrival, or when a tool is done
         self.work: asyncio.Task[None] | None = None
         self._model: Model | None = None
+        self._sender: Sender | None = None
+
+    @property
+    def sender(self) -> Sender | None:
+        """Who sends the turn's requests, for rate limits."""
+        if self._sender is None and (limiter := self.setup.limiter) is not None:
+            options, weight_of, tenant = self.state.options, self.setup.settings.weight_of, self.ledger.tenant
+            is_detached = options.lineage is not None and options.lineage.is_detached
+            self._sender = Sender(
+                LimiterHandle(limiter),
+                tenant,
+                1.0 if weight_of is None else weight_of(tenant),
+                "background" if is_detached else options.priority,
+            )
+        return self._sender
 
     @property
     def model(self) -> Model:
         """The model of this turn's options, or the default model."""
         if self._model is None:
             try:
-                self._model = self.setup.runtime.model_for(self.state.options.model)
+                self._model = self.setup.app.model_for(self.state.options.model)
             except ConfigError as error:  # another process admitted the turn, and this one does not have the model
                 raise TurnError(str(error), kind="config") from error
         return self._model
+
+    @property
+    def info(self) -> TurnInfo:
+        """What factories of dependencies and functions of the agent know of the turn."""
+        options, above = self.state.options, self.state.options.lineage
+        return TurnInfo(
+            session=self.session,
+            turn=self.turn,
+            agent=options.agent,
+            tenant=self.ledger.tenant,
+            user=options.by,
+            mode=options.mode,
+            metadata=options.metadata or {},
+            parent=ParentCall(*above.by) if above is not None else None,
+        )
+
+    async def run_context(self) -> RunContext:
+        """The context of the agent's functions."""
+        message, deps = await self.user_message(), None if self.dependencies is None else self.dependencies.value
+        return RunContext(turn=self.info, deps=deps, prompt=message.text if message is not None else "")
+
+    async def user_message(self) -> Message | None:
+        """The user message that this turn answers: its input or, if it regenerates an answer, its parent message."""
+        if self.state.input is not None:
+            return self.state.messages[self.state.input]
+        history = await self.read_history()
+        return history[-1] if history and history[-1].role == "user" else None
+
+    async def open_dependencies(self) -> None:
+        """Make the dependencies of the agent that has the turn, if it has any.
+
+        Raises:
+            TurnError: the factory failed.
+        """
+        agent = self.setup.agent
+        opened = agent.open_dependencies(self.info) if agent is not None else None
+        if opened is None:
+            return
+        scope = DependencyScope(opened)
+        try:
+            await scope.open()
+        except Exception as error:
+            text = f"the dependencies of agent {self.agent!r} could not be made: {error!r}"
+            raise TurnError(replace_surrogates(text), kind="dependencies") from error
+        self.dependencies = scope
+
+    async def release_dependencies(self) -> None:
+        """Let the dependencies go; the last user closes them."""
+        scope, self.dependencies = self.dependencies, None
+        if scope is not None:
+            await scope.release()
+
+    async def follow_agent(self) -> None:
+        """Take the setup of the agent that the turn was handed to.
+
+        Raises:
+            TurnError: this process does not know the agent.
+        """
+        options = self.state.options
+        setup = self.setup.setup_of(options) if self.setup.setup_of is not None else self.setup
+        if setup is None:
+            raise TurnError(f"agent {options.agent!r} is not known here", kind="config")
+        self.setup, self.agent = setup, options.agent
+        self.system, self._model, self.rendered, self.context_limits = None, None, [], None
+        self.memo.clear()
+        await self.release_dependencies()
+        await self.open_dependencies()
 
     @property
     def is_cancelled(self) -> bool:
@@ -211,43 +406,77 @@ class ActiveTurn:
             grants = await self.setup.store.grants(session, self.now())
         except UnknownSession:  # the top-level session was erased
             return []
-        return self.setup.permissions.rules_from_grants(grants, self.setup.runtime.find_tool, self.state.options.by)
+        options = self.state.options
+        find_tool = self.setup.app.find_tool
+        return self.setup.permissions.rules_from_grants(grants, find_tool, options.by, options.folder)
 
     async def read_history(self) -> list[Message]:
         """The branch before this turn, read once per drive: ancestors do not change while a turn runs.
 
-        It leaves out blocked messages: those of a turn that a hook failed before its first request.
+        What is above its last summary is not read, because no request needs it; see `older`. It leaves out refused
+        messages, and blocked ones: those of a turn that a hook failed before its first request.
         """
         if self.history is None:
             store = self.setup.store
-            path = await store.path(self.session, self.state.parent)
-            blocked: set[str] = set()
-            for turn in unanswered_turns(path, self.state.input is None):
-                log = await store.events(self.session, turn=turn)
-                if log and fold(entry.event for entry in log).is_blocked:
-                    blocked.add(turn)
-            self.history = [message for message in path if message.turn not in blocked] if blocked else path
+            self.has_indexed_results = bool(await store.indexed_events(self.session, "result", limit=1))
+            ignored: set[str] = set()
+            while True:
+                summaries: list[Message] = []
+
+                def find_needed(message: Message, summaries: list[Message] = summaries) -> frozenset[str] | None:
+                    needed = None if message.id in ignored else needed_messages(message)
+                    if needed is not None:
+                        summaries.append(message)
+                    return needed
+
+                path = await read_branch(store, self.session, self.state.parent, find_needed)
+                history = await self._without_unread(path)
+                if not summaries or any(message is summaries[0] for message in history):
+                    break
+                ignored.add(summaries[0].id)  # its turn is blocked, so it has not replaced anything
+            self.history_size = len(path)
+            if path and (above := path[0].parent) is not None:
+                part = next(part for part in summaries[0].parts if isinstance(part, SummaryPart))
+                self.older = OlderCalls(store, self.session, above, part.calls)
+                await self._find_older_late(self.older, history)
+            late = tuple(self.older_late.values())
+            self.history_taint = taint_of_parts((*(part for message in history for part in message.parts), *late))
+            self.has_compaction = has_compaction(history)
+            self.history = history
         return self.history
 
-    async def load_outputs(self) -> dict[str, Output]:
-        """The results on this branch that a model has read, by call."""
-        return {
-            part.call: part.output
-            for message in (*await self.read_history(), *self.state.messages.values())
-            for part in message.parts
-            if type(part) is ToolPart and part.output is not None
-        }
+    async def _without_unread(self, path: list[Message]) -> list[Message]:
+        """A branch without the messages that no model reads."""
+        if self.state.input is None and path and path[-1].refused:
+            self.refused_parent = path[-1]
+        path = without_refused(path)
+        blocked: set[str] = set()
+        for turn in unanswered_turns(path, self.state.input is None):
+            log = await self.setup.store.events(self.session, turn=turn)
+            if log and fold(entry.event for entry in log).is_blocked:
+                blocked.add(turn)
+        return [message for message in path if message.turn not in blocked] if blocked else path
+
+    async def _find_older_late(self, older: OlderCalls, history: list[Message]) -> None:
+        """Find the late results of calls above the last summary: they may arrive after it was written."""
+        entries = await self.setup.store.indexed_events(self.session, "late")
+        late = {entry.event.call for entry in entries if isinstance(entry.event, LateResultReceived)}
+        if late:
+            read = {part.call for message in history for part in message.parts if type(part) is ToolPart}
+            self.older_late = await older.find_all(late - read)
+
+    async def read_whole_history(self) -> list[Message]:
+        """The branch before this turn from its beginning, for models that read single files of it."""
+        history = await self.read_history()
+        return history if self.older is None else [*await self.older.read_messages(), *history]
 
     async def taint(self) -> tuple[bool, bool]:
         """Whether this conversation contains (untrusted text, private values)."""
+        await self.read_history()
         state, above = self.state, self.state.options.lineage
-        untrusted = state.has_untrusted or (above is not None and above.untrusted)
-        private = state.has_private or (above is not None and above.private)
-        if not (untrusted and private):
-            parts = (part for message in await self.read_history() for part in message.parts if type(part) is ToolPart)
-            before = [output for part in parts for output in (part.output, part.late) if output is not None]
-            untrusted = untrusted or any(output.untrusted for output in before)
-            private = private or any(output.private or output.sensitive for output in before)
+        untrusted, private = self.history_taint
+        untrusted = untrusted or state.has_untrusted or (above is not None and above.untrusted)
+        private = private or state.has_private or (above is not None and above.private)
         return untrusted, private
 
     def now(self) -> float:
@@ -261,7 +490,7 @@ class ActiveTurn:
             TurnClosed: this process has released the turn.
         """
         if self.is_closed:
-            raise TurnClosed(f"turn {self.turn} is over; a hook kept its context too long")
+            raise TurnClosed(KEPT_TOO_LONG.format(turn=self.turn))
         return await self.ledger.commit(make)
 
     def stage(
@@ -269,7 +498,7 @@ class ActiveTurn:
     ) -> None:
         """Fold events of this turn now; the next commit, which must follow at once, writes them."""
         if self.is_closed:
-            raise TurnClosed(f"turn {self.turn} is over; a hook kept its context too long")
+            raise TurnClosed(KEPT_TOO_LONG.format(turn=self.turn))
         self.ledger.stage(make, then)
 
     def notify_arrival(self) -> None:
@@ -321,7 +550,16 @@ class ActiveTurn:
         try:
             return await invoke_hook(method, *args)
         except Exception as error:
-            raise HookError(replace_surrogates(f"{plugin}.{hook} failed: {error!r}"), kind="hook") from error
+            raise self.hook_error(plugin, hook, error) from error
+
+    def hook_error(self, plugin: str, hook: str, error: BaseException) -> HookError:
+        """The error of a hook that failed; it names the plugin, the hook and the class of what was raised."""
+        said, name = repr(error), type(error).__name__
+        failure = HookError(
+            replace_surrogates(f"{plugin}.{hook} failed: {said if name in said else f'{name}: {said}'}"), kind="hook"
+        )
+        failure.__cause__ = error
+        return failure
 
     async def report_hooks(self, hook: str, *args: object) -> list[Problem]:
         """Call a hook of every plugin; failures are returned as reports and stop nothing."""
@@ -378,4 +616,4 @@ class ActiveTurn:
 def report_failure(plugin: str, hook: str, error: BaseException, kind: str = "hook") -> Problem:
     """Log a failure that stops nothing, and return it as a report for the turn's last event."""
     log.error("%s.%s failed", plugin, hook, exc_info=error)
-    return Problem(kind, replace_surrogates(f"{plugin}.{hook} failed: {error!r}"))
+    return Problem(kind, replace_surrogates(f"{plugin}.{hook} failed: {error!r}"), "finalize")

@@ -9,11 +9,10 @@ from __future__ import annotations
 from everturn.core.calls import CallRecord
 from everturn.core.events import LimitReached, Scope
 from everturn.core.loop_detection import LOOP_RULE_NAME
-from everturn.core.options import Budget, Lineage, Spent
+from everturn.core.options import NO_BUDGET, Budget, Lineage, Spent
 from everturn.core.state import TurnState
 from everturn.running.active_turn import ActiveTurn
 
-NO_BUDGET = Budget()
 LOOP_DENIED = "the same calls were made over and over, and going on with them was denied"
 FLOAT_TOLERANCE = 1 - 1e-9  # tolerance for sums of floats
 _OF = {
@@ -22,6 +21,23 @@ _OF = {
     "session": "this conversation",
     "tenant": "this account",
 }
+
+
+def has_limits(run: ActiveTurn) -> bool:
+    """Whether a limit could stop a turn now: it has a budget, or a loop was denied. Most turns have neither."""
+    state, settings = run.state, run.setup.settings
+    options = state.options
+    if options.budget is not NO_BUDGET and options.budget != NO_BUDGET:
+        return True
+    if options.lineage is not None or settings.session_budget != NO_BUDGET:
+        return True
+    if settings.tenant_limits(run.ledger.tenant)[0] != NO_BUDGET:
+        return True
+    if state.step is not None:
+        for call in state.step.calls:
+            if call.state == "denied":
+                return True
+    return False
 
 
 async def find_reached_limit(run: ActiveTurn, more: int = 0) -> LimitReached | None:

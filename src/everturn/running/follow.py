@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractContextManager
 
 from everturn.core.commands import Send
 from everturn.core.deltas import CallProgress, Delta, DriverGone, Frame, LogAdvanced, TurnItem, TurnReader
@@ -14,6 +15,8 @@ from everturn.errors import DriverLost
 
 RESUBSCRIBE_PAUSE = 0.5  # seconds before subscribing again, if the bus says that a turn is over and the log does not
 
+_TERMINAL = frozenset((TurnCompleted, TurnFailed, TurnCancelled))
+
 READ_LOG_FRAMES: Sequence[Frame] = (LogAdvanced(2**63 - 1),)
 """A frame that makes the reader read the log."""
 
@@ -22,16 +25,23 @@ NUDGE_FRAMES: Sequence[Frame] = (DriverGone(""),)
 
 
 async def follow_turn(  # noqa: C901 - a reader, frame by frame
-    store: Store, bus: Bus, session: str, reader: TurnReader, gone: Callable[[], str] = str
+    store: Store,
+    bus: Bus,
+    session: str,
+    reader: TurnReader,
+    gone: Callable[[], str] = str,
+    within: AbstractContextManager[object] | None = None,
 ) -> AsyncGenerator[TurnItem, None]:
     """Show a turn from the reader's position until its terminal event (or until it was dropped before its start).
 
-    `gone` returns why the turn has no driver any more, or "".
+    `gone` returns why the turn has no driver any more, or ""; `within` is entered while it is followed.
 
     Raises:
         DriverLost: this process no longer drives the turn.
     """
     tail = bus.tail(reader.turn)  # before the log is read, so that no event is lost between the two
+    if within is not None:
+        within.__enter__()
     # After that the log is read again whenever it has grown, and deltas are shown in between.
     frames: Sequence[Frame] = READ_LOG_FRAMES
     try:
@@ -51,7 +61,7 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
                     for entry in entries:
                         for shown in reader.entry(entry):
                             yield shown
-                        if isinstance(entry.event, TurnCompleted | TurnFailed | TurnCancelled):
+                        if type(entry.event) in _TERMINAL:
                             return
                 elif isinstance(frame, CallProgress):
                     yield frame
@@ -68,6 +78,8 @@ async def follow_turn(  # noqa: C901 - a reader, frame by frame
                 if not is_over:  # without a pause, a bus that repeats this would cause a read of the log each time
                     await asyncio.sleep(RESUBSCRIBE_PAUSE)
     finally:
+        if within is not None:
+            within.__exit__(None, None, None)
         await tail.aclose()
 
 

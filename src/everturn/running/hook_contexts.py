@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-import msgspec
 from msgspec.structs import replace
 
 from everturn.core.calls import CallRecord
@@ -15,21 +14,38 @@ from everturn.core.canonical_json import (
     hash_values,
     parse_object,
     replace_surrogates,
-    replace_surrogates_in,
 )
 from everturn.core.events import DeferredMessage, Event, GateOpened, GateResolved
 from everturn.core.gate_rows import check_answer_fits_gate
 from everturn.core.gates import Gate, GateResolution
 from everturn.core.messages import Message, Role
-from everturn.core.parts import Finish, Output, Part, StepPart, TextPart, Usage
+from everturn.core.parts import Finish, Output, StepPart, Usage
 from everturn.core.requests import ModelRequest, RequestMessage, ToolSpec, build_request_message
 from everturn.core.state import StepState
-from everturn.errors import AnswerUnfit
+from everturn.errors import AnswerUnfit, HookMisused
 from everturn.running.active_turn import ActiveTurn
+from everturn.running.appended_messages import Appendable, split_messages
 from everturn.running.plugin_table import invoke_hook
 from everturn.running.tool_tasks import ToolCoroutine, ToolOutcome
 
 log = logging.getLogger(__name__)
+
+
+_WHERE: Final = {
+    "append": "on_turn_start and on_after_request append messages",
+    "append_message": "on_after_request appends messages (in on_turn_start: ctx.append)",
+    "append_and_request": "on_after_request asks for another step",
+    "ask": "on_after_request asks a person",
+    "retry": "on_after_request asks for another step, and on_overflow sends its request again",
+    "refuse": "on_input refuses what a person says, and on_output what the model wrote, before it is committed",
+    "system": "on_system_prompt changes the system prompt",
+    "params": "on_params changes the parameters",
+    "body": "on_before_request changes the body, once it is assembled",
+    "set_request_messages": "on_before_request replaces the messages of a request",
+    "prevent_default": "on_message_append keeps a message out of the conversation",
+    "allow": "on_gate answers a gate",
+    "deny": "on_gate answers a gate",
+}
 
 
 class HookContext:
@@ -39,15 +55,41 @@ class HookContext:
         self._run = self.run = run
         self.session, self.turn, self.options = run.session, run.turn, run.state.options
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say which hook can do what this one cannot."""
+            if name in _WHERE:
+                raise HookMisused(f"ctx.{name} is not possible in this hook: {_WHERE[name]}")
+            raise AttributeError(f"the context of this hook has no {name!r}")
+
     @property
     def messages(self) -> list[Message]:
-        """The turn's own messages so far."""
-        return list(self._run.state.messages.values())
+        """The turn's own messages so far, without refused ones."""
+        return [message for message in self._run.state.messages.values() if not message.refused]
 
     @property
     def is_cancelled(self) -> bool:
         """Whether the turn is being cancelled."""
         return self._run.is_cancelled
+
+
+class SystemParagraphs(list[str]):
+    """The paragraphs of a system prompt. A text that would be added as its single characters is refused."""
+
+    def __iadd__(self, added: Iterable[str]) -> Self:
+        """Add paragraphs."""
+        return super().__iadd__(_paragraphs(added))
+
+    def extend(self, added: Iterable[str]) -> None:
+        """Add paragraphs."""
+        super().extend(_paragraphs(added))
+
+
+def _paragraphs(texts: Iterable[str]) -> Iterable[str]:
+    if isinstance(texts, str):
+        raise HookMisused("ctx.system is a list of paragraphs: ctx.system.append(text) adds one")
+    return texts
 
 
 class RequestHookContext(HookContext):
@@ -58,6 +100,15 @@ class RequestHookContext(HookContext):
     def __init__(self, run: ActiveTurn, step: int, closing: bool, system: list[str], params: dict[str, Any]) -> None:
         super().__init__(run)
         self.step, self.closing, self.system, self.params = step, closing, system, params
+
+    @property
+    def system(self) -> list[str]:
+        """The paragraphs of the system prompt."""
+        return self._system
+
+    @system.setter
+    def system(self, texts: list[str]) -> None:
+        self._system = SystemParagraphs(_paragraphs(texts))
 
     def set_request_messages(self, messages: Iterable[RequestMessage | Mapping[str, Any]]) -> None:
         """Replace the messages of the body; of each only `request_message_fields` are kept."""
@@ -186,29 +237,33 @@ class StepHookContext(HookContext):
 
     async def append_message(
         self,
-        message: str | Iterable[Part],
+        message: Appendable,
         *,
         role: Role = "user",
         request: bool = False,
         priority: int = 0,
         deferred: bool = False,
     ) -> None:
-        """Append a message now, or once every plugin is done."""
-        parts = (TextPart(message),) if isinstance(message, str) else tuple(message)
-        parts = msgspec.convert(replace_surrogates_in(msgspec.to_builtins(parts)), tuple[Part, ...])
-        name = f"{self.turn}.{self.plugin}.{self.step}.{self._appended}"
-        self._appended += 1
-        append = DeferredMessage(Message(name, None, role, parts, by=self.plugin, turn=self.turn), priority, request)
-        if deferred:
-            self.deferred.append(append)
-        else:
-            await self._run.add_message(append, lambda message: run_append_hooks(self._run, message))
+        """Append a message, or several, now or once every plugin is done."""
+        messages = split_messages(message, role)
+        for number, (own_role, parts) in enumerate(messages, 1):
+            name = f"{self.turn}.{self.plugin}.{self.step}.{self._appended}"
+            self._appended += 1
+            appended = Message(name, None, own_role, parts, by=self.plugin, turn=self.turn)
+            append = DeferredMessage(appended, priority, request and number == len(messages))
+            if deferred:
+                self.deferred.append(append)
+            else:
+                await self._run.add_message(append, lambda message: run_append_hooks(self._run, message))
 
     async def append_and_request(
-        self, message: str | Iterable[Part], *, role: Role = "user", priority: int = 0, deferred: bool = False
+        self, message: Appendable, *, role: Role = "user", priority: int = 0, deferred: bool = False
     ) -> None:
-        """Append a message and ask for another step."""
+        """Append a message, or several, and ask for another step."""
         await self.append_message(message, role=role, request=True, priority=priority, deferred=deferred)
+
+    append = append_message
+    retry = append_and_request
 
     async def ask(self, question: str) -> GateResolution | None:
         """Ask a person a question, once; None until it is answered."""

@@ -23,8 +23,9 @@ from everturn.core.deltas import LogAdvanced
 from everturn.core.events import Event, TurnEvent, TurnStarted
 from everturn.core.ports import Bus
 from everturn.core.state import Phase, TurnState
-from everturn.core.store_ports import SessionClaim, Store
+from everturn.core.store_ports import SessionClaim, Store, TurnSnapshotStore
 from everturn.errors import DriverLost, InvalidEvent, Stale, StoreUnavailable
+from everturn.turn_snapshot import SNAPSHOT_EVENTS, events_until_next, take_snapshot
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,9 @@ class Ledger:
             str, list[Phase]
         ] = {}  # turn with new events -> the phases it entered since the last commit
         self._failure: BaseException | None = None
+        self._snapshots = cast("TurnSnapshotStore", store) if hasattr(store, "keep_snapshot") else None
+        self._until_snapshot: dict[str, int] = {}  # turn -> events until its fold is stored again
+        self._is_snapshot_due = False
 
     def adopt(self, state: TurnState) -> None:
         """Add the state of a turn that another drive started."""
@@ -94,6 +98,8 @@ class Ledger:
                 events, self._staged = [*self._staged, *new_events], []
                 entered, self._entered = self._entered, {}
                 callbacks, self._then = self._then, []
+                if self._is_snapshot_due:
+                    self._keep_snapshots(self.head + len(events))
                 _hit_failpoints(events, "before")
                 self.head = await self._store.append(self.session, self.head, events, self._epoch)
                 _hit_failpoints(events, "after")
@@ -120,7 +126,7 @@ class Ledger:
             raise DriverLost(f"an earlier append to {self.session} failed: {self._failure!r}") from self._failure
 
     def _fold(self, event: Event) -> None:
-        turn = getattr(event, "turn", None)
+        turn: str | None = getattr(event, "turn", None)
         if turn is None:
             self._entered.setdefault("", [])  # an event of the session itself
             return
@@ -138,6 +144,20 @@ class Ledger:
             state.apply(cast("TurnEvent", event))
             if state.phase is not before:
                 entered.append(state.phase)
+            remaining = self._until_snapshot[turn] = self._until_snapshot.get(turn, SNAPSHOT_EVENTS) - 1
+            if remaining <= 0:
+                self._is_snapshot_due = True
+
+    def _keep_snapshots(self, head: int) -> None:
+        """Have the store write the folds of long turns with the next append, which must follow at once."""
+        self._is_snapshot_due = False
+        for turn, remaining in list(self._until_snapshot.items()):
+            state = self.turns.get(turn)
+            if remaining <= 0 and state is not None:
+                snapshot = take_snapshot(state, head) if self._snapshots is not None else None
+                self._until_snapshot[turn] = events_until_next(snapshot)
+                if snapshot is not None and self._snapshots is not None:
+                    self._snapshots.keep_snapshot(self.session, snapshot)
 
     def _notify(self, entered: dict[str, list[Phase]]) -> None:
         """Notify readers that the log has grown, and listeners of every phase that was entered."""

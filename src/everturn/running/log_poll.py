@@ -48,6 +48,7 @@ class LogPoll:
     def __init__(self, store: Store, interval: float | None = None) -> None:
         self._store, self._interval = store, interval
         self._watches: dict[str, list[LogReader]] = {}
+        self._timer: asyncio.TimerHandle | None = None  # most turns are over before it fires
         self._polling: asyncio.Task[None] | None = None
 
     @property
@@ -59,10 +60,8 @@ class LogPoll:
         """Call `look` whenever the log is ahead of the reader, until the watch is closed."""
         watch = LogReader(self, session, position, look)
         self._watches.setdefault(session, []).append(watch)
-        if self._polling is None:
-            # In a context of its own: the first reader may be in one tenant's context, and this task is for all of
-            # them.
-            self._polling = asyncio.get_running_loop().create_task(self._poll(), context=Context())
+        if self._timer is None and self._polling is None:
+            self._wait()
         return watch
 
     def remove(self, watch: LogReader) -> None:
@@ -77,17 +76,30 @@ class LogPoll:
 
     def close(self) -> None:
         """Stop polling."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._polling is not None:
             self._polling.cancel()
             self._polling = None
 
+    def _wait(self) -> None:
+        # In a context of its own: the first reader may be in one tenant's context, and polling is for all of them.
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._interval or POLL_INTERVAL, self._start, context=Context())
+
+    def _start(self) -> None:
+        self._timer = None
+        self._polling = asyncio.get_running_loop().create_task(self._poll())
+
     async def _poll(self) -> None:
-        while True:
-            await asyncio.sleep(self._interval or POLL_INTERVAL)
-            try:
-                await self.poll()
-            except Exception as error:
-                log.warning("the log positions of followed sessions cannot be read, and are read again: %s", error)
+        try:
+            await self.poll()
+        except Exception as error:
+            log.warning("the log positions of followed sessions cannot be read, and are read again: %s", error)
+        self._polling = None
+        if self._watches and self._timer is None:
+            self._wait()
 
     async def poll(self) -> None:
         """Read all positions once, and notify the readers that are behind."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 from everturn.core.canonical_json import JsonObject
 from everturn.core.gates import Grant
 from everturn.core.loop_detection import LOOP_RULE_NAME
-from everturn.core.options import Approval, Review, TurnOptions, TurnPermissions
+from everturn.core.options import REVIEWS, Approval, PermissionMode, TurnOptions, TurnPermissions
 from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.globs import escape_glob
@@ -35,8 +35,8 @@ from everturn.core.rules.subjects import ReadCommand, build_cases, find_commands
 from everturn.errors import ConfigError, ToolError
 
 _DEFAULT: Final[Mapping[Approval, RuleAction]] = {"auto": "allow", "always": "ask", "deny": "deny"}
+PLAN_REASON: Final = "plan mode is read-only, so {tool} is not available; finish the plan, and the person switches the mode to carry it out"
 CACHED_POLICIES: Final = 256  # compiled lists of rules
-_REVIEWS: Final[Sequence[Review]] = ("never", "on_error", "always")
 
 ReadCommands = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[Subject]]]]
 
@@ -111,21 +111,23 @@ class Permissions:
 
     def own_decision(self, spec: ToolSpec, options: TurnOptions) -> PolicyDecision | None:
         """The decision of the tool's own `execute` if no other rule can apply; None: rules must be checked."""
-        if self.policy.rules or options.rules or options.lineage is not None or spec.subjects:
+        if self.policy.rules or options.rules or options.mode or options.lineage is not None or spec.subjects:
             return None
         return self._know(spec).own
 
     def rules_from_grants(
-        self, grants: Iterable[Grant], tool_named: Callable[[str], Tool | None], by: str
+        self, grants: Iterable[Grant], tool_named: Callable[[str], Tool | None], by: str, folder: str = ""
     ) -> list[Rule]:
-        """The grants that cover a turn of this user, as rules.
+        """The grants that cover a turn of this user in this folder, as rules.
 
-        A grant does not cover another tool of the same name, nor another user if it was given for one user.
+        A grant does not cover another tool of the same name, nor another user or folder if it was given for one.
         """
         rules: list[Rule] = []
         for grant in grants:
             tool = tool_named(grant.tool)
-            if tool is not None and self.identity(tool.spec) == grant.identity and grant.asker in ("", by):
+            if grant.asker not in ("", by) or grant.folder not in ("", folder):
+                continue
+            if tool is not None and self.identity(tool.spec) == grant.identity:
                 rules.append(grant.rule)
         return rules
 
@@ -211,7 +213,7 @@ class Permissions:
     ) -> PolicyDecision:
         """Allow, ask or deny."""
         own = self._know(spec).own
-        decision = self._decide_by_layers(spec, cases, own, options.rules, grants)
+        decision = apply_mode(options.mode, spec, self._decide_by_layers(spec, cases, own, options.rules, grants))
         if options.lineage is None:
             return decision
         above = (self._decide_for_ancestor(spec, cases, authority, grants) for authority in options.lineage.ancestors)
@@ -248,7 +250,8 @@ class Permissions:
     ) -> PolicyDecision:
         if not _has_tool(above, spec):
             return PolicyDecision("deny", reason="the parent turn does not have the tool", is_final=True)
-        return self._decide_by_layers(spec, cases, self._know(spec).own, above.rules, grants)
+        decision = self._decide_by_layers(spec, cases, self._know(spec).own, above.rules, grants)
+        return apply_mode(above.mode, spec, decision)
 
     def decide_loop(self, tool: str, options: TurnOptions, grants: Sequence[Rule] = ()) -> PolicyDecision:
         """Decide whether a tool may repeat its calls in a loop."""
@@ -269,10 +272,42 @@ class Permissions:
         if spec.approval == "deny" or self.policy.denies_outright(spec.name):
             return True
         within = options.lineage.ancestors if options.lineage is not None else ()
+        if any(mode == "plan" for mode in (options.mode, *(parent.mode for parent in within))) and acts(spec):
+            return True
         if not all(_has_tool(authority, spec) for authority in within):
             return True
         lists = (options.rules, *(authority.rules for authority in within))
         return any(policy.denies_outright(spec.name) for rules in lists if (policy := self._policy(rules)))
+
+
+def apply_mode(mode: PermissionMode, spec: ToolSpec, decision: PolicyDecision) -> PolicyDecision:
+    """Apply a permission mode to what the rules decided.
+
+    Plan denies everything that acts. Auto-edit allows a file edit that no rule covers; a rule that asks or denies, and
+    a tool that always requires approval, stay as they are.
+    """
+    if mode == "plan" and acts(spec):
+        return PolicyDecision("deny", reason=PLAN_REASON.format(tool=spec.name), is_final=True)
+    if mode == "auto_edit" and decision.action == "ask" and decision.rule is None and not decision.is_final:
+        if edits_files(spec):
+            return PolicyDecision("allow", reason="auto-edit mode allows file edits")
+    return decision
+
+
+def acts(spec: ToolSpec) -> bool:
+    """Whether a tool does more than read: plan mode does not have it.
+
+    A sub-agent's own calls are decided in its run, which has the mode of its parent. An MCP server's annotation of its
+    own tools as read-only is not trusted.
+    """
+    if spec.origin in ("agent", "builtin"):
+        return False
+    return not spec.read_only or spec.origin.startswith("mcp:")
+
+
+def edits_files(spec: ToolSpec) -> bool:
+    """Whether a tool is one of the built-in tools that write files of a folder."""
+    return spec.origin.startswith("files:") and not spec.read_only
 
 
 def _loop_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -285,7 +320,7 @@ def _own_decision(spec: ToolSpec) -> PolicyDecision | None:
     if action is None:
         return None
     rule = Rule(spec.name, action, layer="defaults", source="its own `approval`")
-    reason = {"allow": "runs by itself", "ask": "asks every time", "deny": "may not be used"}[action]
+    reason = {"allow": "runs by itself", "ask": "always requires approval", "deny": "may not be used"}[action]
     return PolicyDecision(action, rule, is_final=True, reason=f"{spec.name} {reason}")
 
 
@@ -295,7 +330,7 @@ def _denied_unreadable(error: ToolError) -> PolicyDecision:
 
 def _no_rule(tool: str, case: SubjectCase) -> PolicyDecision:
     texts = {name: subject.text for name, subject in case.items() if subject is not None}
-    return PolicyDecision("ask", None, texts, reason=f"no rule says anything of this call of {tool}")
+    return PolicyDecision("ask", None, texts, reason=f"no rule covers this call of {tool}")
 
 
 def needs_named_rule(spec: ToolSpec) -> bool:
@@ -329,7 +364,7 @@ def needs_review(spec: ToolSpec, options: TurnOptions, worked: bool) -> bool:
     """Whether a person reviews the result before the model reads it."""
     if spec.review == options.review == "never":
         return False
-    policy = max(spec.review, options.review, key=_REVIEWS.index)
+    policy = max(spec.review, options.review, key=REVIEWS.index)
     return policy == "always" or (policy == "on_error" and not worked)
 
 

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from everturn.core.hooks import HOOKS, Plugin
+from everturn.core.hooks import HOOKS, OUTPUT_BUFFERS, OutputBuffer, Plugin
 from everturn.errors import ConfigError
 
 Hook = Callable[..., Any]
@@ -21,6 +21,7 @@ class PluginTable:
         for plugin in plugins:
             name = str(getattr(plugin, "name", None) or type(plugin).__name__)
             _check(name, plugin)
+            _check_unique(name, plugin, self.plugins.get(name))
             self.plugins[name] = plugin
         self._table: dict[str, tuple[tuple[str, Hook], ...]] = {
             hook: tuple(
@@ -29,6 +30,9 @@ class PluginTable:
             for hook in HOOKS
         }
         self.after_request = tuple(name for name, _ in self._table["on_after_request"])
+        self.output_buffers: dict[str, OutputBuffer] = {
+            name: getattr(self.plugins[name], "output_buffer", "step") for name, _ in self._table["on_output"]
+        }
         # Plugins whose `on_after_request` writes an event before every effect, and has no effect after its last event.
         # Events before their first write and after their last one may therefore be written in the same append.
         self.writes_first = frozenset(
@@ -48,6 +52,17 @@ def _check(name: str, plugin: object) -> None:
         raise ConfigError(f"plugin {name!r}: there is no hook {unknown[0]!r}; there are: {', '.join(HOOKS)}")
     if not any(_implements(plugin, hook) for hook in HOOKS):
         raise ConfigError(f"plugin {name!r} ({type(plugin).__name__}) has none of the hooks: {', '.join(HOOKS)}")
+    buffer = getattr(plugin, "output_buffer", "step")
+    if buffer not in OUTPUT_BUFFERS:
+        raise ConfigError(f"plugin {name!r}: there is no buffer {buffer!r}; there are: {', '.join(OUTPUT_BUFFERS)}")
+
+
+def _check_unique(name: str, plugin: object, before: object | None) -> None:
+    """Refuse a second guardrail of the same name: one of the two would not run."""
+    if before is None or before is plugin:
+        return
+    if any(getattr(one, "is_guardrail", False) for one in (plugin, before)):
+        raise ConfigError(f"two plugins have the name {name!r}, and one is a guardrail; give each its own: name=…")
 
 
 def _implements(plugin: object, hook: str) -> bool:
@@ -65,7 +80,7 @@ async def invoke_hook(method: Hook, *args: object) -> Any:
     """Call a hook, plain or async. A hook that raises `CancelledError` itself has failed, like any other."""
     try:
         result = method(*args)
-        return await result if inspect.isawaitable(result) else result
+        return await result if result is not None and inspect.isawaitable(result) else result
     except asyncio.CancelledError:
         if is_task_cancelled():
             raise

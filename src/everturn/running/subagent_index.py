@@ -60,7 +60,7 @@ async def is_subagent_suspended(store: Store, call: CallRecord, turn: str) -> bo
 async def detached_subagent_sessions(store: Store, session: str) -> list[str]:
     """The sessions of detached sub-agent runs, which continue after their parent turns have ended."""
     sessions: list[str] = []
-    for entry in await store.events(session):
+    for entry in await store.indexed_events(session, "subagent"):
         if isinstance(entry.event, SubagentStarted) and entry.event.session not in sessions:
             sessions += (
                 await _active_sessions(store, entry.event.session) if await _is_open(store, entry.event.session) else []

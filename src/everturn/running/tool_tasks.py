@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
+from everturn.core.events import AgentSwitched
 from everturn.core.options import Spent
 from everturn.core.parts import CallState, Output
 from everturn.running.notifier import Notifier
@@ -32,6 +33,7 @@ class Suspension(Struct, frozen=True):
     gates: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     child: str = ""
+    waits: tuple[str, ...] = ()
 
 
 class ToolOutcome(Struct, frozen=True):
@@ -43,6 +45,7 @@ class ToolOutcome(Struct, frozen=True):
     recent_calls: tuple[str, ...] = ()  # fingerprints of their last calls
     needs_review: bool = False  # a person must review the result first
     suspension: Suspension | None = None  # the tool was suspended and has no outcome yet
+    switch: AgentSwitched | None = None  # the call hands the turn to another agent
 
 
 ToolCoroutine = Coroutine[Any, Any, ToolOutcome]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from everturn import failpoints
-from everturn.core.calls import CallRecord
+from everturn.core.calls import CallRecord, stop_output
 from everturn.core.commands import Cancel, LateResult, NotifyCall, Send
 from everturn.core.events import (
     CallFinished,
@@ -48,6 +48,9 @@ ENDED_TOOL_STOPPED = (
 
 async def finish_incomplete_calls(run: ActiveTurn, reason: str) -> None:
     """Finish calls that no plugin will run."""
+    if reason == "stopped":
+        await run.commit([_call_finished(run, call, "denied", stop_output(call)) for call in run.state.open_calls])
+        return
     output = Output(f'{{"status":"incomplete","reason":"{reason}"}}', code=reason)
     await run.commit([_call_finished(run, call, "failed", output) for call in run.state.open_calls])
 
@@ -68,7 +71,7 @@ async def finalize_turn(run: ActiveTurn) -> None:
         run.setup.tool_tasks.detach(run.turn, _late_result_callback(run))
     run.tool_notifier.notify()  # a tool that is held in memory while it waits learns that no answer will come
     for cancel in cancels:
-        await run.setup.runtime.deliver(cancel)
+        await run.setup.app.deliver(cancel)
     if ending.outcome == "error":
         problem = ending.problem or Problem("error", "the turn failed")
         reports = await run.report_hooks("on_error", HookContext(run), problem)
@@ -85,7 +88,7 @@ async def finalize_turn(run: ActiveTurn) -> None:
 async def _notify_parent(run: ActiveTurn) -> None:
     """Notify the call that waits for this sub-agent run, before the run is over.
 
-    A notification that is repeated or early does no harm; a missing one would.
+    A repeated or early notification is harmless; a missing one is not.
     """
     above = run.state.options.lineage
     if above is None or not run.state.has_suspended or not above.by[0]:
@@ -94,9 +97,7 @@ async def _notify_parent(run: ActiveTurn) -> None:
     key, tenant, now = f"stir:{run.turn}", run.ledger.tenant, run.now()
     # If the parent is gone, no call waits. If the store is unavailable, this turn cannot end either.
     with suppress(UnknownSession, UnknownTurn, KeyConflict):
-        await run.setup.runtime.command(
-            NotifyCall(key=key, session=session, tenant=tenant, at=now, turn=turn, call=call)
-        )
+        await run.setup.app.command(NotifyCall(key=key, session=session, tenant=tenant, at=now, turn=turn, call=call))
 
 
 async def _cancel_subagents(run: ActiveTurn) -> list[Cancel]:
@@ -162,7 +163,7 @@ def _late_result_callback(run: ActiveTurn) -> LateResultCallback:
                 call=call,
                 output=await _late_output(run, outcome),
             )
-            await setup.runtime.deliver(late)
+            await setup.app.deliver(late)
 
     return deliver
 

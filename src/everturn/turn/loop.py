@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from everturn import failpoints
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.events import (
+    CompactionStarted,
     Event,
     HookFinished,
     LimitReached,
@@ -30,9 +31,10 @@ from everturn.core.events import (
 )
 from everturn.core.hooks import SUSPEND
 from everturn.core.parts import Finish, StreamedPart, TextPart, ToolPart
-from everturn.core.requests import ToolSpec
+from everturn.core.requests import ModelRequest, ToolSpec
 from everturn.core.state import (
     AfterRequest,
+    Compact,
     Finalize,
     FinishIncompleteCalls,
     RequestModel,
@@ -47,13 +49,28 @@ from everturn.core.state import (
 from everturn.errors import DriverLost, ModelError, Stale, TurnError
 from everturn.running import budget
 from everturn.running.active_turn import ActiveTurn
-from everturn.running.hook_contexts import HookContext, StepHookContext, run_append_hooks
+from everturn.running.guardrail_contexts import StartHookContext, resolve_overflow
+from everturn.running.hook_contexts import StepHookContext, run_append_hooks
 from everturn.running.plugin_table import Hook
-from everturn.turn import finalize, prepare, request, steering, stream
+from everturn.turn import (
+    compaction,
+    finalize,
+    input_check,
+    output_check,
+    prepare,
+    request,
+    steering,
+    stream,
+    typed_output,
+)
+from everturn.turn.continuation import judge_cut
+from everturn.turn.provider_wait import LimitDuringWait
+from everturn.turn.text_loop import find_text_loop
 
 log = logging.getLogger(__name__)
 
 SHUTDOWN_GRACE = 1.0  # seconds for the work of a turn to end when its process stops
+OVERFLOW_RETRIES = 3  # requests of a step, in one process, that are sent again after `on_overflow`
 CANCEL_GRACE = 0.05  # seconds for the work of a cancelled turn to end; after that it is abandoned
 
 
@@ -76,6 +93,7 @@ async def drive_turn(run: ActiveTurn) -> None:
         if is_last and (run.state.phase.is_terminal or not supervisor.running_calls(run.turn)):
             supervisor.set_active_turn(run.turn, None)
         await run.clean_up()
+        await run.release_dependencies()
 
 
 async def _work(run: ActiveTurn) -> None:
@@ -117,15 +135,26 @@ def _stage_ending(
     turn, at, step = run.turn, run.now(), run.state.step
     if run.state.ending is not None:
         return
+    if problem is not None and not problem.phase:
+        problem = replace(problem, phase=run.work_phase)
     ending = TurnFinishing(turn=turn, at=at, outcome=outcome, problem=problem, hard=hard, command=command)
     if step is not None and step.is_open and run.assembly is not None:
         parts = run.assembly.parts()
+        if run.assembly.shows_unchecked:  # readers drop what no plugin has passed
+            run.stage([StepRestarted(turn=turn, at=at, step=step.number)])
         if parts or problem is not None:  # not if the turn was cancelled before anything arrived
-            usage = run.assembly.usage
             run.stage(
                 [
                     StepInterrupted(
-                        turn=turn, at=at, step=step.number, parts=parts, finish=finish, problem=problem, usage=usage
+                        turn=turn,
+                        at=at,
+                        step=step.number,
+                        parts=parts,
+                        finish=finish,
+                        problem=problem,
+                        usage=run.assembly.usage,
+                        model=run.assembly.model,
+                        first_chunk_at=run.assembly.first_chunk_at,
                     )
                 ]
             )
@@ -147,21 +176,27 @@ async def _advance_and_release(run: ActiveTurn) -> None:
         run.release_waiter()  # at once, and not in a done callback: that would run one iteration of the event loop later
 
 
-async def _advance(run: ActiveTurn) -> None:
+async def _advance(run: ActiveTurn) -> None:  # noqa: C901 - one branch for each action
     """Carry out the actions of `decide`, until there is nothing to do."""
-    await _start(run)
+    await _begin(run)
     while True:
         match action := await _next_action(run):
             case StartAnswer():
+                run.work_phase = "prepare"
                 await prepare.start_answer(run)
             case RequestModel():
                 if run.is_releasing and not action.again:
                     await run.commit([])
                     return
                 await _step_unless_limited(run, action)
+            case Compact(started=started):
+                if not await _compact(run, started):
+                    return
             case FinishIncompleteCalls(reason=reason):
+                run.work_phase = "tools"
                 await finalize.finish_incomplete_calls(run, reason)
             case AfterRequest(plugins=plugins):
+                run.work_phase = "tools"
                 await _after_request(run, plugins)
             case WriteDeferred(appends=appends):
                 for append in appends:
@@ -174,18 +209,43 @@ async def _advance(run: ActiveTurn) -> None:
                 return
 
 
+async def _begin(run: ActiveTurn) -> None:
+    """Let plugins check the input and start; a turn that only compacts its branch has no input, and answers nothing."""
+    if run.state.options.compact is None:
+        await input_check.check_turn_input(run)
+        if run.state.refusal is None:
+            await _start(run)
+
+
+async def _compact(run: ActiveTurn, started: CompactionStarted | None) -> bool:
+    """Write the summary that was started, or start the one that the turn is for; False if the turn has nothing to do."""
+    run.work_phase = "request"
+    if started is not None:
+        await compaction.run_compaction(run, started)
+    elif not await compaction.compact_on_command(run):
+        _stage_ending(run, "completed", "stop")
+        return False
+    return True
+
+
 async def _next_action(run: ActiveTurn) -> TurnAction:
     """The next action, after steering messages have joined if they may."""
     while True:
+        if run.agent != run.state.options.agent:
+            await run.commit([])  # the next agent acts on events that are written
+            await run.follow_agent()
         action = decide(run.state, run.setup.hooks.after_request)
         if failpoints.is_active():
             failpoints.hit_failpoint(f"decide.{type(action).__name__}")
-        if not run.steering_messages or not await steering.join_steering_messages(run, action):
+        if run.steering_messages and await steering.join_steering_messages(run, action):
+            continue
+        if not isinstance(action, StartAnswer | RequestModel) or not await compaction.fit_context(run, action):
             return action
 
 
 async def _step_unless_limited(run: ActiveTurn, action: RequestModel) -> None:
-    limit = None if action.again or action.closing else await budget.find_reached_limit(run)
+    has_no_request = action.again or action.closing or run.state.refusal is not None
+    limit = None if has_no_request or not budget.has_limits(run) else await budget.find_reached_limit(run)
     if limit is not None:
         run.stage([limit])
     else:
@@ -194,9 +254,13 @@ async def _step_unless_limited(run: ActiveTurn, action: RequestModel) -> None:
 
 async def _start(run: ActiveTurn) -> None:
     """Run `on_turn_start`, whenever a process takes over the turn; the clean-ups it returns run when it releases it."""
-    ctx = HookContext(run)
+    await run.open_dependencies()
     for plugin, method in run.setup.hooks["on_turn_start"]:
-        cleanup = await run.call_hook(plugin, "on_turn_start", method, ctx)
+        ctx = StartHookContext(run, plugin)
+        try:
+            cleanup = await run.call_hook(plugin, "on_turn_start", method, ctx)
+        finally:
+            ctx.close()
         if cleanup is not None:
             run.cleanups.append((plugin, cleanup))
 
@@ -205,33 +269,108 @@ async def _step(run: ActiveTurn, action: RequestModel) -> None:
     """Run one step: a model request, from `StepStarted` to its parts in the log."""
     if not action.again and action.step > 1 and await prepare.report_late_results(run):
         return  # the notice follows the answer so far: `decide` starts the next answer
-    turn, now = run.turn, run.now()
+    if not action.again:
+        await prepare.render_instructions(run)  # of an agent that was handed the turn
+    turn, now, run.work_phase = run.turn, run.now(), "request"
     started = (
         StepRestarted(turn=turn, at=now, step=action.step)
         if action.again
-        else StepStarted(turn=turn, at=now, step=action.step, closing=action.closing)
+        else StepStarted(
+            turn=turn,
+            at=now,
+            step=action.step,
+            closing=action.closing,
+            instructions=await prepare.render_step_instructions(run),
+        )
     )
     seq = await run.commit([started])
     # If the limit is not the turn's own, no request may be spent on a closing answer: the runtime writes it.
     if action.closing and (limit := run.state.limit) is not None and (action.step == 1 or limit.scope != "turn"):
         _answer_with_limit(run, limit, action.step)
         return
-    history = await run.read_history()
-    failpoints.hit_failpoint("history.read")
-    body = await request.build_request(run, history, await prepare.load_user_message(run), action.step, action.closing)
-    failpoints.hit_failpoint("request.built")
-    assembly = run.assembly = stream.StepAssembly(turn, action.step, seq)
-    await stream.stream_step(run, body, assembly)
+    if (refusal := run.state.refusal) is not None:
+        parts = (TextPart(refusal.text),)
+        run.stage([StepFinished(turn=turn, at=run.now(), step=action.step, parts=parts, finish="stop")])
+        return
+    body = await _build_request(run, action)
+    if run.is_over_window and run.context_limits is not None:
+        raise compaction.overflow_error(body, None, run.context_limits.window)
+    run.work_phase = "stream"
+    try:
+        assembly, check, body = await _stream(run, body, action, seq)
+    except LimitDuringWait as reached:
+        run.stage([reached.limit])
+        _answer_with_limit(run, reached.limit, action.step)
+        run.assembly = None
+        return
+    parts, refused = assembly.parts(), ""
+    if check is not None:
+        parts, drops_shown = await check.conclude()
+        refused = check.refusal[1] if check.refusal is not None else ""
+        if drops_shown:
+            run.stage([StepRestarted(turn=turn, at=run.now(), step=action.step)])
+    continues, cut_off = (False, "") if refused else judge_cut(run, body, parts, assembly.finish)
+    loop = await find_text_loop(run, parts)
     finished = StepFinished(
         turn=turn,
         at=run.now(),
         step=action.step,
-        parts=_with_identities(run, assembly.parts(), body.tools),
-        finish=assembly.finish or "other",
+        parts=_with_identities(run, parts, body.tools),
+        finish="stop" if refused else assembly.finish or "other",
         usage=assembly.usage,
+        model=assembly.model,
+        first_chunk_at=assembly.first_chunk_at,
+        refused=refused,
+        warning="; ".join(filter(None, (run.warning, cut_off, loop))),
+        continues=continues,
+        loops=bool(loop),
     )
-    run.stage([finished])  # the next action begins with a commit
+    agent = run.setup.agent
+    if agent is not None and agent.output is not None and not action.closing and not refused:
+        run.stage(await typed_output.check_step(run, agent.output, finished))
+    else:
+        run.stage([finished])  # the next action begins with a commit
     run.assembly = None
+
+
+async def _build_request(run: ActiveTurn, action: RequestModel) -> ModelRequest:
+    history, run.warning = await run.read_history(), ""
+    failpoints.hit_failpoint("history.read")
+    body = await request.build_request(run, history, await run.user_message(), action.step, action.closing)
+    failpoints.hit_failpoint("request.built")
+    return body
+
+
+async def _stream(
+    run: ActiveTurn, body: ModelRequest, action: RequestModel, seq: int
+) -> tuple[stream.StepAssembly, output_check.OutputCheck | None, ModelRequest]:
+    """Send the request and read its stream.
+
+    A request that is too long is sent again: as often as a plugin shortens it, or once with a compacted conversation.
+    """
+    hooks, overflows = run.setup.hooks, 0
+    while True:
+        assembly = run.assembly = stream.StepAssembly(run.turn, action.step, seq)
+        check = None
+        if hooks["on_output"]:
+            check = run.assembly = output_check.OutputCheck(run, action.step, assembly)
+        try:
+            await stream.stream_step(run, body, assembly, check)
+            return assembly, check, body
+        except ModelError as error:
+            overflows += 1
+            if error.kind != "context" or overflows > OVERFLOW_RETRIES:
+                raise
+            shorter = await resolve_overflow(run, body, action.step, action.closing, error, overflows)
+            if shorter is None:
+                if not await compaction.recover_overflow(run, body, error):
+                    if run.state.options.context != "auto":
+                        raise
+                    window = run.context_limits.window if run.context_limits is not None else 0
+                    raise compaction.overflow_error(body, error, window) from error
+                shorter = await _build_request(run, action)
+        body = shorter
+        seq = await run.commit([StepRestarted(turn=run.turn, at=run.now(), step=action.step)])
 
 
 def _answer_with_limit(run: ActiveTurn, limit: LimitReached, step: int) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from everturn.core.canonical_json import encode_canonical
-from everturn.core.events import AnswerStarted, DeferredMessage
+from everturn.core.canonical_json import encode_canonical, replace_surrogates
+from everturn.core.events import AgentSwitched, AnswerStarted, DeferredMessage
 from everturn.core.messages import Message
 from everturn.core.modality import explain_missing_input, modality_of
 from everturn.core.parts import LATE_NOTICE_PREFIX, NoticePart, Output, ToolPart
 from everturn.errors import TurnError
-from everturn.running.active_turn import ActiveTurn
+from everturn.running.active_turn import ActiveTurn, AgentPort
 from everturn.running.hook_contexts import run_append_hooks
 
 
@@ -24,9 +24,17 @@ async def report_late_results(run: ActiveTurn) -> bool:
     """
     if run.state.options.late != "inject" or run.late == {}:
         return False
+    if run.late is None:
+        run.late = {}  # first: what arrives while the store is asked is added here
+        if not await run.setup.store.indexed_events(run.session, "late", limit=1) and not run.late:
+            return False
+    history = await run.read_history()
     calls: dict[str, ToolPart] = {}
     reported: set[str] = set()
-    for message in (*await run.read_history(), *run.state.messages.values()):
+    if run.older is not None:
+        calls = await run.older.find_all({*run.older_late, *run.late}) if run.late else dict(run.older_late)
+        reported = {LATE_NOTICE_PREFIX + call for call in await run.older.reported()} if calls else reported
+    for message in (*history, *run.state.messages.values()):
         for part in message.parts:
             if type(part) is ToolPart:
                 calls[part.call] = part
@@ -48,15 +56,7 @@ async def report_late_results(run: ActiveTurn) -> bool:
 def _notice(part: ToolPart, late: Output) -> NoticePart:
     # As JSON, so that no result can pretend to be the end of its own notice.
     result = {"tool_call_id": part.call, "tool": part.name, "result": late.text}
-    return NoticePart(LATE_NOTICE_PREFIX + part.call, encode_canonical({"late_tool_result": result}))
-
-
-async def load_user_message(run: ActiveTurn) -> Message | None:
-    """The user message that this turn answers: its input or, if it regenerates an answer, its parent message."""
-    if run.state.input is not None:
-        return run.state.messages[run.state.input]
-    history = await run.read_history()
-    return history[-1] if history and history[-1].role == "user" else None
+    return NoticePart(LATE_NOTICE_PREFIX + part.call, encode_canonical({"late_tool_result": result}), late.untrusted)
 
 
 async def check_input(run: ActiveTurn) -> None:
@@ -67,16 +67,49 @@ async def check_input(run: ActiveTurn) -> None:
     """
     modality = modality_of(run.model)
     if modality != "chat":
-        message = await load_user_message(run)
+        message = await run.user_message()
         if problem := explain_missing_input(
-            modality, await run.read_history(), message.parts if message is not None else ()
+            modality, await run.read_whole_history(), message.parts if message is not None else ()
         ):
             raise TurnError(problem, kind="input")
 
 
+async def render_instructions(run: ActiveTurn) -> None:
+    """Call the functions among the agent's instructions, and write what they return: the same for every request."""
+    agent = run.setup.agent
+    if agent is None or not agent.has_instruction_functions or run.state.has_rendered_instructions:
+        return
+    options = run.state.options
+    text = await _render(run, agent, each_step=False)
+    system = "\n\n".join(part for part in (options.system, text) if part)
+    run.stage([AgentSwitched(turn=run.turn, at=run.now(), agent=run.agent, options=replace(options, system=system))])
+    run.system = None
+
+
+async def render_step_instructions(run: ActiveTurn) -> str:
+    """The instructions of the agent for the next step alone."""
+    agent = run.setup.agent
+    return await _render(run, agent, each_step=True) if agent is not None and agent.has_step_instructions else ""
+
+
+async def _render(run: ActiveTurn, agent: AgentPort, each_step: bool) -> str:
+    try:
+        return replace_surrogates(await agent.render_instructions(await run.run_context(), each_step))
+    except Exception as error:
+        text = f"the instructions of agent {run.agent!r} could not be rendered: {error!r}"
+        raise TurnError(replace_surrogates(text), kind="instructions") from error
+
+
 async def start_answer(run: ActiveTurn) -> None:
-    """Add the placeholder of the answer, with the model's name."""
+    """Add the placeholder of the answer, with the model's name; of a refused message, with the runtime's."""
+    if run.state.refusal is not None:
+        refused = Message(
+            run.setup.ids.new("msg"), run.state.tip, "assistant", by="everturn", turn=run.turn, refused=True
+        )
+        run.stage([AnswerStarted(turn=run.turn, at=run.now(), message=refused)])
+        return
     await check_input(run)
+    await render_instructions(run)
     await run.read_history()
     if modality_of(run.model) == "chat":
         await report_late_results(run)

@@ -12,14 +12,17 @@ from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from everturn.core.canonical_json import replace_surrogates
+from everturn.core.compaction import compact_path, count_last_turns, select_turns
+from everturn.core.continuation import CONTINUE_REQUEST, is_continued
 from everturn.core.events import LimitReached
-from everturn.core.history import render_history, render_own_message
+from everturn.core.history import render_compacted, render_history, render_own_message
 from everturn.core.messages import Message
 from everturn.core.modality import Modality, input_files, modality_of
+from everturn.core.options import NO_PROMPT, TurnOptions
 from everturn.core.parts import FilePart, NoticePart, TextPart
 from everturn.core.requests import ModelRequest, RequestMessage, RequestResult
 from everturn.errors import UnknownMessage
-from everturn.running.active_turn import ActiveTurn, Prompt
+from everturn.running.active_turn import ActiveTurn
 from everturn.running.hook_contexts import RequestHookContext
 
 CLOSING_INSTRUCTION = (
@@ -33,20 +36,29 @@ MAX_STEPS_NOTICE = (
 async def build_request(
     run: ActiveTurn, history: Sequence[Message], said: Message | None, step: int, closing: bool
 ) -> ModelRequest:
-    """Assemble the request of a step, and let plugins change it. `said` is the user message that the turn answers."""
-    state, settings = run.state, run.setup.settings
+    """Assemble the request of a step, with its files. `said` is the user message that the turn answers."""
     if (modality := modality_of(run.model)) != "chat":
-        return await _build_conversion(run, modality, history, said, step)
-    if not run.rendered:
-        run.rendered = render_history(history, state.options.tool_history)
+        return await _build_conversion(run, modality, await run.read_whole_history(), said, step)
+    body = await assemble_request(run, history, step, closing)
+    body.files = await _files(run, body.messages)
+    return body
+
+
+async def assemble_request(run: ActiveTurn, history: Sequence[Message], step: int, closing: bool) -> ModelRequest:
+    """Assemble the request of a step without its files, and let plugins change it."""
+    state, settings = run.state, run.setup.settings
     if run.system is None:
-        run.system = system_prompt(settings.prompt, state.options.system, state.started)
+        run.system = system_prompt(state.options, state.started)
     params = merge_params((*settings.layers, state.options.params or {}))
-    messages = [*run.rendered, *_own_messages(run)]
+    messages = _messages(run, history)
     if closing:
+        params.pop("output_schema", None)  # the last words of a turn that reached a limit are free
         messages.append(RequestMessage("user", (_closing_notice(state.limit),)))
+    elif state.step is not None and state.step.is_continuation:
+        messages.append(CONTINUE_REQUEST)
     hooks = run.setup.hooks
-    ctx = RequestHookContext(run, step, closing, list(run.system), params)
+    extra = state.step.instructions if state.step is not None else ""
+    ctx = RequestHookContext(run, step, closing, [*run.system, extra] if extra else list(run.system), params)
     if hooks["on_system_prompt"]:
         await run.call_hooks("on_system_prompt", ctx)
     if hooks["on_params"]:
@@ -61,8 +73,22 @@ async def build_request(
     )
     ctx.body = body
     await run.call_hooks("on_before_request", ctx)
-    ctx.body.files = await _files(run, ctx.body.messages)
     return ctx.body
+
+
+def _messages(run: ActiveTurn, history: Sequence[Message]) -> list[RequestMessage]:
+    """The branch as the model reads it: with its compactions, or the last turns of it."""
+    options = run.state.options
+    count = count_last_turns(options.context)
+    if run.state.compactions and not count:
+        own = list(run.state.messages.values())
+        return render_compacted(history, own, options.tool_history, run.state.rejected)
+    if not run.rendered:
+        history = compact_path(history) if run.has_compaction else history
+        run.rendered = render_history(
+            select_turns(history, count, run.turn) if count else history, options.tool_history
+        )
+    return [*run.rendered, *_own_messages(run)]
 
 
 def _closing_notice(limit: LimitReached | None) -> NoticePart:
@@ -92,18 +118,24 @@ async def _build_conversion(
     return ctx.body
 
 
-async def _files(run: ActiveTurn, messages: Iterable[RequestMessage]) -> dict[str, bytes]:
+async def _files(run: ActiveTurn, messages: Sequence[RequestMessage]) -> dict[str, bytes]:
     """The bytes of the files that the messages refer to.
 
     A missing file is left out, and the adapter tells the model.
     """
+    loaded = run.with_loaded_files  # it holds the messages, so no other object has their ids
+    if len(loaded) > 2 * len(messages):  # a plugin makes others for each request
+        loaded.clear()
     for message in messages:
+        if id(message) in loaded:
+            continue
         for part in message.parts:
             kind = type(part)
             if kind is FilePart:
                 await _load(run, (cast("FilePart", part),))
-            elif kind is RequestResult:
-                await _load(run, cast("RequestResult", part).files)
+            elif kind is RequestResult and (files := cast("RequestResult", part).files):
+                await _load(run, files)
+        loaded[id(message)] = message
     return run.files
 
 
@@ -117,26 +149,46 @@ async def _load(run: ActiveTurn, files: Iterable[FilePart]) -> None:
 def _own_messages(run: ActiveTurn) -> Iterator[RequestMessage]:
     """The turn's own messages. A finished step never changes, so each is rendered once and cached."""
     for message in run.state.messages.values():
+        if message.refused:
+            continue
         rendered, parts = run.rendered_own.get(message.id, ([], 0))
+        if parts and is_continued(message.parts[parts - 1]):  # then it is one message with what follows
+            rendered, parts = [], 0
         if len(message.parts) > parts:
-            rendered += render_own_message(message, parts)
+            rendered += render_own_message(message, parts, run.state.rejected)
             run.rendered_own[message.id] = (rendered, len(message.parts))
         yield from rendered
 
 
-def system_prompt(prompt: Prompt, user: str, started: float) -> list[str]:
+def system_prompt(options: TurnOptions, started: float) -> list[str]:
     """Header first and unchanging, then the body. The date has no time of day: a changing second would break caches."""
-    zone: tzinfo = UTC if prompt.timezone == "UTC" else ZoneInfo(prompt.timezone)
-    today = datetime.fromtimestamp(started, zone).date().isoformat()
+    prompt = options.prompt or NO_PROMPT
+    timezone = options.timezone or prompt.timezone
+    body = [text for _, text in instruction_layers(options)]
+    return [*body, today(timezone, started), prompt.privacy] if timezone else [*body, prompt.privacy]
+
+
+def instruction_layers(options: TurnOptions) -> list[tuple[str, str]]:
+    """The texts of the system prompt with their names, in the order in which they are sent; the privacy rule is last."""
+    if (prompt := options.prompt) is None:
+        return [("agent", options.system)]
     return [
-        prompt.header,
-        prompt.agent,
-        prompt.workspace,
-        prompt.custom,
-        user,
-        f"Today is {today} ({prompt.timezone}).",
-        prompt.privacy,
+        ("header", prompt.header),
+        ("model", "" if options.system else prompt.model),
+        ("app", prompt.agent),
+        ("workspace", prompt.workspace),
+        ("shared", prompt.shared),
+        ("custom", prompt.custom),
+        ("user", prompt.user),
+        ("agent", options.system),
+        ("session", prompt.session),
     ]
+
+
+def today(timezone: str, started: float) -> str:
+    """The day on which a turn started, as a line of the system prompt."""
+    zone: tzinfo = UTC if timezone == "UTC" else ZoneInfo(timezone)
+    return f"Today is {datetime.fromtimestamp(started, zone).date().isoformat()} ({timezone})."
 
 
 def merge_params(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

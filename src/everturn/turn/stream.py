@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
+
+from msgspec.structs import replace
 
 from everturn import failpoints
 from everturn.core.canonical_json import replace_surrogates
@@ -19,10 +21,14 @@ from everturn.core.chunks import (
     FinishChunk,
     OpaqueChunk,
     ReasoningChunk,
+    RetryChunk,
     TextChunk,
     UsageChunk,
+    WaitChunk,
 )
-from everturn.core.deltas import CallDelta, Frame, ReasoningDelta, TextDelta
+from everturn.core.continuation import continued_text, drop_echo
+from everturn.core.deltas import CallDelta, Delta, Frame, ReasoningDelta, TextDelta
+from everturn.core.events import Problem, RequestRetried
 from everturn.core.parts import FilePart, Finish, Opaque, ReasoningPart, StreamedPart, TextPart, ToolPart, Usage
 from everturn.core.ports import Clock
 from everturn.core.requests import ModelRequest
@@ -30,12 +36,13 @@ from everturn.errors import ModelError, TurnClosed
 from everturn.running.active_turn import ActiveTurn
 from everturn.running.hook_contexts import HookContext
 from everturn.running.plugin_table import is_task_cancelled
+from everturn.turn.provider_wait import show_wait
 from everturn.turn.usage_estimate import estimate_usage, needs_token_count
 
 PIECES_BEFORE_JOIN = 1024  # pieces of a part before they are joined
 
 
-class _OpenPart:
+class OpenPart:
     """A part that is still growing."""
 
     __slots__ = ("call", "file", "given", "kind", "loose", "name", "opaque", "pieces", "size")
@@ -63,14 +70,20 @@ class _OpenPart:
 
 
 class StepAssembly:
-    """The parts of one step as they arrive. `seq` is the position of the step's start in the log."""
+    """The parts of one step as they arrive. `seq` is the position of the step's start, or of its last retry, in the log."""
+
+    shows_unchecked = False  # what readers are shown is what it has
 
     def __init__(self, turn: str, step: int, seq: int) -> None:
-        self._turn, self._step, self._seq = turn, step, seq
-        self._parts: list[_OpenPart] = []
-        self._last: _OpenPart | None = None  # the text or reasoning part that still grows
+        self._turn, self._step, self.seq = turn, step, seq
+        self._parts: list[OpenPart] = []
+        self._last: OpenPart | None = None  # the text or reasoning part that still grows
         self._slots: dict[int, int] = {}  # a call's slot -> its part
-        self.unstored_files: list[tuple[_OpenPart, FileChunk]] = []  # files whose bytes are not stored yet
+        self.unstored_files: list[tuple[OpenPart, FileChunk]] = []  # files whose bytes are not stored yet
+        self.retries: list[RetryChunk] = []  # retries that are not written yet
+        self.wait: WaitChunk | None = None  # the news of a wait that readers have not been told
+        self.model = ""  # the model that writes it, if another than the turn's (a fallback)
+        self.first_chunk_at = 0.0
         self.usage = Usage()
         self.finish: Finish | None = None
 
@@ -82,7 +95,7 @@ class StepAssembly:
     def feed(self, chunks: Sequence[Chunk]) -> list[Frame]:
         """Add chunks, and return their deltas."""
         frames: list[Frame] = []
-        turn, seq, parts = self._turn, self._seq, self._parts
+        turn, seq, parts = self._turn, self.seq, self._parts
         for chunk in chunks:
             kind = type(chunk)
             if kind is TextChunk or kind is ReasoningChunk:
@@ -93,7 +106,7 @@ class StepAssembly:
                     text = replace_surrogates(text)
                 part = self._last
                 if part is None or part.kind is not kind:
-                    part = self._last = _OpenPart(kind)
+                    part = self._last = OpenPart(kind)
                     parts.append(part)
                 delta = TextDelta if kind is TextChunk else ReasoningDelta
                 frames.append(delta(turn, seq, len(parts) - 1, part.size, text))
@@ -116,13 +129,13 @@ class StepAssembly:
         if index is None:
             index = self._slots[chunk.slot] = len(self._parts)
             # Everturn's own id: providers repeat theirs, leave them blank, or use them in two branches at once.
-            self._parts.append(_OpenPart(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}"))
+            self._parts.append(OpenPart(CallChunk, f"{self._turn}-{self._step}-{len(self._slots)}"))
         part = self._parts[index]
         if chunk.name and not part.name:
             part.name = replace_surrogates(chunk.name)
         if chunk.id and not part.given:
             part.given = replace_surrogates(chunk.id)
-        delta = CallDelta(self._turn, self._seq, index, part.size, text, part.call, part.name)
+        delta = CallDelta(self._turn, self.seq, index, part.size, text, part.call, part.name)
         part.pieces.append(text)
         part.size += len(text)
         return delta
@@ -133,9 +146,15 @@ class StepAssembly:
                 self._seal(chunk)
                 self._last = None  # a part with an opaque payload does not grow: the next part has its own
             case FileChunk():
-                self._last = _OpenPart(FileChunk)
+                self._last = OpenPart(FileChunk)
                 self._parts.append(self._last)
                 self.unstored_files.append((self._last, chunk))
+            case RetryChunk():
+                if self._parts:
+                    raise ModelError("a model may retry a request only before its first content", kind="model")
+                self.retries.append(chunk)
+            case WaitChunk():
+                self.wait = chunk
             case UsageChunk(usage=usage):
                 self.usage = usage.clamped()
             case FinishChunk(reason=reason):
@@ -152,8 +171,36 @@ class StepAssembly:
         kind = TextChunk if chunk.part == "text" else ReasoningChunk
         last = self._parts[-1] if self._parts else None
         if last is None or (chunk.part != "last" and (last.kind is not kind or last.opaque is not None)):
-            self._parts.append(_OpenPart(kind))
+            self._parts.append(OpenPart(kind))
         self._parts[-1].opaque = chunk.opaque
+
+    async def write_retries(self, run: ActiveTurn) -> float:
+        """Write the retries that were announced, and return the seconds until the last of them.
+
+        Deltas then start at the event: a reader that has read the log up to there expects them at that position.
+        """
+        seconds = 0.0
+        while self.retries:
+            chunk = self.retries[0]
+            seconds = max(chunk.seconds, 0.0)
+            retried = RequestRetried(
+                turn=self._turn,
+                at=run.now(),
+                step=self._step,
+                attempt=chunk.attempt,
+                attempts=chunk.attempts,
+                problem=Problem(chunk.kind, replace_surrogates(chunk.reason)),
+                seconds=seconds,
+                model=replace_surrogates(chunk.model),
+            )
+            self.seq = await run.commit([retried])
+            self.model = retried.model or self.model
+            del self.retries[0]
+        return seconds
+
+    def open_parts(self) -> Sequence[OpenPart]:
+        """The parts so far, as they grow."""
+        return self._parts
 
     async def store_files(self, put_blob: Callable[[bytes], Awaitable[str]]) -> None:
         """Store the bytes of the files that arrived as blobs."""
@@ -171,15 +218,36 @@ class StepAssembly:
         return tuple(part.close() for part in self._parts if part not in unstored)
 
 
+class AnswerDraft:
+    """The answer that is being streamed, as `on_stream_chunk` sees it: it can be read, and refuses assignment."""
+
+    __slots__ = ("_assembly",)
+
+    def __init__(self, assembly: StepAssembly) -> None:
+        object.__setattr__(self, "_assembly", assembly)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._assembly, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse: readers have been shown what has arrived."""
+        raise AttributeError(
+            f"message.{name} cannot be assigned in on_stream_chunk: the answer is still arriving, and its readers have "
+            "seen what there is; change a message in on_message_append, or add one in on_after_request with "
+            "ctx.append_message(…)"
+        )
+
+
 class StreamTimeout:
     """Timeouts of a stream: until the first chunk, between two chunks, and in total. It cancels the reading task."""
 
     def __init__(self, clock: Clock, first: float, idle: float, total: float) -> None:
         self._now, self._later, self._idle = clock.now, clock.call_later, idle
         self._task = asyncio.current_task()
-        self._limit = first
+        self._first = self._limit = first
         self._last = clock.now()
         self._end = self._last + total
+        self._waiting_since = 0.0
         self.cancellations = 0
         self.is_paused = False
         self._timer = clock.call_later(min(first, idle, total), self._look)
@@ -188,6 +256,20 @@ class StreamTimeout:
         """Record a chunk. It only reads the clock; the timer checks by itself."""
         self._last = self._now()
         self._limit = self._idle
+
+    def wait_for_retry(self, seconds: float) -> None:
+        """Allow the wait before another attempt, which then has the time of a first chunk again."""
+        self._last = self._now() + seconds
+        self._limit = self._first
+        self._end += seconds
+
+    def wait_for_limit(self, is_over: bool) -> None:
+        """Do not count the time that a request waits for a rate limit: it is not sent yet."""
+        now = self._now()
+        if self._waiting_since:
+            self._end += now - self._waiting_since
+        self._waiting_since = 0.0 if is_over else now
+        self._last, self._limit = now, self._first
 
     def _look(self) -> None:
         remaining = self._idle if self.is_paused else min(self._last + self._limit, self._end) - self._now()
@@ -216,8 +298,24 @@ class StreamTimeout:
         self._timer.cancel()
 
 
-async def stream_step(run: ActiveTurn, request: ModelRequest, assembly: StepAssembly) -> None:
-    """Read a step's stream to its end.
+class StreamFilter(Protocol):
+    """What stands between a model's stream and everything that reads it."""
+
+    def received_parts(self) -> tuple[StreamedPart, ...]:
+        """What the model wrote so far."""
+        ...
+
+    def filter(
+        self, batches: AsyncIterator[Sequence[Chunk]], watchdog: StreamTimeout
+    ) -> AsyncIterator[Sequence[Chunk]]:
+        """Pass on what may be seen; an empty batch says that the stream is alive."""
+        ...
+
+
+async def stream_step(
+    run: ActiveTurn, request: ModelRequest, assembly: StepAssembly, check: StreamFilter | None = None
+) -> None:
+    """Read a step's stream to its end, through a check if there is one.
 
     Raises:
         ModelError: the stream failed, timed out, or ended without a `FinishChunk`.
@@ -229,18 +327,17 @@ async def stream_step(run: ActiveTurn, request: ModelRequest, assembly: StepAsse
     batches: AsyncIterator[Sequence[Chunk]] | None = None
     try:
         failpoints.hit_failpoint("model.request")
-        batches = run.model.stream(request)
+        batches = _open_stream(run, request)
+        batches = batches if check is None else check.filter(batches, watchdog)
         async for batch in batches:
             watchdog.reset()
             if run.is_closed:
                 raise TurnClosed(f"turn {turn} is over; its model was left behind")
             frames = feed(batch)
-            if assembly.unstored_files:  # before later parts are published, because parts are numbered
-                watchdog.is_paused = True  # a slow disk is not a silent model, and neither is a slow plugin
-                await assembly.store_files(run.setup.store.put_blob)
-                watchdog.is_paused = False
-                watchdog.reset()
+            if assembly.unstored_files or assembly.retries or assembly.wait is not None:
+                frames = await _write_first(run, assembly, frames, watchdog)
             if frames:
+                assembly.first_chunk_at = assembly.first_chunk_at or clock.now()
                 publish(turn, frames)
                 failpoints.hit_failpoint("model.chunk")
             if listeners:
@@ -263,23 +360,50 @@ async def stream_step(run: ActiveTurn, request: ModelRequest, assembly: StepAsse
     finally:
         watchdog.stop()
         if not (assembly.usage.input or assembly.usage.output) and needs_token_count(run):
-            assembly.usage = estimate_usage(assembly.usage, request, assembly.parts())
-        await _close(batches)
+            received = assembly.parts() if check is None else check.received_parts()
+            assembly.usage = estimate_usage(assembly.usage, request, received)
+        await close_stream(batches)
     failpoints.hit_failpoint("model.end")
     if assembly.finish is None:
         raise ModelError("the model's stream ended without finishing", kind="truncated", retryable=True)
 
 
+def _open_stream(run: ActiveTurn, request: ModelRequest) -> AsyncIterator[Sequence[Chunk]]:
+    request.sender = run.sender
+    batches, text = run.model.stream(request), continued_text(request)
+    return batches if text is None else drop_echo(batches, text)
+
+
+async def _write_first(
+    run: ActiveTurn, assembly: StepAssembly, frames: list[Frame], watchdog: StreamTimeout
+) -> list[Frame]:
+    """Write the files and retries of a batch before its deltas are published, and return those."""
+    if assembly.wait is not None:
+        wait, assembly.wait = assembly.wait, None
+        await show_wait(run, wait, watchdog)
+        return frames
+    watchdog.is_paused = True  # a slow disk is not a silent model, and neither is a slow plugin
+    if assembly.unstored_files:  # before later parts are published, because parts are numbered
+        await assembly.store_files(run.setup.store.put_blob)
+    seconds = await assembly.write_retries(run) if assembly.retries else None
+    watchdog.is_paused = False
+    if seconds is None:
+        watchdog.reset()
+        return frames
+    watchdog.wait_for_retry(seconds)
+    return [replace(frame, seq=assembly.seq) for frame in frames if isinstance(frame, Delta)]
+
+
 async def _call_listeners(
     run: ActiveTurn, listeners: Sequence[tuple[str, Callable[..., Any]]], batch: Sequence[Chunk], assembly: StepAssembly
 ) -> None:
-    ctx = HookContext(run)
+    ctx, draft = HookContext(run), AnswerDraft(assembly)
     for chunk in batch:
         for plugin, method in listeners:
-            await run.call_hook(plugin, "on_stream_chunk", method, ctx, chunk, assembly)
+            await run.call_hook(plugin, "on_stream_chunk", method, ctx, chunk, draft)
 
 
-async def _close(batches: AsyncIterator[Sequence[Chunk]] | None) -> None:
+async def close_stream(batches: AsyncIterator[Sequence[Chunk]] | None) -> None:
     """Close the stream at once: left to the garbage collector, the provider would continue to generate."""
     aclose = getattr(batches, "aclose", None)
     if aclose is not None:
