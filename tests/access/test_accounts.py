@@ -39,7 +39,7 @@ async def test_an_owner_does_not_touch_an_operator() -> None:
         ):
             with pytest.raises(Forbidden, match="above yours"):
                 await refused()
-        assert await Authenticator(house.accounts, house.runtime.clock).authenticate(f"Bearer {key.secret}")
+        assert await Authenticator(house.accounts, house.app.clock).authenticate(f"Bearer {key.secret}")
 
 
 async def test_the_last_owner_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ async def test_a_key_of_another_tenant_is_an_absent_one() -> None:
         for user in ("owner-bob", "nobody"):
             with pytest.raises(ConfigError, match="there is no user"):
                 await access_of(house, "owner").accounts.create_key(api.NewKey(user=user))
-        assert await Authenticator(house.accounts, house.runtime.clock).authenticate(f"Bearer {theirs.secret}")
+        assert await Authenticator(house.accounts, house.app.clock).authenticate(f"Bearer {theirs.secret}")
 
 
 async def test_whoever_is_deactivated_has_no_key_and_gets_none() -> None:
@@ -153,7 +153,7 @@ async def test_tenants_are_seen_to_by_operators_who_do_not_lock_themselves_out()
         await operator.accounts.put_tenant("bob", api.PutTenant(is_active=False))
         key = "evk_" + "x" * 43
         with pytest.raises(NotRecognised):
-            await Authenticator(house.accounts, house.runtime.clock).authenticate(f"Bearer {key}")
+            await Authenticator(house.accounts, house.app.clock).authenticate(f"Bearer {key}")
 
 
 async def test_a_user_of_another_tenant_with_the_same_name_is_somebody_else() -> None:

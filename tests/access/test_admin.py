@@ -16,6 +16,7 @@ from everturn import api
 from everturn.access import Access
 from everturn.access.agents import Agents, AgentSpec
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.core.options import TurnOptions
 from everturn.core.rules.policy import Rule
 from everturn.errors import (
@@ -31,7 +32,6 @@ from everturn.errors import (
 from everturn.mcp.config import ServerSpec
 from everturn.mcp.servers import McpServers
 from everturn.mcp.trust import ToolFacts, Trust, TrustAll, TrustFile
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore
 from tests.helpers.hostile_mcp import HOSTILE
 from tests.helpers.oauth_server import authority
@@ -100,6 +100,7 @@ async def test_a_call_is_explained_by_the_rule_that_decides_and_nothing_is_run()
         assert told.rule is not None
         assert told.rule.rule.action == "deny"
         assert [one.rule.match for one in told.others] == [{"amount": "7"}]
+        assert told.warnings == ["no model is offered pay: every call is denied, whatever its arguments"]
         assert not (await access_of(house, "member").sessions.list()).sessions
 
 
@@ -108,6 +109,7 @@ async def test_what_no_rule_fits_is_asked_and_what_was_allowed_in_a_session_coun
         owner = access_of(house, "owner")
         before = await owner.admin.explain(asked())
         assert (before.action, before.rule, before.is_final) == ("ask", None, False)
+        assert before.warnings == []
         sent = await said(owner, "pay")
         gate = (await gate_in(owner, sent.session)).gate
         await owner.gates.resolve(sent.session, gate.id, api.AnswerGate(hash=gate.hash, allow="always"))
@@ -169,12 +171,12 @@ async def test_remembered_answers_are_found_and_revoked_without_knowing_where_th
 async def with_servers(*specs: ServerSpec, trust: Trust | None, tokens: Path) -> AsyncGenerator[ServerContext]:
     store = MemoryStore()
     servers = McpServers(specs, trust=trust, tokens=tokens)
-    runtime = Runtime(model(), sources=[servers], store=store)
-    await runtime.start()
+    app = App(model(), sources=[servers], store=store)
+    await app.start()
     try:
-        yield ServerContext(runtime, store.accounts, Agents(AGENTS))
+        yield ServerContext(app, store.accounts, Agents(AGENTS))
     finally:
-        await runtime.aclose()
+        await app.aclose()
         await servers.aclose()
 
 

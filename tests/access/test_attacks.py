@@ -11,6 +11,7 @@ from everturn import api
 from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.core.events import SubagentStarted
 from everturn.core.options import Budget, TurnOptions
 from everturn.core.parts import TextPart
@@ -28,10 +29,9 @@ from everturn.errors import (
     UnknownTurn,
 )
 from everturn.running.active_turn import TurnSettings
-from everturn.runtime import Runtime
 from everturn.stores.registry import get_store
 from everturn.testing import FakeClock, MemoryStore
-from everturn.tools.agent import Agent
+from everturn.tools.subagent import SubagentTool
 from tests.helpers.tenants import AGENTS, SECRET, a_house, gate_in, look, model, over, peek, said, settle, somebody
 from tests.helpers.waiting import wait_until
 
@@ -51,7 +51,7 @@ async def test_turns_beside_each_other_in_one_session_are_counted_one_by_one(sto
         accepted = 1
 
         async def all_begun() -> bool:
-            return len(await house.runtime.store.open_turns(sent.session)) == accepted
+            return len(await house.app.store.open_turns(sent.session)) == accepted
 
         for _ in range(3):
             await wait_until(all_begun)
@@ -63,7 +63,7 @@ async def test_turns_beside_each_other_in_one_session_are_counted_one_by_one(sto
                     pass
             house.meter._readings.clear()  # as if a second had passed
         assert accepted == 3
-        for turn in await house.runtime.store.open_turns(sent.session):
+        for turn in await house.app.store.open_turns(sent.session):
             await ada.sessions.cancel_turn(sent.session, turn, api.CancelTurn(hard=True))
 
 
@@ -73,7 +73,7 @@ async def test_a_turn_that_waits_for_a_person_does_not_keep_others_out() -> None
         await gate_in(ada, (await said(ada, "pay")).session)
 
         async def is_quiet() -> bool:
-            return not await house.runtime.store.count_active_turns("ada")
+            return not await house.app.store.count_active_turns("ada")
 
         await wait_until(is_quiet)
         house.meter._readings.clear()
@@ -90,13 +90,13 @@ async def test_a_budget_is_not_passed_by_asking_all_at_once() -> None:
 
 async def test_a_turn_that_runs_ends_where_the_budget_of_its_tenant_does() -> None:
     limits = {"ada": Budget(calls=1), "bob": Budget()}
-    runtime = Runtime(
+    app = App(
         model(), tools=[look], store=MemoryStore(), settings=TurnSettings(budget_of=lambda name: (limits[name], 0.0))
     )
-    store: Any = runtime.store
-    house = ServerContext(runtime, store.accounts, Agents(AGENTS, default_limits=TenantLimits(requests=0)))
+    store: Any = app.store
+    house = ServerContext(app, store.accounts, Agents(AGENTS, default_limits=TenantLimits(requests=0)))
     await settle(house.accounts)
-    await runtime.start()
+    await app.start()
     try:
         for tenant, most in (("ada", 1), ("bob", 2)):
             access = Access(house, somebody(tenant))
@@ -104,7 +104,7 @@ async def test_a_turn_that_runs_ends_where_the_budget_of_its_tenant_does() -> No
                 await over(access, await said(access, "look"))
             assert (await store.spent(tenant=tenant)).calls == most
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
 async def test_files_are_kept_up_to_so_many_bytes_a_day() -> None:
@@ -260,7 +260,7 @@ async def test_the_same_answer_again_is_noted_once() -> None:
         assert [record.did for record in records] == ["gate.answer"]
 
 
-async def a_house_with_a_teller() -> tuple[ServerContext, Runtime]:
+async def a_house_with_a_teller() -> tuple[ServerContext, App]:
     """A sub-agent run tells the secret, and its call is reviewed."""
 
     def answer(request: Any) -> Any:
@@ -275,14 +275,16 @@ async def a_house_with_a_teller() -> tuple[ServerContext, Runtime]:
     from everturn.testing import ScriptedModel
 
     store = MemoryStore()
-    runtime = Runtime(
-        ScriptedModel(*[answer] * 50, name="scripted"), tools=[Agent("teller", "Tells."), peek, look], store=store
+    app = App(
+        ScriptedModel(*[answer] * 50, name="scripted"),
+        tools=[SubagentTool("teller", "Tells."), peek, look],
+        store=store,
     )
     agents = Agents((AgentSpec("helper", TurnOptions(model="scripted", review="always")),))
-    house = ServerContext(runtime, store.accounts, agents)
+    house = ServerContext(app, store.accounts, agents)
     await settle(house.accounts)
-    await runtime.start()
-    return house, runtime
+    await app.start()
+    return house, app
 
 
 async def reads(access: Access, session: str, turn: str) -> list[str]:
@@ -311,14 +313,14 @@ async def reads(access: Access, session: str, turn: str) -> list[str]:
 
 @pytest.mark.parametrize("said_to_it", ["allow", "redact", "withhold"])
 async def test_what_a_sub_turn_said_is_for_approvers_until_its_call_was_let_through(said_to_it: str) -> None:
-    house, runtime = await a_house_with_a_teller()
+    house, app = await a_house_with_a_teller()
     try:
         member, viewer = Access(house, somebody()), Access(house, somebody("ada", "viewer"))
         approver = Access(house, somebody("ada", "approver"))
         sent = await said(member, "ask")
         gate = (await gate_in(approver, sent.session)).gate
         assert gate.kind == "result"
-        log = await runtime.store.events(sent.session)
+        log = await app.store.events(sent.session)
         ((below, turn),) = [(e.event.session, e.event.child) for e in log if isinstance(e.event, SubagentStarted)]
         every = ["session", "messages", "tree", "turn", "follow", "blob", "search"]
         for veiled in (member, viewer):
@@ -333,7 +335,7 @@ async def test_what_a_sub_turn_said_is_for_approvers_until_its_call_was_let_thro
         await over(approver, sent)
         assert await reads(viewer, below, turn) == (every if said_to_it == "allow" else [])
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
 async def test_what_a_sub_turn_said_that_nobody_reviews_is_for_all() -> None:
@@ -341,7 +343,7 @@ async def test_what_a_sub_turn_said_that_nobody_reviews_is_for_all() -> None:
         viewer, approver = Access(house, somebody("ada", "viewer")), Access(house, somebody("ada", "approver"))
         sent = await said(approver, "clerk")
         await gate_in(approver, sent.session)
-        log = await house.runtime.store.events(sent.session)
+        log = await house.app.store.events(sent.session)
         below = next(entry.event.session for entry in log if isinstance(entry.event, SubagentStarted))
         assert (await viewer.sessions.messages(below)).messages
         assert len((await viewer.gates.page(sent.session)).gates) == 1

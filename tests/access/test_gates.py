@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from everturn import api
 from everturn.access import Access
+from everturn.access.agents import AgentSpec
 from everturn.access.role_redaction import redact_event, redact_gate, redact_message
 from everturn.access.server_context import ServerContext
 from everturn.core.accounts import Role
 from everturn.core.events import CallFinished, GateOpened, GateResolved, TurnStarted
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
+from everturn.core.options import TurnOptions
 from everturn.core.parts import Output, TextPart, ToolPart
 from everturn.core.rules.policy import Rule
 from everturn.errors import (
@@ -32,7 +34,8 @@ from everturn.errors import (
     UnknownGate,
     UnknownSession,
 )
-from tests.helpers.tenants import BELL, PRIVATE, SECRET, a_house, access_of, gate_in, over, said, somebody
+from tests.helpers.tenants import AGENTS, BELL, PRIVATE, SECRET, a_house, access_of, gate_in, over, said, somebody
+from tests.helpers.waiting import wait_until
 
 
 async def asking(house: ServerContext, text: str, **how: Any) -> tuple[api.MessageReceipt, api.GateView]:
@@ -74,7 +77,7 @@ async def test_an_answer_takes_the_role_for_its_kind(name: str) -> None:
         assert (await access_of(house, "owner").gates.page(sent.session)).gates == [view], "nothing was answered"
         await access_of(house, needed).gates.resolve(sent.session, view.gate.id, yes(view, **reply))
         await over(access_of(house, "owner"), sent)
-        log = await house.runtime.store.events(sent.session)
+        log = await house.app.store.events(sent.session)
         (answered,) = [entry.event for entry in log if isinstance(entry.event, GateResolved)]
         assert answered.resolution.by == f"{needed}-ada"
         (noted,) = [
@@ -126,7 +129,7 @@ async def test_the_same_answer_again_is_no_news_and_another_is_refused() -> None
         for reply in ({"allow": None, "deny": True}, {"arguments": {"amount": 8}}, {"allow": "always"}):
             with pytest.raises(AnsweredOtherwise):
                 await access_of(house, "owner").gates.resolve(sent.session, view.gate.id, yes(view, **reply))
-        log = await house.runtime.store.events(sent.session)
+        log = await house.app.store.events(sent.session)
         assert sum(isinstance(entry.event, GateResolved) for entry in log) == 1
         (paid,) = [part for part in done.messages[1].parts if isinstance(part, ToolPart)]
         assert paid.output is not None
@@ -146,7 +149,7 @@ async def test_of_many_who_answer_at_once_one_is_first() -> None:
         assert len({reply.allow for reply in taken}) == 1
         assert {type(came) for came in said_so if came is not None} == {AnsweredOtherwise}
         await over(access_of(house, "viewer"), sent)
-        log = await house.runtime.store.events(sent.session)
+        log = await house.app.store.events(sent.session)
         assert sum(isinstance(entry.event, GateResolved) for entry in log) == 1
 
 
@@ -194,6 +197,53 @@ async def test_what_holds_everywhere_is_revoked_by_an_owner() -> None:
         assert not (await access_of(house, "viewer").gates.grants(sent.session)).grants
         _, view = await asking(house, "pay")
         assert view.gate.tool == "pay"
+
+
+async def test_what_holds_everywhere_may_be_for_one_user_and_for_a_folder_only_where_there_is_one() -> None:
+    folder = (AgentSpec("worker", TurnOptions(folder="/srv/project")),)
+    for agents, within in ((AGENTS, "user"), (folder, "folder")):
+        async with a_house(agents=agents) as house:
+            owner = access_of(house, "owner")
+            sent, view = await asking(house, "pay")
+            answer = yes(view, allow="always", everywhere=True, within=within)
+            if within == "user":
+                with pytest.raises(ConfigError, match="no folder"):
+                    await owner.gates.resolve(sent.session, view.gate.id, replace(answer, within="folder"))
+            await owner.gates.resolve(sent.session, view.gate.id, answer)
+            await over(owner, sent)
+            (grant,) = (await owner.gates.grants(sent.session)).grants
+            assert (grant.session, bool(grant.asker), grant.folder) == (
+                "",
+                within == "user",
+                "/srv/project" if within == "folder" else "",
+            )
+
+
+async def test_a_grant_for_the_folder_of_the_server_holds_in_no_other_folder() -> None:
+    async with a_house() as house:
+        owner = access_of(house, "owner")
+        house.folder = "/srv/one"
+        sent, view = await asking(house, "pay")
+        assert view.gate.folder == "/srv/one"
+        answer = yes(view, allow="always", everywhere=True, within="folder")
+        await owner.gates.resolve(sent.session, view.gate.id, answer)
+        await over(owner, sent)
+        held: dict[str, bool] = {}
+        for folder in ("/srv/one", "/srv/one/sub", "/srv", "/srv/two", ""):
+            house.folder = folder
+            again = await said(owner, "pay now")
+            explained = await owner.admin.explain(
+                api.ExplainCall(tool="pay", arguments={"amount": 7}, session=again.session)
+            )
+
+            async def look_again(sent: api.MessageReceipt = again) -> str:
+                if (await owner.gates.page(sent.session)).gates:
+                    return "asked"
+                return "ran" if (await owner.sessions.turn(sent.session, sent.turn)).phase.is_terminal else ""
+
+            held[folder] = await wait_until(look_again) == "ran"
+            assert (explained.action == "allow") == held[folder], "the explanation says what happens"
+        assert held == {"/srv/one": True, "/srv/one/sub": False, "/srv": False, "/srv/two": False, "": False}
 
 
 # Clients -------------------------------------------------------------------------------------------------------------
@@ -273,7 +323,7 @@ async def test_a_result_that_is_reviewed_is_for_approvers_also_when_it_was_withh
         with pytest.raises(Forbidden, match="approver"):
             await access_of(house, "member").sessions.export(sent.session, tmp_path / "closed.zip")
         await access_of(house, "approver").sessions.export(sent.session, tmp_path / "out.zip")
-        log = await house.runtime.store.events(sent.session)
+        log = await house.app.store.events(sent.session)
         assert SECRET in repr(log)
         assert SECRET not in repr([redact_event(entry.event) for entry in log])
 

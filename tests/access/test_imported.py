@@ -15,12 +15,12 @@ from everturn import api
 from everturn.access.access import Access
 from everturn.access.agents import Agents, TenantLimits
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.core.events import Event, FilesChanged, StepFinished, TurnStarted
 from everturn.core.hooks import Plugin, RevertContext
 from everturn.core.options import Budget, Spent
 from everturn.core.parts import FileChange, FilesPart, Usage
 from everturn.errors import CommandRefused, UnknownFile, UnreadableLog
-from everturn.runtime import Runtime
 from everturn.stores.export import LOG, MANIFEST
 from everturn.stores.memory import MemoryStore
 from everturn.stores.registry import get_store
@@ -61,7 +61,7 @@ async def test_what_it_says_was_used_is_on_nobodys_account(kind: str, tmp_path: 
         once = (await ada.accounts.usage()).total
         await brought(ada, tmp_path, using(Usage(10**15, 10**15, cost=1e9)))
         # The one more that was begun to be forged, and nothing else.
-        assert (await ada.accounts.usage()).total == once + once == await house.runtime.store.spent(tenant="ada")
+        assert (await ada.accounts.usage()).total == once + once == await house.app.store.spent(tenant="ada")
         await over(ada, await said(ada, "nobody is locked out"))
         with pytest.raises(UnreadableLog, match="less than nothing"):
             await brought(ada, tmp_path, using(Usage(-(10**9), -(10**9), cost=-1e6)))
@@ -82,10 +82,10 @@ class Keeper(Plugin):
 @pytest.mark.parametrize("tree", ["6ef19b41", "", "c" * 64])
 async def test_no_folder_is_reverted_to_what_a_file_says_it_was(tree: str, tmp_path: Path) -> None:
     store, keeper = MemoryStore(), Keeper()
-    runtime = Runtime(model(), tools=[look], store=store, plugins=[keeper])
-    house = ServerContext(runtime, store.accounts, Agents(AGENTS, default_limits=TenantLimits(requests=0)))
+    app = App(model(), tools=[look], store=store, plugins=[keeper])
+    house = ServerContext(app, store.accounts, Agents(AGENTS, default_limits=TenantLimits(requests=0)))
     await settle(house.accounts)
-    await runtime.start()
+    await app.start()
 
     def forge(log: list[Event]) -> list[Event]:
         at = next(n for n, event in enumerate(log) if type(event).__name__ == "CallFinished")
@@ -111,12 +111,12 @@ async def test_no_folder_is_reverted_to_what_a_file_says_it_was(tree: str, tmp_p
                 await bob.scope.chat(view.id).revert(named, by="eve")
         assert keeper.asked == []
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
 async def test_times_to_come_and_names_of_others_are_not_believed(tmp_path: Path) -> None:
     async with a_house() as house:
-        ada, now = Access(house, somebody("ada")), house.runtime.clock.now()
+        ada, now = Access(house, somebody("ada")), house.app.clock.now()
 
         def forge(log: list[Event]) -> list[Event]:
             later = [replace(event, at=4e12) for event in log]
@@ -129,7 +129,7 @@ async def test_times_to_come_and_names_of_others_are_not_believed(tmp_path: Path
 
         view = await brought(ada, tmp_path, forge)
         assert view.by == "member-ada"
-        assert now <= view.updated <= house.runtime.clock.now()
+        assert now <= view.updated <= house.app.clock.now()
         assert [day.agent for day in (await ada.accounts.usage()).days] == ["helper"]
         sent = await said(ada, "look")
         await over(ada, sent)

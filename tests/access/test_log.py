@@ -13,7 +13,7 @@ async def test_pages_of_the_log_add_up_to_the_log() -> None:
         access = Access(house, somebody())
         sent = await said(access, "hello")
         await over(access, sent)
-        stored = await house.runtime.store.events(sent.session)
+        stored = await house.app.store.events(sent.session)
         found: list[api.LogItem] = []
         pages = 0
         while True:
@@ -26,7 +26,7 @@ async def test_pages_of_the_log_add_up_to_the_log() -> None:
         assert (await access.log.page(sent.session)).is_whole
         assert not (await access.log.page(sent.session, found[-1].seq)).entries
         # And what is behind it is where a stream goes on.
-        assert SessionCursor.parse(str(found[-1].seq)).seq == await house.runtime.store.head(sent.session)
+        assert SessionCursor.parse(str(found[-1].seq)).seq == await house.app.store.head(sent.session)
 
 
 async def test_what_is_under_review_is_redacted_in_the_log_as_well() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import api
+from everturn import Agent, App, api
 from everturn.access.access import Access
-from everturn.access.agents import AgentSpec, TenantLimits
+from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.server_context import ServerContext
 from everturn.access.turn_options import PARAMS
-from everturn.core.events import TurnStarted
+from everturn.core.events import AgentSelected, TurnStarted
 from everturn.core.options import Budget, TurnOptions
 from everturn.errors import (
     CommandRefused,
@@ -24,9 +24,12 @@ from everturn.errors import (
     TooMuch,
     UnknownAgent,
     UnknownFile,
+    UnknownMessage,
 )
+from everturn.models.scripted import ScriptedModel, say
+from everturn.stores.memory import MemoryStore
 from everturn.testing import FakeClock
-from tests.helpers.tenants import AGENTS, BELL, a_house, over, said, somebody
+from tests.helpers.tenants import AGENTS, BELL, a_house, over, said, settle, somebody
 from tests.helpers.waiting import wait_until
 
 
@@ -34,7 +37,7 @@ async def started(house: ServerContext, sent: api.MessageReceipt) -> TurnOptions
     """The options that a turn began with."""
 
     async def look() -> TurnOptions | None:
-        log = await house.runtime.store.events(sent.session, turn=sent.turn)
+        log = await house.app.store.events(sent.session, turn=sent.turn)
         return next((entry.event.options for entry in log if isinstance(entry.event, TurnStarted)), None)
 
     return await wait_until(look)
@@ -49,7 +52,7 @@ async def test_a_turn_knows_its_agent_its_user_and_its_tenant() -> None:
         await over(access, sent)
         view = await access.sessions.get(sent.session)
         assert (view.agent, view.by) == ("reader", "member-ada")
-        assert (await house.runtime.store.info(sent.session)).tenant == "ada"
+        assert (await house.app.store.info(sent.session)).tenant == "ada"
         # It goes on with the agent that it began with.
         again = await access.sessions.send(sent.session, api.NewMessage(text="and now?"))
         assert (await started(house, again)).agent == "reader"
@@ -180,6 +183,38 @@ async def test_a_message_that_steers_joins_the_turn_that_waits_and_the_queue_say
         assert not (await access.log.queue(running.session)).queued
 
 
+async def test_a_message_may_start_its_turn_later() -> None:
+    clock = FakeClock()
+    async with a_house(clock=clock) as house:
+        access = Access(house, somebody())
+        later = await said(access, "hello", at=clock.now() + 3600)
+        now = await said(access, "hello")
+        await over(access, now)
+        assert await house.app.store.events(later.session, turn=later.turn) == []
+        clock.advance(3601)
+        await started(house, later)
+
+
+async def test_a_message_that_waits_is_taken_by_the_agent_that_has_the_session_then() -> None:
+    clock, store = FakeClock(), MemoryStore()
+    front, billing = (Agent(ScriptedModel(say(name), say(name), name=name), name=name) for name in ("front", "billing"))
+    async with App(agents=[front, billing], store=store, clock=clock) as app:
+        specs = [AgentSpec(one.name, one.options(one.name, TurnOptions()), definition=one) for one in (front, billing)]
+        house = ServerContext(app, store.accounts, Agents(specs, default_limits=TenantLimits(requests=0)))
+        await settle(house.accounts)
+        access = Access(house, somebody())
+        first = await said(access, "hello", agent="front")
+        await over(access, first)
+        later = api.NewMessage(text="and then?", at=clock.now() + 3600)
+        waiting = await access.sessions.send(first.session, later, "k")
+        await access.sessions.switch_agent(first.session, api.SwitchAgent(agent="billing"))
+        assert (await access.sessions.send(first.session, later, "k")).turn == waiting.turn  # the same message
+        clock.advance(3601)
+        options = await started(house, waiting)
+        assert (options.agent, options.by) == ("billing", "member-ada")
+        assert (await access.sessions.get(first.session)).agent == "billing"
+
+
 async def test_a_turn_with_tools_of_a_client_is_steered_by_whoever_began_it() -> None:
     async with a_house() as house:
         access, other = Access(house, somebody()), Access(house, somebody(user="else"))
@@ -261,6 +296,41 @@ async def test_a_client_chooses_among_what_there_is() -> None:
         assert (options.tool_history, options.max_steps, options.clients) == ("none", 2, (BELL,))
         await over(access, sent)
         assert not {"model", "messages", "tools", "stream", "base_url", "api_key", "metadata", "user"} & PARAMS
+
+
+async def test_a_session_is_compacted_once_for_a_key_with_the_focus_that_was_named() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        begun = await said(access, "hello " * 400)
+        await over(access, begun)
+        asked = api.CompactSession(focus="the dates")
+        compacted = [await access.sessions.compact(begun.session, asked, "c") for _ in range(2)]
+        assert compacted[0].turn == compacted[1].turn
+        assert (await started(house, compacted[0])).compact == "the dates"
+        with pytest.raises(KeyConflict):
+            await access.sessions.compact(begun.session, api.CompactSession(focus="other"), "c")
+
+
+async def test_the_context_is_that_of_the_agents_next_turn_and_of_a_model_that_it_may_use() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        begun = await said(access, "hello " * 400)
+        await over(access, begun)
+        viewer = Access(house, somebody(role="viewer"))
+        report = await viewer.sessions.context(begun.session)
+        assert report.model == house.app.model_for(AGENTS[0].options.model).name
+        assert sum(part.tokens for part in report.parts) == report.used > 0
+        assert (report.share is None) == (report.window == 0)
+        first = (await access.sessions.messages(begun.session)).messages[0]
+        above = await viewer.sessions.context(begun.session, first.id)
+        assert above.estimated
+        assert "answers" not in {part.kind for part in above.parts}
+        assert "answers" in {part.kind for part in report.parts}
+        assert (await viewer.sessions.context(begun.session, model="other")).model == "other"
+        with pytest.raises(Forbidden):
+            await viewer.sessions.context(begun.session, model="nobodys")
+        with pytest.raises(UnknownMessage):
+            await viewer.sessions.context(begun.session, "msg_unknown")
 
 
 async def test_a_rerun_is_never_answered_by_a_model_that_only_the_log_names() -> None:
@@ -417,3 +487,31 @@ async def test_agents_and_tools_are_told_without_what_they_are_told() -> None:
         assert [tool.name for tool in told[1].tools] == ["look"]
         assert told[0].agents[0].is_default
         assert told[2].csrf == ""
+
+
+async def test_a_session_is_handed_to_another_agent_which_takes_the_next_turns() -> None:
+    async with a_house() as house:
+        access = Access(house, somebody())
+        sent = await said(access, "hello")
+        await over(access, sent)
+        assert (await access.sessions.get(sent.session)).agent == "helper"
+        view = await access.sessions.switch_agent(sent.session, api.SwitchAgent(agent="reader"), "k")
+        assert (view.agent, (await access.sessions.get(sent.session)).agent) == ("reader", "reader")
+        await access.sessions.switch_agent(sent.session, api.SwitchAgent(agent="reader"), "k")
+        again = await access.sessions.send(sent.session, api.NewMessage(text="hello"), "m")
+        await over(access, again)
+        log = [entry.event for entry in await house.app.store.events(sent.session)]
+        assert [event.options.agent for event in log if isinstance(event, TurnStarted)] == ["helper", "reader"]
+        assert [event.by for event in log if isinstance(event, AgentSelected)] == ["member-ada"]
+        with pytest.raises(UnknownAgent):
+            await access.sessions.switch_agent(sent.session, api.SwitchAgent(agent="root"))
+        with pytest.raises(ConfigError, match="agent: the name"):
+            await access.sessions.switch_agent(sent.session, api.SwitchAgent(agent=""))
+        with pytest.raises(KeyConflict):
+            await access.sessions.switch_agent(sent.session, api.SwitchAgent(agent="helper"), "k")
+        hanging = await access.sessions.send(sent.session, api.NewMessage(text="hang"), "h")
+        await started(house, hanging)
+        with pytest.raises(SessionBusy):
+            await access.sessions.switch_agent(sent.session, api.SwitchAgent(agent="helper"))
+        await access.sessions.cancel_turn(sent.session, hanging.turn, api.CancelTurn(hard=True), "c")
+        await over(access, hanging)

@@ -35,9 +35,11 @@ BODIES: dict[str, Any] = {
     "asked": api.RegenerateAnswer(),
     "edited": api.EditMessage(text="again"),
     "selected": api.SelectBranch(),
+    "switched": api.SwitchAgent(agent="assistant"),
     "cancelled": api.CancelTurn(),
     "answered": api.AnswerGate(hash="h", allow="once"),
     "reverted": api.RevertFiles(root="", tree="t"),
+    "put": api.PutSessionInstructions(text="Be brief."),
 }
 
 
@@ -87,7 +89,19 @@ def of_sessions() -> list[str]:
 
 def test_every_method_takes_a_role() -> None:
     assert len(METHODS) > 45
-    assert sorted(RESOURCES) == ["accounts", "admin", "files", "gates", "log", "sessions"]
+    assert sorted(RESOURCES) == [
+        "accounts",
+        "admin",
+        "files",
+        "gates",
+        "hooks",
+        "log",
+        "memory",
+        "prompts",
+        "schedules",
+        "sessions",
+        "webhooks",
+    ]
     assert sorted(without_a_role()) == sorted(["principal", "scope", *(f"{name}.scope" for name in RESOURCES)])
 
 
@@ -104,17 +118,23 @@ def test_the_roles_are_those_that_were_agreed() -> None:
     table: dict[Role, str] = {
         "viewer": (
             "accounts.usage admin.grants admin.servers agents files.read follow gates.grants gates.page inbox log.page "
-            "log.queue me sessions.get sessions.list sessions.messages sessions.search sessions.tree sessions.turn tools"
+            "log.queue log.tail me memory.list memory.read prompts.instructions prompts.list "
+            "prompts.session_instructions schedules.get schedules.list sessions.context sessions.get sessions.list "
+            "sessions.messages sessions.search sessions.tree sessions.turn tools"
         ),
         "member": (
-            "admin.explain admin.rules files.upload gates.claim gates.resolve "
-            "sessions.cancel_turn sessions.delete_message sessions.edit_message sessions.export sessions.import_file "
-            "sessions.rerun sessions.select_message sessions.send sessions.start sessions.start_with_id"
+            "admin.explain admin.rules files.upload gates.claim gates.resolve memory.delete memory.write prompts.delete "
+            "prompts.write prompts.write_instructions prompts.write_session_instructions "
+            "schedules.create schedules.delete schedules.pause schedules.replace schedules.resume schedules.run_now "
+            "sessions.cancel_turn sessions.compact sessions.delete_message sessions.edit_message sessions.export "
+            "sessions.import_file sessions.rerun sessions.select_message sessions.send sessions.start "
+            "sessions.start_with_id sessions.switch_agent"
         ),
         "approver": "admin.revoke_grant files.revert gates.revoke_grant",
         "owner": (
             "accounts.audit accounts.create_key accounts.keys accounts.put_user accounts.revoke_key accounts.users "
-            "sessions.erase"
+            "hooks.list memory.erase_user sessions.erase webhooks.create webhooks.delete webhooks.deliveries webhooks.get "
+            "webhooks.list webhooks.replay webhooks.rotate_secret"
         ),
         "operator": (
             "accounts.put_tenant accounts.tenants admin.log_in_server admin.retry_server admin.setup admin.trust_server"

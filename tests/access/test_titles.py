@@ -64,8 +64,8 @@ async def test_a_session_that_no_worker_has_picked_up_has_its_title(store: Any, 
         options = TurnOptions(model="scripted", agent="helper", by="member-ada")
         # Admitted as another node would: nobody here is told, so nothing starts.
         send = Send(key="k", session="s1", tenant="ada", at=1.0, turn="t1", message="m1", parts=parts, options=options)
-        await house.runtime.store.admit(send)
-        assert (await house.runtime.store.info("s1")).title == ""
+        await house.app.store.admit(send)
+        assert (await house.app.store.info("s1")).title == ""
         assert (await access.sessions.get("s1")).title == title
         assert [one.title for one in (await access.sessions.list()).sessions] == [title]
         assert [one.title for one in (await access.inbox()).awake] == [title]

@@ -36,8 +36,9 @@ from everturn.access.agents import Agents, TenantLimits
 from everturn.access.server_context import ServerContext
 from everturn.cli.args.commands import make_parser
 from everturn.cli.commands import permissions
-from everturn.cli.run.local import assemble_run_parts, resolve_agent_options
-from everturn.config.build import configured_agents, runtime_factory
+from everturn.cli.run.local import RunParts, assemble_run_parts, find_agent, make_agents_for
+from everturn.config.agents import configured_agents
+from everturn.config.build import app_factory
 from everturn.config.load import LoadedConfig, load_config
 from everturn.core.events import CallStarted, Event, GateOpened, PermissionDecided, TurnStarted
 from everturn.errors import ConfigError, UnknownTool
@@ -166,16 +167,22 @@ def _words(case: Case, folder: Path) -> list[str]:
     return ["--config", str(folder / "c.toml"), "--agent", case.agent, *more]
 
 
+async def _parts(case: Case, loaded: LoadedConfig, options: argparse.Namespace, model: Any) -> RunParts:
+    agents = make_agents_for(loaded, find_agent(loaded, case.agent), model, lambda _: model)
+    return await assemble_run_parts(loaded, agents, options, print)
+
+
 async def _of_run(case: Case, loaded: LoadedConfig, folder: Path) -> tuple[str, str]:
     options = make_parser().parse_args(["run", "go", *_words(case, folder)])
     store = str(folder / "talks.db") if case.has_grant else ""
-    parts = await assemble_run_parts(loaded, resolve_agent_options(loaded, case.agent), options, print)
-    runtime = parts.runtime(_script(case), store)
-    async with _chat(runtime, parts.options) as chat:
+    model = _script(case)
+    parts = await _parts(case, loaded, options, model)
+    app = parts.app(model, store)
+    async with _chat(app, parts.options) as chat:
         if case.has_grant:
             await _answered(chat, "always")
         last = await _answered(chat, "once")
-        happened = outcome([entry.event for entry in await runtime.store.events("s")], last)
+        happened = outcome([entry.event for entry in await app.store.events("s")], last)
     words = [case.second[0], msgspec.json.encode(case.second[1]).decode(), *_words(case, folder)]
     words += ["--store", store, "--session", "s"] if store else []
     told = await _explained(make_parser().parse_args(["permissions", "explain", *words]))
@@ -212,19 +219,20 @@ async def _grant(case: Case, folder: Path) -> None:
     """A remembered answer of an earlier turn, if one was offered."""
     loaded = load_config(str(folder / "c.toml"), {"HOME": str(folder)})
     options = make_parser().parse_args(["run", "go", *_words(case, folder)])
-    parts = await assemble_run_parts(loaded, resolve_agent_options(loaded, case.agent), options, print)
-    runtime = parts.runtime(_script(case), str(folder / "talks.db"))
-    async with _chat(runtime, parts.options) as chat:
+    model = _script(case)
+    parts = await _parts(case, loaded, options, model)
+    app = parts.app(model, str(folder / "talks.db"))
+    async with _chat(app, parts.options) as chat:
         await _answered(chat, "always")
 
 
 @asynccontextmanager
-async def _chat(runtime: Any, options: Any) -> AsyncGenerator[Chat]:
-    chat = Chat(runtime.model_for(""), runtime=runtime, session="s", options=options)
+async def _chat(app: Any, options: Any) -> AsyncGenerator[Chat]:
+    chat = Chat(app.model_for(""), app=app, session="s", options=options)
     try:
         yield chat
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
 async def _answered(chat: Chat, how: str) -> str:
@@ -258,14 +266,14 @@ def _same(happened: str, told: str) -> tuple[str, str]:
 
 async def _of_server(case: Case, loaded: LoadedConfig) -> tuple[str, str]:
     store = MemoryStore()
-    runtime = runtime_factory(loaded, "offline:demo", {"HOME": "/"})(store=store)
-    runtime.add_model(_script(case))
+    app = app_factory(loaded, "offline:demo", {"HOME": "/"})(store=store)
+    app.add_model(_script(case))
     agents = [
-        replace(one, options=replace(one.options, model="scripted")) for one in configured_agents(loaded, "", runtime)
+        replace(one, options=replace(one.options, model="scripted")) for one in configured_agents(loaded, "", app)
     ]
-    house = ServerContext(runtime, store.accounts, Agents(agents, default_limits=TenantLimits(requests=0)))
+    house = ServerContext(app, store.accounts, Agents(agents, default_limits=TenantLimits(requests=0)))
     await settle(house.accounts)
-    await runtime.start()
+    await app.start()
     try:
         member, approver = Access(house, somebody()), Access(house, somebody(role="approver"))
         sent = await member.sessions.start(api.NewSession(text="go", agent=case.agent or agents[0].name))
@@ -278,7 +286,7 @@ async def _of_server(case: Case, loaded: LoadedConfig) -> tuple[str, str]:
         await _settled(approver, store, sent, "once")
         return _same(outcome([entry.event for entry in await store.events(sent.session)], sent.turn), told)
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
 async def _asked(access: Access, case: Case, session: str | None) -> str:

@@ -17,6 +17,7 @@ from everturn import Chat, api
 from everturn.access.access import Access
 from everturn.access.agents import Agents, AgentSpec, TenantLimits
 from everturn.access.server_context import ServerContext
+from everturn.app import App
 from everturn.cli.run.gates import NonInteractive
 from everturn.config.load import load_config
 from everturn.config.tools import create_tools
@@ -27,7 +28,6 @@ from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError
 from everturn.running.permissions import Permissions
-from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.code import shell as shell_tool
@@ -126,19 +126,19 @@ async def test_a_run_that_denies_names_the_parts_that_no_rule_covers() -> None:
 async def a_server() -> AsyncGenerator[ServerContext]:
     store = MemoryStore()
     once = (calls(call("shell", command="git log")), say("Done."))
-    runtime = Runtime(ScriptedModel(*once * 3, name="scripted"), tools=[shell], store=store)
+    app = App(ScriptedModel(*once * 3, name="scripted"), tools=[shell], store=store)
     agents = Agents([AgentSpec("one", TurnOptions(model="scripted"))], default_limits=TenantLimits(requests=0))
-    house = ServerContext(runtime, store.accounts, agents)
+    house = ServerContext(app, store.accounts, agents)
     await settle(house.accounts)
-    await runtime.start()
+    await app.start()
     try:
         yield house
     finally:
-        await runtime.aclose()
+        await app.aclose()
 
 
 async def _events(house: ServerContext, session: str, turn: str, kind: type) -> list[Any]:
-    log: list[Any] = [entry.event for entry in await house.runtime.store.events(session)]
+    log: list[Any] = [entry.event for entry in await house.app.store.events(session)]
     return [event for event in log if isinstance(event, kind) and event.turn == turn]
 
 

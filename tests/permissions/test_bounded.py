@@ -11,13 +11,13 @@ import pytest
 from tests.helpers.server_app import ask, make, make_house, word
 from tests.permissions.slow_commands import LIMIT, STARTS, UNITS, loop_seconds, made
 
+from everturn.app import App
 from everturn.core.rules.policy import Rule
 from everturn.models.scripted import ScriptedModel
 from everturn.permissions.shell import awk_sed, bounded_reader
 from everturn.permissions.shell.bounded_reader import SHORT, read_commands, read_short
 from everturn.permissions.shell.command_line import read_command
 from everturn.permissions.shell.parser import MAX_BYTES, UnreadableCommand
-from everturn.runtime import Runtime
 from everturn.stores.memory import MemoryStore
 from everturn.tools.function import tool
 
@@ -46,7 +46,7 @@ async def test_a_long_line_of_tokens_is_read_elsewhere_or_denied(unit: str) -> N
 
 async def test_a_line_that_takes_too_long_is_denied_and_the_next_one_is_read() -> None:
     with pytest.raises(UnreadableCommand, match="takes too long to judge"):
-        await read_commands([PARSER_IS_SLOW])
+        await read_commands([PARSER_IS_SLOW] * 3)  # the limit is for all lines of a call
     line = "git log " + "x " * SHORT
     assert [list(found) for found in await read_commands([line])] == [read_command(line)]
 
@@ -120,7 +120,7 @@ async def test_the_loop_turns_while_hostile_calls_and_explains_pour_in() -> None
         "echo ${x:-" + "$aa" * 100 + "<}",
         made("", "a|", MAX_BYTES),
     ]
-    runtime = Runtime(
+    runtime = App(
         ScriptedModel("Hello."), tools=[run], store=MemoryStore(), rules=[Rule("run", "allow", {"command": "git *"})]
     )
     app = make(await make_house(runtime))

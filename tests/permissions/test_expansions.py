@@ -12,10 +12,11 @@ import pytest
 from tests.permissions import fuzz_words
 from tests.permissions.everyday_commands import ALLOWED, ASKED, REFUSED
 
-from everturn import Chat, GateOpened, tool
+from everturn import Chat, tool
 from everturn.core.ports import Tool
 from everturn.core.rules.patterns import exact_pattern
 from everturn.core.rules.policy import Policy, Rule, RuleAction, Subject
+from everturn.events import GateOpened
 from everturn.permissions.shell.command_line import UnreadableCommand, read_command
 from everturn.testing import ScriptedModel, call, calls, say
 

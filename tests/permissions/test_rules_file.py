@@ -84,7 +84,7 @@ def test_what_makes_no_sense_is_refused_with_its_line_and_what_does(name: str) -
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("a = 1\nb = ?\n", "x:2: this is no TOML"),
+        ("a = 1\nb = ?\n", "x:2: this is not valid TOML"),
         ('\n[permissions]\ntool = "a"', "x:2: rules are written one by one"),
         ("permissions = 5", "x:1: rules are written one by one"),
         ("permissions = [5]", "x:1: a rule is a table"),

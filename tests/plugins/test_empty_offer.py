@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from everturn import Agent, Chat, ToolGroup, TurnOptions, tool
+from everturn import Chat, ToolGroup, TurnOptions, tool
 from everturn.core.parts import ToolPart
 from everturn.core.rules.policy import Rule
 from everturn.testing import ScriptedModel, call, calls, say
+from everturn.tools.subagent import SubagentTool
 
 
 @tool(read_only=True)
@@ -27,11 +28,11 @@ async def parcels(customer: str) -> str:
 
 GIVEN: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "the router has the agents only": (
-        [Agent("billing", "Bills.", tools=["invoices"]), invoices],
+        [SubagentTool("billing", "Bills.", tools=["invoices"]), invoices],
         {"tools": ["billing"]},
     ),
-    "a group that is off": ([Agent("billing", "Bills.", tools=["@bills"]), ToolGroup("bills", [invoices])], {}),
-    "a pattern": ([Agent("billing", "Bills.", tools=["inv*"]), ToolGroup("bills", [invoices])], {}),
+    "a group that is off": ([SubagentTool("billing", "Bills.", tools=["@bills"]), ToolGroup("bills", [invoices])], {}),
+    "a pattern": ([SubagentTool("billing", "Bills.", tools=["inv*"]), ToolGroup("bills", [invoices])], {}),
 }
 
 
@@ -56,7 +57,7 @@ async def test_a_sub_agent_that_is_left_with_none_of_its_tools_fails_and_says_wh
 
 
 async def test_a_sub_agent_whose_tools_are_all_denied_fails_and_names_them() -> None:
-    agent = Agent("billing", "Bills.", tools=["invoices"], rules=[Rule("invoices", "deny")])
+    agent = SubagentTool("billing", "Bills.", tools=["invoices"], rules=[Rule("invoices", "deny")])
     part = await result_of(Chat(asked_for(), tools=[agent, invoices]))
     assert part.state == "failed"
     assert part.output is not None
@@ -64,7 +65,7 @@ async def test_a_sub_agent_whose_tools_are_all_denied_fails_and_names_them() -> 
 
 
 async def test_a_sub_agent_that_is_left_with_some_of_its_tools_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
-    agent = Agent("billing", "Bills.", tools=["invoices", "parcels"])
+    agent = SubagentTool("billing", "Bills.", tools=["invoices", "parcels"])
     chat = Chat(asked_for(), tools=[agent, invoices, parcels])
     part = await result_of(chat, tools=["billing", "invoices"])
     assert part.state == "completed"
@@ -72,7 +73,7 @@ async def test_a_sub_agent_that_is_left_with_some_of_its_tools_is_told_of(caplog
 
 
 async def test_a_sub_agent_that_was_to_have_no_tools_has_none(caplog: pytest.LogCaptureFixture) -> None:
-    part = await result_of(Chat(asked_for(), tools=[Agent("billing", "Bills.", tools=[]), invoices]))
+    part = await result_of(Chat(asked_for(), tools=[SubagentTool("billing", "Bills.", tools=[]), invoices]))
     assert (part.state, caplog.text) == ("completed", "")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from everturn import Chat, TurnOptions, tool
+from everturn.app import App
 from everturn.calls.output import OutputLimits
 from everturn.calls.private_values import PRIVACY_RULE
 from everturn.calls.references import REFERENCES_RULE
@@ -13,7 +14,6 @@ from everturn.core.parts import ToolPart
 from everturn.core.requests import ModelRequest, RequestResult
 from everturn.core.rules.policy import Rule
 from everturn.plugins.tool_calling import ToolCalling
-from everturn.runtime import Runtime
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.registry import ToolRegistry
 
@@ -55,7 +55,7 @@ async def test_once_a_result_was_cut_its_whole_can_be_read_and_the_model_knows()
     async with Chat(model, tools=[look]) as chat:
         result = await (await chat.send("please"))
         await (await chat.send("and now?"))
-    assert offered(model) == [["look"], *[["look", "read_result"]] * 3]
+    assert offered(model) == [["look"], *[["look", "read_result", "list_results"]] * 3]
     assert [REFERENCES_RULE in request.system for request in model.requests] == [False, True, True, True]
     assert WHOLE[1_000:1_020] in texts(result.message)[1]
 
@@ -121,8 +121,8 @@ async def test_it_is_a_plugin_like_any_other() -> None:
     inside, beside = ScriptedModel(*script()), ScriptedModel(*script())
     async with Chat(inside, tools=[look]) as chat:
         await (await chat.send("please"))
-    runtime = Runtime(beside, plugins=[ToolCalling([look], OutputLimits())])
-    async with Chat(beside, runtime=runtime) as chat:
+    app = App(beside, plugins=[ToolCalling([look], OutputLimits())])
+    async with Chat(beside, app=app) as chat:
         await (await chat.send("please"))
     assert offered(inside) == offered(beside)
 
@@ -138,15 +138,15 @@ async def test_what_one_request_does_to_its_tools_is_not_seen_by_the_next() -> N
     model = ScriptedModel(calls(call("look")), say("Done."))
     async with Chat(model, tools=[look, who], plugins=[Shy()]) as chat:
         await (await chat.send("please"))
-    assert offered(model) == [[], ["look", "who", "read_result"]]
+    assert offered(model) == [[], ["look", "who", "read_result", "list_results"]]
 
 
 async def test_two_turns_with_rules_of_their_own_have_tools_of_their_own() -> None:
     model = ScriptedModel(say("Done."))
-    runtime = Runtime(model, tools=[look, who])
+    app = App(model, tools=[look, who])
     for rules in ((), (Rule("who", "deny"),), (Rule("look", "deny"),), ()):
-        await (await Chat(model, runtime=runtime, options=TurnOptions(rules=rules)).send("please"))
-    await runtime.aclose()
+        await (await Chat(model, app=app, options=TurnOptions(rules=rules)).send("please"))
+    await app.aclose()
     assert offered(model) == [["look", "who"], ["look"], ["who"], ["look", "who"]]
 
 

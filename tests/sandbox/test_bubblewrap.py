@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from everturn.core.sandbox import GUARANTEES, RunResult
+from everturn.core.sandbox import GUARANTEES, SandboxResult
 from everturn.errors import ConfigError
 from everturn.sandbox import bubblewrap_probe
 from everturn.sandbox.bubblewrap import Bubblewrap
@@ -28,7 +28,9 @@ SMALL = ShellLimits(
 )
 
 
-def inside(code: str, *args: object, limits: ShellLimits = SMALL, seconds: float = 20, **choices: object) -> RunResult:
+def inside(
+    code: str, *args: object, limits: ShellLimits = SMALL, seconds: float = 20, **choices: object
+) -> SandboxResult:
     """Run Python in there."""
     argv = [PYTHON, "-I", "-S", "-c", "import os, sys, socket, ctypes, signal\n" + code, *map(str, args)]
     return Bubblewrap(limits=limits, **choices).run_program(argv, seconds=seconds)  # type: ignore[arg-type]

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from everturn import Chat, GateOpened
+from everturn import Chat
 from everturn.core.events import CallFinished
+from everturn.events import GateOpened
 from everturn.permissions.shell.command_line import read_command
 from everturn.testing import MemoryStore, ScriptedModel, call, calls, say
 from everturn.tools.code import file_hashes

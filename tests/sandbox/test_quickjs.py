@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from everturn.core.sandbox import GUARANTEES, RunResult
+from everturn.core.sandbox import GUARANTEES, SandboxResult
 from everturn.sandbox import quickjs_ng
 from everturn.sandbox.quickjs_ng import MIB, QuickJs
 from everturn.sandbox.seccomp import interpreter_filter
@@ -40,7 +40,7 @@ def sandbox() -> Iterator[QuickJs]:
     ],
 )
 def test_code_comes_to_its_value(sandbox: QuickJs, code: str, value: object, stdout: str) -> None:
-    assert sandbox.run_code(code) == RunResult(stdout=stdout, value=value)
+    assert sandbox.run_code(code) == SandboxResult(stdout=stdout, value=value)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_code_that_spoils_the_language_spoils_only_its_own_answer(sandbox: Quick
     globalThis.String = globalThis.Error = null;
     Promise.resolve([1])
     """
-    assert isinstance(sandbox.run_code(code), RunResult)
+    assert isinstance(sandbox.run_code(code), SandboxResult)
     assert sandbox.run_code("'well'").value == "well"
 
 

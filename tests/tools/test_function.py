@@ -12,10 +12,11 @@ import pytest
 from inline_snapshot import snapshot
 from pydantic import BaseModel, Field
 
-from everturn import CallProgress, Chat, Output, Progress, ToolContext, tool
+from everturn import Chat, Output, Progress, ToolContext, tool
 from everturn.core.parts import ToolPart
 from everturn.core.ports import Tool
 from everturn.errors import BadArguments, ConfigError
+from everturn.events import CallProgress
 from everturn.testing import ScriptedModel, call, calls, say
 
 

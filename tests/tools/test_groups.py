@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from everturn import Agent, Chat, TurnOptions, tool
+from everturn import Chat, TurnOptions, tool
 from everturn.core.parts import ToolPart
 from everturn.core.rules.policy import Rule
 from everturn.errors import ConfigError, TurnError
@@ -16,6 +16,7 @@ from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.groups import ToolGroup
 from everturn.tools.registry import ToolRegistry
 from everturn.tools.skills import Skill
+from everturn.tools.subagent import SubagentTool
 
 
 @tool(read_only=True)
@@ -173,7 +174,7 @@ async def test_where_no_skill_may_be_loaded_none_is_listed() -> None:
 
 
 async def test_a_sub_turn_has_no_more_of_a_group_than_the_turn_above_it() -> None:
-    below = Agent("below", "Does it.", tools=["@files", "look"])
+    below = SubagentTool("below", "Does it.", tools=["@files", "look"])
     model = ScriptedModel(calls(call("below", task="it")), say("Done."), say("Done."))
     async with Chat(model, tools=[look, files(), below]) as chat:
         await (await chat.send("please", tools=["below", "@files/read_*"]))

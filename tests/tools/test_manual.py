@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import CallStarted, Chat, Gate, GateOpened, Turn, get_model, manual, tool
+from everturn import Chat, Gate, Turn, get_model, manual, tool
+from everturn.app import App
 from everturn.calls.pipeline import OutputLimits
 from everturn.core.hooks import CallContext
 from everturn.core.parts import ToolPart
 from everturn.core.requests import RequestResult
 from everturn.errors import ConfigError, GateClosed, HashMismatch
-from everturn.runtime import Runtime
+from everturn.events import CallStarted, GateOpened
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.testing.provider import Provider, Say
 
@@ -57,7 +58,7 @@ async def test_what_a_person_did_is_the_result_and_nothing_is_run() -> None:
 
         assert (part.state, part.output and part.output.text) == ("completed", "A letter from 1921.")
         assert ran == []
-        log = [entry.event for entry in await chat.runtime.store.events(chat.session)]
+        log = [entry.event for entry in await chat.app.store.events(chat.session)]
         assert not any(isinstance(event, CallStarted) for event in log)
         told = scripted.requests[1].messages[-1].parts[0]
         assert isinstance(told, RequestResult)
@@ -159,13 +160,13 @@ async def test_what_a_person_brings_is_shaped_and_seen_by_plugins_like_any_resul
             assert ctx.output is not None
             ctx.output = replace(ctx.output, text=ctx.output.text.upper())
 
-    runtime = Runtime(model(), tools=[open_box], plugins=[Shout()], limits=OutputLimits(output=20))
-    async with Chat(model(), runtime=runtime) as chat:
+    app = App(model(), tools=[open_box], plugins=[Shout()], limits=OutputLimits(output=20))
+    async with Chat(model(), app=app) as chat:
         part = await done(chat, result="x" * 100)
 
         assert part.output is not None
         assert part.output.text.startswith(f"{'X' * 14}\n[… 80 characters left out")
-        assert await chat.runtime.store.blob(part.output.blob) == b"X" * 100
+        assert await chat.app.store.blob(part.output.blob) == b"X" * 100
 
 
 async def test_a_model_without_tools_and_a_person_do_it_together() -> None:

@@ -52,7 +52,7 @@ def test_two_tools_of_one_name_are_refused_with_their_origins_and_a_way_out() ->
         ToolRegistry([*far("search", origin="mcp:gitlab"), *far("search", origin="mcp:github")])
     assert str(refused.value) == (
         "there are two tools called 'search': of mcp:gitlab and of mcp:github; names must be unique: "
-        'renamed(tool, "github_search") gives it another'
+        'rename_tool(tool, "github_search") gives it another'
     )
 
 
@@ -62,7 +62,9 @@ def test_names_a_model_may_take_for_each_other_are_refused(alike: str) -> None:
         ToolRegistry([*far("read_file"), ToolGroup("files", far(alike))])
 
 
-@pytest.mark.parametrize("name", ["invalid", "doom_loop", "load_skill", "read_result", "Load-Skill"])
+@pytest.mark.parametrize(
+    "name", ["invalid", "doom_loop", "load_skill", "find_tools", "read_result", "list_results", "Load-Skill"]
+)
 def test_reserved_names_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="is taken"):
         ToolRegistry(far(name))

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from everturn import CallProgress, Chat, Output, Progress, tool
+from everturn import Chat, Output, Progress, tool
 from everturn.core.hooks import CallContext
 from everturn.core.parts import ToolPart
 from everturn.core.ports import Tool
 from everturn.errors import ConfigError
+from everturn.events import CallProgress
 from everturn.testing import ScriptedModel, call, calls, say
 from everturn.tools.rename import rename_tool
 
@@ -56,6 +57,18 @@ def test_every_choice_is_in_the_spec() -> None:
     spec = tool(**chosen)(fetch).spec
     assert {name: getattr(spec, name) for name in chosen} == chosen
     assert tool(private=["email"])(fetch).spec.private == ("email",)
+
+
+def test_a_description_replaces_the_docstring() -> None:
+    async def look(path: str) -> str:
+        """Look."""
+        return path
+
+    assert tool(description="Look at a file.")(look).spec.description == "Look at a file."
+    assert tool()(look).spec.description == tool(look).spec.description == "Look."
+    wrong: Any = 3
+    with pytest.raises(ConfigError, match="description=3; it is a text"):
+        tool(description=wrong)(look)
 
 
 def test_a_function_says_where_it_comes_from() -> None:
@@ -103,7 +116,7 @@ def test_a_choice_that_makes_no_sense_is_refused(choice: dict[str, Any], words: 
 
 def test_a_choice_nobody_knows_is_refused() -> None:
     with pytest.raises(
-        TypeError, match="tool 'fetch': there is no choice excute; there are: name, read_only, idempotent, approval"
+        TypeError, match="tool 'fetch': there is no choice excute; there are: name, read_only, idempotent, resumable"
     ):
         tool(excute="ask")(fetch)  # pyright: ignore[reportCallIssue]
 

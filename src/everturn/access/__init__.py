@@ -22,6 +22,10 @@ Access, by resource:
 - `log`: `access.log`: the event log, and queued messages
 - `gates`: `access.gates`: gates, claims, and grants of a session
 - `files`: `access.files`: uploads, blobs, and reverting files
+- `memory`: `access.memory`: the caller's memory files
+- `schedules`: `access.schedules`: messages that start turns at planned times
+- `webhooks`: `access.webhooks`: URLs that are told of events
+- `hooks`: `access.hooks`: the list of inbound hooks
 - `accounts`: `access.accounts`: users, API keys, tenants, usage, the audit log
 - `admin`: `access.admin`: rules, grants of the tenant, MCP servers, the model
 - `scope`: what the resources share: tenant check, redaction, idempotency keys, audit records

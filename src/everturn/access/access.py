@@ -1,4 +1,5 @@
-"""Access: what one principal may see and do, by resource: sessions, the log, gates, files, accounts and administration.
+"""Access: what one principal may see and do, by resource: sessions, the log, gates, files, memory,
+prompts, schedules, webhooks, inbound hooks, accounts and administration.
 
 Every id from outside is checked in this package, and only here.
 """
@@ -11,16 +12,23 @@ from typing import Final, Protocol, runtime_checkable
 from everturn import api
 from everturn.access.accounts import AccountAccess
 from everturn.access.admin import AdminAccess
+from everturn.access.agents import AgentSpec
 from everturn.access.csrf import csrf_of
 from everturn.access.files import FileAccess
 from everturn.access.gates import GateAccess
+from everturn.access.hooks import HookAccess
 from everturn.access.log import LogAccess
+from everturn.access.memory import MemoryAccess
+from everturn.access.prompts import PromptAccess
 from everturn.access.roles import needs
+from everturn.access.schedules import ScheduleAccess
 from everturn.access.scope import ScopedAccess
 from everturn.access.server_context import ServerContext
 from everturn.access.sessions import MOST_LISTED, SessionAccess, session_view
 from everturn.access.titles import with_titles
 from everturn.access.turn_options import models_of
+from everturn.access.webhooks import WebhookAccess
+from everturn.agents.description import describe_agent
 from everturn.core.accounts import Principal
 from everturn.core.ports import Tool
 from everturn.errors import ConfigError
@@ -46,14 +54,32 @@ class Access:
         TooMuch: the tenant has exceeded a limit.
     """
 
-    __slots__ = ("accounts", "admin", "files", "gates", "log", "scope", "sessions")
+    __slots__ = (
+        "accounts",
+        "admin",
+        "files",
+        "gates",
+        "hooks",
+        "log",
+        "memory",
+        "prompts",
+        "schedules",
+        "scope",
+        "sessions",
+        "webhooks",
+    )
 
     def __init__(self, server_context: ServerContext, principal: Principal) -> None:
         self.scope = scope = ScopedAccess(server_context, principal)
+        self.prompts = PromptAccess(scope)
         self.sessions = SessionAccess(scope)
         self.log = LogAccess(scope)
         self.gates = GateAccess(scope)
         self.files = FileAccess(scope)
+        self.memory = MemoryAccess(scope)
+        self.schedules = ScheduleAccess(scope)
+        self.webhooks = WebhookAccess(scope)
+        self.hooks = HookAccess(scope)
         self.accounts = AccountAccess(scope)
         self.admin = AdminAccess(scope, self.gates)
 
@@ -83,18 +109,26 @@ class Access:
                     tools=None if agent.options.tools is None else list(agent.options.tools),
                     is_default=at == 0,
                     models=list(agent.models),
+                    modes=list(agent.modes),
+                    any_model=agent.any_model,
+                    folder=agent.options.folder,
+                    details=self._details(agent),
                 )
                 for at, agent in enumerate(self.scope.server_context.agents.all)
             ],
             models=[await self._model(name) for name in self._models()],
         )
 
+    def _details(self, agent: AgentSpec) -> api.AgentDetails | None:
+        is_shown = self.principal.role == "operator" and agent.definition is not None
+        return describe_agent(agent.definition, agent.models) if agent.definition is not None and is_shown else None
+
     def _models(self) -> list[str]:
         return list(dict.fromkeys(name for agent in self.scope.server_context.agents.all for name in models_of(agent)))
 
     async def _model(self, name: str) -> api.ModelView:
         try:
-            model = self.scope.server_context.runtime.model_for(name)
+            model = self.scope.server_context.app.model_for(name)
         except ConfigError:  # a message to this model fails with the reason
             return api.ModelView(name=name)
         facts: ModelFacts = await model.facts() if isinstance(model, ModelWithFacts) else NO_FACTS
@@ -103,11 +137,11 @@ class Access:
     @needs("viewer")
     async def tools(self) -> api.ToolList:
         """The tools that any agent has."""
-        registry = self.scope.server_context.runtime.registry
+        app = self.scope.server_context.app
         tools: dict[str, Tool] = {}
         groups: dict[str, str] = {}
         for agent in self.scope.server_context.agents.all:
-            enabled = registry.select(agent.options.tools)
+            enabled = app.registry_of(agent.name).select(agent.options.tools)
             tools.update(enabled.tools)
             groups.update((name, group.name) for group, names in enabled.groups for name in names)
         specs = [tools[name].spec for name in sorted(tools)]

@@ -71,7 +71,7 @@ class AccountAccess:
                 name=put.name,
                 role=put.role,
                 is_active=put.is_active,
-                created=before.created if before is not None else self.scope.server_context.runtime.clock.now(),
+                created=before.created if before is not None else self.scope.server_context.app.clock.now(),
                 origin=put.origin if put.origin is not None else before.origin if before is not None else "",
             )
             if is_last_owner(users.values(), after):
@@ -94,7 +94,7 @@ class AccountAccess:
         accounts, tenant, now = (
             self.scope.server_context.accounts,
             self.scope.principal.tenant,
-            self.scope.server_context.runtime.clock.now(),
+            self.scope.server_context.app.clock.now(),
         )
         self._refuse_more(new.role, "a key with a role")
         account = await accounts.user(tenant, new.user or self.scope.principal.user)
@@ -134,7 +134,7 @@ class AccountAccess:
             self._refuse_more(account[0].role, "a key of somebody with a role")
         if not credential.revoked:
             await self.scope.audit_action("key.revoke", key, user=credential.user)
-            await accounts.revoke(tenant, key, self.scope.server_context.runtime.clock.now())
+            await accounts.revoke(tenant, key, self.scope.server_context.app.clock.now())
 
     @needs("owner")
     async def audit(self, after: int = 0, limit: int = 100) -> api.AuditPage:
@@ -159,7 +159,7 @@ class AccountAccess:
         if not put.is_active and tenant in (LOCAL, self.scope.principal.tenant):
             raise Forbidden("nobody can lock themselves out: this tenant stays active")
         before = next((row for row in await self.scope.server_context.accounts.tenants() if row.id == tenant), None)
-        created = before.created if before is not None else self.scope.server_context.runtime.clock.now()
+        created = before.created if before is not None else self.scope.server_context.app.clock.now()
         changed = Tenant(tenant, put.name, put.is_active, created)
         await self.scope.audit_action(
             "tenant.create" if before is None else "tenant.change", tenant, is_active=put.is_active

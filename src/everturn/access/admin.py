@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from everturn import api
-from everturn.access.explain import explain_call
+from everturn.access.explain import agent_warnings, explain_call
 from everturn.access.gates import GateAccess
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess
 from everturn.core.accounts import is_at_least
 from everturn.core.canonical_json import encode_canonical, hash_values, replace_surrogates_in
+from everturn.core.options import REVIEWS
 from everturn.core.rules.policy import PolicyDecision, Rule
 from everturn.core.rules.shadowed_rules import find_shadowed_rules
 from everturn.errors import BadArguments, ConfigError, HashMismatch, UnknownGrant, UnknownServer, UnknownTool
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from everturn.mcp.servers import McpServers
 
 LARGEST: Final = 100_000  # characters of arguments that are explained
-REVIEWS: Final = ("never", "on_error", "always")
 
 
 class AdminAccess:
@@ -47,11 +47,11 @@ class AdminAccess:
     @needs("member")
     async def rules(self, agent: str = "") -> api.RulesView:
         """The rules that apply to an agent, and the declared options of its tools."""
-        runtime, spec = self.scope.server_context.runtime, self.scope.server_context.agents.get(agent)
-        options, permits = spec.options, runtime.permissions
+        app, spec = self.scope.server_context.app, self.scope.server_context.agents.get(agent)
+        options, permits = spec.options, app.permissions
         rules = [*permits.policy.rules, *options.rules]
         shadows = {id(shadowed.rule): shadowed.why for shadowed in await asyncio.to_thread(find_shadowed_rules, rules)}
-        enabled = runtime.registry.select(options.tools)
+        enabled = app.registry_of(spec.name).select(options.tools)
         groups = {name: group.name for group, names in enabled.groups for name in names}
         tools = [tool.spec for tool in enabled.tools.values()]
         return api.RulesView(
@@ -86,8 +86,8 @@ class AdminAccess:
             raise ConfigError(f"these arguments are too long to be explained; at most {LARGEST} characters")
         info = await self.scope.own_session(asked.session) if asked.session is not None else None
         agent = self.scope.server_context.agents.get(asked.agent or (info.agent if info is not None else ""))
-        runtime = self.scope.server_context.runtime
-        tools = runtime.registry.enabled(agent.options.tools)
+        app = self.scope.server_context.app
+        tools = app.registry_of(agent.name).enabled(agent.options.tools)
         tool = tools.get(asked.tool)
         if tool is None:
             raise UnknownTool(f"{agent.name} has no tool of this name; it has: {', '.join(tools) or 'none'}")
@@ -97,8 +97,8 @@ class AdminAccess:
             meant = tool.validate(arguments) or arguments
         except BadArguments as error:
             problem = str(error)
-        granted = await self._granted_rules(asked.session) if asked.session is not None else []
-        explanation = await explain_call(runtime.permissions, tool.spec, arguments, meant, agent.options, granted)
+        granted = await self._granted_rules(asked.session, agent.name) if asked.session is not None else []
+        explanation = await explain_call(app.permissions, tool.spec, arguments, meant, agent.options, granted)
         return api.ExplainView(
             action=explanation.decision.action,
             reason="" if explanation.decision.rule is not None else explanation.decision.reason,
@@ -108,16 +108,18 @@ class AdminAccess:
             others=[self._rule(rule) for rule in explanation.other_rules],
             lines=explanation.lines if self._is_operator else [],
             problem=problem,
+            warnings=agent_warnings(app.permissions, tools, app.registry_of(agent.name).tools, agent.options),
             manual=is_manual(tool.spec, agent.options),
             review=max(tool.spec.review, agent.options.review, key=REVIEWS.index),
         )
 
-    async def _granted_rules(self, session: str) -> list[Rule]:
+    async def _granted_rules(self, session: str, agent: str) -> list[Rule]:
         """The grants of a session that apply to this user's turns, as rules."""
-        runtime = self.scope.server_context.runtime
+        context, user = self.scope.server_context, self.scope.principal.user
+        app, folder = context.app, context.agents.get(agent).options.folder or context.folder
         with self.scope.tenant_scope():
-            grants = await self.scope.store.grants(session, runtime.clock.now())
-        return runtime.permissions.rules_from_grants(grants, runtime.tools.get, self.scope.principal.user)
+            grants = await self.scope.store.grants(session, app.clock.now())
+        return app.permissions.rules_from_grants(grants, app.registry_of(agent).tools.get, user, folder)
 
     @property
     def _is_operator(self) -> bool:
@@ -144,7 +146,7 @@ class AdminAccess:
         """The grants of the tenant, in all sessions."""
         with self.scope.tenant_scope():
             grants = await self.scope.store.tenant_grants(
-                self.scope.principal.tenant, self.scope.server_context.runtime.clock.now()
+                self.scope.principal.tenant, self.scope.server_context.app.clock.now()
             )
         root_sessions = await self.scope.root_sessions({grant.session or origin for origin, grant in grants})
         titles = {session: info.title for session, info in root_sessions.items()}
@@ -160,7 +162,7 @@ class AdminAccess:
         """Revoke a grant in any session; a tenant-wide one needs an owner."""
         with self.scope.tenant_scope():
             grants = await self.scope.store.tenant_grants(
-                self.scope.principal.tenant, self.scope.server_context.runtime.clock.now()
+                self.scope.principal.tenant, self.scope.server_context.app.clock.now()
             )
         session = next((row.session or origin for origin, row in grants if row.id == grant), None)
         if session is None:
@@ -219,11 +221,11 @@ class AdminAccess:
         source.reconnect(server)
 
     def _sources(self) -> Sequence[McpServers]:
-        if not self.scope.server_context.runtime.sources:
+        if not self.scope.server_context.app.sources:
             return ()
         from everturn.mcp.servers import McpServers  # loaded only where there are MCP servers
 
-        return [source for source in self.scope.server_context.runtime.sources if isinstance(source, McpServers)]
+        return [source for source in self.scope.server_context.app.sources if isinstance(source, McpServers)]
 
     def _named_server(self, name: str) -> tuple[McpServers, ServerSpec]:
         for source in self._sources():
@@ -233,7 +235,7 @@ class AdminAccess:
         raise UnknownServer("there is no such server")
 
     def _server(self, source: McpServers, spec: ServerSpec, status: ServerStatus) -> api.McpView:
-        tools = self.scope.server_context.runtime.tools
+        tools = self.scope.server_context.app.tools
         shown = api.McpView(
             name=spec.name,
             transport="http" if spec.url else "stdio",

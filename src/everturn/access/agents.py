@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from everturn.core.options import Budget, TurnOptions
+from everturn.agents.definition import AgentDefinition
+from everturn.core.options import Budget, PermissionMode, TurnOptions
 from everturn.errors import ConfigError, UnknownAgent
 
 
 class AgentSpec(Struct, frozen=True):
-    """An agent: a model, a prompt, tools, rules and limits under one name. `options.model` names the model."""
+    """What a server offers of an agent: the options that its turns start with. `options.model` names the model."""
 
     name: str
     options: TurnOptions
     description: str = ""
     models: tuple[str, ...] = ()  # other models that a message may choose
+    modes: tuple[PermissionMode, ...] = ("plan", "ask")  # permission modes that a message may choose
+    any_model: bool = False  # a message may choose any model: the server of one user
+    definition: AgentDefinition[Any] | None = None  # which the app is given as well
 
 
 class TenantLimits(Struct, frozen=True):
@@ -29,6 +34,7 @@ class TenantLimits(Struct, frozen=True):
     streams: int = 1000  # open at once, on one node
     uploads: int = 100_000_000  # bytes of one file
     uploaded: int = 5_000_000_000  # bytes of all files in a day, on one node; that many may come at once
+    weight: Annotated[float, Meta(gt=0)] = 1.0  # its share, when requests of several tenants wait for a rate limit
 
 
 class Agents:
@@ -58,6 +64,10 @@ class Agents:
         if not by_name or len(by_name) != len(new):
             raise ConfigError("there must be an agent, and no two of one name")
         self._agents, self._limits, self._default = by_name, dict(limits), default_limits
+
+    def add(self, agent: AgentSpec) -> None:
+        """Add an agent, or replace the one of its name; the default stays."""
+        self._agents = {**self._agents, agent.name: agent}
 
     @property
     def all(self) -> list[AgentSpec]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject
 from everturn.core.options import TurnOptions
+from everturn.core.ports import Tool
 from everturn.core.requests import ToolSpec
 from everturn.core.rules.policy import Policy, PolicyDecision, Rule
 from everturn.permissions import explain
+from everturn.plugins.tool_calling import GROUPS_OFF
 from everturn.running.permissions import Permissions, needs_named_rule
 
 MOST: Final = 64  # cases and rules that are reported
@@ -25,6 +27,20 @@ class Explanation(Struct, frozen=True):
     other_rules: Sequence[Rule]  # rules that match a case, and do not decide
     lines: list[str]
     uncovered: Sequence[tuple[str, Rule]] = ()  # the parts that no rule covers, each with a rule that would
+
+
+def agent_warnings(
+    permits: Permissions, enabled: Mapping[str, Tool], registered: Mapping[str, Tool], options: TurnOptions
+) -> list[str]:
+    """What an agent with these options lacks whatever is called: tools that rules deny outright, or all of them."""
+    if options.tools == () or not registered:
+        return []
+    offered = {spec.name for spec in permits.offered_tools(enabled, options)}
+    denied = ", ".join(sorted(enabled.keys() - offered))
+    warnings = [f"no model is offered {denied}: every call is denied, whatever its arguments"] if denied else []
+    if not offered:
+        warnings.append("this agent can use no tools, though there are some" + ("" if denied else f": {GROUPS_OFF}"))
+    return warnings
 
 
 async def explain_call(

@@ -65,11 +65,11 @@ class FileAccess:
         """Revert files to a tree. It must have been recorded in this session, for this root."""
         await self.scope.own_root_session(session)
         with self.scope.tenant_scope():
-            log = await self.scope.store.events(session)
+            log = await self.scope.store.indexed_events(session, "files", reverted.root)
         trees = {
             tree
             for entry in log
-            if isinstance(entry.event, FilesChanged | FilesReverted) and entry.event.root == reverted.root
+            if isinstance(entry.event, FilesChanged | FilesReverted)
             for tree in (entry.event.before, entry.event.after)
         }
         if reverted.tree not in trees or (reverted.root and not reverted.tree):

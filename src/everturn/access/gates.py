@@ -93,9 +93,8 @@ class GateAccess:
         with (
             self.scope.tenant_scope()
         ):  # it was answered or closed: an identical answer does nothing, and another one gets the reason
-            log = await self.scope.store.events(session)
-        opened = (entry.event.gate for entry in log if isinstance(entry.event, GateOpened))
-        return next((candidate for candidate in opened if candidate.id == gate), None)
+            log = await self.scope.store.indexed_events(session, "gate", gate)
+        return next((entry.event.gate for entry in log if isinstance(entry.event, GateOpened)), None)
 
     @needs("member")
     async def resolve(self, session: str, gate: str, answered: api.AnswerGate) -> None:
@@ -105,7 +104,7 @@ class GateAccess:
         found = await self._gate(session, gate, answered.hash, answered)
         if answered.rule is not None and answered.allow != "always":
             raise ConfigError('a rule says what is remembered, and goes with allow="always"')
-        tool = self.scope.server_context.runtime.tools.get(found.tool)
+        tool = self.scope.server_context.app.find_gate_tool(found)
         if answered.everywhere and tool is not None and "command" in tool.spec.subjects.values():
             raise ConfigError(
                 "a command is allowed in one session, to the user who asked there; leave out `everywhere`"
@@ -117,8 +116,10 @@ class GateAccess:
             result=answered.result,
             text=answered.text,
             everywhere=answered.everywhere,
+            within=answered.within,
             until=answered.until,
             others=answered.others,
+            stop=answered.stop,
             failed=answered.failed,
             by=self.scope.principal.user,
             claim=self._claim(answered.claim) if answered.claim else "",
@@ -138,6 +139,7 @@ class GateAccess:
             hash=found.hash,
             edited=answered.arguments is not None or answered.text is not None,
             everywhere=answered.everywhere,
+            within=answered.within,
         )
 
     @needs("member")
@@ -158,7 +160,7 @@ class GateAccess:
         """The grants that apply in a session."""
         await self.scope.own_session(session)
         with self.scope.tenant_scope():
-            grants = await self.scope.store.grants(session, self.scope.server_context.runtime.clock.now())
+            grants = await self.scope.store.grants(session, self.scope.server_context.app.clock.now())
         return api.SessionGrantList(grants=grants)
 
     @needs("approver")
@@ -166,7 +168,7 @@ class GateAccess:
         """Revoke a grant; a tenant-wide one needs an owner."""
         await self.scope.own_session(session)
         with self.scope.tenant_scope():
-            grants = await self.scope.store.grants(session, self.scope.server_context.runtime.clock.now())
+            grants = await self.scope.store.grants(session, self.scope.server_context.app.clock.now())
         row = next((row for row in grants if row.id == grant), None)
         if row is None:
             raise UnknownGrant("there is no such grant")

@@ -7,6 +7,7 @@ from typing import Final, cast
 import msgspec
 
 from everturn import api
+from everturn.access.log_tail import TAIL_TURNS, read_tail
 from everturn.access.role_redaction import redact_event
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess
@@ -43,6 +44,23 @@ class LogAccess:
             if len(entries) < page_size:
                 return api.LogPage(entries=shown, is_whole=True)
         return api.LogPage(entries=shown, is_whole=False)
+
+    @needs("viewer")
+    async def tail(self, session: str, turns: int = TAIL_TURNS, before: int = 0) -> api.LogTail:
+        """The last turns of a session, or the last that started `before` a position: what a client shows first."""
+        info = await self.scope.readable_session(session)
+        with self.scope.tenant_scope():
+            tail = await read_tail(self.scope.store, session, info.leaf, max(1, min(turns, PAGE)), before)
+            spent = await self.scope.store.spent(session=session)
+            info = await self.scope.store.info(session)  # not older than the entries: the stream only adds to it
+        return api.LogTail(
+            entries=[self._item(entry) for entry in tail.entries],
+            start=tail.start,
+            seq=tail.seq,
+            leaf=info.leaf,
+            title=info.title,
+            cost=spent.usage.cost,
+        )
 
     def _item(self, entry: Entry) -> api.LogItem:
         event = redact_event(entry.event) if self.scope.is_redacted else entry.event

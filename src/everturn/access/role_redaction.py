@@ -1,6 +1,6 @@
 """Redaction by role: removes from an event, message or gate what roles below approver may not see. Pure.
 
-A result under review, or one that was withheld or redacted in a review, is for approvers; others see that there is one. Of
+The recorded values of a tool's steps and waits are for approvers. A result under review, or one that was withheld or redacted in a review, is for approvers; others see that there is one. Of
 private values not even the blob id is shown, because it is their hash, and a short value can be guessed from it. Internal
 error texts name machines and accounts; others see the kind of error only. The system prompt, parameters and rules of an
 agent are for approvers, too.
@@ -17,20 +17,25 @@ from everturn.core.deltas import TurnItem
 from everturn.core.events import (
     AnswerStarted,
     CallFinished,
+    CompactionFailed,
     Event,
     GateOpened,
     HookFinished,
     LateResultReceived,
     MessageAdded,
+    MessagesImported,
     PermissionDecided,
     Problem,
+    RequestRetried,
     StepFinished,
     StepInterrupted,
+    ToolStepFinished,
     TurnCancelled,
     TurnCompleted,
     TurnFailed,
     TurnFinishing,
     TurnStarted,
+    WaitFinished,
 )
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
@@ -76,7 +81,11 @@ def redact_for_client(shown: TurnItem) -> TurnItem:
     if isinstance(event, TurnStarted):
         turn_options = event.options
         options = TurnOptions(
-            model=turn_options.model, agent=turn_options.agent, by=turn_options.by, clients=turn_options.clients
+            model=turn_options.model,
+            agent=turn_options.agent,
+            by=turn_options.by,
+            clients=turn_options.clients,
+            compact=turn_options.compact,
         )
         return replace(event, options=options)
     if isinstance(event, PermissionDecided):
@@ -123,6 +132,10 @@ def _with_message(event: AnswerStarted | MessageAdded) -> Event:
     return event if message is event.message else replace(event, message=message)
 
 
+def _with_messages(event: MessagesImported) -> Event:
+    return replace(event, messages=tuple(redact_messages(event.messages)))
+
+
 def _with_parts(event: StepFinished) -> Event:
     parts = _parts(event.parts)
     return event if parts is event.parts else replace(event, parts=parts)
@@ -132,10 +145,14 @@ def _with_problem(event: StepInterrupted) -> Event:
     return replace(event, parts=_parts(event.parts), problem=event.problem and redact_problem(event.problem))
 
 
+def _with_retry(event: RequestRetried | CompactionFailed) -> Event:
+    return replace(event, problem=redact_problem(event.problem))
+
+
 def redact_problem(problem: Problem) -> Problem:
     """Redact an error: its kind, and one text for all of its kind."""
     text = _PROBLEM_TEXTS.get(problem.kind)
-    return problem if text is None else Problem(problem.kind, text)
+    return problem if text is None else Problem(problem.kind, text, problem.phase)
 
 
 def _with_end(event: TurnCompleted | TurnCancelled) -> Event:
@@ -173,13 +190,23 @@ def _with_gate(event: GateOpened) -> Event:
     return event if gate is event.gate else replace(event, gate=gate)
 
 
+def _without_value(event: ToolStepFinished | WaitFinished) -> Event:
+    """Without a value that only the tool gets: the result of its call says what others may know of it."""
+    return replace(event, value="") if event.value else event
+
+
 _REDACTORS: dict[type[Event], Callable[[Any], Event]] = {
     GateOpened: _with_gate,
+    ToolStepFinished: _without_value,
+    WaitFinished: _without_value,
     CallFinished: _with_output,
     LateResultReceived: _with_output,
     AnswerStarted: _with_message,
     MessageAdded: _with_message,
+    MessagesImported: _with_messages,
     StepFinished: _with_parts,
+    RequestRetried: _with_retry,
+    CompactionFailed: _with_retry,
     StepInterrupted: _with_problem,
     TurnCompleted: _with_end,
     TurnCancelled: _with_end,

@@ -18,9 +18,11 @@ from everturn.errors import (
     UnknownGrant,
     UnknownKey,
     UnknownMessage,
+    UnknownSchedule,
     UnknownServer,
     UnknownSession,
     UnknownTurn,
+    UnknownWebhook,
 )
 
 P = ParamSpec("P")
@@ -35,6 +37,8 @@ UNKNOWN_TEXTS: Final[dict[type[EverturnError], str]] = {
     UnknownFile: "there is no such file",
     UnknownKey: "there is no such key",
     UnknownServer: "there is no such server",
+    UnknownSchedule: "there is no such schedule",
+    UnknownWebhook: "there is no such webhook",
 }
 """No id is in these texts: not even its length may reveal more."""
 

@@ -19,7 +19,7 @@ from everturn.access.subagent_visibility import is_visible_to_all
 from everturn.chat import Chat
 from everturn.core.accounts import AuditRecord, Principal, is_at_least
 from everturn.core.canonical_json import encode_canonical, hash_values
-from everturn.core.events import Entry
+from everturn.core.events import Entry, Event, SubagentStarted
 from everturn.core.gates import Gate
 from everturn.core.messages import Message
 from everturn.core.options import TurnOptions
@@ -27,6 +27,7 @@ from everturn.core.store_ports import SessionInfo, Store
 from everturn.errors import ConfigError, Forbidden, KeyConflict, UnknownSession
 from everturn.stores.import_sanitize import IMPORTED_USER_PREFIX
 
+PROMPT_OWNER_PREFIX: Final = "prompts:"  # owners of saved prompts and instructions, in the store of memory files
 LONGEST_ID: Final = 1000  # characters; the session id of a sub-agent contains those of all its parents
 LONGEST_NAME: Final = 200
 DEEPEST: Final = 32  # levels of sub-agents; a longer chain is invalid
@@ -44,7 +45,7 @@ class ScopedAccess:
     @property
     def store(self) -> Store:
         """The store."""
-        return self.server_context.runtime.store
+        return self.server_context.app.store
 
     @property
     def is_redacted(self) -> bool:
@@ -90,12 +91,18 @@ class ScopedAccess:
         info = found = await self.own_session(session)
         while found.parent and self.is_redacted:
             parent = await self.own_session(found.parent)
-            with self.tenant_scope():
-                log = await self.store.events(parent.id)
-            if not is_visible_to_all((entry.event for entry in log), found.id, self._reviewed()):
+            if not is_visible_to_all(await self._turns_that_started(parent.id, found.id), found.id, self._reviewed()):
                 raise UnknownSession("there is no such session")
             found = parent
         return info
+
+    async def _turns_that_started(self, session: str, child: str) -> list[Event]:
+        """The events of the turns of a session whose calls started a sub-agent's session."""
+        with self.tenant_scope():
+            begun = [entry.event for entry in await self.store.indexed_events(session, "subagent", child)]
+            turns = dict.fromkeys(event.turn for event in begun if isinstance(event, SubagentStarted))
+            logs = [await self.store.events(session, turn=turn) for turn in turns]
+        return [entry.event for log in logs for entry in log]
 
     async def readable_events(self, session: str) -> list[Entry]:
         """The log of a session; empty if this principal may not read it. A log may name any session as a child."""
@@ -108,8 +115,12 @@ class ScopedAccess:
 
     def _reviewed(self) -> set[str]:
         """The tools whose results are always reviewed, in any turn."""
-        registry, agents = self.server_context.runtime.registry, self.server_context.agents.all
-        enabled = [registry.enabled(), *(registry.enabled(agent.options.tools) for agent in agents)]
+        app, agents = self.server_context.app, self.server_context.agents.all
+        enabled = [
+            app.registry.enabled(),
+            *(app.registry_of(agent.name).enabled(agent.options.tools) for agent in agents),
+        ]
+        enabled += [app.registry_of(name).tools for name in app.agents]
         return {name for tools in enabled for name, tool in tools.items() if tool.spec.review != "never"}
 
     async def own_root_session(self, session: str) -> SessionInfo:
@@ -154,7 +165,7 @@ class ScopedAccess:
         options = options or TurnOptions()
         return Chat(
             options.model,
-            runtime=self.server_context.runtime,
+            app=self.server_context.app,
             session=session,
             options=options,
             tenant=self.principal.tenant,
@@ -205,7 +216,7 @@ class ScopedAccess:
         await self.server_context.accounts.append_audit(
             AuditRecord(
                 tenant=principal.tenant,
-                at=self.server_context.runtime.clock.now(),
+                at=self.server_context.app.clock.now(),
                 by=principal.user,
                 credential=principal.credential,
                 did=did,
@@ -236,6 +247,6 @@ def check_user_id(text: str, what: str) -> str:
     """
     if not 0 < len(text) <= LONGEST_NAME or not text.isprintable() or text != text.strip():
         raise ConfigError(f"{what}: up to {LONGEST_NAME} characters that can be seen, with no space around them")
-    if text == "everturn" or text.startswith(("plugin:", IMPORTED_USER_PREFIX)):
-        raise ConfigError(f"{what}: {text!r} is how the runtime, its plugins and imported sessions sign")
+    if text == "everturn" or text.startswith(("plugin:", IMPORTED_USER_PREFIX, PROMPT_OWNER_PREFIX)):
+        raise ConfigError(f"{what}: {text!r} is how the runtime, its plugins, saved prompts and imported sessions sign")
     return text

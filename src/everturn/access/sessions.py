@@ -10,20 +10,35 @@ from msgspec.structs import replace
 
 from everturn import api
 from everturn.access.agents import AgentSpec
+from everturn.access.prompts import read_caller_layers
 from everturn.access.role_redaction import redact_problem
 from everturn.access.roles import needs
 from everturn.access.scope import ScopedAccess, is_id
 from everturn.access.session_archive import is_for_approvers, is_subagent_turn, refuse_incomplete
 from everturn.access.titles import with_title, with_titles
-from everturn.access.turn_options import PARAMS, TurnChoice, check_choice, check_model, check_params, models_of
+from everturn.access.turn_options import (
+    PARAMS,
+    TurnChoice,
+    check_choice,
+    check_mode,
+    check_model,
+    check_params,
+    models_of,
+)
 from everturn.access.upload_handles import decode_handle
 from everturn.chat import Chat, Turn
+from everturn.chat.agent_selection import select_agent
+from everturn.chat.context import read_context
+from everturn.chat.validation import InputPart
 from everturn.core.canonical_json import replace_surrogates
 from everturn.core.commands import Send
-from everturn.core.events import Problem, TurnStarted
+from everturn.core.context_report import ContextReport
+from everturn.core.events import Entry, Problem, TurnStarted
 from everturn.core.messages import Message
-from everturn.core.parts import FilePart, TextPart
+from everturn.core.options import PermissionMode, TurnOptions
+from everturn.core.parts import ContextPart, TextPart
 from everturn.core.state import Phase, TurnState, fold
+from everturn.core.stats import stats_of
 from everturn.core.store_ports import SessionInfo
 from everturn.errors import (
     ConfigError,
@@ -153,13 +168,19 @@ class SessionAccess:
             params=request.params,
             tools=request.tools,
             tool_history=request.tool_history,
+            context=request.context,
             late=request.late,
             max_steps=request.max_steps,
             clients=tuple(request.clients),
+            priority=request.priority,
         )
-        chosen_options = check_choice(agent, choice, self.scope.server_context.runtime.registry)
-        parts = await self._parts(request.text, request.files)
-        chat, after = self._chat(session, agent), None if after is None else _checked_message(after)
+        chosen_options = check_choice(agent, choice, self.scope.server_context.app.registry_of(agent.name))
+        parts = await self._parts(request.text, request.files, request.contexts)
+        mode = check_mode(agent, request.mode)
+        has_choice = bool(request.agent) or any(value is not None for value in chosen_options.values())
+        has_choice = has_choice or mode == "auto_edit"  # it widens what one agent may do
+        chat = await (self._chat(session, agent, mode) if has_choice else self._chat_of_session(session, agent, mode))
+        after = None if after is None else _checked_message(after)
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
         beside = await self._running_turn(session) if request.busy == "fork" and after is None else None
         try:
@@ -171,6 +192,7 @@ class SessionAccess:
                     alone=request.busy == "reject",
                     beside=beside,
                     steer=request.busy == "steer",
+                    at=request.at or None,
                     **chosen_options,
                 )
         except KeyConflict:
@@ -188,7 +210,7 @@ class SessionAccess:
             return None
         return turns[0] if turns else None
 
-    async def _find_sent(self, chat: Chat, key: str, parts: list[TextPart | FilePart]) -> api.MessageReceipt | None:
+    async def _find_sent(self, chat: Chat, key: str, parts: list[InputPart]) -> api.MessageReceipt | None:
         """What was sent with a key before. A fork begins where the running turn is, so a repeat may look different."""
         stored_key = self.scope.stored_key(key)
         with self.scope.tenant_scope():
@@ -197,7 +219,8 @@ class SessionAccess:
                     return api.MessageReceipt(
                         session=chat.session, turn=command.turn, message=command.message, is_new=False
                     )
-            for entry in await self.scope.store.events(chat.session):
+            turn = await self.scope.store.turn_of_command(chat.session, stored_key) if stored_key else ""
+            for entry in await self.scope.store.events(chat.session, turn=turn) if turn else ():
                 started = entry.event
                 if isinstance(started, TurnStarted) and started.command == stored_key and started.input is not None:
                     if started.input.parts != tuple(parts):
@@ -213,7 +236,7 @@ class SessionAccess:
         info = await self.scope.own_root_session(session)
         agent = self.scope.server_context.agents.get(info.agent)
         with self.scope.tenant_scope():
-            message_row = (await self.scope.store.tree(session)).get(_checked_message(message))
+            (message_row,) = await self.scope.store.path(session, _checked_message(message), 1)
         if asked.model:
             model = check_model(agent, asked.model)
         else:
@@ -222,13 +245,44 @@ class SessionAccess:
             model = message_row.by if is_agent_model else agent.options.model
         params = check_params(asked.params) if asked.params else await self._params_of(session, message_row, model)
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
-        chat = self._chat(session, agent)
+        chat = await self._chat(session, agent, check_mode(agent, asked.mode))
         with self.scope.key_conflicts(key):
             return _sent(await chat.rerun(message_row.id, model=model, params=params, key=self.scope.stored_key(key)))
 
+    @needs("member")
+    async def compact(self, session: str, asked: api.CompactSession, key: str = "") -> api.MessageReceipt:
+        """Summarise the earlier part of the selected branch; the turn of the receipt has no answer."""
+        info = await self.scope.own_root_session(session)
+        chat = await self._chat(session, self.scope.server_context.agents.get(info.agent))
+        await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
+        with self.scope.key_conflicts(key):
+            return _sent(await chat.compact(focus=asked.focus, key=self.scope.stored_key(key)))
+
+    @needs("viewer")
+    async def context(self, session: str, at: str | None = None, model: str = "") -> ContextReport:
+        """What fills the context window of the selected branch, or of the one that ends `at` a message."""
+        info = await self.scope.readable_session(session)
+        place = None if at is None else _checked_message(at)
+        if info.parent:  # a sub-agent's next turn has the options of its last one
+            with self.scope.tenant_scope():
+                options = await self._last_options(session, info.leaf)
+                return await read_context(self.scope.server_context.app, session, info.tenant, options, at=place)
+        agent = self.scope.server_context.agents.get(info.agent)
+        chat = await (self._chat(session, agent) if model else self._chat_of_session(session, agent))
+        with self.scope.tenant_scope():
+            return await chat.context(at=place, model=check_model(agent, model) if model else None)
+
+    async def _last_options(self, session: str, leaf: str | None) -> TurnOptions:
+        """The options of the turn at the end of a branch."""
+        for message in await self.scope.store.path(session, leaf, 1) if leaf is not None else ():
+            for entry in await self.scope.store.events(session, turn=message.turn):
+                if isinstance(entry.event, TurnStarted):
+                    return entry.event.options
+        return TurnOptions()
+
     async def _params_of(self, session: str, message: Message, model: str) -> dict[str, Any] | None:
         """The parameters of an answer that is not chat (an image, speech), so that it is regenerated with the same ones."""
-        if message.role != "assistant" or self.scope.server_context.runtime.modality_of(model) == "chat":
+        if message.role != "assistant" or self.scope.server_context.app.modality_of(model) == "chat":
             return None
         with self.scope.tenant_scope():
             log = await self.scope.store.events(session, turn=message.turn)
@@ -243,8 +297,12 @@ class SessionAccess:
         info = await self.scope.own_root_session(session)
         agent = self.scope.server_context.agents.get(info.agent)
         model = check_model(agent, edited.model) if edited.model else None
-        parts = await self._parts(edited.text, edited.files)
-        chat = self._chat(session, agent)
+        parts = await self._parts(edited.text, edited.files, edited.contexts or [])
+        if edited.contexts is None:
+            with self.scope.tenant_scope():
+                (before,) = await self.scope.store.path(session, _checked_message(message), 1)
+            parts += [part for part in before.parts if isinstance(part, ContextPart)]
+        chat = await self._chat(session, agent, check_mode(agent, edited.mode))
         await self.scope.server_context.meter.count_turn(self.scope.principal.tenant)
         with self.scope.key_conflicts(key):
             return _sent(await chat.edit(_checked_message(message), parts, model=model, key=self.scope.stored_key(key)))
@@ -254,6 +312,18 @@ class SessionAccess:
         """Continue from a message, or from the beginning."""
         await self.scope.own_root_session(session)
         await self.scope.chat(session).fork(None if selected.message is None else _checked_message(selected.message))
+
+    @needs("member")
+    async def switch_agent(self, session: str, switched: api.SwitchAgent, key: str = "") -> api.SessionView:
+        """Hand a session to another agent, which takes its next turns."""
+        await self.scope.own_root_session(session)
+        agent = self.scope.server_context.agents.get(switched.agent)
+        if not switched.agent:
+            raise ConfigError("agent: the name of the agent that is to have the session")
+        principal, app = self.scope.principal, self.scope.server_context.app
+        with self.scope.key_conflicts(key):
+            await select_agent(app, session, principal.tenant, agent.name, principal.user, self.scope.stored_key(key))
+        return await self.get(session)
 
     @needs("member")
     async def delete_message(self, session: str, message: str) -> None:
@@ -267,7 +337,7 @@ class SessionAccess:
     async def turn(self, session: str, turn: str) -> api.TurnView:
         """A turn as its log says; idle while its command waits in the inbox."""
         await self.scope.readable_session(session)
-        state = await self._state(session, turn)
+        state, log = await self._state(session, turn)
         waiting = [gate for name, gate in state.gate_details.items() if state.gates[name] is None]
         return api.TurnView(
             session=session,
@@ -278,12 +348,13 @@ class SessionAccess:
             gates=[self.scope.redact_gate(gate) for gate in waiting],
             usage=state.usage,
             problem=self._redact_problem(state.ending.problem if state.ending is not None else None),
+            stats=stats_of(log, self.scope.server_context.app.clock.now()),
         )
 
     def _redact_problem(self, problem: Problem | None) -> Problem | None:
         return redact_problem(problem) if self.scope.is_redacted and problem is not None else problem
 
-    async def _state(self, session: str, turn: str) -> TurnState:
+    async def _state(self, session: str, turn: str) -> tuple[TurnState, list[Entry]]:
         if not is_id(turn):
             raise UnknownTurn("there is no such turn")
         with self.scope.tenant_scope():
@@ -291,14 +362,14 @@ class SessionAccess:
             inbox = await self.scope.store.inbox(session)
             log = await self.scope.store.events(session, turn=turn)
         if log:
-            return fold(entry.event for entry in log)
+            return fold(entry.event for entry in log), log
         state = TurnState(turn)
         if not any(isinstance(command, Send) and command.turn == turn for command in inbox):
             with self.scope.tenant_scope():
                 if not await self.scope.store.has_turn_command(session, turn):
                     raise UnknownTurn("there is no such turn")
             state.phase = Phase.CANCELLED  # before it started
-        return state
+        return state, log
 
     @needs("member")
     async def cancel_turn(self, session: str, turn: str, cancelled: api.CancelTurn, key: str = "") -> None:
@@ -369,7 +440,7 @@ class SessionAccess:
         )
         await asyncio.to_thread(refuse_incomplete, file)
         session = await self.scope.new_session_id("")
-        principal, now = self.scope.principal, self.scope.server_context.runtime.clock.now()
+        principal, now = self.scope.principal, self.scope.server_context.app.clock.now()
         await import_session(
             self.scope.store, file, session=session, tenant=principal.tenant, by=principal.user, now=now
         )
@@ -382,14 +453,33 @@ class SessionAccess:
         await self.scope.audit_action("session.import", session)
         return session_view(await self.scope.own_session(session))
 
-    def _chat(self, session: str, agent: AgentSpec) -> Chat:
-        return self.scope.chat(session, replace(agent.options, agent=agent.name, by=self.scope.principal.user))
+    async def _chat(self, session: str, agent: AgentSpec, mode: PermissionMode = "") -> Chat:
+        prompt = await read_caller_layers(self.scope, session)
+        folder = agent.options.folder or self.scope.server_context.folder
+        by = self.scope.principal.user
+        options = replace(agent.options, agent=agent.name, by=by, folder=folder, prompt=prompt, mode=mode)
+        return self.scope.chat(session, options)
 
-    async def _parts(self, text: str, files: list[str]) -> list[TextPart | FilePart]:
+    async def _chat_of_session(self, session: str, agent: AgentSpec, mode: PermissionMode = "") -> Chat:
+        """A chat whose messages are taken by the agent that has the session when their turn starts.
+
+        Not for a message with choices of its own: those were checked for one agent.
+        """
+        app, principal = self.scope.server_context.app, self.scope.principal
+        if agent.definition is None or app.agents.get(agent.name) is not agent.definition:
+            return await self._chat(session, agent, mode)
+        prompt = await read_caller_layers(self.scope, session)
+        folder = agent.options.folder or self.scope.server_context.folder
+        options = TurnOptions(by=principal.user, folder=folder, prompt=prompt, mode=mode)
+        return Chat(agent.definition, app=app, session=session, options=options, tenant=principal.tenant)
+
+    async def _parts(self, text: str, files: list[str], contexts: list[api.AttachedContext]) -> list[InputPart]:
         secret = await self.scope.server_context.secret("files") if files else b""
-        attached: list[TextPart | FilePart] = [
-            decode_handle(secret, self.scope.principal.tenant, file) for file in files
-        ]
+        attached: list[InputPart] = [decode_handle(secret, self.scope.principal.tenant, file) for file in files]
+        for context in contexts:
+            attached.append(
+                ContextPart(context.kind, context.text, context.title, context.source, untrusted=context.untrusted)
+            )
         return [TextPart(text), *attached] if text else attached
 
 
@@ -406,6 +496,7 @@ def session_view(info: SessionInfo) -> api.SessionView:
         is_awake=info.is_awake,
         quarantined=info.quarantined,
         parent=info.parent,
+        awaited_agent=info.awaited_agent,
     )
 
 

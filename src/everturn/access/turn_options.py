@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from everturn.access.agents import AgentSpec
-from everturn.core.options import ClientTool, LatePolicy, ToolHistory
+from everturn.core.options import ClientTool, LatePolicy, PermissionMode, ToolHistory
+from everturn.core.rate_limits import Priority
 from everturn.errors import ConfigError, Forbidden
 from everturn.tools.registry import ToolRegistry
 
@@ -40,9 +41,11 @@ class TurnChoice(Struct, frozen=True):
     params: Mapping[str, Any] | None = None
     tools: Iterable[str] | None = None
     tool_history: ToolHistory | None = None
+    context: str | None = None
     late: LatePolicy | None = None
     max_steps: int | None = None
     clients: tuple[ClientTool, ...] = ()
+    priority: Priority | None = None
 
 
 def check_choice(agent: AgentSpec, choice: TurnChoice, registry: ToolRegistry) -> dict[str, Any]:
@@ -51,7 +54,8 @@ def check_choice(agent: AgentSpec, choice: TurnChoice, registry: ToolRegistry) -
     Raises:
         Forbidden, ConfigError: it may not be chosen; the text says what may.
     """
-    options: dict[str, Any] = {"tool_history": choice.tool_history, "late": choice.late}
+    options: dict[str, Any] = {"tool_history": choice.tool_history, "context": choice.context, "late": choice.late}
+    options["priority"] = choice.priority
     if choice.model:
         options["model"] = check_model(agent, choice.model)
     if choice.params:
@@ -74,9 +78,20 @@ def check_model(agent: AgentSpec, model: str) -> str:
         Forbidden: it is not.
     """
     names = models_of(agent)
-    if model not in names:
+    if model not in names and not agent.any_model:
         raise Forbidden(f"agent {agent.name!r} is not answered by {model[:80]!r}; its models: {', '.join(names)}")
     return model
+
+
+def check_mode(agent: AgentSpec, mode: PermissionMode) -> PermissionMode:
+    """Check that a permission mode is one of the agent's.
+
+    Raises:
+        Forbidden: it is not.
+    """
+    if mode and mode not in agent.modes:
+        raise Forbidden(f"agent {agent.name!r} has no permission mode {mode!r}; it has: {', '.join(agent.modes)}")
+    return mode
 
 
 def models_of(agent: AgentSpec) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def read_rules(
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         position = _AT_LINE.search(str(error))
         where = f"{source}:{position[1]}" if position else source
-        raise ConfigError(f"{where}: this is no TOML: {_AT_LINE.sub('', str(error))}") from error
+        raise ConfigError(f"{where}: this is not valid TOML: {_AT_LINE.sub('', str(error))}") from error
     rows = _rows(whole, source, text)
     rules: list[Rule] = []
     for row, line in zip(rows, _lines(text, len(rows)), strict=True):

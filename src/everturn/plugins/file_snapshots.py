@@ -62,6 +62,8 @@ class FileSnapshots:
     async def on_before_request(self, ctx: RequestContext) -> None:
         """Record the changes of the previous step or, before the first step, the present trees."""
         run = _run_of(ctx)
+        if run.state.compaction is not None:  # the request for a summary belongs to no step
+            return
         for root in self.folders:
             if root in run.state.trees:
                 await self._compare(run, root, ctx.step - 1)

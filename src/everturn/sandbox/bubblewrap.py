@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import json
 
 from everturn.core.canonical_json import JsonObject
-from everturn.core.sandbox import RunResult, SandboxReport
+from everturn.core.sandbox import SandboxReport, SandboxResult
 from everturn.errors import ConfigError
 from everturn.sandbox import bubblewrap_probe
 from everturn.sandbox.bubblewrap_runner import BubblewrapRunner
@@ -41,17 +41,23 @@ class Bubblewrap(BubblewrapRunner):
         return await asyncio.to_thread(bubblewrap_probe.check)
 
     async def run(
-        self, code: str, *, stdin: str = "", arguments: JsonObject | None = None, seconds: float = 10.0
-    ) -> RunResult:
+        self,
+        code: str,
+        *,
+        stdin: str = "",
+        arguments: JsonObject | None = None,
+        seconds: float = 10.0,
+        writes_git: bool = False,
+    ) -> SandboxResult:
         """Run a command line in a shell; `arguments` are environment variables."""
         if len(code.encode(errors="replace")) > MAX_COMMAND_BYTES or "\0" in code:
-            return RunResult(
+            return SandboxResult(
                 error=f"a command has at most {MAX_COMMAND_BYTES} bytes, and no NUL among them; put data into a file"
             )
         argv = (next(filter(os.path.exists, SHELLS), SHELLS[-1]), "-c", code)
         variables = _variables(arguments or {})
         async with self._places:
-            return await run_in_thread(lambda stop: self.run_program(argv, stdin, variables, seconds, stop))
+            return await run_in_thread(lambda stop: self.run_program(argv, stdin, variables, seconds, stop, writes_git))
 
     async def aclose(self) -> None:
         """Do nothing: there are no workers."""

@@ -21,7 +21,7 @@ from typing import Any, Final
 from msgspec import DecodeError, json
 from msgspec.structs import replace
 
-from everturn.core.sandbox import GUARANTEES, Guarantee, RunResult, SandboxReport
+from everturn.core.sandbox import GUARANTEES, Guarantee, SandboxReport, SandboxResult
 from everturn.errors import ConfigError, ToolError
 from everturn.sandbox import cgroups
 from everturn.sandbox.bubblewrap_args import ENVIRONMENT, MIB, PROGRAMS, ShellLimits
@@ -203,7 +203,7 @@ def is_stopped(kind: str, folder: Path, python: str, prefix: list[str]) -> bool:
     return not is_disk and got.isdigit() and int(got) < limits.memory  # further memory was refused
 
 
-def _read(result: RunResult) -> dict[str, Any]:
+def _read(result: SandboxResult) -> dict[str, Any]:
     try:
         return {"arrived": [], **json.decode(result.stdout, type=dict[str, Any])}
     except DecodeError:

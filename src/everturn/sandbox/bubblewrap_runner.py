@@ -15,7 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Final, cast
 
-from everturn.core.sandbox import KillReason, RunResult
+from everturn.core.sandbox import KillReason, SandboxResult
 from everturn.errors import ConfigError, ToolError
 from everturn.sandbox import cgroups
 from everturn.sandbox.bubblewrap_args import (
@@ -27,6 +27,7 @@ from everturn.sandbox.bubblewrap_args import (
     prlimit_command,
 )
 from everturn.sandbox.disk import DiskWatch
+from everturn.sandbox.git_folder import find_git_intruders, open_git_folder
 from everturn.sandbox.hidden_paths import (
     GIT_CONTROL_FILES,
     HiddenPaths,
@@ -96,14 +97,21 @@ class BubblewrapRunner:
             return HiddenPaths()
         return find_hidden_paths(self._opened, self._path_policy, writable=self.writable)
 
-    def quarantine(self, before: HiddenPaths, why: str) -> Quarantined:
+    def git_entries(self) -> set[str]:
+        """The entries of the folder's repository that a commit does not write, to find those that a command adds."""
+        return find_git_intruders(self._opened)
+
+    def quarantine(self, before: HiddenPaths, why: str, git_entries: set[str] | None = None) -> Quarantined:
         """Move newly created protected files to the quarantine, where no program obeys them; it blocks.
+
+        `git_entries` are those before a command that could write the repository; None: it could not.
 
         Raises:
             ToolError: the folder cannot be walked.
         """
         if self.folder is None or self._path_policy is None or not self.writable:
             return Quarantined()
+        intruders = find_git_intruders(self._opened) if git_entries is not None else set[str]()
         links: list[str] = []
         after = find_hidden_paths(self._opened, self._path_policy, writable=True, links=links)
         created = {*after.unchangeable, *links} - before.unchangeable
@@ -115,7 +123,11 @@ class BubblewrapRunner:
             if repository not in GIT_CONTROL_FILES
             for name in GIT_CONTROL_FILES
         }
-        return move_to_quarantine(self._opened, sorted({*whole, *parts, *(created & GIT_CONTROL_FILES)}), why)
+        return move_to_quarantine(
+            self._opened,
+            sorted({*whole, *parts, *(created & GIT_CONTROL_FILES), *(intruders - (git_entries or set()))}),
+            why,
+        )
 
     def run_program(
         self,
@@ -124,14 +136,19 @@ class BubblewrapRunner:
         variables: Mapping[str, str] | None = None,
         seconds: float = 10.0,
         stop: StopSignal | None = None,
-    ) -> RunResult:
+        writes_git: bool = False,
+    ) -> SandboxResult:
         """Run a program, and block until it, and all its descendants, have ended.
+
+        With `writes_git` it may write the parts of the folder's own repository that a commit changes (`git_folder`).
 
         Raises:
             ConfigError: bubblewrap is not installed, or not permitted.
             ToolError: the protected paths of the folder cannot be protected.
         """
         kept = self.find_protected()
+        if writes_git and self.writable:
+            kept = open_git_folder(self._opened, kept)
         with contextlib.ExitStack() as owned:
             group = self._group(owned)
             block, info, process = self._start(argv, stdin, variables or {}, seconds, kept, owned)
@@ -168,7 +185,7 @@ class BubblewrapRunner:
             )
             exited = process.wait()
             killed = read.killed or watch()  # it may have ended between two checks
-        return RunResult(
+        return SandboxResult(
             None if killed else exited,
             read.stdout.decode(errors="replace"),
             read.stderr.decode(errors="replace"),

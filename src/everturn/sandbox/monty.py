@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from msgspec import Struct
 
 from everturn.core.canonical_json import JsonObject
-from everturn.core.sandbox import KillReason, RunResult, SandboxReport
+from everturn.core.sandbox import KillReason, SandboxReport, SandboxResult
 from everturn.errors import ConfigError, ToolChanged, ToolError
 from everturn.sandbox.fair_share import FairShare
 from everturn.sandbox.monty_values import NotJson, ValueBudget, describe_value, to_json_value
@@ -91,7 +91,7 @@ class Monty:
         seed: str = "",
         who: str = "",
         waits: Callable[[], None] = lambda: None,
-    ) -> RunResult:
+    ) -> SandboxResult:
         """Run code; `arguments` are variables, as is `stdin`. `seconds` count while it runs, not while it waits for an
         answer.
 
@@ -111,7 +111,7 @@ class Monty:
 
     async def _run(
         self, code: str, inputs: dict[str, Any], seconds: float, known: CallableFunctions, policy: OSPolicy
-    ) -> RunResult:
+    ) -> SandboxResult:
         pool, printed = await self._open(), PrintBuffer(self.limits)
         session = pool.checkout(
             limits={
@@ -149,7 +149,7 @@ class Monty:
         inputs: dict[str, Any],
         known: CallableFunctions,
         printed: PrintBuffer,
-    ) -> RunResult:
+    ) -> SandboxResult:
         """Run it from call to call."""
         import pydantic_monty as monty
 
@@ -245,12 +245,12 @@ class PrintBuffer:
             self.is_flood = True
             _kill(self.worker)
 
-    def make_result(self, *, value: object = None, killed: KillReason = "", error: str = "") -> RunResult:
+    def make_result(self, *, value: object = None, killed: KillReason = "", error: str = "") -> SandboxResult:
         """The result of the run."""
         is_cut = self._size > self._limits.keep
         stdout, stderr = ("".join(self._kept[name]) for name in ("stdout", "stderr"))
         ok = not killed and not error
-        return RunResult(0 if ok else None if killed else 1, stdout, stderr, is_cut, False, killed, value, error)
+        return SandboxResult(0 if ok else None if killed else 1, stdout, stderr, is_cut, False, killed, value, error)
 
 
 def deterministic_policy(now: float, seed: str) -> OSPolicy:

@@ -27,7 +27,7 @@ from typing import Final
 from msgspec import DecodeError, Struct, ValidationError, json
 
 from everturn.core.canonical_json import JsonObject
-from everturn.core.sandbox import GUARANTEES, Guarantee, KillReason, RunResult, SandboxReport
+from everturn.core.sandbox import GUARANTEES, Guarantee, KillReason, SandboxReport, SandboxResult
 from everturn.errors import ConfigError
 from everturn.sandbox.process import StopSignal, read_until, run_in_thread
 from everturn.sandbox.seccomp import interpreter_filter
@@ -40,7 +40,7 @@ START: Final = 10.0  # seconds that a worker has to start
 GRACE: Final = 1.0  # seconds after which a run is killed from outside: the engine has its own time limit
 AT_ONCE: Final = 4
 READY: Final = 2  # workers that are kept
-BROKEN: Final = RunResult(error="the engine ended by itself; what the code did to it is not known")
+BROKEN: Final = SandboxResult(error="the engine ended by itself; what the code did to it is not known")
 
 
 class WorkerReply(Struct):
@@ -80,7 +80,7 @@ class QuickJs:
 
     async def run(
         self, code: str, *, stdin: str = "", arguments: JsonObject | None = None, seconds: float = 10.0
-    ) -> RunResult:
+    ) -> SandboxResult:
         """Run code; `arguments` are available as `args`, and `stdin` as `args.stdin`."""
         script_arguments: JsonObject = {**(arguments or {}), **({"stdin": stdin} if stdin else {})}
         async with self._places:
@@ -92,24 +92,24 @@ class QuickJs:
 
     def run_code(
         self, code: str, arguments: JsonObject | None = None, seconds: float = 10.0, stop: StopSignal | None = None
-    ) -> RunResult:
+    ) -> SandboxResult:
         """Run code, and block until it has ended.
 
         Raises:
             ConfigError: the engine is not installed.
         """
         if len(code) > LONGEST:
-            return RunResult(error=f"the code has {len(code)} characters; at most {LONGEST} are run")
+            return SandboxResult(error=f"the code has {len(code)} characters; at most {LONGEST} are run")
         if not code.strip():
-            return RunResult()
+            return SandboxResult()
         reply, killed = self._ask(code, arguments or {}, seconds, stop)
         if reply is None:
-            return RunResult(killed=killed) if killed else BROKEN
+            return SandboxResult(killed=killed) if killed else BROKEN
         try:
             value: object = None if reply.value is None else json.decode(reply.value)
         except (DecodeError, RecursionError):
             value = reply.value
-        return RunResult(None, reply.logs, "", reply.cut, False, reply.killed, value, reply.error)
+        return SandboxResult(None, reply.logs, "", reply.cut, False, reply.killed, value, reply.error)
 
     def probe_worker(self) -> WorkerReply | None:
         """What code could do in a worker if it broke out of the engine."""

@@ -13,7 +13,7 @@ import re
 import threading
 import typing
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, cast, overload
 
 from msgspec.structs import replace
 
@@ -27,6 +27,8 @@ from everturn.tools.validation_errors import ValidationProblem, explain_validati
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+MAX_VALIDATED = 16  # arguments that were validated and have not run yet
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -34,7 +36,7 @@ R = TypeVar("R")
 class FunctionTool(Generic[P, R]):
     """A tool made from a function; still callable as that function."""
 
-    def __init__(self, function: Callable[P, R], *, name: str, **choices: Unpack[ToolOptions]):
+    def __init__(self, function: Callable[P, R], *, name: str, description: str = "", **choices: Unpack[ToolOptions]):
         if TOOL_NAME.fullmatch(name) is None:
             raise ConfigError(f"{name!r} is not a name for a tool; letters, digits, '_' and '-', at most 64")
         if next(iter(inspect.signature(function).parameters), "") in ("self", "cls"):
@@ -54,7 +56,12 @@ class FunctionTool(Generic[P, R]):
         fields = self._model.model_fields.values()
         self._is_plain = all(field.annotation is str and field.is_required() for field in fields)
         self._is_async = inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function)
-        self._spec = ToolSpec(name, summary, _plain(schema), origin=_origin(function), **chosen)
+        if not isinstance(description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"tool {name!r}: description={description!r}; it is a text for the model")
+        self._spec = ToolSpec(name, description or summary, _plain(schema), origin=_origin(function), **chosen)
+        # Only then is a context made for a call. A subclass may use it.
+        self.takes_context = self._context is not None or cast(Any, type(self)).run is not cast(Any, FunctionTool).run
+        self._validated: dict[int, tuple[JsonObject, BaseModel]] = {}  # id of arguments that are about to run -> both
         self.before, self.after = choices.get("before"), choices.get("after")
         self._to_model = choices.get("to_model")
 
@@ -67,9 +74,17 @@ class FunctionTool(Generic[P, R]):
         """The tool's specification."""
         return self._spec
 
+    @property
+    def context_parameter(self) -> str | None:
+        """The parameter of the function that gets the `ToolContext`; None: it has none."""
+        return self._context
+
     def validate(self, arguments: JsonObject) -> JsonObject | None:
         """Check arguments against the signature; the result is what the function will receive."""
         checked = self._checked(arguments)
+        if len(self._validated) >= MAX_VALIDATED:  # of calls that did not run
+            self._validated.clear()
+        self._validated[id(arguments)] = (arguments, checked)
         if self._is_plain:
             return None
         try:
@@ -85,7 +100,8 @@ class FunctionTool(Generic[P, R]):
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[object] | AsyncIterator[object]:
         """Call the function: an async one here, a plain one in a thread."""
-        checked = self._checked(arguments)
+        # The entry holds its arguments, so the id cannot be that of another object.
+        checked = self._validated.pop(id(arguments), (arguments, None))[1] or self._checked(arguments)
         keyword_arguments = {name: getattr(checked, field) for field, name in self._names.items()}
         if self._context is not None:
             keyword_arguments[self._context] = context if self._is_async else _for_thread(context)
@@ -103,21 +119,28 @@ class FunctionTool(Generic[P, R]):
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(
-    *, name: str | None = None, **choices: Unpack[ToolOptions]
+    *, name: str | None = None, description: str = "", **choices: Unpack[ToolOptions]
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
-    function: Callable[..., Any] | None = None, /, *, name: str | None = None, **choices: Unpack[ToolOptions]
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str = "",
+    **choices: Unpack[ToolOptions],
 ) -> Any:
-    """Make a tool from a function.
+    """Make a tool from a function: its name, docstring and type hints are what the model sees.
+
+    `name` and `description` replace the function's name and the summary of its docstring.
 
     A `read_only` tool changes nothing; an `idempotent` one changes nothing more when it runs again with the same key.
-    Neither is the default: such a call runs at most once, also after a crash.
+    Neither is the default: such a call runs at most once, also after a crash. A `resumable` tool may be suspended while
+    it waits and run again from its beginning: what must not be repeated is inside `ctx.step`.
 
     `approval` says who decides about a call where no rule does: `auto` runs it, `ask` asks a person unless a rule or a
     grant allows it, `always` asks a person every time, `deny` refuses it. `review` says when a person reviews the result
     before the model reads it: `never`, `on_error` or `always`. `subjects={"path": "path"}` names the parameters that
-    rules can match by their
-    kind: text, path, url or command. `timeout` is in seconds.
+    rules can match by their kind: text, path, url or command. `timeout` is in seconds.
 
     A tool is `repeatable` if calling it again and again is no loop; with `egress` its arguments are sent outside; its
     results are `untrusted`; the fields of its result that are `private` are shown to no model; and `limit` is how many
@@ -126,7 +149,7 @@ def tool(
     """
 
     def make(function: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return FunctionTool(function, name=name or function.__name__, **choices)
+        return FunctionTool(function, name=name or function.__name__, description=description, **choices)
 
     return make if function is None else make(function)
 
@@ -146,7 +169,7 @@ def _map_result(
 
     async def step_by_step(answer: AsyncIterator[object]) -> AsyncIterator[object]:
         output: object = None
-        async with contextlib.aclosing(typing.cast("AsyncGenerator[object, None]", answer)):
+        async with contextlib.aclosing(cast("AsyncGenerator[object, None]", answer)):
             async for item in answer:
                 if isinstance(item, Progress):
                     yield item
@@ -164,10 +187,12 @@ def _for_thread(context: ToolContext) -> ToolContext:
     def progress(text: str) -> None:
         loop.call_soon_threadsafe(context.progress, text)
 
-    def cannot(*arguments: object) -> typing.NoReturn:
+    def cannot(*arguments: object, **named: object) -> typing.NoReturn:
         raise ToolError("a plain function cannot wait for anybody; make the tool an `async def`, and await this")
 
-    waits: dict[str, Any] = dict.fromkeys(("ask", "run_tool", "run_subagent", "read"), cannot)
+    waits: dict[str, Any] = dict.fromkeys(
+        ("ask", "run_tool", "run_subagent", "read", "step", "sleep", "external"), cannot
+    )
     return replace(context, progress=progress, files=None, blobs=None, **waits)
 
 
@@ -228,7 +253,7 @@ def _arguments_model(
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ConfigError(f"tool {name!r}: parameter {parameter.name!r} must be one that can be given by name")
         hint = hints.get(parameter.name, str)
-        if hint is ToolContext:
+        if hint is ToolContext or typing.get_origin(hint) is ToolContext:
             context = parameter.name
             continue
         more: dict[str, Any] = {}
@@ -272,14 +297,14 @@ _VALUES = frozenset(("default", "const", "enum", "examples"))  # data, not schem
 def _plain(schema: Any) -> Any:
     """Drop the titles that pydantic adds: they cost tokens in every request and say nothing new."""
     if isinstance(schema, dict):
-        items = typing.cast("dict[str, Any]", schema).items()
+        items = cast("dict[str, Any]", schema).items()
         return {
             key: value if key in _VALUES else _plain(value)
             for key, value in items
             if not (key == "title" and isinstance(value, str))
         }
     if isinstance(schema, list):
-        return [_plain(value) for value in typing.cast("list[Any]", schema)]
+        return [_plain(value) for value in cast("list[Any]", schema)]
     return schema
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from everturn.core.ports import Tool
 from everturn.errors import ConfigError
-from everturn.tools.skills import LOAD_SKILL, Skill
+from everturn.tools.skills import LOAD_SKILL, Skill, SkillLibrary
 
 GroupRules = str | Callable[[Sequence[str]], str]
 """The rules of a group for the model: a text, or a function of the names of those of its tools that are enabled."""
@@ -19,7 +19,7 @@ NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}")
 class ToolGroup:
     """Tools under one name; off until the group is enabled, for all turns or (`@name`) for one."""
 
-    __slots__ = ("name", "on", "rules", "skills", "tools")
+    __slots__ = ("is_on_demand", "library", "name", "on", "rules", "skills", "tools")
 
     def __init__(
         self,
@@ -28,6 +28,7 @@ class ToolGroup:
         rules: GroupRules = "",
         skills: Iterable[Skill] = (),
         on: bool = False,
+        library: SkillLibrary | None = None,
     ) -> None:
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f'a group begins with its name: Group("files", [search]), not a {type(name).__name__}')
@@ -39,17 +40,24 @@ class ToolGroup:
             raise ConfigError(f"group {name!r}: rules are a text, or a function of the names of its tools")
         self.name, self.tools, self.rules, self.skills = name, tuple(tools), rules, tuple(skills)
         self.on = on is True  # no other value enables it
+        self.is_on_demand, self.library = False, library
         for skill in self.skills:
             if not isinstance(skill, Skill):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"group {name!r}: {skill!r} is not a skill; Skill(name, description, text)")
 
     def enabled(self) -> ToolGroup:
         """The same group, enabled."""
-        return ToolGroup(self.name, self.tools, self.rules, self.skills, on=True)
+        return ToolGroup(self.name, self.tools, self.rules, self.skills, on=True, library=self.library)
+
+    def on_demand(self) -> ToolGroup:
+        """The same group, off even if an agent is given it, until a message selects it: `send(tools=["@name"])`."""
+        group = ToolGroup(self.name, self.tools, self.rules, self.skills, library=self.library)
+        group.is_on_demand = True
+        return group
 
     def with_tools(self, tools: Iterable[Tool]) -> ToolGroup:
         """The same group with other tools."""
-        return ToolGroup(self.name, tools, self.rules, self.skills, self.on)
+        return ToolGroup(self.name, tools, self.rules, self.skills, self.on, self.library)
 
     def render_rules(self, names: Sequence[str]) -> str:
         """The group's rules for a model that has these of its tools."""

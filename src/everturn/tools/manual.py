@@ -40,5 +40,5 @@ class ManualTool:
 
 
 def manual(tool: Tool) -> ManualTool:
-    """Let a person run a tool."""
+    """Make a manual tool: a person does the work and enters the result of each call."""
     return ManualTool(tool)

@@ -1,4 +1,4 @@
-"""The `read_result` tool: reads a range of a result that was too long to be shown."""
+"""The tools `read_result`, which reads a range of a result that is not shown whole, and `list_results`, which lists these."""
 
 from __future__ import annotations
 
@@ -36,6 +36,42 @@ _SPEC: Final = ToolSpec(
 )
 
 
+_LIST_SPEC: Final = ToolSpec(
+    "list_results",
+    "List the earlier results that are not shown, or not as a whole: call, tool, size and first line, the newest first.",
+    {
+        "type": "object",
+        "properties": {
+            "start": {"type": "integer", "minimum": 0, "default": 0, "description": "the first of the list, from 0"}
+        },
+        "additionalProperties": False,
+    },
+    read_only=True,
+    approval="auto",
+    repeatable=True,
+    origin="builtin",
+)
+
+
+class ListResultsTool:
+    """Lists the results on its branch that a model cannot read in its request."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool's specification."""
+        return _LIST_SPEC
+
+    def validate(self, arguments: JsonObject) -> None:
+        """Check the start of the list."""
+        if unknown := arguments.keys() - {"start"}:
+            raise BadArguments(f"list_results takes start; there is no {', '.join(sorted(unknown))}")
+        _number(arguments, "start", 0, 0, "results")
+
+    def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[str]:
+        """List them."""
+        return context.list_results(_number(arguments, "start", 0, 0, "results"))
+
+
 class ReadResultTool:
     """Reads ranges of the results on its branch."""
 
@@ -66,8 +102,8 @@ def _range(arguments: JsonObject) -> tuple[str, int, int]:
     return call, start, min(length, MAX_RANGE_LENGTH)
 
 
-def _number(arguments: JsonObject, name: str, default: int, least: int) -> int:
+def _number(arguments: JsonObject, name: str, default: int, least: int, what: str = "characters") -> int:
     value = arguments.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise BadArguments(f"{name} is a number of characters, at least {least}; it was {value!r}"[:200])
+        raise BadArguments(f"{name} is a number of {what}, at least {least}; it was {value!r}"[:200])
     return value

@@ -6,10 +6,12 @@ The registry knows nothing of permissions; the permission rules leave out the to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -18,13 +20,16 @@ from everturn.core.ports import Tool
 from everturn.errors import ConfigError
 from everturn.tools.groups import ToolGroup
 from everturn.tools.skills import LOAD_SKILL, normalize_name
+from everturn.tools.tool_search import FIND_TOOLS
+
+log = logging.getLogger(__name__)
 
 ToolSelection = tuple[str, ...] | None
 """The tools that a turn selects: patterns of names, `@group`, `@group/pattern`; None: all that are enabled by default.
 """
 
 # These names have a meaning in logs, rules or prompts.
-RESERVED: Final = ("invalid", LOOP_RULE_NAME, LOAD_SKILL, "read_result")
+RESERVED: Final = ("invalid", LOOP_RULE_NAME, LOAD_SKILL, FIND_TOOLS, "read_result", "list_results")
 MAX_CACHED_SELECTIONS = 256
 
 
@@ -40,11 +45,53 @@ class ToolRegistry:
 
     def __init__(self, tools: Iterable[Tool | ToolGroup] = ()) -> None:
         self._homes: dict[str, set[str]] = {}  # origin -> groups that hold its tools, or held them; "" is no group
-        self._items: Sequence[Tool | ToolGroup] = ()
+        self._items: Sequence[Tool | ToolGroup] = ()  # its own, and those that it includes
+        self._own: Sequence[Tool | ToolGroup] = ()
+        self._included: tuple[ToolRegistry, tuple[str, ...]] | None = None
+        self._includers: WeakSet[ToolRegistry] = WeakSet()
         self._looks: dict[ToolSelection, EnabledTools] = {}
         self._groups: dict[str, ToolGroup] = {}
         self.tools: Mapping[str, Tool] = {}
         self._take(tools)
+
+    def add(self, tool: Tool, group: str) -> None:
+        """Add a tool to a group, which is made (off) if there is none of this name.
+
+        Raises:
+            ConfigError: a name collides with another tool's. Nothing was changed.
+        """
+        if group not in self._groups:
+            self._take((*self._own, ToolGroup(group, [tool])))
+            return
+        self._take(
+            item.with_tools((*item.tools, tool)) if isinstance(item, ToolGroup) and item.name == group else item
+            for item in self._own
+        )
+
+    def include(self, other: ToolRegistry, selection: Iterable[str]) -> None:
+        """Have the selected tools of another registry as well, with their groups, as they come and go there.
+
+        Raises:
+            ConfigError: a name collides with that of an own tool. Of those that come later, such a tool is left out.
+        """
+        self._included = other, tuple(selection)
+        self._take((*self._own, *self._included_items((), ())), self._own)
+        other._includers.add(self)
+
+    def _included_items(self, tools: Collection[str], groups: Collection[str]) -> Iterator[Tool | ToolGroup]:
+        """The included tools, in their groups, without those whose names are taken."""
+        if self._included is None:
+            return
+        other, selection = self._included
+        enabled = other.select(selection)
+        chosen = {name for name in enabled.tools if normalize_name(name) not in tools}
+        wanted = {group.name for group, _ in enabled.groups}.difference(groups)
+        for item in other._items:
+            if not isinstance(item, ToolGroup):
+                if item.spec.name in chosen:
+                    yield item
+            elif item.name in wanted:
+                yield item.with_tools(tool for tool in item.tools if tool.spec.name in chosen).enabled()
 
     def replace(self, origin: str, tools: Iterable[Tool], group: str | None = None) -> None:
         """Replace all tools of one origin, all or none; requests made from now on see the new ones.
@@ -61,7 +108,7 @@ class ToolRegistry:
             if tool.spec.origin != origin:
                 raise ConfigError(f"{tool.spec.name} is of {tool.spec.origin}; only tools of {origin} are replaced now")
         home = self._home(origin, group)
-        items = _swap(self._items, origin, fresh if home == "" else ())
+        items = _swap(self._own, origin, fresh if home == "" else ())
         self._take(
             item.with_tools(_swap(item.tools, origin, fresh if item.name == home else ()))
             if isinstance(item, ToolGroup)
@@ -80,9 +127,14 @@ class ToolRegistry:
             raise ConfigError(f"there is no group {group!r}; there are: {', '.join(self._groups) or 'none'}")
         return group
 
-    def _take(self, candidates: Iterable[Tool | ToolGroup]) -> None:
-        """Check all items, and only then replace the registry's content."""
+    def _take(self, candidates: Iterable[Tool | ToolGroup], own: Sequence[Tool | ToolGroup] | None = None) -> None:
+        """Check all items, and only then replace the registry's content. `own` are those of them that are its own."""
         items = tuple(candidates)
+        if own is None:
+            own = items
+            if self._included is not None:
+                taken = {normalize_name(name) for name, _ in _places(own)}
+                items += tuple(self._included_items(taken, {item.name for item in own if isinstance(item, ToolGroup)}))
         tools: dict[str, Tool] = {}
         groups: dict[str, ToolGroup] = {}
         names: dict[str, str] = {}
@@ -104,8 +156,13 @@ class ToolRegistry:
                 names[normalize_name(tool.spec.name)] = tool.spec.name
         for name, home in _places(items):
             self._homes.setdefault(tools[name].spec.origin, set()).add(home.name if home is not None else "")
-        self._items, self._groups, self.tools = items, groups, MappingProxyType(tools)
+        self._items, self._own, self._groups, self.tools = items, own, groups, MappingProxyType(tools)
         self._looks = {}
+        for includer in self._includers:
+            try:
+                includer._take(includer._own)
+            except ConfigError as error:
+                log.warning("an agent keeps the tools that it had: %s", error)
 
     # The selection of a turn -------------------------------------------------------------------------------------
 
@@ -195,7 +252,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def _is_on(group: ToolGroup, selection: ToolSelection) -> bool:
-    return group.on if selection is None else f"@{group.name}" in selection
+    return (group.on and (selection is None or "*" in selection)) or f"@{group.name}" in (selection or ())
 
 
 def _swap(items: Iterable[Any], origin: str, fresh: Sequence[Tool]) -> list[Any]:
@@ -236,4 +293,4 @@ def _check_name(tool: Tool, names: Mapping[str, str], tools: Mapping[str, Tool])
 def _rename(tool: Tool) -> str:
     source = tool.spec.origin.partition(":")[2]
     prefix = source if source.isidentifier() else "my"
-    return f'names must be unique: renamed(tool, "{prefix}_{tool.spec.name}") gives it another'
+    return f'names must be unique: rename_tool(tool, "{prefix}_{tool.spec.name}") gives it another'

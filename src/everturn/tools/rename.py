@@ -18,12 +18,13 @@ class RenamedTool:
 
     def __init__(self, tool: Tool, name: str) -> None:
         if not hasattr(tool, "spec") or not name:
-            raise ConfigError('a tool is renamed with another name: renamed(search, "github_search")')
+            raise ConfigError('a tool is renamed with another name: rename_tool(search, "github_search")')
         self._tool = tool
         self._spec = replace(tool.spec, name=name)
         self.before: Any = getattr(tool, "before", None)
         self.after: Any = getattr(tool, "after", None)
         self.preview: Any = getattr(tool, "preview", None)
+        self.takes_context: bool = getattr(tool, "takes_context", True)
 
     @property
     def spec(self) -> ToolSpec:

@@ -5,10 +5,12 @@ The model sees an index of the skills and loads one with `load_skill`; a pinned 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
-from typing import Final
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import Output
@@ -61,27 +63,77 @@ LOAD_SKILL_SPEC: Final = ToolSpec(
 )
 
 
-class LoadSkillTool:
-    """The `load_skill` tool for these skills."""
+_FILE: Final[dict[str, Any]] = {
+    "type": "string",
+    "description": "A file of the skill, as the skill lists it. Without it, the text of the skill is loaded.",
+}
+LOAD_SKILL_FILES_SPEC: Final = replace(
+    LOAD_SKILL_SPEC,
+    schema={
+        **LOAD_SKILL_SPEC.schema,
+        "properties": {**LOAD_SKILL_SPEC.schema["properties"], "file": _FILE},
+    },
+)
+"""The same tool where skills have files beside them."""
 
-    def __init__(self, skills: Iterable[Skill]) -> None:
+
+class SkillLibrary(Protocol):
+    """Skills that change while the app runs, such as those in the files of a folder. Its index is in the instructions."""
+
+    def names(self) -> list[str]:
+        """The names of the skills that there are now."""
+        ...
+
+    def load(self, name: str, file: str = "") -> str:
+        """Return the text of a skill, or of a file beside it.
+
+        Raises:
+            BadArguments: there is no such skill or file.
+        """
+        ...
+
+
+class LoadSkillTool:
+    """The `load_skill` tool for these skills, and for those of libraries."""
+
+    def __init__(self, skills: Iterable[Skill], libraries: Sequence[SkillLibrary] = ()) -> None:
         self._skills = {skill.name: skill for skill in skills}
+        self._libraries = libraries
 
     @property
     def spec(self) -> ToolSpec:
         """The same for all sets of skills, so that a new skill does not make this another tool."""
-        return LOAD_SKILL_SPEC
+        return LOAD_SKILL_FILES_SPEC if self._libraries else LOAD_SKILL_SPEC
 
     def validate(self, arguments: JsonObject) -> None:
         """Check that the skill exists."""
-        self._find(arguments)
+        if self._library(arguments) is None:
+            self._find(arguments)
 
     def run(self, arguments: JsonObject, context: ToolContext) -> Awaitable[Output]:
-        """Return the skill's text."""
-        return self._load(self._find(arguments))
+        """Return the skill's text, or one of its files."""
+        return self._load(arguments)
 
-    async def _load(self, skill: Skill) -> Output:
-        return Output(skill.text, title=skill.name)
+    async def _load(self, arguments: JsonObject) -> Output:
+        if (library := self._library(arguments)) is None:
+            skill = self._find(arguments)
+            return Output(skill.text, title=skill.name)
+        name, file = str(arguments["name"]), str(arguments.get("file", ""))
+        text = await asyncio.to_thread(library.load, name, file)
+        return Output(text, title=f"{name}/{file}" if file else name)
+
+    def _library(self, arguments: JsonObject) -> SkillLibrary | None:
+        """The library that has the skill; None: it is one of the skills that were given."""
+        name, file = arguments.get("name"), arguments.get("file", "")
+        if not isinstance(name, str) or not isinstance(file, str) or arguments.keys() - {"name", "file"}:
+            raise BadArguments(f"{LOAD_SKILL} takes one parameter, `name`: the name of a skill. {self._known()}")
+        wanted = normalize_name(name)
+        if any(normalize_name(known) == wanted for known in self._skills):
+            return None
+        for library in self._libraries:
+            if any(normalize_name(known) == wanted for known in library.names()):
+                return library
+        return None
 
     def _find(self, arguments: JsonObject) -> Skill:
         name = arguments.get("name")
@@ -100,7 +152,8 @@ class LoadSkillTool:
         return skill
 
     def _known(self) -> str:
-        return f"There are: {', '.join(self._skills)}"
+        names = [*self._skills, *(name for library in self._libraries for name in library.names())]
+        return f"There are: {', '.join(names) or 'none'}"
 
 
 def normalize_name(name: str) -> str:

@@ -25,6 +25,7 @@ class ToolOptions(TypedDict, total=False):
 
     read_only: bool
     idempotent: bool
+    resumable: bool
     approval: Approval
     timeout: float
     review: Review
@@ -40,7 +41,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 _WORDS = {"approval": get_args(Approval), "review": get_args(Review)}
-_SWITCHES = ("read_only", "idempotent", "repeatable", "egress", "untrusted")
+_SWITCHES = ("read_only", "idempotent", "resumable", "repeatable", "egress", "untrusted")
 _CALLED = ("before", "after", "to_model")
 
 

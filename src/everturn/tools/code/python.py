@@ -18,7 +18,7 @@ from everturn.core.options import Approval
 from everturn.core.parts import Output
 from everturn.core.ports import Tool, ToolContext
 from everturn.core.requests import ToolSpec
-from everturn.core.sandbox import GUARANTEES, Guarantee, RunResult
+from everturn.core.sandbox import GUARANTEES, Guarantee, SandboxResult
 from everturn.errors import BadArguments, ConfigError, ToolError
 from everturn.sandbox import require_guarantees
 from everturn.sandbox.monty import Monty, MontyLimits, check
@@ -105,7 +105,7 @@ class RunPython:
             sensitive=is_sensitive,
         )
 
-    def _text(self, result: RunResult) -> str:
+    def _text(self, result: SandboxResult) -> str:
         limits = self._sandbox.limits
         lines = [result.stdout, result.stderr]
         if result.is_stdout_cut:

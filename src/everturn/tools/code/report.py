@@ -8,7 +8,7 @@ from typing import Any
 from everturn.core.canonical_json import JsonObject
 from everturn.core.parts import Output
 from everturn.core.requests import ToolSpec
-from everturn.core.sandbox import RunResult
+from everturn.core.sandbox import SandboxResult
 from everturn.errors import BadArguments, ConfigError
 
 KILL_REASONS = {
@@ -64,7 +64,9 @@ def check_timeouts(tool: str, seconds: float, most: float) -> None:
         raise ConfigError(f"{tool}: seconds={seconds!r}, most={most!r}: more than 0, and seconds at most `most`")
 
 
-def render_run_result(result: RunResult, code: str, seconds: float, where: dict[str, Any], value: str = "") -> Output:
+def render_run_result(
+    result: SandboxResult, code: str, seconds: float, where: dict[str, Any], value: str = ""
+) -> Output:
     """The report for the model: output, value, and how the run ended if it failed."""
     pieces = [result.stdout.rstrip("\n") + (" […]" if result.is_stdout_cut else "")]
     if result.stderr.strip():

@@ -6,9 +6,10 @@ import asyncio
 import importlib.util
 import logging
 import os
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from everturn.core.canonical_json import JsonObject
@@ -43,6 +44,7 @@ NO_MEMORY = (
     " The memory of its processes is watched here, but what the kernel keeps for them (sockets, files in /tmp) is not "
     "limited: do not start what holds much of it."
 )
+GIT_NOTE = " Exception: a plain `git add`, `git commit` or the like may change the repository, but not its configuration or hooks."
 NO_PARSER = "commands are judged by what they say, for which there is no parser here: pip install 'everturn[shell]'"
 
 
@@ -53,11 +55,30 @@ def why_shell_unavailable(allow_degraded: Collection[Guarantee] = ()) -> str:
     return bubblewrap_probe.check().explain_missing(REQUIRED_GUARANTEES, allow_degraded)
 
 
+class GitAccess(Struct, frozen=True):
+    """Commands that may write the repository of the folder.
+
+    `is_write` tells whether a command line is one of them; `variables` are the author of commits, because the
+    repository's configuration cannot be read. What they may write is in `everturn.sandbox.git_folder`.
+    """
+
+    is_write: Callable[[str], bool]
+    variables: Mapping[str, str] = {}
+
+
 class RunShell:
     """The tool; made by `run_shell`."""
 
-    def __init__(self, spec: ToolSpec, sandbox: Bubblewrap, where: dict[str, Any], seconds: float, most: float) -> None:
-        self._spec = spec
+    def __init__(
+        self,
+        spec: ToolSpec,
+        sandbox: Bubblewrap,
+        where: dict[str, Any],
+        seconds: float,
+        most: float,
+        git: GitAccess | None = None,
+    ) -> None:
+        self._spec, self._git = spec, git
         self.sandbox = sandbox
         self._where = where
         self._seconds, self._most = seconds, most
@@ -105,13 +126,16 @@ class RunShell:
             )
 
     async def _run(self, command: str, seconds: float) -> Output:
+        git = self._git if self._git is not None and await asyncio.to_thread(self._git.is_write, command) else None
         before = await asyncio.to_thread(self.sandbox.find_protected)
-        result = await self.sandbox.run(command, seconds=seconds)
+        entries = None if git is None else await asyncio.to_thread(self.sandbox.git_entries)
+        variables: JsonObject = {} if git is None else dict(git.variables)
+        result = await self.sandbox.run(command, seconds=seconds, arguments=variables, writes_git=git is not None)
         report = render_run_result(result, command, seconds, self._where)
         if not self.sandbox.writable or self.sandbox.folder is None:
             return report
         try:
-            quarantined = await asyncio.to_thread(self.sandbox.quarantine, before, command)
+            quarantined = await asyncio.to_thread(self.sandbox.quarantine, before, command, entries)
         except ToolError as error:
             log.warning("%s: what a command made could not be looked at: %s", self._spec.name, error)
             return replace(report, text=f"{report.text}\n[{error}]")
@@ -154,15 +178,17 @@ def run_shell(
     allow_degraded: Collection[Guarantee] = (),
     name: str = NAME,
     protect: ProtectedPaths = PROTECTED,
+    git: GitAccess | None = None,
 ) -> RunShell:
     """Make a tool that runs command lines in a sandbox without network, which sees only the programs of the host.
 
-    A command needs approval unless a rule or a grant allows it; `approval="always"` asks every time.
+    A command needs approval unless a rule or a grant allows it; `approval="always"` always requires approval.
 
     `folder` is mounted at /work, read-only unless it is `writable`. A command has `seconds`, or up to `most` if the
     model asks for more. In the folder, secrets that `protect` names cannot be read, and files that make other programs
     act (.git, bare repositories, settings) cannot be changed; if a command creates such a file, it is moved to
-    `.everturn-quarantine` in the folder, and reported. The first call probes the guarantees of the sandbox, which
+    `.everturn-quarantine` in the folder, and reported. With `git`, commands that it names may stage and commit in the
+    repository whose root the folder is. The first call probes the guarantees of the sandbox, which
     blocks for about two seconds.
 
     Raises:
@@ -186,6 +212,7 @@ def run_shell(
         if folder is None
         else f"The current folder, /work, {'can be changed' if writable else 'can only be read'}; /tmp is empty."
         + (" Secrets in it cannot be read, and .git and settings cannot be changed." if path_policy else "")
+        + (GIT_NOTE if git is not None else "")
     )
     chosen = spec_fields(name, {"approval": approval, "subjects": {"command": "command"}}, ("command", "timeout"))
     spec = ToolSpec(
@@ -198,4 +225,4 @@ def run_shell(
         echoes=True,
         **chosen,
     )
-    return RunShell(spec, sandbox, where, seconds, most)
+    return RunShell(spec, sandbox, where, seconds, most, git)

@@ -62,7 +62,7 @@ def files(
     approval: Approval = "ask",
     untrusted: bool = False,
 ) -> ToolGroup:
-    """Tools for the files in a folder.
+    """Make the tools that list, read, search, write and edit the files of one folder; writing asks for approval.
 
     A rule about a path applies to the path that a call names; a search leaves out the files that a rule denies to
     `read_file` or `search_files`. Files that no tool may reveal belong into `protect`, which applies to all tools.

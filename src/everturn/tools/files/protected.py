@@ -45,12 +45,30 @@ SECRETS: Final = (
 
 WRITE_PROTECTED: Final = (
     *("**/.git", "**/git~?", "**/.gitmodules", "**/.gitconfig", "**/.husky", "**/.pre-commit-config.yaml"),
-    *("**/everturn.toml", "**/.mcp.json", "**/mcp.json", "**/.vscode", "**/.idea", "**/.devcontainer"),
+    *(
+        "**/everturn.toml",
+        "**/.mcp.json",
+        "**/mcp.json",
+        "**/opencode.json",
+        "**/opencode.jsonc",
+        "**/.vscode",
+        "**/.idea",
+        "**/.devcontainer",
+    ),
     *("**/.github/workflows", "**/.github/actions", "**/.gitlab-ci.yml", "**/.circleci", "**/jenkinsfile"),
     *("**/.bashrc", "**/.bash_*", "**/.profile", "**/.zshrc", "**/.zshenv", "**/.zprofile", "**/.zlog*", "**/.kshrc"),
     *("**/.cshrc", "**/.tcshrc", "**/.login", "**/.inputrc", "**/.config/fish", "**/.config/autostart"),
     *("**/.config/systemd", "**/.vimrc", "**/.exrc"),
-    *("**/CLAUDE.md", "**/CLAUDE.local.md", "**/.claude", "**/AGENTS.md", "**/AGENTS.override.md", "**/GEMINI.md"),
+    *(
+        "**/CLAUDE.md",
+        "**/CLAUDE.local.md",
+        "**/.claude",
+        "**/.agents",
+        "**/.opencode",
+        "**/AGENTS.md",
+        "**/AGENTS.override.md",
+        "**/GEMINI.md",
+    ),
     *("**/.cursor", "**/.cursorrules", "**/.windsurfrules", "**/.clinerules", "**/.github/copilot-instructions.md"),
 )
 """Read, but not written: other programs take instructions from these files."""

@@ -1,8 +1,9 @@
-"""Web tool: `fetch_url` fetches a URL through the egress policy and returns it as text, page by page.
+"""Web tools: `fetch_url` fetches a URL through the egress policy and returns it as text, page by page.
 
 - `charset`: decodes the bytes of a page
 - `markdown`: converts HTML to Markdown
 - `markdown_writer`: writes Markdown from text and tags, within a length limit
+- `search`: `web_search`, with SearXNG, Brave or Tavily
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ A sub-agent may do, and spend, at most what its parent turn may; the options her
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -45,7 +45,7 @@ SESSION_PARAMETER: JsonObject = {
 SESSION_FOOTER = "\n\n[session={session}]"
 
 
-class Agent:
+class SubagentTool:
     """A tool that runs a task in a turn of its own, and returns that turn's answer.
 
     `tools` are those of that turn, as in `Chat.send`: a name has to exist when the runtime is made, a pattern may match
@@ -70,6 +70,8 @@ class Agent:
         max_steps: int = 10,
         resumable: bool = False,
         detached: bool = False,
+        agent: Any = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(name, str) or TOOL_NAME.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{name!r} is not a name for an agent; letters, digits, '_' and '-', at most 64")
@@ -103,7 +105,10 @@ class Agent:
             budget=validate_budget(budget, f"agent {name!r}: budget"),
             max_steps=max_steps,
             detached=detached,
+            agent="" if agent is None else agent.name or name,
+            metadata=metadata,
         )
+        self.agent = agent  # its definition; None: one that selects its tools by name
 
     @property
     def spec(self) -> ToolSpec:

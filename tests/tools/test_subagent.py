@@ -19,9 +19,9 @@ from everturn.core.store_ports import Store
 from everturn.errors import BadArguments, ConfigError
 from everturn.stores.registry import get_store
 from everturn.testing import Crash, MortalStore, ScriptedModel, call, calls, say
-from everturn.tools.agent import Agent
 from everturn.tools.groups import ToolGroup
 from everturn.tools.registry import ToolRegistry
+from everturn.tools.subagent import SubagentTool
 
 
 @tool(read_only=True)
@@ -56,13 +56,13 @@ def by_task(model: ScriptedModel, word: str) -> list[ModelRequest]:
 
 async def test_a_task_is_done_in_a_turn_of_its_own_and_answered_with_its_text() -> None:
     model = delegating()
-    finder = Agent("finder", "Finds things.", system="You find things.", tools=["look"])
+    finder = SubagentTool("finder", "Finds things.", system="You find things.", tools=["look"])
     async with Chat(model, tools=[finder, look], system="You are kind.") as chat:
         result = await (await chat.send("where are they?"))
         [part] = parts_of(result)
         assert part.output is not None
         metadata = part.output.metadata or {}
-        below = await chat.runtime.store.events(str(metadata["session"]), turn=str(metadata["turn"]))
+        below = await chat.app.store.events(str(metadata["session"]), turn=str(metadata["turn"]))
     assert result.text == "In the hall."
     assert (part.output.text, part.output.title, part.output.origin) == (
         "They are in the hall.",
@@ -80,7 +80,7 @@ async def test_a_task_is_done_in_a_turn_of_its_own_and_answered_with_its_text() 
 @pytest.mark.parametrize("is_on", [True, False])
 async def test_an_agent_has_a_group_if_its_caller_has_it(is_on: bool) -> None:
     model = delegating()
-    finder = Agent("finder", "Finds things.", tools=["@eyes"])
+    finder = SubagentTool("finder", "Finds things.", tools=["@eyes"])
     async with Chat(model, tools=[finder, ToolGroup("eyes", [look], on=is_on)]) as chat:
         await (await chat.send("where are they?"))
     # Left with none of its tools it is not asked at all: `tests/plugins/test_empty_offer.py` has what is said instead.
@@ -89,7 +89,7 @@ async def test_an_agent_has_a_group_if_its_caller_has_it(is_on: bool) -> None:
 
 async def test_an_agent_has_no_tool_that_its_caller_was_not_given() -> None:
     model = delegating()
-    finder = Agent("finder", "Finds things.", tools=["look"])
+    finder = SubagentTool("finder", "Finds things.", tools=["look"])
     async with Chat(model, tools=[finder, look]) as chat:
         await (await chat.send("where are they?", tools=["finder"]))
     assert by_task(model, "find") == []
@@ -97,13 +97,13 @@ async def test_an_agent_has_no_tool_that_its_caller_was_not_given() -> None:
 
 async def test_the_rules_of_an_agent_are_of_its_turn_only() -> None:
     model = delegating()
-    finder = Agent("finder", "Finds things.", rules=[Rule("look", "ask")])
+    finder = SubagentTool("finder", "Finds things.", rules=[Rule("look", "ask")])
     async with Chat(model, tools=[finder, look]) as chat:
         opened = asyncio.Event()
-        chat.runtime.listeners.append(lambda shot: opened.set() if shot.gates else None)
+        chat.app.listeners.append(lambda shot: opened.set() if shot.gates else None)
         turn = await chat.send("where are they?")
         await opened.wait()
-        [gate] = [row.gate for row in await chat.runtime.store.gates()]
+        [gate] = [row.gate for row in await chat.app.store.gates()]
         await chat.answer(gate, deny="not there")
         result = await turn
     assert gate.tool == "look"
@@ -114,8 +114,8 @@ async def test_the_rules_of_an_agent_are_of_its_turn_only() -> None:
 async def test_another_model_is_asked_by_its_name() -> None:
     child = ScriptedModel(say("Here."), name="small")
     model = talk(where=[calls(call("finder", task="find")), say("There.")])
-    async with Chat(model, tools=[Agent("finder", "Finds.", model="small")]) as chat:
-        chat.runtime.add_model(child)
+    async with Chat(model, tools=[SubagentTool("finder", "Finds.", model="small")]) as chat:
+        chat.app.add_model(child)
         result = await (await chat.send("where is it?"))
     assert len(child.requests) == 1
     assert result.text == "There."
@@ -126,12 +126,12 @@ async def test_what_an_agent_may_use_is_held_to_its_budget() -> None:
         where=[calls(call("finder", task="find them")), say("No idea.")],
         find=[calls(call("look", place="a"), call("look", place="b")), say("Only looked once.")],
     )
-    async with Chat(model, tools=[Agent("finder", "Finds.", budget=Budget(calls=1)), look]) as chat:
+    async with Chat(model, tools=[SubagentTool("finder", "Finds.", budget=Budget(calls=1)), look]) as chat:
         [part] = parts_of(await (await chat.send("where is it?")))
         assert part.output is not None
         session = str((part.output.metadata or {})["session"])
         settled = [
-            entry.event for entry in await chat.runtime.store.events(session) if isinstance(entry.event, CallFinished)
+            entry.event for entry in await chat.app.store.events(session) if isinstance(entry.event, CallFinished)
         ]
     assert sorted(event.state for event in settled) == ["completed", "failed"]
     assert part.output.text == "Only looked once."
@@ -140,7 +140,7 @@ async def test_what_an_agent_may_use_is_held_to_its_budget() -> None:
 @pytest.mark.parametrize("arguments", [{}, {"task": " "}, {"task": 3}, {"task": "a", "more": 1}])
 async def test_a_call_without_a_task_fails_in_words(arguments: dict[str, Any]) -> None:
     model = ScriptedModel(calls(call("finder", **arguments)), say("Oh."))
-    async with Chat(model, tools=[Agent("finder", "Finds.")]) as chat:
+    async with Chat(model, tools=[SubagentTool("finder", "Finds.")]) as chat:
         [part] = parts_of(await (await chat.send("where is it?")))
     assert part.state == "failed"
     assert part.output is not None
@@ -160,7 +160,7 @@ async def test_a_call_without_a_task_fails_in_words(arguments: dict[str, Any]) -
 )
 def test_a_slip_in_an_agent_is_refused(how: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
-        Agent("finder", "Finds.", **how)
+        SubagentTool("finder", "Finds.", **how)
 
 
 # A restart ------------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class House:
             self.done.append(ctx.call)
             return f"seen {place}"
 
-        return ToolRegistry([Agent("finder", "Finds things.", tools=["look"]), look])
+        return ToolRegistry([SubagentTool("finder", "Finds things.", tools=["look"]), look])
 
     async def live(self, lives: int | None = None, is_written: bool = False) -> bool:
         """Be a process until the turn is over, or it dies: then it says False."""
@@ -247,7 +247,7 @@ async def test_wherever_the_process_dies_the_task_is_given_once(tmp_path: Path, 
 
 
 def test_only_one_that_is_resumable_takes_the_name_of_a_session() -> None:
-    plain, resumable = Agent("plain", "Does it."), Agent("again", "Does it.", resumable=True)
+    plain, resumable = SubagentTool("plain", "Does it."), SubagentTool("again", "Does it.", resumable=True)
     assert "session" not in plain.spec.schema["properties"]
     assert "session" in resumable.spec.schema["properties"]
     resumable.validate({"task": "more", "session": "s-1"})
@@ -262,4 +262,4 @@ def test_only_one_that_is_resumable_takes_the_name_of_a_session() -> None:
 def test_a_switch_of_an_agent_is_true_or_false(switch: str) -> None:
     wrong: Any = {switch: "no"}
     with pytest.raises(ConfigError, match=f"{switch} is True or False"):
-        Agent("helper", "Helps.", **wrong)
+        SubagentTool("helper", "Helps.", **wrong)
