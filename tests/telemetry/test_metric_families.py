@@ -4,6 +4,7 @@ import asyncio
 import io
 import logging
 import re
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,18 +13,23 @@ from typing import Any, cast
 import pytest
 
 from everturn import Chat, wire
+from everturn.app import App
+from everturn.clock import SystemClock
 from everturn.config.server_options import ServerOptions
 from everturn.core.events import Entry
 from everturn.core.parts import Usage
+from everturn.core.rate_limits import BreakerPolicy, LimiterHandle, RateLimit, Sender
 from everturn.errors import Stale, StoreUnavailable
+from everturn.limiter.limiter import RateLimiter
 from everturn.models.scripted import ScriptedModel, say
-from everturn.runtime import Runtime
 from everturn.server.serve import serve
 from everturn.server.streams import registry, response
 from everturn.server.streams.response import EventStreamResponse
 from everturn.server.streams.sse import encode_end
 from everturn.stores.memory import MemoryStore
+from everturn.stores.rate_limits import MemoryRateLimits
 from everturn.telemetry import logs, metrics
+from everturn.telemetry.limiter_metrics import LimiterMetrics
 from everturn.telemetry.metric_families import ALL, PROCESS
 from everturn.telemetry.service_gauges import poll_services
 from everturn.telemetry.setup import open_telemetry
@@ -41,9 +47,10 @@ from everturn.testing.contracts.samples import (
 )
 from tests.helpers.server_app import NoStreams, ask, make, make_house, word
 from tests.helpers.server_streams import Page, house_of, serving, so, somebody
+from tests.helpers.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ("docs/guides/operations.md", "deploy/kubernetes.md")
+PAGES = ("docs/deploy/operations.md", "deploy/kubernetes.md")
 
 
 def silent() -> list[str]:
@@ -72,8 +79,8 @@ async def streams(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of somebody who reads is revoked, and somebody else does not read."""
     monkeypatch.setattr(registry, "CHECK_INTERVAL", 0.02)
     gone: set[str] = set()
-    runtime = Runtime(ScriptedModel([say("a")]))
-    async with serving(house_of(runtime), gone=gone) as server, Chat("", runtime=runtime, session="s") as chat:
+    runtime = App(ScriptedModel([say("a")]))
+    async with serving(house_of(runtime), gone=gone) as server, Chat("", app=runtime, session="s") as chat:
         await (await chat.send("go"))
         before = metrics.METRICS.value("streams_open", "session")
         reading = asyncio.create_task(Page(f"{server.url}/s", key="bad").read())
@@ -131,10 +138,8 @@ async def turns() -> None:
     )
     with suppress(Stale):
         await store.append("s", 99, turn_ended_events())
-    taking = Runtime(
-        ScriptedModel([say("a")]), plugins=[TurnMetrics()], store=observe_store(MemoryStore(), TurnMetrics())
-    )
-    async with Chat("", runtime=taking) as chat:
+    taking = App(ScriptedModel([say("a")]), plugins=[TurnMetrics()], store=observe_store(MemoryStore(), TurnMetrics()))
+    async with Chat("", app=taking) as chat:
         await (await chat.send("go"))
 
 
@@ -153,12 +158,12 @@ async def services() -> None:
     await store.admit(send_message("k2", "quarantined", "t2"))
     with suppress(Exception):
         await claim_until_quarantined(store, "quarantined")
-    runtime = Runtime(ScriptedModel(), store=store)
+    runtime = App(ScriptedModel(), store=store)
     await poll_services(runtime)
     assert metrics.METRICS.value("gates_waiting") == metrics.METRICS.value("sessions_quarantined") == 1
     assert metrics.METRICS.value("wake_lag_seconds") > 3600
     assert metrics.METRICS.value("service_up", "database") == 1
-    await poll_services(Runtime(ScriptedModel(), store=Away()))
+    await poll_services(App(ScriptedModel(), store=Away()))
     assert metrics.METRICS.value("service_up", "database") == 0
     await store.append("waits", 0, [*turn_started_events("t1", command="k1")])
     await poll_services(runtime)
@@ -197,6 +202,21 @@ async def telling() -> None:
     await serve(house, door, ServerOptions(port=0, drain=1.0), lambda _: leave.set(), streams=none, leave=leave)
 
 
+async def limits() -> None:
+    """Requests that wait for a rate limit; a provider that refuses one, and one that fails."""
+    breaker = BreakerPolicy(failures=1, seconds=30)
+    limiter = RateLimiter(MemoryRateLimits(time.time), SystemClock(), "p", breaker=breaker, observer=LimiterMetrics)
+    bucket = limiter.bucket("k", "m", RateLimit(requests_per_minute=6_000))
+    sender = Sender(LimiterHandle(limiter), "t")
+    first = bucket.enqueue(sender, (1.0, 0.0, 0.0, 0.0))
+    await wait_until(lambda: first.is_granted)
+    bucket.count_failure()
+    bucket.observe(None, 0.01)
+    bucket.enqueue(sender, (1.0, 0.0, 0.0, 0.0))
+    await wait_until(lambda: metrics.METRICS.value("breaker_open", "m") == 1)
+    await bucket.aclose()
+
+
 async def test_every_family_moves_when_its_cause_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     for kept in (metrics.METRICS._values, metrics.METRICS._histograms):
         for series in kept.values():
@@ -207,4 +227,5 @@ async def test_every_family_moves_when_its_cause_happens(monkeypatch: pytest.Mon
     await turns()
     await services()
     await telling()
+    await limits()
     assert silent() == []

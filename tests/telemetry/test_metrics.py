@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Chat, tool
+from everturn.app import App
 from everturn.errors import ConfigError, UnknownSession
-from everturn.runtime import Runtime
+from everturn.events import TurnSuspended
 from everturn.telemetry import metrics
 from everturn.telemetry.metric_families import ALL, MOST_SERIES, PROCESS
 from everturn.telemetry.metrics import Metrics
@@ -101,8 +102,8 @@ async def test_a_turn_is_counted_in_all_its_parts() -> None:
     ours = Metrics()
     counting = TurnMetrics(ours)
     model = ScriptedModel(calls(call("look", at="a"), call("nothing", x=1)), calls(call("mail", to="b")), say("Done."))
-    runtime = Runtime(model, tools=[look, mail], plugins=[counting], store=observe_store(MemoryStore(), counting))
-    async with Chat(model, runtime=runtime) as chat:
+    app = App(model, tools=[look, mail], plugins=[counting], store=observe_store(MemoryStore(), counting))
+    async with Chat(model, app=app) as chat:
         turn = await chat.send("please")
         async for event in turn.events():
             if isinstance(event, TurnSuspended):
@@ -124,16 +125,16 @@ async def test_who_goes_on_with_a_turn_counts_what_it_writes_and_that_it_took_it
     inner, first, second = MemoryStore(), Metrics(), Metrics()
     script = [calls(call("look", at="a")), say("Done.")]
 
-    def runtime(store: MemoryStore, counting: TurnMetrics) -> Runtime:
-        return Runtime(ScriptedModel(*script), tools=[look], plugins=[counting], store=observe_store(store, counting))
+    def app(store: MemoryStore, counting: TurnMetrics) -> App:
+        return App(ScriptedModel(*script), tools=[look], plugins=[counting], store=observe_store(store, counting))
 
     mortal = MortalStore(inner, 5)
-    old = runtime(mortal, TurnMetrics(first))
-    chat = Chat(ScriptedModel(*script), runtime=old, session="talk")
+    old = app(mortal, TurnMetrics(first))
+    chat = Chat(ScriptedModel(*script), app=old, session="talk")
     await chat.send("go", key="one")
     await mortal.died.wait()
     await old.aclose()
-    async with Chat(ScriptedModel(*script), runtime=runtime(inner, TurnMetrics(second)), session="talk") as again:
+    async with Chat(ScriptedModel(*script), app=app(inner, TurnMetrics(second)), session="talk") as again:
         await (await again.send("go", key="one"))
     assert first.value("turns_started_total") == 1
     assert second.value("turns_started_total") == 0

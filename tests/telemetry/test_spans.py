@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -24,7 +25,7 @@ from everturn.core.events import (
     TurnStarted,
 )
 from everturn.core.options import Lineage, TurnOptions
-from everturn.core.parts import Output
+from everturn.core.parts import CompactionReason, Output
 from everturn.telemetry.ids import SpanKey, is_sampled, read_traceparent, span_id, span_of_turn, trace_id
 from everturn.telemetry.otel_names import provider_and_model
 from everturn.telemetry.span_types import Span
@@ -58,12 +59,50 @@ def test_the_spans_of_every_golden_log() -> None:
     assert {path.stem: drawn(spans_of("talk", wire.load_log(path.read_bytes()))) for path in LOGS} == snapshot(
         {
             "cancelled": ["  chat scripted", "invoke_agent"],
+            "compacted": [
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "invoke_agent",
+                "invoke_agent (compaction started: command) (compaction failed: summary) ! summary",
+                "invoke_agent (compaction started: command) (compaction finished)",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "  execute_tool look",
+                "  chat window",
+                "invoke_agent",
+            ],
             "denied": [
                 "  chat scripted",
                 "  gate call",
                 "  execute_tool mail",
                 "  chat scripted",
                 "invoke_agent (suspended)",
+            ],
+            "durable_tool": [
+                "  chat scripted",
+                "  execute_tool order (paused) (resumed) (paused) (resumed)",
+                "  chat scripted",
+                "invoke_agent (suspended) (suspended)",
             ],
             "error": ["  chat scripted ! broken", "invoke_agent ! broken"],
             "fork": [
@@ -96,6 +135,15 @@ def test_the_spans_of_every_golden_log() -> None:
                 "  chat scripted",
                 "invoke_agent",
             ],
+            "handed_over": [
+                "  chat scripted",
+                "  execute_tool transfer_to_billing",
+                "  chat scripted",
+                "  chat scripted",
+                "invoke_agent front",
+            ],
+            "imported": ["  chat scripted", "invoke_agent"],
+            "instructed": ["  chat scripted", "invoke_agent", "  chat scripted", "invoke_agent"],
             "late": [
                 "  chat scripted",
                 "  execute_tool slow",
@@ -130,7 +178,16 @@ def test_the_spans_of_every_golden_log() -> None:
                 "invoke_agent (suspended)",
             ],
             "reasoning": ["  chat scripted", "invoke_agent"],
+            "refused": [
+                "  chat everturn",
+                "invoke_agent (input refused by guard)",
+                "  chat scripted (restarted)",
+                "invoke_agent",
+                "  chat scripted (restarted)",
+                "invoke_agent",
+            ],
             "restarted": ["  chat scripted (restarted)", "invoke_agent"],
+            "retried": ["  chat second (retried (rate), attempt 2) (retried (rate), attempt 2)", "invoke_agent"],
             "reviewed": [
                 "  chat scripted",
                 "    gate result",
@@ -149,6 +206,7 @@ def test_the_spans_of_every_golden_log() -> None:
                 "  chat scripted",
                 "invoke_agent",
             ],
+            "switched": ["  chat scripted", "invoke_agent front", "  chat scripted", "invoke_agent billing"],
         }
     )
 
@@ -178,6 +236,7 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                 },
                 "links": (),
                 "failed": "",
+                "caller": None,
             },
             {
                 "name": "execute_tool unknown",
@@ -199,6 +258,7 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                 },
                 "links": (),
                 "failed": "failed",
+                "caller": None,
             },
             {
                 "name": "execute_tool look",
@@ -222,6 +282,7 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                 },
                 "links": (),
                 "failed": "",
+                "caller": None,
             },
             {
                 "name": "gate call",
@@ -241,6 +302,7 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                 },
                 "links": (),
                 "failed": "",
+                "caller": None,
             },
             {
                 "name": "execute_tool mail",
@@ -264,6 +326,7 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                 },
                 "links": (),
                 "failed": "",
+                "caller": None,
             },
             {
                 "name": "chat scripted",
@@ -287,6 +350,7 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                 },
                 "links": (),
                 "failed": "",
+                "caller": None,
             },
             {
                 "name": "invoke_agent",
@@ -310,6 +374,7 @@ def test_the_whole_of_a_turn_in_the_words_of_the_conventions() -> None:
                 },
                 "links": (),
                 "failed": "",
+                "caller": None,
             },
         ]
     )
@@ -376,6 +441,7 @@ def test_without_content_no_span_holds_a_word_that_was_said(path: Path) -> None:
         "role",
         "limit",
         "scope",
+        "phase",
         "origin",
         "session",
         "below",
@@ -401,7 +467,8 @@ def test_without_content_no_span_holds_a_word_that_was_said(path: Path) -> None:
             return {key: sung(each, key) for key, each in value.items()}
         if isinstance(value, list):
             return [sung(each, name) for each in value]
-        return f"{canary} {value}" if isinstance(value, str) and name not in quiet else value
+        is_ours = name in quiet or (name == "why" and value in get_args(CompactionReason))
+        return f"{canary} {value}" if isinstance(value, str) and not is_ours else value
 
     lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
     changed = b"".join(msgspec.json.encode(sung(line)) + b"\n" for line in lines)

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from everturn import Chat, TurnSuspended, tool
+from everturn import Chat, tool
+from everturn.app import App
 from everturn.core.events import Entry, TurnStarted
 from everturn.core.store_ports import Store
 from everturn.errors import ConfigError
-from everturn.runtime import Runtime
+from everturn.events import TurnSuspended
 from everturn.telemetry.ids import span_of_turn
 from everturn.telemetry.setup import Telemetry, TelemetryOptions, open_telemetry
 from everturn.telemetry.span_types import Span
@@ -59,8 +60,8 @@ class Kept:
 def process(store: Store, kept: Kept, meter: Kept | None = None, clock: FakeClock | None = None) -> tuple[Chat, Tracer]:
     tracing = Tracer(kept, meter=meter)
     model = ScriptedModel(*SCRIPT)
-    runtime = Runtime(model, tools=[look, mail], store=observe_store(store, tracing), clock=clock or FakeClock())
-    return Chat(model, runtime=runtime, session="talk"), tracing
+    app = App(model, tools=[look, mail], store=observe_store(store, tracing), clock=clock or FakeClock())
+    return Chat(model, app=app, session="talk"), tracing
 
 
 async def to_the_end(chat: Chat) -> None:
@@ -72,7 +73,7 @@ async def to_the_end(chat: Chat) -> None:
 
 
 async def ended(chat: Chat, tracing: Tracer) -> None:
-    await chat.runtime.aclose()
+    await chat.app.aclose()
     await tracing.aclose()
 
 
@@ -208,7 +209,7 @@ async def test_a_watcher_that_fails_does_not_touch_the_turn() -> None:
             raise RuntimeError("no")
 
     model = ScriptedModel(say("Done."))
-    async with Chat(model, runtime=Runtime(model, store=observe_store(MemoryStore(), Failing()))) as chat:
+    async with Chat(model, app=App(model, store=observe_store(MemoryStore(), Failing()))) as chat:
         assert (await (await chat.send("go"))).text == "Done."
 
 
@@ -225,8 +226,8 @@ async def watched_talk(options: TelemetryOptions) -> tuple[Telemetry, MemoryStor
     seen, store = open_telemetry(options), MemoryStore()
     script = [calls(call("who", name="Canary-name")), say(f"It is Canary-text, and {SECRET}.")]
     model = ScriptedModel(*script)
-    runtime = Runtime(model, tools=[who], store=observe_store(store, *seen.observers), plugins=[*seen.plugins])
-    async with Chat(model, runtime=runtime, session="talk") as chat:
+    app = App(model, tools=[who], store=store, telemetry=seen)
+    async with Chat(model, app=app, session="talk") as chat:
         await (await chat.send(f"Canary-question with {SECRET}"))
     await seen.aclose()
     return seen, store
@@ -268,6 +269,12 @@ async def test_who_asks_for_content_sees_what_was_said_and_still_no_secret() -> 
         await watched_talk(TelemetryOptions(otlp=got.url, content=True))
         for word in (b"Canary-question", b"Canary-text", b"Canary-name", b"gen_ai.output.messages"):
             assert word in got.bodies
+        _, second = [span for span in got.spans if span.name.startswith("chat")]
+        request = {each.key: each.value.string_value for each in second.attributes}
+        assert [message["role"] for message in msgspec.json.decode(request["gen_ai.input.messages"])] == [
+            *("user", "assistant", "tool"),
+        ]
+        assert msgspec.json.decode(request["gen_ai.tool.definitions"])[0]["name"] == "who"
         for word in (SECRET.encode(), PRIVATE.encode()):
             assert word not in got.bodies
 

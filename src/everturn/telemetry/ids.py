@@ -16,16 +16,17 @@ _PARENT: Final = re.compile(
 )
 
 
-class SpanKey(Struct, frozen=True):
-    """Identifies a span: its trace id and its span id."""
+class SpanKey(Struct, frozen=True, omit_defaults=True):
+    """Identifies a span: its trace id and its span id; and whether its trace is recorded."""
 
     trace: int
     span: int
+    sampled: bool = True
 
     @property
     def traceparent(self) -> str:
         """The `traceparent` header of W3C Trace Context."""
-        return f"00-{self.trace:032x}-{self.span:016x}-01"
+        return f"00-{self.trace:032x}-{self.span:016x}-{int(self.sampled):02x}"
 
 
 def _number(size: int, *names: str) -> int:
@@ -54,7 +55,7 @@ def read_traceparent(text: str) -> SpanKey | None:
     match = _PARENT.fullmatch(text.strip())
     if match is None or match["version"] == "ff" or (match["version"] == "00" and match["more"]):
         return None
-    key = SpanKey(int(match["trace"], 16), int(match["span"], 16))
+    key = SpanKey(int(match["trace"], 16), int(match["span"], 16), bool(int(match["flags"], 16) & 1))
     return key if key.trace and key.span else None
 
 

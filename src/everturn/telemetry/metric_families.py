@@ -61,6 +61,7 @@ ALL: Final = (
         "gauge", "sessions_quarantined", "Sessions that stopped their drivers and are left alone, in the whole store."
     ),
     _family("counter", "steps_restarted_total", "Steps restarted because their driver died."),
+    _family("counter", "requests_retried_total", "Model requests sent again after an error.", "model", "kind"),
     _family("counter", "limits_reached_total", "Budgets used up.", "limit", "scope"),
     # gates and calls
     _family("counter", "gates_opened_total", "Questions put to people or clients.", "kind"),
@@ -76,6 +77,16 @@ ALL: Final = (
     _family("histogram", "model_seconds", "Seconds a model took for a step.", "model", bounds=MODEL_SECONDS),
     _family("counter", "model_tokens_total", "Tokens.", "model", "type"),
     _family("counter", "model_cost_dollars_total", "What models cost, where the price is known.", "model"),
+    _family(
+        "histogram",
+        "rate_limit_wait_seconds",
+        "Seconds that a model request waited for its provider's rate limit before it was sent.",
+        "model",
+        bounds=LONG_SECONDS,
+    ),
+    _family("counter", "rate_limit_refused_total", "Model requests that a provider refused with HTTP 429.", "model"),
+    _family("gauge", "rate_limit_waiting", "Model requests that wait for a rate limit now.", "model"),
+    _family("gauge", "breaker_open", "1 while a model is left alone because it failed (circuit breaker).", "model"),
     # services
     _family("gauge", "service_up", "1 while a service answers this process, 0 while it is away.", "service"),
     _family("counter", "store_errors_total", "What the store refused or could not do.", "kind"),

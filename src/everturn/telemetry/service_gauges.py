@@ -21,7 +21,7 @@ PATIENCE: Final = 5.0  # seconds in which a service must answer
 
 
 class ServiceStatus(Protocol):
-    """The services of a process: usually a `Runtime`."""
+    """The services of a process: usually a `App`."""
 
     store: Store
     bus: Any
@@ -35,7 +35,7 @@ async def poll_services(on: ServiceStatus, metrics: Metrics = METRICS) -> None:
     # A bus with a connection tells whether it is up; the one in memory has none.
     is_up = getattr(on.bus, "is_up", None)
     if is_up is not None:
-        metrics.set("service_up", int(bool(is_up)), "nats")
+        metrics.set("service_up", int(bool(is_up)), getattr(on.bus, "service", "nats"))
 
 
 async def watch_services(on: ServiceStatus, metrics: Metrics = METRICS) -> None:

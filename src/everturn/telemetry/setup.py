@@ -1,7 +1,7 @@
 """Telemetry setup: opens tracing and metrics from options, and provides the store observers and plugins they need.
 
-seen = telemetry.open_telemetry(options)
-runtime = Runtime(model, store=watched(store, *seen.watchers), plugins=[*seen.plugins])
+seen = open_telemetry(options)
+app = App(model, telemetry=seen)
 ...
 await seen.aclose()
 """
@@ -9,20 +9,33 @@ await seen.aclose()
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Sequence
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from everturn.core.commands import Send
+from everturn.core.options import TurnOptions
 from everturn.errors import ConfigError
 from everturn.telemetry.logs import LogKind
 from everturn.telemetry.metrics import METRICS
 from everturn.telemetry.metrics_port import MetricsPort
-from everturn.telemetry.store_observer import StoreObserver
+from everturn.telemetry.store_observer import S, StoreObserver, observe_store
+from everturn.telemetry.trace_context import current_traceparent, enter_span
 from everturn.telemetry.tracer import Tracer
 from everturn.telemetry.turn_metrics import TurnMetrics
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+
+log = logging.getLogger(__name__)
 
 
 class TelemetryOptions(Struct, frozen=True):
@@ -40,12 +53,67 @@ class TelemetryOptions(Struct, frozen=True):
 
 
 class Telemetry:
-    """The open telemetry of a process."""
+    """Open telemetry: what observes an App."""
 
     def __init__(self, tracing: Tracer | None = None, exposed: MetricsPort | None = None) -> None:
         self.turns, self.tracer, self.metrics_port = TurnMetrics(), tracing, exposed
-        self.observers: Sequence[StoreObserver] = (self.turns, tracing) if tracing else (self.turns,)
-        self.plugins: Sequence[object] = (self.turns,)
+
+    @property
+    def observers(self) -> Sequence[StoreObserver]:
+        """What sees the events that are appended to the store."""
+        return (self.turns,) if self.tracer is None else (self.turns, self.tracer)
+
+    @property
+    def plugins(self) -> Sequence[object]:
+        """The plugins it needs; they come after all others."""
+        recorder = self.tracer.recorder if self.tracer is not None else None
+        return (self.turns,) if recorder is None else (self.turns, recorder)
+
+    def observe(self, store: S) -> S:
+        """The same store, observed."""
+        return observe_store(store, *self.observers)
+
+    @classmethod
+    def from_providers(
+        cls,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        *,
+        content: bool = False,
+    ) -> Telemetry:
+        """Telemetry for providers of OpenTelemetry; None is the global one. They stay the caller's to shut down.
+
+        Raises:
+            ConfigError: opentelemetry-sdk is not installed, or the tracer provider is not one of its own.
+        """
+        try:
+            from everturn.telemetry import otel_provider
+        except ModuleNotFoundError as error:
+            raise _not_installed(error) from error
+        METRICS.set("info", 1, _version())
+        spans = otel_provider.ProviderSpans(tracer_provider)
+        return cls(Tracer(spans, meter=otel_provider.meter_of(meter_provider), content=content))
+
+    def with_caller(self, command: Send) -> Send:
+        """The command with the current span as its caller, unless it names one, or is a sub-agent's."""
+        options = command.options
+        if self.tracer is None or options.trace or options.lineage is not None:
+            return command
+        trace = current_traceparent()
+        return replace(command, options=replace(options, trace=trace)) if trace else command
+
+    def enter_call(self, session: str, turn: str, options: TurnOptions, call: str) -> None:
+        """Make the span of a call the current one of OpenTelemetry, so that a tool's own spans are its children."""
+        try:
+            if self.tracer is not None:
+                enter_span(self.tracer.call_key(session, turn, options, call))
+        except Exception:  # a call matters more than its trace
+            log.exception("call %s runs without its span", call)
+
+    async def finish_reads(self) -> None:
+        """Wait for logs that are being read, so that the spans of all events so far exist."""
+        if self.tracer is not None:
+            await self.tracer.finish_reads()
 
     async def aclose(self) -> None:
         """Send what is left. Call it after the runtime was closed, whose last events are reported before."""
@@ -75,12 +143,16 @@ def _tracing(options: TelemetryOptions) -> Tracer:
     try:
         from everturn.telemetry import otel
     except ModuleNotFoundError as error:
-        name = (error.name or "opentelemetry").partition(".")[0]
-        raise ConfigError(f"{name} is not installed; `pip install 'everturn[otel]'`") from error
+        raise _not_installed(error) from error
     resource = otel.resource_of(options.service, _version(), f"{socket.gethostname()}:{os.getpid()}")
     spans = otel.OtelSpans(resource, otel.span_exporter(options.otlp, options.headers))
     metrics = otel.OtelMetrics(resource, otel.metric_reader(options.otlp, options.headers, options.interval))
     return Tracer(spans, meter=metrics, content=options.content, ratio=options.ratio)
+
+
+def _not_installed(error: ModuleNotFoundError) -> ConfigError:
+    name = (error.name or "opentelemetry").partition(".")[0]
+    return ConfigError(f"{name} is not installed; `pip install 'everturn[otel]'`")
 
 
 def _version() -> str:

@@ -30,6 +30,7 @@ class Span(Struct, frozen=True, kw_only=True):
     events: tuple[SpanEvent, ...] = ()
     links: tuple[SpanKey, ...] = ()
     failed: str = ""  # the kind of the problem
+    caller: SpanKey | None = None  # the caller of the turn; if its trace is recorded, this span is in it
 
 
 class OpenCall(Struct):

@@ -11,7 +11,8 @@ from typing import Final
 
 from everturn.core import events as e
 from everturn.core.gates import Gate
-from everturn.telemetry.ids import SpanKey, span_id, trace_id
+from everturn.core.options import TurnOptions
+from everturn.telemetry.ids import SpanKey, read_traceparent, span_id, trace_id
 from everturn.telemetry.otel_names import (
     Attributes,
     content_of_message,
@@ -26,6 +27,15 @@ from everturn.telemetry.span_types import OpenCall, Span, SpanEvent
 FAILED_STATES: Final = ("failed", "outcome_unknown")
 
 
+def trace_of(session: str, turn: str, options: TurnOptions) -> tuple[int, SpanKey | None]:
+    """The trace id of a turn, and its caller: the caller's trace if that is recorded, else that of the root turn."""
+    caller = read_traceparent(options.trace) if options.trace else None
+    if caller is not None and caller.sampled:
+        return caller.trace, caller
+    above = options.lineage
+    return trace_id(above.session, above.turn) if above is not None else trace_id(session, turn), caller
+
+
 class TurnTrace:
     """The trace of one turn, as far as its log was read."""
 
@@ -34,6 +44,7 @@ class TurnTrace:
         self.key = SpanKey(trace_id(session, turn), span_id(session, turn, "turn"))
         self._content = content
         self._parent: SpanKey | None = None
+        self._caller: SpanKey | None = None
         self._start, self._agent, self._model = 0.0, "", ""
         self._common_attributes: Attributes = {"gen_ai.conversation.id": session, "everturn.turn.id": turn}
         self._moments: list[SpanEvent] = []
@@ -41,7 +52,7 @@ class TurnTrace:
         self._calls: dict[str, OpenCall] = {}
         self._gates: dict[str, tuple[Gate, float]] = {}
         self._finished_steps = 0  # steps
-        self._input: Attributes = {}
+        self._said, self._input = "", Attributes()
 
     def apply(self, entry: e.Entry) -> list[Span]:  # noqa: C901 - one line for each event
         """Apply an event, and return the spans that it ends. An entry that was seen before does nothing."""
@@ -51,6 +62,8 @@ class TurnTrace:
         match event:
             case e.TurnStarted():
                 self._begin(event)
+            case e.InputRefused():
+                self._refuse(event)
             case e.AnswerStarted():
                 self._model = event.message.by or self._model
             case e.StepStarted():
@@ -58,6 +71,10 @@ class TurnTrace:
             case e.StepRestarted():
                 if event.step in self._steps:
                     self._steps[event.step][2].append(SpanEvent("restarted", event.at))
+            case e.RequestRetried():
+                if event.step in self._steps:
+                    text = f"retried ({event.problem.kind}), attempt {event.attempt}"
+                    self._steps[event.step][2].append(SpanEvent(text, event.at))
             case e.StepFinished() | e.StepInterrupted():
                 return self._step(event)
             case e.GateOpened():
@@ -80,6 +97,12 @@ class TurnTrace:
                 return self._finish_call(event)
             case e.LateResultReceived():
                 return self._late(event)
+            case e.CompactionStarted():
+                self._moments.append(SpanEvent(f"compaction started: {event.why}", event.at))
+            case e.CompactionFinished():
+                self._moments.append(SpanEvent("compaction finished", event.at))
+            case e.CompactionFailed():
+                self._moments.append(SpanEvent(f"compaction failed: {event.problem.kind}", event.at))
             case e.LimitReached():
                 self._moments.append(SpanEvent(f"limit reached: {event.limit}", event.at))
             case e.TurnSuspended():
@@ -93,15 +116,21 @@ class TurnTrace:
     def _begin(self, event: e.TurnStarted) -> None:
         options = event.options
         self._start, self._agent, self._model = event.at, options.agent, options.model
-        if (
-            above := options.lineage
-        ):  # a sub-agent's turn is a child of the call that started it, in the trace of the root turn
-            self.key = SpanKey(trace_id(above.session, above.turn), self.key.span)
+        trace, self._caller = trace_of(self.session, self.turn, options)
+        self.key = SpanKey(trace, self.key.span)
+        if (above := options.lineage) and above.by[2]:  # a sub-agent's turn is a child of the call that started it
             session, turn, call = above.by
-            if call:
-                self._parent = SpanKey(self.key.trace, span_id(session, turn, "call", call))
+            self._parent = SpanKey(trace, span_id(session, turn, "call", call))
+        elif above is None and self._caller is not None and self._caller.sampled:
+            self._parent = self._caller
+        self._said = event.input.id if event.input is not None else ""
         if self._content and event.input is not None:
             self._input["gen_ai.input.messages"] = content_of_message(event.input)
+
+    def _refuse(self, event: e.InputRefused) -> None:
+        self._moments.append(SpanEvent(f"input refused by {event.by}", event.at))
+        if event.message == self._said:  # no model reads it, and no operator's screen shows it
+            self._input.clear()
 
     def _inner(self, kind: str, name: str) -> SpanKey:
         return SpanKey(self.key.trace, span_id(self.session, self.turn, kind, name))
@@ -111,7 +140,7 @@ class TurnTrace:
 
     def _step(self, event: e.StepFinished | e.StepInterrupted) -> list[Span]:
         start, closing, moments = self._steps.pop(event.step, (event.at, False, []))
-        provider, model = provider_and_model(self._model)
+        provider, model = provider_and_model(event.model or self._model)
         self._finished_steps += 1
         attributes: Attributes = {
             "gen_ai.operation.name": "chat",
@@ -141,6 +170,7 @@ class TurnTrace:
                 attributes=attributes,
                 events=tuple(moments),
                 failed=failed,
+                caller=self._caller,
             )
         ]
 
@@ -189,6 +219,7 @@ class TurnTrace:
                 attributes=attributes,
                 events=tuple(call.events),
                 failed=failed,
+                caller=self._caller,
             ),
         ]
 
@@ -207,6 +238,7 @@ class TurnTrace:
                 start=call.ended or event.at,
                 end=event.at,
                 attributes=attributes,
+                caller=self._caller,
             )
         ]
 
@@ -232,6 +264,7 @@ class TurnTrace:
                 start=opened,
                 end=at,
                 attributes=attributes,
+                caller=self._caller,
             )
         ]
 
@@ -264,7 +297,10 @@ class TurnTrace:
             end=event.at,
             attributes=attributes,
             events=tuple(self._moments),
+            # A caller's span that is not recorded cannot be a parent: the turn would hang in the air.
+            links=(self._caller,) if self._caller is not None and self._parent is None else (),
             failed=failed,
+            caller=self._caller,
         )
         return [*spans, turn]
 

@@ -47,7 +47,7 @@ class _ObservedStore:
     async def claim(self, session: str, now: float) -> SessionClaim | None:
         claim = await self._store.claim(session, now)
         if (
-            claim is not None and claim.inbox and not claim.turns
+            claim is not None and claim.inbox and not claim.turns and not claim.folded
         ):  # otherwise the commands may have waited for the turn before them
             METRICS.observe("wake_seconds", now - min(command.at for command in claim.inbox))
         return claim

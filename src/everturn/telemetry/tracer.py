@@ -12,12 +12,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from everturn.core.events import Entry, TurnEvent, TurnStarted
+from everturn.core.events import Entry, StepFinished, StepInterrupted, TurnEvent, TurnStarted
+from everturn.core.options import TurnOptions
 from everturn.core.store_ports import Store
-from everturn.telemetry.ids import SpanKey, is_sampled, read_traceparent, span_of_turn
+from everturn.telemetry.ids import SpanKey, is_sampled, read_traceparent, span_id, span_of_turn
 from everturn.telemetry.metrics import METRICS
+from everturn.telemetry.request_content import RequestRecorder
 from everturn.telemetry.span_types import Span
-from everturn.telemetry.spans import TurnTrace, spans_of
+from everturn.telemetry.spans import TurnTrace, spans_of, trace_of
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +48,7 @@ class Tracer:
         self, exporter: Exporter, *, meter: Exporter | None = None, content: bool = False, ratio: float = 1.0
     ) -> None:
         self._exporter, self._meter, self._content, self._ratio = exporter, meter, content, ratio
+        self.recorder = RequestRecorder() if content else None  # a plugin of the App, if content is wanted
         self._traces: OrderedDict[tuple[str, str], TurnTrace] = OrderedDict()
         self._reading: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._wanted: dict[tuple[str, str], int] = {}  # the position up to which the reading task must come
@@ -88,18 +91,36 @@ class Tracer:
             del self._reading[key], self._wanted[key]
 
     def _export_new(self, trace: TurnTrace, entries: Sequence[Entry]) -> None:
-        spans = [span for entry in entries for span in trace.apply(entry)]
+        spans = [span for entry in entries for span in self._apply(trace, entry)]
         if trace.is_over:
             self._traces.pop((trace.session, trace.turn), None)
         if self._meter is not None and spans:
             self._meter.export(spans)
         self._export(spans)
 
+    def _apply(self, trace: TurnTrace, entry: Entry) -> list[Span]:
+        spans = trace.apply(entry)
+        if self.recorder is not None and isinstance(entry.event, StepFinished | StepInterrupted):
+            request = self.recorder.take(trace.session, trace.turn, entry.event.step)
+            for span in spans:
+                span.attributes.update(request)
+        return spans
+
     def _export(self, spans: Sequence[Span]) -> None:
-        sampled = [span for span in spans if is_sampled(span.key.trace, self._ratio)]
+        sampled = [span for span in spans if self._is_in_ratio(span.key.trace, span.caller)]
         if sampled:
             METRICS.count("spans_total", by=len(sampled))
             self._exporter.export(sampled)
+
+    def call_key(self, session: str, turn: str, options: TurnOptions, call: str) -> SpanKey:
+        """The span of a call, before there is one."""
+        trace, caller = trace_of(session, turn, options)
+        decides = getattr(self._exporter, "is_sampled", self._is_in_ratio)
+        return SpanKey(trace, span_id(session, turn, "call", call), decides(trace, caller))
+
+    def _is_in_ratio(self, trace: int, caller: SpanKey | None) -> bool:
+        """Whether a trace is exported: as its caller's is or, without one that is recorded, by the ratio."""
+        return (caller is not None and caller.sampled) or is_sampled(trace, self._ratio)
 
     def _remember(self, key: tuple[str, str], trace: TurnTrace) -> None:
         self._traces[key] = trace
@@ -151,8 +172,12 @@ class Tracer:
             ]
         )
 
+    async def finish_reads(self) -> None:
+        """Wait for logs that are being read."""
+        await asyncio.gather(*self._reading.values(), return_exceptions=True)
+
     async def aclose(self) -> None:
         """Wait for running reads, send what is left, and stop."""
-        await asyncio.gather(*self._reading.values(), return_exceptions=True)
+        await self.finish_reads()
         exporters = [exporter for exporter in (self._exporter, self._meter) if exporter is not None]
         await asyncio.gather(*(asyncio.to_thread(exporter.close) for exporter in exporters))  # a collector may be down

@@ -8,6 +8,7 @@ from typing import Final
 
 from everturn.core import events as e
 from everturn.core.hooks import TurnContext
+from everturn.core.parts import Usage
 from everturn.core.store_ports import Store
 from everturn.telemetry.metrics import METRICS, Metrics
 
@@ -28,8 +29,11 @@ class TurnMetrics:
             e.AnswerStarted: self._answer_started,
             e.StepStarted: self._step_started,
             e.StepRestarted: lambda _turn, _event: metrics.count("steps_restarted_total"),
+            e.RequestRetried: self._request_retried,
             e.StepFinished: self._step_ended,
             e.StepInterrupted: self._step_ended,
+            e.CompactionFinished: self._compaction_ended,
+            e.CompactionFailed: self._compaction_ended,
             e.GateOpened: self._gate_opened,
             e.GateResolved: self._gate_resolved,
             e.CallStarted: self._call_started,
@@ -87,11 +91,25 @@ class TurnMetrics:
         assert isinstance(event, e.StepStarted)
         self._start_timer(turn, "step", str(event.step), event.at)
 
+    def _request_retried(self, turn: str, event: e.Event) -> None:
+        assert isinstance(event, e.RequestRetried)
+        self._metrics.count("requests_retried_total", self._models.get(turn) or "unknown", event.problem.kind)
+
     def _step_ended(self, turn: str, event: e.Event) -> None:
         assert isinstance(event, e.StepFinished | e.StepInterrupted)
-        model, usage = self._models.get(turn) or "unknown", event.usage
+        model, usage = event.model or self._models.get(turn) or "unknown", event.usage
         self._metrics.count("model_requests_total", model, event.finish)
         self._observe_duration("model_seconds", turn, "step", str(event.step), event.at, model)
+        self._count_usage(model, usage)
+
+    def _compaction_ended(self, turn: str, event: e.Event) -> None:
+        assert isinstance(event, e.CompactionFinished | e.CompactionFailed)
+        model = self._models.get(turn) or "unknown"
+        if isinstance(event, e.CompactionFinished):
+            model = event.model or model
+        self._count_usage(model, event.usage)
+
+    def _count_usage(self, model: str, usage: Usage) -> None:
         kinds = {
             "input": usage.input,
             "output": usage.output,
